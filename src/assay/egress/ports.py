@@ -1,0 +1,74 @@
+"""The one door for addresses that others gave us: agents, token URIs, upstreams."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request may cost. Times in seconds, sizes in bytes."""
+
+    connect_s: float = 3.0
+    total_s: float = 5.0
+    body_bytes_max: int = 1024 * 1024
+    header_bytes_max: int = 64 * 1024
+    decompression_ratio_max: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request to an address that is not ours. Redirects are never followed."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back. Header names are lower case, in the order sent; `body` is decompressed.
+
+    `truncated` tells that the body was longer than `Limits.body_bytes_max` (or decompressed
+    beyond the ratio) and was cut there.
+    """
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    truncated: bool
+    elapsed_ms: float
+
+    def header(self, name: str) -> str | None:
+        """The first header of that lower-case name."""
+        return next((value for key, value in self.headers if key == name), None)
+
+
+class Failure(StrEnum):
+    """Why nothing came back."""
+
+    REFUSED_ADDRESS = "refused_address"  # our own judgement of the address or URL
+    NAME = "name_not_resolved"
+    CONNECT = "connect_failed"
+    TLS = "tls_failed"
+    TIMEOUT = "timeout"
+    PROTOCOL = "protocol_error"  # not HTTP, header bomb, cut off in the middle
+
+
+class EgressError(Exception):
+    """Nothing came back; `failure` says why, `detail` is for logs and the operator."""
+
+    def __init__(self, failure: Failure, detail: str) -> None:
+        super().__init__(f"{failure}: {detail}")
+        self.failure = failure
+        self.detail = detail
+
+
+class SafeHttp(Protocol):
+    """Judges the address, dials exactly what was judged, and keeps to the limits."""
+
+    async def send(self, request: Outgoing, limits: Limits = ...) -> Reply:
+        """One request, one reply (any status). Raises `EgressError`."""
+        ...

@@ -1,0 +1,1 @@
+"""Key-based agents: challenge, signature, session (spec 4.3, 5.3)."""

@@ -1,0 +1,1 @@
+"""Machinery: implements the ports of the features. Only `wiring` names it."""

@@ -1,0 +1,1 @@
+"""Signatures, password hashes, tokens and secrets at rest."""

@@ -1,0 +1,1 @@
+"""Leaving by HTTP: to addresses we configured, and to addresses others gave us."""

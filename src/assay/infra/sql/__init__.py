@@ -1,0 +1,1 @@
+"""Stores over SQLite and PostgreSQL, from one text."""

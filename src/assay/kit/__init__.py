@@ -1,0 +1,1 @@
+"""Small general tools. No product words in here, and nothing above is imported."""

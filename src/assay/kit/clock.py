@@ -1,0 +1,41 @@
+"""Time as a dependency: rules never read it, everything else asks a `Clock`."""
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall time for what is written down, monotonic time for what is measured."""
+
+    def now(self) -> datetime:
+        """The aware UTC time."""
+        ...
+
+    def monotonic_s(self) -> float:
+        """Seconds on a clock that never goes back; only differences mean anything."""
+        ...
+
+
+class SystemClock(Clock):
+    """The machine's own clocks."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)  # noqa: TID251 - the one place that may
+
+    def monotonic_s(self) -> float:
+        return time.monotonic()
+
+
+def iso(moment: datetime) -> str:
+    """ISO 8601 in UTC with milliseconds and `Z`. Source: decisions, section 13."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def from_iso(text: str) -> datetime:
+    """The inverse of `iso`; raises `ValueError` for anything that is not ISO 8601 with an offset."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        message = "a time without an offset"
+        raise ValueError(message)
+    return moment.astimezone(UTC)

@@ -1,0 +1,41 @@
+"""Plugins are files in a folder; this is the only place that looks for them."""
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from types import MappingProxyType, ModuleType
+from typing import Protocol, TypeVar, runtime_checkable
+
+
+@runtime_checkable
+class Named(Protocol):
+    """What every plugin has: the name it is known by."""
+
+    name: str
+
+
+P = TypeVar("P")
+
+
+class PluginError(RuntimeError):
+    """A folder of plugins that must not start: a file without its plugin, or a name twice."""
+
+
+def load_plugins(package: ModuleType, attribute: str, kind: type[P]) -> Mapping[str, P]:
+    """Every module of `package` must offer `attribute`; returns them by their `name`, sorted.
+
+    `kind` only carries the type: conformance is the type checker's work, at the plugin's last
+    line. Raises `PluginError` for a module without the attribute, a plugin without a name, or
+    two plugins of one name.
+    """
+    del kind
+    found: dict[str, P] = {}
+    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda i: i.name):
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        plugin = getattr(module, attribute, None)
+        if not isinstance(plugin, Named):
+            raise PluginError(f"{module.__name__} offers no {attribute} with a name")
+        if plugin.name in found:
+            raise PluginError(f"two plugins of {package.__name__} are called {plugin.name!r}")
+        found[plugin.name] = plugin  # type: ignore[assignment] - checked at the plugin's own file
+    return MappingProxyType(found)

@@ -1,0 +1,35 @@
+"""Background work that is neither lost nor silent."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+
+class Tasks:
+    """Keeps every spawned task until it ends and reports the ones that fail."""
+
+    def __init__(self, on_failure: Callable[[str, BaseException], None]) -> None:
+        self._running: set[asyncio.Task[Any]] = set()
+        self._on_failure = on_failure
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, object]) -> asyncio.Task[Any]:
+        """Start `work` now; a failure is handed to `on_failure` with its name."""
+        task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(work, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def drain(self, grace_s: float) -> None:
+        """Wait up to `grace_s` seconds for what runs, then cancel the rest and wait for its end."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=grace_s)
+        leftover = list(self._running)
+        for task in leftover:
+            task.cancel()
+        if leftover:
+            await asyncio.wait(leftover)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_failure(task.get_name(), error)

@@ -1,0 +1,1 @@
+"""One file per sandbox probe; a new probe is a new file here."""
