@@ -13,7 +13,7 @@ def canonical_bytes(value: JsonValue) -> bytes:
     Raises `ValueError` for what has no such form (NaN, integers beyond 2^53, lone surrogates).
     """
     try:
-        return rfc8785.dumps(value)  # type: ignore[arg-type] - its stub wants dict, not Mapping
+        return rfc8785.dumps(value)
     except rfc8785.CanonicalizationError as error:
         raise ValueError(str(error)) from error
 

@@ -1,0 +1,99 @@
+"""What accounts need from outside."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from assay.accounts.model import ApiKey, Operator, Plan, Role
+
+
+class OperatorStore(Protocol):
+    """Operator accounts and their password hashes."""
+
+    async def add(self, operator: Operator, password_hash: str) -> None:
+        """Store a new account. Raises `EmailTaken` (compared by lower case)."""
+        ...
+
+    async def find(self, operator_id: str) -> Operator | None:
+        """The account of this id."""
+        ...
+
+    async def find_by_email(self, email: str) -> tuple[Operator, str] | None:
+        """The account with this e-mail (compared by lower case) and its password hash."""
+        ...
+
+    async def list_for_admin(self) -> Sequence[Operator]:
+        """Every account, oldest first."""
+        ...
+
+    async def rename(self, operator_id: str, name: str, at: datetime) -> Operator:
+        """Change the name. Raises `OperatorNotFound`."""
+        ...
+
+    async def set_plan_for_admin(self, operator_id: str, plan: Plan, at: datetime) -> Operator:
+        """Change the plan. Raises `OperatorNotFound`."""
+        ...
+
+    async def set_role_for_admin(self, operator_id: str, role: Role, at: datetime) -> Operator:
+        """Change the role. Raises `OperatorNotFound`."""
+        ...
+
+
+class ApiKeyStore(Protocol):
+    """API key records, found by the SHA-256 (64 hex digits) of the full key."""
+
+    async def add(self, key: ApiKey, key_hash: str) -> None:
+        """Store a new key."""
+        ...
+
+    async def find_by_hash(self, key_hash: str) -> ApiKey | None:
+        """The key of this hash, revoked or not."""
+        ...
+
+    async def list(self, operator_id: str) -> Sequence[ApiKey]:
+        """The operator's keys, newest first."""
+        ...
+
+    async def revoke(self, operator_id: str, key_id: str) -> bool:
+        """Revoke; False when this operator has no key of this id. Revoking twice is no error."""
+        ...
+
+    async def touch(self, last_used: Mapping[str, datetime]) -> None:
+        """Write down when keys (by id) were last used; never moves a time back."""
+        ...
+
+
+class AllowanceStore(Protocol):
+    """How many metered calls an operator has used in a month (`YYYY-MM`, UTC)."""
+
+    async def used(self, operator_id: str, month: str) -> int:
+        """The count so far."""
+        ...
+
+    async def add(self, counts: Mapping[tuple[str, str], int]) -> Mapping[tuple[str, str], int]:
+        """Add to the counts of (operator id, month) in one transaction; returns the new totals."""
+        ...
+
+
+class PasswordHasher(Protocol):
+    """Slow, salted hashes; never on the event loop's thread, and few at a time."""
+
+    async def hash(self, password: str) -> str:
+        """A self-describing hash."""
+        ...
+
+    async def verify(self, password_hash: str | None, password: str) -> bool:
+        """Whether they belong together. None costs the same time and is False."""
+        ...
+
+
+class LoginTokens(Protocol):
+    """Dashboard JWTs: they name the account, nothing else (decisions, section 12)."""
+
+    def issue(self, operator_id: str) -> str:
+        """A signed token, 12 hours."""
+        ...
+
+    def read(self, token: str) -> str | None:
+        """The operator id of a token that holds, or None."""
+        ...

@@ -1,0 +1,97 @@
+"""What the features need of chains."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from assay.chains.model import Feedback, Network, OnchainAgent, WalletMatch
+from assay.kit.json import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A read-only contract call: lower-case `to`, ABI-encoded `data`."""
+
+    to: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The call went through and returned these bytes."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """The contract refused. A revert is an answer: it is never retried elsewhere."""
+
+    data: bytes
+    message: str
+
+
+class Rpc(Protocol):
+    """The JSON-RPC endpoints of a network, as one: batched, timed, failing over.
+
+    Both methods raise `ChainUnavailable` when no endpoint gives an answer that can be believed
+    (down, wrong chain id, stale, truncated, malformed).
+    """
+
+    async def call(self, network: Network, calls: Sequence[Call]) -> Sequence[Returned | Reverted]:
+        """All calls at one and the same block; results in the order of `calls`."""
+        ...
+
+    async def request(
+        self, network: Network, method: str, params: Sequence[JsonValue]
+    ) -> JsonValue:
+        """One JSON-RPC request, its `result` as decoded. An error answer is `ChainUnavailable`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a token URI points at, at most `Limits.body_bytes_max` bytes."""
+
+    body: bytes
+
+
+class DocumentUnavailable(Exception):
+    """The document could not be had; the message is a sentence fit for a caller."""
+
+
+class Documents(Protocol):
+    """Fetches what `https:`, `http:`, `ipfs:` and `data:` URIs point at, through guarded egress."""
+
+    async def fetch(self, uri: str) -> Document:
+        """The document. Raises `DocumentUnavailable`."""
+        ...
+
+
+class ChainReader(Protocol):
+    """Reads agents of one family of chains.
+
+    Every method raises `ChainUnavailable` when the chain cannot be read; none of them ever
+    answers from a guess. Agent ids are canonical (see `parse_token_id`), addresses lower case.
+    """
+
+    async def fetch_agent(self, network: Network, agent_id: str) -> OnchainAgent:
+        """The agent with its registration file. Raises `AgentNotFound`."""
+        ...
+
+    async def fetch_feedback(self, network: Network, agent_id: str) -> tuple[Feedback, ...]:
+        """Every unrevoked feedback entry, in the registry's order."""
+        ...
+
+    async def fetch_agents_of(self, network: Network, wallet: str) -> tuple[WalletMatch, ...]:
+        """The agents `wallet` owns or is the agentWallet of, lowest id first, confirmed on chain."""
+        ...
+
+    async def accepts_signature(
+        self, network: Network, wallet: str, digest: bytes, signature: bytes
+    ) -> bool:
+        """Whether contract `wallet` accepts the signature over the 32-byte digest (ERC-1271).
+
+        False for an address without code, and for a contract that reverts or answers otherwise.
+        """
+        ...

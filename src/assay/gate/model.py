@@ -1,0 +1,36 @@
+"""What a gate is asked and what it answers (spec 2.5, 4.2; decisions, section 8)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from assay.trust.model import Evaluation, Grade, Score, SignalName
+
+MIN_SCORE_DEFAULT = 65.0
+"""Default threshold. Source: spec, section 8."""
+
+TTL_MS_DEFAULT = 86_400_000
+"""Default reuse window of a sandbox result, 24 hours. Source: spec, section 8."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateRequest:
+    """The body of a gate call, with its defaults; an empty `signals` means every base signal."""
+
+    min_score: float = MIN_SCORE_DEFAULT
+    ttl_ms: float = TTL_MS_DEFAULT
+    signals: frozenset[SignalName] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Allow or deny, and everything it rests on."""
+
+    allow: bool
+    score: Score
+    grade: Grade
+    min_score: float
+    evaluation: Evaluation
+    sandbox_ran: bool
+    cached: bool
+    expires_at: datetime
+    """Until when the evaluation may be reused under the asked `ttlMs`."""

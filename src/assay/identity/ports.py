@@ -1,0 +1,56 @@
+"""What key identity needs from outside."""
+
+from datetime import datetime
+from typing import Protocol
+
+from assay.identity.model import KeyAgent, Session
+
+
+class MessageSignatures(Protocol):
+    """EIP-191 personal messages."""
+
+    def digest(self, text: str) -> bytes:
+        r"""keccak256("\x19Ethereum Signed Message:\n" + byte length + text), 32 bytes."""
+        ...
+
+    def recover(self, text: str, signature: bytes) -> str | None:
+        """The lower-case address that signed, or None.
+
+        Only 65 bytes r||s||v with v in {0, 1, 27, 28} and s in the lower half are accepted.
+        """
+        ...
+
+
+class ContractWallets(Protocol):
+    """Wallets that are contracts and judge signatures themselves."""
+
+    async def accept(self, address: str, digest: bytes, signature: bytes) -> bool:
+        """Whether a contract at `address`, on any chain we ask, accepts (ERC-1271).
+
+        Raises `kit.errors.Unavailable` when that could not be asked anywhere.
+        """
+        ...
+
+
+class SessionTokens(Protocol):
+    """Signed session tokens, bound to address and expiry."""
+
+    def issue(self, session_id: str, agent_address: str, expires_at: datetime) -> str:
+        """The token of a session."""
+        ...
+
+    def read(self, token: str, now: datetime) -> Session | None:
+        """The session of an authentic, unexpired token, or None."""
+        ...
+
+
+class KeyAgentStore(Protocol):
+    """Addresses that proved themselves."""
+
+    async def remember(self, agent: KeyAgent) -> None:
+        """Store; a later proof keeps the first `verified_at`."""
+        ...
+
+    async def find(self, address: str) -> KeyAgent | None:
+        """The key agent of this lower-case address."""
+        ...

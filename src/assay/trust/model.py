@@ -1,0 +1,198 @@
+"""Evidence, what it weighs, and the evaluation that follows from it (spec 2.1, 2.5 to 2.7, 2.17).
+
+An evaluation is recomputable: it keeps, for every signal, the evidence and what followed from it.
+Same evidence, same score, same snapshot hash, on any machine (decisions, section 4).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from assay.chains.model import Network, OnchainAgent
+from assay.kit.errors import NotFound
+from assay.kit.errors import Unavailable as UnavailableError
+from assay.kit.json import JsonObject
+
+Tier = Literal["AAA", "AA", "A", "BAA", "BA", "B", "CAA", "CA", "C"]
+"""Letter grades, best first. Source: decisions, section 3."""
+
+RiskLevel = Literal["GREEN", "YELLOW", "RED"]
+Route = Literal["prod", "prod_throttled", "sandbox", "sandbox_only"]
+
+
+class SignalName(StrEnum):
+    """Every signal the interface knows (spec 2.17); the ones built are the loaded plugins."""
+
+    REGISTRY_8004 = "8004"
+    SANDBOX = "sandbox"
+    PERSONHOOD = "personhood"
+    SELF = "self"
+    ATTESTATION = "attestation"
+    WALLET = "wallet"
+
+
+class EvidenceUnavailable(UnavailableError):
+    """Every selected signal was unavailable: the gate never guesses (decisions, section 4)."""
+
+    code = "evidence_unavailable"
+
+
+class SnapshotNotFound(NotFound):
+    """No snapshot yet: a sandbox evaluation must be triggered first (spec 4.2 rule 6)."""
+
+    code = "snapshot_not_found"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Who is evaluated: an agent of a registry, or a key agent (then `agent` is None)."""
+
+    network: Network
+    agent_id: str
+    """Canonical token id, or the key agent's lower-case address."""
+    wallet: str
+    """The address that speaks first for it: agentWallet, else owner; a key agent's own address."""
+    agent: OnchainAgent | None
+
+    @property
+    def key(self) -> str:
+        """Names the subject in stores and caches: `eip155:1/22`, or `key/0x...`."""
+        if self.agent is None:
+            return f"key/{self.agent_id}"
+        return f"{self.network.caip2}/{self.agent_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a signal saw: JSON without wall-clock times or raw timings, so that it can be hashed."""
+
+    data: JsonObject
+    interactions: int = 0
+    """Requests made to the agent to see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """The signal could not be collected now; never the same as a bad value."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """A ceiling on the whole score, and the sentence that says why."""
+
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What evidence is worth: `value` 0..100, `confidence` 0..1 (0: nothing is known).
+
+    `reasons` are sentences a person understands, the weightiest first.
+    """
+
+    value: float
+    confidence: float
+    reasons: tuple[str, ...] = ()
+    cap: Cap | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """One signal of one evaluation: its evidence, and what that was found to be worth."""
+
+    signal: SignalName
+    evidence: Evidence
+    weighed: Weighed
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """A signal's part in one score; `weight` is normalised over the selected signals.
+
+    `points` is what the signal moved the score away from the prior, in score points.
+    """
+
+    signal: SignalName
+    value: float
+    weight: float
+    confidence: float
+    points: float
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score 0..100 with 2 decimals and everything it came from."""
+
+    value: float
+    confidence: float
+    contributions: tuple[Contribution, ...]
+    unavailable: tuple[SignalName, ...]
+    caps: tuple[Cap, ...]
+    reasons: tuple[str, ...]
+    """The sentences that weighed most, weightiest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """What a score means (decisions, section 3)."""
+
+    tier: Tier
+    risk_level: RiskLevel
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One evaluation of one subject, as stored."""
+
+    id: str
+    subject_key: str
+    chain: str
+    """The network's slug."""
+    agent_id: str
+    wallet: str
+    collected: tuple[Collected, ...]
+    unavailable: Mapping[SignalName, str]
+    """Signals that could not be collected, with the reason."""
+    score: float
+    """Over all signals collected, under the configured weights."""
+    grade: Grade
+    evaluated_at: datetime
+
+    @property
+    def interactions(self) -> int:
+        """Requests made to the agent in this evaluation."""
+        return sum(c.evidence.interactions for c in self.collected)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The hash chain's link for one evaluation (spec 2.7; decisions, section 10)."""
+
+    id: str
+    evaluation_id: str
+    subject_key: str
+    agent_id: str
+    snapshot_hash: str
+    previous_hash: str
+    encrypted_data_uri: str | None
+    interaction_count: int
+    taken_at: datetime
+
+
+FIRST_PREVIOUS_HASH = "0x0"
+"""`previousHash` of an agent's first snapshot. Source: decisions, section 10."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationCompleted:
+    """The news that goes to listeners: webhooks, write-back (spec 6)."""
+
+    evaluation: Evaluation
+    snapshot: Snapshot
