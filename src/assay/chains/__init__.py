@@ -1,1 +1,1 @@
-"""On-chain agents: which chains there are, and reading an agent, its feedback and its wallets from them."""
+"""Which chains there are, and reading agents, feedback and wallets from them."""

@@ -84,7 +84,7 @@ class ChainReader(Protocol):
         ...
 
     async def fetch_agents_of(self, network: Network, wallet: str) -> tuple[WalletMatch, ...]:
-        """The agents `wallet` owns or is the agentWallet of, lowest id first, confirmed on chain."""
+        """The agents `wallet` owns or is the agentWallet of, lowest id first, confirmed now."""
         ...
 
     async def accepts_signature(

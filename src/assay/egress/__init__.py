@@ -1,1 +1,1 @@
-"""Leaving the house safely: every address somebody else gave us goes through here (spec 4.2 rule 5)."""
+"""Leaving the house safely: the door for addresses others gave us (spec 4.2 rule 5)."""

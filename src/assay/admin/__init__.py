@@ -1,0 +1,1 @@
+"""Platform-wide views (spec 4.6)."""

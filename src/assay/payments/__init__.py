@@ -1,0 +1,1 @@
+"""Payment protocols behind paid wrappers (spec 4.7)."""
