@@ -1,7 +1,7 @@
 """What a gate is asked and what it answers (spec 2.5, 4.2; decisions, section 8)."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from assay.trust.model import Evaluation, Grade, Score, SignalName
 
@@ -11,6 +11,9 @@ MIN_SCORE_DEFAULT = 65.0
 TTL_MS_DEFAULT = 86_400_000
 """Default reuse window of a sandbox result, 24 hours. Source: spec, section 8."""
 
+TTL_MAX = timedelta(days=3650)
+"""A reuse window beyond this is taken as this."""
+
 
 @dataclass(frozen=True, slots=True)
 class GateRequest:
@@ -19,6 +22,11 @@ class GateRequest:
     min_score: float = MIN_SCORE_DEFAULT
     ttl_ms: float = TTL_MS_DEFAULT
     signals: frozenset[SignalName] = frozenset()
+
+    @property
+    def ttl(self) -> timedelta:
+        """The reuse window; beyond `TTL_MAX` nothing changes, and dates would overflow."""
+        return timedelta(milliseconds=min(self.ttl_ms, TTL_MAX / timedelta(milliseconds=1)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from assay.chains.model import Network, OnchainAgent
+from assay.chains.model import Network, OnchainAgent, is_address
 from assay.kit.errors import NotFound
 from assay.kit.errors import Unavailable as UnavailableError
 from assay.kit.json import JsonObject
@@ -59,9 +59,14 @@ class Subject:
     @property
     def key(self) -> str:
         """Names the subject in stores and caches: `eip155:1/22`, or `key/0x...`."""
-        if self.agent is None:
-            return f"key/{self.agent_id}"
-        return f"{self.network.caip2}/{self.agent_id}"
+        return subject_key(self.network, self.agent_id)
+
+
+def subject_key(network: Network, agent_id: str) -> str:
+    """The key of the subject with this canonical agent id (see `Subject.key`)."""
+    if is_address(agent_id):
+        return f"key/{agent_id}"
+    return f"{network.caip2}/{agent_id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,179 @@
+"""The gate: who asks, who is meant, is it them, may it be counted, what do we know (spec 4.2)."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from assay.accounts.allowance import Allowance
+from assay.accounts.model import Feature, Operator
+from assay.accounts.plans import require
+from assay.chains.model import Network
+from assay.gate.decide import decide, reusable_until
+from assay.gate.model import Decision, GateRequest
+from assay.identity.model import IdentityMismatch
+from assay.kit.clock import Clock
+from assay.kit.errors import InvalidRequest, Problem, ServiceError
+from assay.trust.evaluate import Evaluator
+from assay.trust.model import Evaluation, EvaluationCompleted, SignalName, Subject, subject_key
+from assay.trust.ports import EvaluationStore
+from assay.trust.profile import Rules
+from assay.trust.subjects import Subjects, canonical_agent_id
+
+CONTROLLERS_MAX_AGE_S: Final = 30.0
+"""How long the addresses that speak for an agent are remembered: a sold agent's former owner
+passes for at most this long. The chain reader's own cache has the same bound."""
+
+_REMEMBERED_MAX = 50_000
+
+_PAID_SIGNALS = {
+    SignalName.PERSONHOOD: Feature.PERSONHOOD,
+    SignalName.ATTESTATION: Feature.ATTESTATION,
+    SignalName.SELF: Feature.SELF,
+}
+"""Source: decisions, section 4."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateNeeds:
+    """What the gate rests on."""
+
+    subjects: Subjects
+    evaluator: Evaluator
+    store: EvaluationStore
+    allowance: Allowance
+    rules: Rules
+    offered: frozenset[SignalName]
+    """Signals that are built in."""
+    upgrade_url: str
+    evaluation_s: float
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who called: the operator, and the agent's address with how far it is proven."""
+
+    operator: Operator
+    agent_address: str
+    proven: bool
+
+
+@dataclass(slots=True)
+class _Remembered:
+    subject: Subject
+    fresh_until_s: float
+    evaluation: Evaluation
+
+
+class Gate:
+    """Allow or deny. Only answered decisions count against the allowance."""
+
+    def __init__(self, needs: GateNeeds) -> None:
+        self._needs = needs
+        self._memory: OrderedDict[str, _Remembered] = OrderedDict()
+
+    def check_cached(
+        self, caller: Caller, network: Network, agent_id: str, request: GateRequest
+    ) -> Decision | None:
+        """The decision where everything it takes is in memory, else None. No I/O, no waiting.
+
+        Raises the same refusals as `check`.
+        """
+        key = subject_key(network, canonical_agent_id(agent_id))
+        known = self._memory.get(key)
+        if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
+            return None
+        if not self._reusable(known.evaluation, request):
+            return None
+        self.require_signals(caller.operator, request)
+        require_control(caller, known.subject)
+        if not self._needs.allowance.reserve_cached(caller.operator):
+            return None
+        return self._decide(known.evaluation, request, caller.operator, cached=True)
+
+    async def check(
+        self, caller: Caller, network: Network, agent_id: str, request: GateRequest
+    ) -> Decision:
+        """The decision, evaluating when there is nothing to reuse.
+
+        Raises, in this order: `InvalidRequest` (id, signal not offered), `PlanRequired`,
+        `AgentNotFound` / `ChainUnavailable`, `IdentityMismatch`, `MonthlyLimitExceeded`,
+        `EvidenceUnavailable`.
+        """
+        needs = self._needs
+        agent_id = canonical_agent_id(agent_id)
+        self.require_signals(caller.operator, request)
+        subject = await needs.subjects.find(network, agent_id)
+        require_control(caller, subject)
+        await needs.allowance.reserve(caller.operator)
+        try:
+            evaluation = await self._reuse(subject, request)
+            cached = evaluation is not None
+            if evaluation is None:
+                news = await needs.evaluator.evaluate(subject, needs.evaluation_s)
+                evaluation = news.evaluation
+        except BaseException:
+            needs.allowance.release(caller.operator)
+            raise
+        self._remember(subject, evaluation)
+        return self._decide(evaluation, request, caller.operator, cached=cached)
+
+    def evaluated(self, news: EvaluationCompleted) -> None:
+        """A listener: a newer evaluation replaces the remembered one at once."""
+        if (known := self._memory.get(news.evaluation.subject_key)) is not None:
+            known.evaluation = news.evaluation
+
+    def require_signals(self, operator: Operator, request: GateRequest) -> None:
+        """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
+        for name in sorted(request.signals & _PAID_SIGNALS.keys()):
+            require(operator.plan, _PAID_SIGNALS[name], self._needs.upgrade_url, signal=name.value)
+        if missing := sorted(request.signals - self._needs.offered):
+            offered = ", ".join(sorted(self._needs.offered))
+            message = f"this service does not offer the signal {missing[0]}; it offers: {offered}"
+            raise InvalidRequest(
+                "A requested trust signal is not offered here.",
+                details=[Problem(("body", "trustSignals"), message)],
+            )
+
+    def _decide(
+        self, evaluation: Evaluation, request: GateRequest, operator: Operator, *, cached: bool
+    ) -> Decision:
+        rules = self._needs.rules
+        try:
+            return decide(evaluation, request, rules.weights, rules.tiers, cached=cached)
+        except ServiceError:
+            self._needs.allowance.release(operator)
+            raise
+
+    async def _reuse(self, subject: Subject, request: GateRequest) -> Evaluation | None:
+        """The newest evaluation, when it is still inside the asked window."""
+        since = self._needs.clock.now() - request.ttl
+        newest = await self._needs.store.newest(subject.key, since)
+        return newest if newest is not None and self._reusable(newest, request) else None
+
+    def _reusable(self, evaluation: Evaluation, request: GateRequest) -> bool:
+        if SignalName.SANDBOX in evaluation.unavailable:
+            return False
+        return self._needs.clock.now() < reusable_until(evaluation, request)
+
+    def _remember(self, subject: Subject, evaluation: Evaluation) -> None:
+        fresh_until = self._needs.clock.monotonic_s() + CONTROLLERS_MAX_AGE_S
+        self._memory[subject.key] = _Remembered(subject, fresh_until, evaluation)
+        self._memory.move_to_end(subject.key)
+        while len(self._memory) > _REMEMBERED_MAX:
+            self._memory.popitem(last=False)
+
+
+def require_control(caller: Caller, subject: Subject) -> None:
+    """An agent id is a claim until proven (decisions, section 6). Raises `IdentityMismatch`.
+
+    An address that is only asserted is held to the same rule: believing a header is no reason to
+    believe one that contradicts the registry.
+    """
+    controllers = subject.agent.controllers if subject.agent else frozenset({subject.agent_id})
+    if caller.agent_address not in controllers:
+        raise IdentityMismatch(
+            "This address does not control the named agent: prove its owner or agentWallet.",
+            agentId=subject.agent_id,
+            agentAddress=caller.agent_address,
+        )

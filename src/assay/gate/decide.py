@@ -1,0 +1,44 @@
+"""Evidence -> allow or deny. Pure: the same evaluation and request give the same decision."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from assay.gate.model import Decision, GateRequest
+from assay.trust.model import Evaluation, SignalName
+from assay.trust.scoring import score
+from assay.trust.tiers import Tiers
+
+INCONCLUSIVE_REUSE = timedelta(minutes=5)
+"""How long a result without behavioural evidence is reused at most: the agent may have been down
+for a moment, and a day's memory of that would be a day's wrong answer."""
+
+
+def decide(
+    evaluation: Evaluation,
+    request: GateRequest,
+    weights: Mapping[SignalName, float],
+    tiers: Tiers,
+    *,
+    cached: bool,
+) -> Decision:
+    """`allow` is exactly score >= minScore. Raises `EvidenceUnavailable`, never guesses."""
+    result = score(evaluation.collected, evaluation.unavailable, weights, request.signals)
+    return Decision(
+        allow=result.value >= request.min_score,
+        score=result,
+        grade=tiers.grade(result.value),
+        min_score=request.min_score,
+        evaluation=evaluation,
+        sandbox_ran=not cached,
+        cached=cached,
+        expires_at=reusable_until(evaluation, request),
+    )
+
+
+def reusable_until(evaluation: Evaluation, request: GateRequest) -> datetime:
+    """Until when the evaluation may answer for a caller with this `ttlMs`."""
+    conclusive = any(
+        c.signal is SignalName.SANDBOX and c.weighed.confidence > 0 for c in evaluation.collected
+    )
+    reuse = request.ttl if conclusive else min(request.ttl, INCONCLUSIVE_REUSE)
+    return evaluation.evaluated_at + reuse

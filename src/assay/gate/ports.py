@@ -1,0 +1,17 @@
+"""What the gate needs from outside."""
+
+from typing import Protocol
+
+from assay.kit.json import JsonObject
+
+
+class DecisionSigner(Protocol):
+    """Signs decisions so that anybody can check them offline."""
+
+    def sign(self, claims: JsonObject) -> str:
+        """A compact JWS over the claims."""
+        ...
+
+    def jwks(self) -> JsonObject:
+        """The public keys as a JWK set (RFC 7517)."""
+        ...

@@ -1,0 +1,227 @@
+"""Every setting, read once from the environment (or a TOML file) and validated whole.
+
+Names are `ASSAY_` and the field's name in upper case. An unknown `ASSAY_` variable or a value
+that does not hold stops the boot with a sentence that says what to do.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from decimal import Decimal
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+PREFIX = "ASSAY_"
+SECRET_CHARS_MIN = 32
+"""Shortest secret accepted from settings. Source: decisions, section 12."""
+
+OpenEndpoint = Literal[
+    "wallet", "resolve-wallet", "snapshot", "trigger-sandbox", "trigger-sandbox-key"
+]
+
+_NOT_FIELDS = frozenset({"ASSAY_CONFIG", "ASSAY_PYTHON"})
+
+
+class SettingsError(RuntimeError):
+    """The configuration does not hold; the message says what and how to mend it."""
+
+
+class Settings(BaseSettings):
+    """What an operator can set. Frozen; secrets never print."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+    data_dir: Annotated[
+        Path, Field(description="Where the database, secrets and snapshot blocks live.")
+    ] = Path("~/.local/share/assay")
+    database_url: Annotated[
+        SecretStr | None,
+        Field(description="`postgresql://...`; unset: an SQLite file in the data directory."),
+    ] = None
+    host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = (
+        8787
+    )
+    public_url: Annotated[
+        str | None, Field(description="This service's address as callers see it.")
+    ] = None
+    upgrade_url: Annotated[
+        str | None,
+        Field(description="Where a Free operator upgrades; default `{public_url}/docs`."),
+    ] = None
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(description="Comma-separated networks whose X-Forwarded-For is believed."),
+    ] = ()
+    anonymous_per_minute: Annotated[
+        int, Field(ge=1, description="Requests a minute per client address without a key.")
+    ] = 120
+    keyed_per_minute: Annotated[int, Field(ge=1, description="Requests a minute per operator.")] = (
+        60_000
+    )
+    sandbox_per_minute: Annotated[
+        int, Field(ge=1, description="Triggered evaluations a minute, per client address.")
+    ] = 12
+    sandbox_per_agent_minute: Annotated[
+        int, Field(ge=1, description="Triggered evaluations a minute, per agent.")
+    ] = 6
+    body_bytes_max: Annotated[
+        int, Field(ge=1024, description="Largest request body accepted, bytes.")
+    ] = 1024 * 1024
+    open_endpoints: Annotated[
+        tuple[OpenEndpoint, ...],
+        NoDecode,
+        Field(description="Comma-separated endpoints that need no operator key (spec 5.6)."),
+    ] = ("wallet", "resolve-wallet", "snapshot", "trigger-sandbox", "trigger-sandbox-key")
+    identity_proof: Annotated[
+        Literal["required", "asserted"],
+        Field(description="`asserted` believes a bare x-agent-address; answers then say so."),
+    ] = "required"
+    default_chain: Annotated[str, Field(description="The chain of a request that names none.")] = (
+        "ethereum"
+    )
+    chains: Annotated[
+        dict[str, dict[str, object]],
+        Field(description="JSON: chains added to the built-in table, or fields replaced, by slug."),
+    ] = {}
+    ipfs_gateway: Annotated[
+        str, Field(description="Gateway for `ipfs:` URIs; empty switches them off.")
+    ] = "https://ipfs.io"
+    allow_private_upstreams: Annotated[
+        bool,
+        Field(description="Development only: agents on private addresses and plain http."),
+    ] = False
+    weights: Annotated[
+        dict[str, float], Field(description="JSON: signal weights that differ from the defaults.")
+    ] = {}
+    tiers: Annotated[
+        tuple[tuple[float, str, str, str], ...] | None,
+        Field(description="JSON: rows [score, tier, riskLevel, route] instead of the defaults."),
+    ] = None
+    gate_evaluation_s: Annotated[
+        float, Field(gt=0, le=60, description="Seconds a gate may take to evaluate.")
+    ] = 10.0
+    sandbox_evaluation_s: Annotated[
+        float, Field(gt=0, le=60, description="Seconds trigger-sandbox may take.")
+    ] = 25.0
+    snapshot_store: Annotated[
+        Literal["local", "off"], Field(description="Where encrypted snapshots go.")
+    ] = "local"
+    log_format: Annotated[
+        Literal["auto", "json", "console"],
+        Field(description="`auto`: console on a terminal, else JSON lines."),
+    ] = "auto"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Field(description="Least level logged.")
+    ] = "info"
+    jwt_secret: Annotated[
+        SecretStr | None, Field(description="Signs dashboard JWTs; unset: generated once.")
+    ] = None
+    session_secret: Annotated[
+        SecretStr | None, Field(description="Signs agent sessions; unset: generated once.")
+    ] = None
+    snapshot_secret: Annotated[
+        SecretStr | None, Field(description="Encrypts snapshots; unset: generated once.")
+    ] = None
+    signing_secret: Annotated[
+        SecretStr | None, Field(description="Seeds the decision-token key; unset: generated once.")
+    ] = None
+    fee_rate: Annotated[Decimal, Field(ge=0, le=1, description="Fee rate of new accounts.")] = (
+        Decimal("0.00")
+    )
+
+    @field_validator("data_dir")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @field_validator("trusted_proxies", "open_endpoints", mode="before")
+    @classmethod
+    def _comma_separated(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for network in value:
+            ip_network(network)
+        return value
+
+    @field_validator("public_url", "upgrade_url", "ipfs_gateway")
+    @classmethod
+    def _http_address(cls, value: str | None) -> str | None:
+        if not value:
+            return value
+        parts = urlsplit(value)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            message = "must be an http(s) address"
+            raise ValueError(message)
+        return value.rstrip("/")
+
+    @field_validator("jwt_secret", "session_secret", "snapshot_secret", "signing_secret")
+    @classmethod
+    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value()) < SECRET_CHARS_MIN:
+            message = f"must have at least {SECRET_CHARS_MIN} characters"
+            raise ValueError(message)
+        return value
+
+    @property
+    def address(self) -> str:
+        """The service's base address: `public_url`, or where it listens."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.public_url or f"http://{host}:{self.port}"
+
+    @property
+    def upgrade_address(self) -> str:
+        """Where a Free operator is sent to upgrade."""
+        return self.upgrade_url or f"{self.address}/docs"
+
+    @property
+    def database(self) -> str:
+        """The database's URL: PostgreSQL when set, else the SQLite file."""
+        if self.database_url is not None:
+            return self.database_url.get_secret_value()
+        return f"sqlite:///{self.data_dir / 'assay.db'}"
+
+
+def load(**overrides: object) -> Settings:
+    """Settings from `overrides`, then the environment, then the TOML file of `ASSAY_CONFIG`.
+
+    Raises `SettingsError` naming every unknown or wrong value; values themselves are not shown,
+    for they may be secrets.
+    """
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | _NOT_FIELDS
+    unknown = sorted(n for n in os.environ if n.startswith(PREFIX) and n not in known)
+    if unknown:
+        raise SettingsError(f"unknown setting {', '.join(unknown)}: remove it or mend its name")
+    try:
+        return Settings(**{**_from_file(), **overrides})  # type: ignore[arg-type] - validated by it
+    except ValidationError as error:
+        lines = [
+            f"{PREFIX}{'.'.join(str(part) for part in e['loc']).upper()}: {e['msg']}"
+            for e in error.errors(include_input=False, include_url=False)
+        ]
+        raise SettingsError("; ".join(lines)) from None
+
+
+def _from_file() -> Mapping[str, object]:
+    """The settings of the file, less those the environment also sets (it wins)."""
+    path = os.environ.get("ASSAY_CONFIG")
+    if path is None:
+        return {}
+    try:
+        values = tomllib.loads(Path(path).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"ASSAY_CONFIG: cannot read {path}: {error}") from error
+    return {name: v for name, v in values.items() if PREFIX + name.upper() not in os.environ}

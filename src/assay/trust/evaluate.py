@@ -1,0 +1,145 @@
+"""collect -> weigh -> score -> grade -> snapshot -> announce: the one path of an evaluation."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from assay.egress.ports import SafeHttp
+from assay.kit.clock import Clock
+from assay.kit.ids import new_id
+from assay.kit.singleflight import SingleFlight
+from assay.trust.model import (
+    FIRST_PREVIOUS_HASH,
+    Collected,
+    Evaluation,
+    EvaluationCompleted,
+    Evidence,
+    SignalName,
+    Snapshot,
+    Subject,
+    Unavailable,
+)
+from assay.trust.ports import (
+    AgentDialers,
+    EvaluationStore,
+    Listener,
+    Probe,
+    Signal,
+    SignalNeeds,
+    SnapshotBlobs,
+)
+from assay.trust.scoring import score
+from assay.trust.snapshot import snapshot_bytes, snapshot_hash
+from assay.trust.subjects import Subjects
+from assay.trust.tiers import Tiers
+
+GRACE_S = 0.5
+"""What a signal may take beyond its deadline to hand over what it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorNeeds:
+    """What an evaluation rests on."""
+
+    subjects: Subjects
+    signals: Mapping[SignalName, Signal]
+    probes: Mapping[str, Probe]
+    http: SafeHttp
+    dialers: AgentDialers
+    store: EvaluationStore
+    blobs: SnapshotBlobs
+    weights: Mapping[SignalName, float]
+    tiers: Tiers
+    listeners: Sequence[Listener]
+    clock: Clock
+
+
+class Evaluator:
+    """Runs evaluations; of several asked for one subject at once, one runs and all get it."""
+
+    def __init__(self, needs: EvaluatorNeeds, flights: SingleFlight[EvaluationCompleted]) -> None:
+        self._needs = needs
+        self._flights = flights
+
+    async def evaluate(self, subject: Subject, deadline_s: float) -> EvaluationCompleted:
+        """Evaluate now, within `deadline_s`, and store the result before it is answered.
+
+        Raises `EvidenceUnavailable` when no base signal could be collected; nothing is stored
+        then. Whoever joins a running evaluation gets its result and its deadline.
+        """
+        return await self._flights.run(subject.key, lambda: self._run(subject, deadline_s))
+
+    async def collect(
+        self, subject: Subject, names: frozenset[SignalName], deadline_s: float
+    ) -> tuple[tuple[Collected, ...], Mapping[SignalName, str]]:
+        """What the named signals see now, and why the others of them could not be had."""
+        needs = self._needs
+        wanted = {name: signal for name, signal in needs.signals.items() if name in names}
+        async with asyncio.TaskGroup() as group:
+            tasks = {
+                name: group.create_task(self._hear(signal, subject, deadline_s))
+                for name, signal in sorted(wanted.items())
+            }
+        heard = {name: task.result() for name, task in tasks.items()}
+        collected = tuple(
+            Collected(name, evidence, wanted[name].weigh(evidence, needs.probes))
+            for name, evidence in heard.items()
+            if isinstance(evidence, Evidence)
+        )
+        missing = {n: e.reason for n, e in heard.items() if isinstance(e, Unavailable)}
+        return collected, missing
+
+    async def _hear(
+        self, signal: Signal, subject: Subject, deadline_s: float
+    ) -> Evidence | Unavailable:
+        needs = self._needs
+        tools = SignalNeeds(
+            reader=needs.subjects.reader(subject.network),
+            http=needs.http,
+            dialers=needs.dialers,
+            probes=needs.probes,
+            clock=needs.clock,
+            deadline_s=deadline_s,
+        )
+        try:
+            async with asyncio.timeout(deadline_s + GRACE_S):
+                return await signal.collect(subject, tools)
+        except TimeoutError:
+            return Unavailable("it did not answer in time")
+
+    async def _run(self, subject: Subject, deadline_s: float) -> EvaluationCompleted:
+        needs = self._needs
+        everything = frozenset(needs.signals)
+        collected, missing = await self.collect(subject, everything, deadline_s)
+        result = score(collected, missing, needs.weights)
+        evaluation = Evaluation(
+            id=new_id(),
+            subject_key=subject.key,
+            chain=subject.network.slug,
+            agent_id=subject.agent_id,
+            wallet=subject.wallet,
+            collected=collected,
+            unavailable=missing,
+            score=result.value,
+            grade=needs.tiers.grade(result.value),
+            evaluated_at=needs.clock.now(),
+        )
+        data = snapshot_bytes(subject, collected)
+        snapshot = await needs.store.add(
+            evaluation,
+            Snapshot(
+                id=new_id(),
+                evaluation_id=evaluation.id,
+                subject_key=subject.key,
+                agent_id=subject.agent_id,
+                snapshot_hash=snapshot_hash(data),
+                previous_hash=FIRST_PREVIOUS_HASH,
+                encrypted_data_uri=await needs.blobs.store(data),
+                interaction_count=evaluation.interactions,
+                taken_at=evaluation.evaluated_at,
+            ),
+        )
+        news = EvaluationCompleted(evaluation, snapshot)
+        for listener in needs.listeners:
+            listener.evaluated(news)
+        return news

@@ -1,0 +1,117 @@
+"""What we believe about an agent, and why (spec 2.1): the registry's view beside ours."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from assay.chains.model import Network, OnchainAgent, parse_token_id
+from assay.chains.reputation import Reputation, summarise
+from assay.kit.clock import Clock
+from assay.trust.evaluate import Evaluator
+from assay.trust.model import (
+    Collected,
+    Evaluation,
+    Grade,
+    Score,
+    SignalName,
+    Snapshot,
+    SnapshotNotFound,
+    Subject,
+    subject_key,
+)
+from assay.trust.ports import EvaluationStore
+from assay.trust.scoring import score
+from assay.trust.subjects import Subjects, canonical_agent_id
+from assay.trust.tiers import Tiers
+
+BEHAVIOUR_MAX_AGE = timedelta(hours=24)
+"""Older behavioural evidence no longer counts in a profile; the gate's default ttl (spec 8)."""
+
+_COLLECT_S = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentProfile:
+    """A trust profile. `evaluation` is the one the behavioural evidence comes from, if any."""
+
+    agent: OnchainAgent
+    subject: Subject
+    reputation: Reputation
+    score: Score
+    grade: Grade
+    collected: tuple[Collected, ...]
+    evaluation: Evaluation | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The weights and the tier table in force."""
+
+    weights: Mapping[SignalName, float]
+    tiers: Tiers
+
+
+class Profiles:
+    """Builds profiles: cheap signals live, behaviour from the newest evaluation."""
+
+    def __init__(
+        self,
+        subjects: Subjects,
+        evaluator: Evaluator,
+        store: EvaluationStore,
+        rules: Rules,
+        clock: Clock,
+    ) -> None:
+        self._subjects = subjects
+        self._evaluator = evaluator
+        self._store = store
+        self._rules = rules
+        self._clock = clock
+
+    async def profile(self, network: Network, agent_id: str) -> AgentProfile:
+        """The profile of a registered agent; never runs a sandbox.
+
+        Raises `InvalidRequest`, `AgentNotFound` or `ChainUnavailable`.
+        """
+        agent_id = parse_token_id(agent_id)
+        agent = await self._subjects.reader(network).fetch_agent(network, agent_id)
+        subject = Subject(network, agent_id, agent.wallet or agent.owner, agent)
+        feedback = await self._subjects.reader(network).fetch_feedback(network, agent_id)
+        now = self._clock.now()
+        evaluation = await self._store.newest(subject.key, now - BEHAVIOUR_MAX_AGE)
+        live = frozenset(SignalName) - {SignalName.SANDBOX}
+        collected, missing = await self._evaluator.collect(subject, live, _COLLECT_S)
+        collected += _behaviour(evaluation)
+        result = score(collected, missing, self._rules.weights)
+        return AgentProfile(
+            agent=agent,
+            subject=subject,
+            reputation=summarise(feedback),
+            score=result,
+            grade=self._rules.tiers.grade(result.value),
+            collected=collected,
+            evaluation=evaluation,
+            at=now,
+        )
+
+    async def snapshot(self, network: Network, agent_id: str) -> Snapshot:
+        """The newest snapshot (spec 2.7). Raises as `profile`, and `SnapshotNotFound`.
+
+        What was evaluated once is answered without asking the chain again.
+        """
+        agent_id = canonical_agent_id(agent_id)
+        found = await self._store.newest_snapshot(subject_key(network, agent_id))
+        if found is None:
+            await self._subjects.find(network, agent_id)
+            raise SnapshotNotFound(
+                "There is no snapshot of this agent yet: trigger a sandbox evaluation first."
+            )
+        return found
+
+
+def _behaviour(evaluation: Evaluation | None) -> tuple[Collected, ...]:
+    """The behavioural evidence of an evaluation."""
+    if evaluation is None:
+        return ()
+    return tuple(c for c in evaluation.collected if c.signal is SignalName.SANDBOX)

@@ -1,0 +1,41 @@
+"""From the words of a request to who is meant: an agent of a registry, or a key agent."""
+
+from collections.abc import Mapping
+
+from assay.chains.model import Family, Network, is_address, parse_token_id
+from assay.chains.ports import ChainReader
+from assay.trust.model import Subject
+
+
+def canonical_agent_id(agent_id: str) -> str:
+    """A token id in decimal, or a key agent's address in lower case; raises `InvalidRequest`."""
+    return agent_id.lower() if is_address(agent_id) else parse_token_id(agent_id)
+
+
+def key_agent(network: Network, address: str) -> Subject:
+    """The key agent of a lower-case address; `network` only names where it asked."""
+    return Subject(network, address, address, None)
+
+
+class Subjects:
+    """Finds subjects; registry agents through the reader of their network's family."""
+
+    def __init__(self, readers: Mapping[Family, ChainReader]) -> None:
+        self._readers = readers
+
+    def reader(self, network: Network) -> ChainReader:
+        """The reader of the network's family."""
+        return self._readers[network.family]
+
+    async def find(self, network: Network, agent_id: str) -> Subject:
+        """Who `agent_id` is on `network`.
+
+        Raises `InvalidRequest` for a malformed id, `AgentNotFound` for an id the registry does not
+        know, `ChainUnavailable` when it cannot be asked. A key agent needs no registry: an
+        address is always a subject.
+        """
+        agent_id = canonical_agent_id(agent_id)
+        if is_address(agent_id):
+            return key_agent(network, agent_id)
+        agent = await self.reader(network).fetch_agent(network, agent_id)
+        return Subject(network, agent_id, agent.wallet or agent.owner, agent)
