@@ -30,7 +30,7 @@ def load_plugins(package: ModuleType, attribute: str, kind: type[P]) -> Mapping[
     """
     del kind
     found: dict[str, P] = {}
-    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda i: i.name):
+    for info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         plugin = getattr(module, attribute, None)
         if not isinstance(plugin, Named):
@@ -38,4 +38,4 @@ def load_plugins(package: ModuleType, attribute: str, kind: type[P]) -> Mapping[
         if plugin.name in found:
             raise PluginError(f"two plugins of {package.__name__} are called {plugin.name!r}")
         found[plugin.name] = plugin  # type: ignore[assignment] - checked at the plugin's own file
-    return MappingProxyType(found)
+    return MappingProxyType(dict(sorted(found.items())))

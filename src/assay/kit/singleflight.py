@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from assay.kit.tasks import Tasks
-
 T = TypeVar("T")
 
 
@@ -16,8 +14,7 @@ class SingleFlight(Generic[T]):
     of its own.
     """
 
-    def __init__(self, tasks: Tasks) -> None:
-        self._tasks = tasks
+    def __init__(self) -> None:
         self._flights: dict[str, asyncio.Task[T]] = {}
 
     async def run(self, key: str, work: Callable[[], Awaitable[T]]) -> T:
@@ -25,6 +22,7 @@ class SingleFlight(Generic[T]):
         flight = self._flights.get(key)
         if flight is None:
             flight = asyncio.get_running_loop().create_task(self._call(key, work))
+            flight.add_done_callback(_heard)
             self._flights[key] = flight
         return await asyncio.shield(flight)
 
@@ -33,3 +31,9 @@ class SingleFlight(Generic[T]):
             return await work()
         finally:
             del self._flights[key]
+
+
+def _heard(flight: asyncio.Task[T]) -> None:
+    """A failure that every caller has gone away from is nobody's; asyncio need not warn of it."""
+    if not flight.cancelled():
+        flight.exception()

@@ -1,0 +1,124 @@
+"""The command line's words. Each command imports its work only when it runs, so that `--help`
+answers at once."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from assay import __version__
+
+Email = Annotated[str, Parameter(help="The account's e-mail address.")]
+
+
+def build() -> App:
+    """The command line."""
+    app = App(
+        name="assay",
+        help="Tests AI agents and stamps a grade on them, AAA to C.",
+        version=__version__,
+        result_action="return_value",
+    )
+    for command in (serve, demo, doctor, migrate, openapi):
+        app.command(command)
+    accounts = App(name="accounts", help="Operator accounts.")
+    for name, command in {
+        "create": accounts_create,
+        "list": accounts_list,
+        "set-plan": accounts_set_plan,
+        "set-role": accounts_set_role,
+    }.items():
+        accounts.command(command, name=name)
+    app.command(accounts)
+    return app
+
+
+def main() -> None:
+    """Run the command of the arguments and end the process with its status."""
+    status = build()()
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def serve(
+    *,
+    host: Annotated[str | None, Parameter(help="Address to listen on.")] = None,
+    port: Annotated[int | None, Parameter(help="Port to listen on; 0 picks one.")] = None,
+    data_dir: Annotated[Path | None, Parameter(help="Where everything is kept.")] = None,
+) -> int:
+    """Serve until told to stop. Every other setting comes from the environment."""
+    from assay.cli.serve import serve as run  # noqa: PLC0415
+
+    return run(host=host, port=port, data_dir=data_dir)
+
+
+def demo(
+    *,
+    once: Annotated[bool, Parameter(negative=(), help="Evaluate, print, and end.")] = False,
+    json: Annotated[bool, Parameter(negative=(), help="Print the table as JSON.")] = False,
+    port: Annotated[int, Parameter(help="Port to serve on; 0 picks one.")] = 8787,
+) -> int:
+    """Show the whole thing live: a local chain, real sample agents, their grades."""
+    from assay.cli.demo import demo as run  # noqa: PLC0415
+
+    return run(once=once, as_json=json, port=port)
+
+
+def doctor() -> int:
+    """Say what works and what does not, each with its mend. Status 1 when something does not."""
+    from assay.cli.doctor import doctor as run  # noqa: PLC0415
+
+    return run()
+
+
+def migrate() -> int:
+    """Bring the database's schema up to date. `serve` does so by itself."""
+    from assay.cli.migrate import migrate as run  # noqa: PLC0415
+
+    return run()
+
+
+def openapi() -> int:
+    """Print the OpenAPI 3.1 document."""
+    from assay.cli.openapi import openapi as run  # noqa: PLC0415
+
+    return run()
+
+
+def accounts_create(
+    email: Email,
+    *,
+    name: Annotated[str, Parameter(help="The operator's name.")],
+    admin: Annotated[bool, Parameter(negative=(), help="Give the role admin.")] = False,
+    plan: Annotated[Literal["free", "pro"], Parameter(help="The plan.")] = "free",
+) -> int:
+    """Create an account; the password is asked for, or read from standard input.
+
+    Prints the account's first API key, once.
+    """
+    from assay.cli import accounts  # noqa: PLC0415
+
+    return accounts.create(email, name, admin=admin, plan=plan)
+
+
+def accounts_list(
+    *, json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False
+) -> int:
+    """List every account."""
+    from assay.cli import accounts  # noqa: PLC0415
+
+    return accounts.list_all(as_json=json)
+
+
+def accounts_set_plan(email: Email, plan: Literal["free", "pro"]) -> int:
+    """Change an account's plan."""
+    from assay.cli import accounts  # noqa: PLC0415
+
+    return accounts.set_plan(email, plan)
+
+
+def accounts_set_role(email: Email, role: Literal["operator", "admin"]) -> int:
+    """Change an account's role."""
+    from assay.cli import accounts  # noqa: PLC0415
+
+    return accounts.set_role(email, role)
