@@ -85,6 +85,13 @@ class Settings(BaseSettings):
         Literal["required", "asserted"],
         Field(description="`asserted` believes a bare x-agent-address; answers then say so."),
     ] = "required"
+    contract_wallet_chains: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated chains asked about ERC-1271 wallets; default: the default chain."
+        ),
+    ] = ()
     default_chain: Annotated[str, Field(description="The chain of a request that names none.")] = (
         "ethereum"
     )
@@ -143,7 +150,7 @@ class Settings(BaseSettings):
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()
 
-    @field_validator("trusted_proxies", "open_endpoints", mode="before")
+    @field_validator("trusted_proxies", "open_endpoints", "contract_wallet_chains", mode="before")
     @classmethod
     def _comma_separated(cls, value: object) -> object:
         if isinstance(value, str):

@@ -1,5 +1,7 @@
-"""The command line's words. Each command imports its work only when it runs, so that `--help`
-answers at once."""
+"""The command line's words.
+
+Each command imports its work only when it runs, so that `--help` answers at once.
+"""
 
 import sys
 from pathlib import Path
@@ -20,7 +22,7 @@ def build() -> App:
         version=__version__,
         result_action="return_value",
     )
-    for command in (serve, demo, doctor, migrate, openapi):
+    for command in (serve, demo, doctor, migrate, openapi, sign):
         app.command(command)
     accounts = App(name="accounts", help="Operator accounts.")
     for name, command in {
@@ -83,6 +85,16 @@ def openapi() -> int:
     from assay.cli.openapi import openapi as run  # noqa: PLC0415
 
     return run()
+
+
+def sign(
+    *,
+    key_file: Annotated[Path, Parameter(help="File with the private key, 64 hex digits.")],
+) -> int:
+    """Sign a challenge: the JSON of `.../challenge` in, the body for `.../verify` out."""
+    from assay.cli.sign import sign as run  # noqa: PLC0415
+
+    return run(key_file)
 
 
 def accounts_create(

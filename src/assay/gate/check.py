@@ -16,8 +16,8 @@ from assay.kit.errors import InvalidRequest, Problem, ServiceError
 from assay.trust.evaluate import Evaluator
 from assay.trust.model import Evaluation, EvaluationCompleted, SignalName, Subject, subject_key
 from assay.trust.ports import EvaluationStore
-from assay.trust.profile import Rules
 from assay.trust.subjects import Subjects, canonical_agent_id
+from assay.trust.tiers import Rules
 
 CONTROLLERS_MAX_AGE_S: Final = 30.0
 """How long the addresses that speak for an agent are remembered: a sold agent's former owner
@@ -89,7 +89,7 @@ class Gate:
         require_control(caller, known.subject)
         if not self._needs.allowance.reserve_cached(caller.operator):
             return None
-        return self._decide(known.evaluation, request, caller.operator, cached=True)
+        return self._decide(known, request, caller.operator, cached=True)
 
     async def check(
         self, caller: Caller, network: Network, agent_id: str, request: GateRequest
@@ -115,8 +115,8 @@ class Gate:
         except BaseException:
             needs.allowance.release(caller.operator)
             raise
-        self._remember(subject, evaluation)
-        return self._decide(evaluation, request, caller.operator, cached=cached)
+        known = self._remember(subject, evaluation)
+        return self._decide(known, request, caller.operator, cached=cached)
 
     def evaluated(self, news: EvaluationCompleted) -> None:
         """A listener: a newer evaluation replaces the remembered one at once."""
@@ -136,11 +136,12 @@ class Gate:
             )
 
     def _decide(
-        self, evaluation: Evaluation, request: GateRequest, operator: Operator, *, cached: bool
+        self, known: _Remembered, request: GateRequest, operator: Operator, *, cached: bool
     ) -> Decision:
-        rules = self._needs.rules
         try:
-            return decide(evaluation, request, rules.weights, rules.tiers, cached=cached)
+            return decide(
+                known.subject, known.evaluation, request, self._needs.rules, cached=cached
+            )
         except ServiceError:
             self._needs.allowance.release(operator)
             raise
@@ -156,12 +157,13 @@ class Gate:
             return False
         return self._needs.clock.now() < reusable_until(evaluation, request)
 
-    def _remember(self, subject: Subject, evaluation: Evaluation) -> None:
+    def _remember(self, subject: Subject, evaluation: Evaluation) -> _Remembered:
         fresh_until = self._needs.clock.monotonic_s() + CONTROLLERS_MAX_AGE_S
-        self._memory[subject.key] = _Remembered(subject, fresh_until, evaluation)
+        self._memory[subject.key] = known = _Remembered(subject, fresh_until, evaluation)
         self._memory.move_to_end(subject.key)
         while len(self._memory) > _REMEMBERED_MAX:
             self._memory.popitem(last=False)
+        return known
 
 
 def require_control(caller: Caller, subject: Subject) -> None:

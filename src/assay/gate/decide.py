@@ -1,12 +1,11 @@
 """Evidence -> allow or deny. Pure: the same evaluation and request give the same decision."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from assay.gate.model import Decision, GateRequest
-from assay.trust.model import Evaluation, SignalName
+from assay.trust.model import Evaluation, SignalName, Subject
 from assay.trust.scoring import score
-from assay.trust.tiers import Tiers
+from assay.trust.tiers import Rules
 
 INCONCLUSIVE_REUSE = timedelta(minutes=5)
 """How long a result without behavioural evidence is reused at most: the agent may have been down
@@ -14,19 +13,20 @@ for a moment, and a day's memory of that would be a day's wrong answer."""
 
 
 def decide(
+    subject: Subject,
     evaluation: Evaluation,
     request: GateRequest,
-    weights: Mapping[SignalName, float],
-    tiers: Tiers,
+    rules: Rules,
     *,
     cached: bool,
 ) -> Decision:
     """`allow` is exactly score >= minScore. Raises `EvidenceUnavailable`, never guesses."""
-    result = score(evaluation.collected, evaluation.unavailable, weights, request.signals)
+    result = score(evaluation.collected, evaluation.unavailable, rules.weights, request.signals)
     return Decision(
         allow=result.value >= request.min_score,
+        subject=subject,
         score=result,
-        grade=tiers.grade(result.value),
+        grade=rules.tiers.grade(result.value),
         min_score=request.min_score,
         evaluation=evaluation,
         sandbox_ran=not cached,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from assay.trust.model import Evaluation, Grade, Score, SignalName
+from assay.trust.model import Evaluation, Grade, Score, SignalName, Subject
 
 MIN_SCORE_DEFAULT = 65.0
 """Default threshold. Source: spec, section 8."""
@@ -34,6 +34,7 @@ class Decision:
     """Allow or deny, and everything it rests on."""
 
     allow: bool
+    subject: Subject
     score: Score
     grade: Grade
     min_score: float

@@ -31,7 +31,7 @@ from assay.trust.ports import (
 from assay.trust.scoring import score
 from assay.trust.snapshot import snapshot_bytes, snapshot_hash
 from assay.trust.subjects import Subjects
-from assay.trust.tiers import Tiers
+from assay.trust.tiers import Rules
 
 GRACE_S = 0.5
 """What a signal may take beyond its deadline to hand over what it has."""
@@ -48,8 +48,7 @@ class EvaluatorNeeds:
     dialers: AgentDialers
     store: EvaluationStore
     blobs: SnapshotBlobs
-    weights: Mapping[SignalName, float]
-    tiers: Tiers
+    rules: Rules
     listeners: Sequence[Listener]
     clock: Clock
 
@@ -111,7 +110,7 @@ class Evaluator:
         needs = self._needs
         everything = frozenset(needs.signals)
         collected, missing = await self.collect(subject, everything, deadline_s)
-        result = score(collected, missing, needs.weights)
+        result = score(collected, missing, needs.rules.weights)
         evaluation = Evaluation(
             id=new_id(),
             subject_key=subject.key,
@@ -121,7 +120,7 @@ class Evaluator:
             collected=collected,
             unavailable=missing,
             score=result.value,
-            grade=needs.tiers.grade(result.value),
+            grade=needs.rules.tiers.grade(result.value),
             evaluated_at=needs.clock.now(),
         )
         data = snapshot_bytes(subject, collected)

@@ -1,6 +1,5 @@
 """What we believe about an agent, and why (spec 2.1): the registry's view beside ours."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -22,7 +21,7 @@ from assay.trust.model import (
 from assay.trust.ports import EvaluationStore
 from assay.trust.scoring import score
 from assay.trust.subjects import Subjects, canonical_agent_id
-from assay.trust.tiers import Tiers
+from assay.trust.tiers import Rules
 
 BEHAVIOUR_MAX_AGE = timedelta(hours=24)
 """Older behavioural evidence no longer counts in a profile; the gate's default ttl (spec 8)."""
@@ -42,14 +41,6 @@ class AgentProfile:
     collected: tuple[Collected, ...]
     evaluation: Evaluation | None
     at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The weights and the tier table in force."""
-
-    weights: Mapping[SignalName, float]
-    tiers: Tiers
 
 
 class Profiles:

@@ -3,12 +3,12 @@
 Source: decisions, section 3.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import cast, get_args
 
-from assay.trust.model import Grade, RiskLevel, Route, Tier
+from assay.trust.model import Grade, RiskLevel, Route, SignalName, Tier
 
 Row = tuple[float, str, str, str]
 
@@ -35,6 +35,14 @@ class Tiers:
     def grade(self, score: float) -> Grade:
         """The grade of a score 0..100."""
         return next(grade for minimum, grade in self.rows if score >= minimum)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What turns evidence into a grade: the weights and the tier table in force."""
+
+    weights: Mapping[SignalName, float]
+    tiers: Tiers
 
 
 def tiers_from(rows: Sequence[Row] | None = None) -> Tiers:

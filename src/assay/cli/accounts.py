@@ -1,0 +1,96 @@
+"""`assay accounts`: operator accounts from the terminal."""
+
+import getpass
+import json
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from assay.accounts.model import Operator, Plan, Role
+from assay.cli.run import with_app
+from assay.kit.clock import iso
+from assay.wiring import App
+
+
+def create(email: str, name: str, *, admin: bool, plan: str) -> int:
+    """Create an account and print its first API key, once."""
+    password = _password()
+
+    async def work(app: App) -> int:
+        role = Role.ADMIN if admin else Role.OPERATOR
+        operator, key = await app.operators.create_for_admin(
+            email, password, name, role, Plan(plan)
+        )
+        sys.stdout.write(f"{operator.role} {operator.email} ({operator.id}), plan {plan}\n")
+        sys.stdout.write(f"API key (shown once): {key}\n")
+        return 0
+
+    return with_app(work)
+
+
+def list_all(*, as_json: bool) -> int:
+    """Print every account."""
+
+    async def work(app: App) -> int:
+        operators = await app.operators.list_for_admin()
+        rows = [_row(operator) for operator in operators]
+        if as_json:
+            sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+            return 0
+        table = Table(*_COLUMNS)
+        for row in rows:
+            table.add_row(*(row[column] for column in _COLUMNS))
+        Console().print(table)
+        return 0
+
+    return with_app(work)
+
+
+def set_plan(email: str, plan: str) -> int:
+    """Change the plan of an account."""
+
+    async def work(app: App) -> int:
+        operator = await app.operators.set_plan_for_admin(email, Plan(plan))
+        sys.stdout.write(f"{operator.email} is now on the plan {operator.plan}\n")
+        return 0
+
+    return with_app(work)
+
+
+def set_role(email: str, role: str) -> int:
+    """Change the role of an account."""
+
+    async def work(app: App) -> int:
+        operator = await app.operators.set_role_for_admin(email, Role(role))
+        sys.stdout.write(f"{operator.email} is now {operator.role}\n")
+        return 0
+
+    return with_app(work)
+
+
+_COLUMNS = ("id", "email", "name", "role", "plan", "created_at")
+
+
+def _row(operator: Operator) -> dict[str, str]:
+    return {
+        "id": operator.id,
+        "email": operator.email,
+        "name": operator.name,
+        "role": operator.role.value,
+        "plan": operator.plan.value,
+        "created_at": iso(operator.created_at),
+    }
+
+
+def _password() -> str:
+    """Asked for twice on a terminal; otherwise the first line of standard input.
+
+    Never an argument: those can be read by every user of the machine.
+    """
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    first = getpass.getpass("Password (12 characters or more): ")
+    if getpass.getpass("Once more: ") != first:
+        sys.exit("assay: the two passwords differ")
+    return first

@@ -1,0 +1,162 @@
+"""`assay demo`: the whole thing live, on a local chain with real sample agents.
+
+Everything goes the way a stranger's would: agents are registered on a chain, evaluated over HTTP
+by this service, and gated with a challenge signed by their owner's key.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvloop
+from assay_demo.world import World, WorldAgent
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from assay.cli.demo_client import Client, Graded
+from assay.cli.run import FAILED, complain, read_settings
+from assay.cli.serve import listen, serving
+from assay.settings import Settings
+from assay.wiring import assemble
+
+Say = Callable[[str], None]
+
+_COLOURS = {"GREEN": "green", "YELLOW": "yellow", "RED": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """The running demo: the world, this service's address, and the demo's account."""
+
+    world: World
+    client: Client
+    graded: Sequence[Graded]
+    key_files: Mapping[str, Path]
+
+
+def demo(*, once: bool, as_json: bool, port: int) -> int:
+    """Start, evaluate, print; then serve until Ctrl-C, or end at once with `once`."""
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_demo(once=once, as_json=as_json, port=port))
+    except KeyboardInterrupt:
+        return 0
+    except (OSError, RuntimeError, TimeoutError) as error:
+        complain(str(error))
+        return FAILED
+    return 0
+
+
+async def _demo(*, once: bool, as_json: bool, port: int) -> None:
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-demo-")))
+        with _progress() as progress:
+            task = progress.add_task("starting")
+
+            def say(text: str) -> None:
+                progress.update(task, description=text)
+
+            world = await stack.enter_async_context(World.start(say))
+            settings = _settings(world, folder, port)
+            door, settings = stack.enter_context(listen(settings))
+            app = await stack.enter_async_context(assemble(settings))
+            server = await stack.enter_async_context(serving(app, door))
+            client = await stack.enter_async_context(Client.open(settings.address))
+            graded = await _grade_all(client, world.agents, say)
+        stage = _Stage(world, client, graded, _write_keys(folder, world.agents))
+        if as_json:
+            sys.stdout.write(json.dumps([one.row() for one in graded], indent=2) + "\n")
+        else:
+            _print_table(graded)
+        if not once:
+            _print_next(stage)
+            await server.wait_closed()
+
+
+def _progress() -> Progress:
+    """Shown on standard error, so that `--json` stays clean; nothing where that is no terminal."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _settings(world: World, folder: Path, port: int) -> Settings:
+    """The embedded defaults, plus the local chain; agents live on loopback here."""
+    return read_settings(
+        {
+            "data_dir": folder,
+            "database_url": None,
+            "port": port,
+            "chains": {"local": dict(world.network_override)},
+            "default_chain": "local",
+            "allow_private_upstreams": True,
+            "log_level": "error",
+        }
+    )
+
+
+async def _grade_all(client: Client, agents: Sequence[WorldAgent], say: Say) -> Sequence[Graded]:
+    graded: list[Graded] = []
+    for agent in agents:
+        say(f"evaluating {agent.name}")
+        graded.append(await client.grade(agent.agent_id, agent.name, agent.owner_key))
+    return graded
+
+
+def _write_keys(folder: Path, agents: Sequence[WorldAgent]) -> Mapping[str, Path]:
+    """The owners' throw-away keys, for the user to sign with."""
+    files: dict[str, Path] = {}
+    for agent in agents:
+        files[agent.agent_id] = folder / f"owner-{agent.agent_id}.key"
+        files[agent.agent_id].touch(mode=0o600)
+        files[agent.agent_id].write_text(agent.owner_key + "\n", "utf-8")
+    return files
+
+
+def _print_table(graded: Sequence[Graded]) -> None:
+    table = Table(title="Assay: agents on the local chain, evaluated just now")
+    for column in ("agent", "score", "tier", "risk", "route", "allow", "why"):
+        table.add_column(column, overflow="fold")
+    for one in graded:
+        colour = _COLOURS[one.risk_level]
+        table.add_row(
+            f"{one.agent_id} {one.name}",
+            f"{one.score:.2f}",
+            f"[bold {colour}]{one.tier}[/]",
+            f"[{colour}]{one.risk_level}[/]",
+            one.route,
+            "[green]yes[/]" if one.allow else "[red]no[/]",
+            "\n".join(f"- {reason}" for reason in one.reasons[:3]),
+        )
+    Console().print(table)
+
+
+def _print_next(stage: _Stage) -> None:
+    """Lines to paste; plain text, so that no terminal wraps a command."""
+    agent, address = stage.world.agents[0], stage.client.address
+    owner = stage.graded[0].owner
+    bearer = f'-H "Authorization: Bearer {stage.client.api_key}"'
+    script = f"""
+Assay serves at {address}  (reference: {address}/docs)  Ctrl-C ends everything.
+
+# the agent's profile, with every signal's value, weight, confidence and points
+curl -s {address}/operator/agent/{agent.agent_id} {bearer}
+
+# a challenge, signed by the agent's owner, for a session of one hour
+SESSION=$(curl -s -X POST {address}/operator/key/{owner}/challenge \\
+  | ./assay sign --key-file {stage.key_files[agent.agent_id]} \\
+  | curl -s -o /dev/null -D - {address}/operator/key/verify -H 'content-type: application/json' \\
+      --data-binary @- | tr -d '\\r' | sed -n 's/^x-agent-session: //Ip')
+
+# the gate: allow or deny
+curl -s -X POST {address}/operator/gate/{agent.agent_id} {bearer} \\
+  -H "x-agent-address: {owner}" -H "x-agent-session: $SESSION"
+"""
+    sys.stdout.write(script)
+    sys.stdout.flush()

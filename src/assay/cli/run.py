@@ -1,0 +1,50 @@
+"""What every command does first: read the settings, say plainly what is wrong with them."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+
+from assay.kit.errors import ServiceError
+from assay.settings import Settings, SettingsError, load
+from assay.wiring import App, assemble
+
+FAILED = 1
+MISCONFIGURED = 78
+"""EX_CONFIG of sysexits.h."""
+
+
+def complain(sentence: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"assay: {sentence}\n")
+
+
+def read_settings(overrides: Mapping[str, object]) -> Settings:
+    """The settings, `overrides` first (those that are None do not count).
+
+    Ends the process with status 78 and one sentence when they do not hold.
+    """
+    try:
+        return load(**{name: value for name, value in overrides.items() if value is not None})
+    except SettingsError as error:
+        complain(str(error))
+        sys.exit(MISCONFIGURED)
+
+
+def with_app(
+    work: Callable[[App], Awaitable[int]], overrides: Mapping[str, object] | None = None
+) -> int:
+    """Run `work` with everything assembled; refusals become one sentence and status 1."""
+    settings = read_settings({"log_level": "warning", **(overrides or {})})
+
+    async def run() -> int:
+        async with assemble(settings) as app:
+            return await work(app)
+
+    try:
+        return asyncio.run(run())
+    except ServiceError as error:
+        complain(error.message)
+        return FAILED
+    except (ValueError, RuntimeError) as error:
+        complain(str(error))
+        return MISCONFIGURED

@@ -1,0 +1,137 @@
+"""`assay serve`: one process, until it is told to stop."""
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import uvicorn
+import uvloop
+from typing_extensions import override
+
+from assay.cli.run import FAILED, MISCONFIGURED, complain, read_settings
+from assay.kit.errors import ServiceError
+from assay.settings import Settings
+from assay.web.app import build
+from assay.wiring import App, assemble
+
+DRAIN_S = 10
+"""How long a stopping server waits for the answers under way."""
+
+CONCURRENCY_MAX = 2000
+"""Connections answered at once; beyond it the server sheds load with 503."""
+
+
+def serve(*, host: str | None, port: int | None, data_dir: Path | None) -> int:
+    """Serve until SIGINT or SIGTERM; status 0 then."""
+    settings = read_settings({"host": host, "port": port, "data_dir": data_dir})
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(settings))
+    except KeyboardInterrupt:
+        return 0
+    except ServiceError as error:
+        complain(error.message)
+        return FAILED
+    except (ValueError, RuntimeError, OSError) as error:
+        complain(str(error))
+        return MISCONFIGURED
+    return 0
+
+
+async def _serve(settings: Settings) -> None:
+    with listen(settings) as (door, settled):
+        async with assemble(settled) as app, serving(app, door) as server:
+            print_welcome(app)
+            await server.wait_closed()
+
+
+@contextmanager
+def listen(settings: Settings) -> Iterator[tuple[socket.socket, Settings]]:
+    """The listening socket, and the settings with the port it really has.
+
+    Bound before anything is opened: a taken port is the first thing said. Raises `OSError`.
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.create_server((settings.host, settings.port), family=family, backlog=2048) as door:
+        yield door, settings.model_copy(update={"port": door.getsockname()[1]})
+
+
+class Server(uvicorn.Server):
+    """A server that says when it answers and when it has ended."""
+
+    def __init__(self, config: uvicorn.Config, door: socket.socket) -> None:
+        super().__init__(config)
+        self._door = door
+        self._ended = asyncio.Event()
+
+    @contextmanager
+    @override
+    def capture_signals(self) -> Iterator[None]:
+        """Uvicorn's own handling would end the process before it has written down its counts."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    async def wait_started(self) -> None:
+        """Returns when requests are answered."""
+        while not self.started and not self._ended.is_set():  # noqa: ASYNC110 - uvicorn sets a flag
+            await asyncio.sleep(0.005)
+
+    async def wait_closed(self) -> None:
+        """Returns when the server has drained and closed."""
+        await self._ended.wait()
+
+    async def run_to_the_end(self) -> None:
+        """Serve; whatever happens, `wait_closed` returns afterwards."""
+        try:
+            await self.serve(sockets=[self._door])
+        finally:
+            self._ended.set()
+
+
+@asynccontextmanager
+async def serving(app: App, door: socket.socket) -> AsyncIterator[Server]:
+    """The server, answering requests; drained and closed at the end."""
+    config = uvicorn.Config(
+        build(app),
+        http="httptools",
+        access_log=False,
+        log_level="warning",
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=DRAIN_S,
+        limit_concurrency=CONCURRENCY_MAX,
+    )
+    server = Server(config, door)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(server.run_to_the_end())
+        await server.wait_started()
+        try:
+            yield server
+        finally:
+            server.should_exit = True
+
+
+def print_welcome(app: App) -> None:
+    """Where it is, where its data is, and what to do next."""
+    settings = app.settings
+    account = '{"email": "you@example.com", "password": "at least 12 characters", "name": "You"}'
+    lines = [
+        f"Assay serves at {settings.address}",
+        f"  data       {settings.data_dir}",
+        f"  chains     {len(app.networks.slugs)} (default: {app.networks.default.slug})",
+        f"  reference  {settings.address}/docs",
+        f"  next       curl -s {settings.address}/operator/register --json '{account}'",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,277 @@
+"""Agent trust profile, snapshot, wallet resolution and sandbox result (spec 2.1, 2.6 to 2.8)."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from assay.chains.model import OnchainAgent
+from assay.chains.reputation import Reputation
+from assay.chains.resolve import Resolution
+from assay.kit.clock import iso
+from assay.kit.json import JsonObject, JsonValue
+from assay.trust.model import Evaluation, Snapshot, Subject
+from assay.trust.profile import AgentProfile
+from assay.web.wire.chain import ChainShape, chain
+from assay.web.wire.evidence import EvidencedSignalShape, evidenced_signals
+from assay.web.wire.shape import Answer
+
+FEEDBACK_SHOWN_MAX = 100
+"""Newest feedback entries shown in a profile; the counts are over all of them."""
+
+Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+
+
+class EndpointsShape(Answer):
+    """Where the agent is reached, as it says."""
+
+    agent_wallet: str
+    api: str
+
+
+class IdentityShape(Answer):
+    """Who the agent says it is; only `agentId`, `wallet` and `owner` come from the registry."""
+
+    agent_id: str
+    wallet: str
+    owner: str
+    token_uri: str
+    name: str
+    image: str
+    description: str
+    endpoints: EndpointsShape
+    trust_models: list[str]
+    active: bool | None
+    problems: Annotated[
+        list[str], Field(description="What is wrong with the registration file, in sentences.")
+    ]
+
+
+class FeedbackShape(Answer):
+    """One feedback entry; `score` is null when it is on another scale than 0 to 100."""
+
+    client: str
+    index: int
+    value: str
+    value_decimals: int
+    score: float | None
+    tag1: str
+    tag2: str
+
+
+class OnchainReputationShape(Answer):
+    """What the reputation registry holds; `averageScore` is the naive mean."""
+
+    feedback_count: int
+    average_score: float
+    reviewers: int
+    counted: int
+    discarded: Annotated[int, Field(description="Entries off the 0 to 100 scale.")]
+    entries: list[FeedbackShape]
+
+
+class LocalReputationShape(Answer):
+    """What this service found out itself, last time it evaluated the agent."""
+
+    evaluation_id: str
+    score: float
+    tier: str
+    risk_level: str
+    route: str
+    interaction_count: int
+    evaluated_at: Timestamp
+
+
+class RoutingShape(Answer):
+    """Where the score sends the agent."""
+
+    final_route: str
+    meets_threshold: bool
+
+
+class AgentProfileShape(Answer):
+    """The trust profile (spec 2.1), with everything its score was computed from."""
+
+    agent_id: str
+    identity: IdentityShape
+    onchain_reputation: OnchainReputationShape | None
+    local_reputation: LocalReputationShape | None
+    chain: ChainShape
+    routing: RoutingShape
+    timestamp: Timestamp
+    score: Annotated[float, Field(ge=0, le=100)]
+    confidence: Annotated[float, Field(ge=0, le=1)]
+    tier: str
+    risk_level: str
+    reasons: list[str]
+    signals: list[EvidencedSignalShape]
+
+
+class SnapshotShape(Answer):
+    """One link of the agent's chain of evaluations (spec 2.7)."""
+
+    agent_id: str
+    snapshot_hash: str
+    previous_hash: str
+    encrypted_data_uri: str | None
+    timestamp: Timestamp
+    interaction_count: int
+
+
+class ResolutionShape(Answer):
+    """Which agent a wallet speaks for (spec 2.8)."""
+
+    wallet: str
+    agent_id: str
+    source: Annotated[str, Field(description="`owner` or `agentWallet`")]
+    chain_id: int
+    agent_name: str
+    timestamp: Timestamp
+
+
+class SandboxShape(Answer):
+    """The result of a sandbox evaluation (spec 2.6)."""
+
+    ok: bool
+    agent_id: str
+    wallet: str
+    tier: str
+    risk_level: str
+    score: float
+    route: str
+    meets_threshold: bool
+    test_summary: Annotated[
+        dict[str, JsonValue], Field(description="Opaque; its structure may change without notice.")
+    ]
+    chain: ChainShape
+    message: str
+    snapshot_hash: str
+    evaluated_at: Timestamp
+
+
+def agent_profile(profile: AgentProfile, threshold: float) -> AgentProfileShape:
+    """The profile on the wire; `threshold` decides `meetsThreshold`."""
+    return AgentProfileShape(
+        agent_id=profile.agent.agent_id,
+        identity=_identity(profile.agent, profile.subject),
+        onchain_reputation=_reputation(profile.reputation),
+        local_reputation=None if profile.evaluation is None else _local(profile.evaluation),
+        chain=chain(profile.agent.network),
+        routing=RoutingShape(
+            final_route=profile.grade.route, meets_threshold=profile.score.value >= threshold
+        ),
+        timestamp=iso(profile.at),
+        score=profile.score.value,
+        confidence=profile.score.confidence,
+        tier=profile.grade.tier,
+        risk_level=profile.grade.risk_level,
+        reasons=list(profile.score.reasons),
+        signals=evidenced_signals(profile.score, profile.collected),
+    )
+
+
+def snapshot(taken: Snapshot) -> SnapshotShape:
+    """A snapshot on the wire."""
+    return SnapshotShape(
+        agent_id=taken.agent_id,
+        snapshot_hash=taken.snapshot_hash,
+        previous_hash=taken.previous_hash,
+        encrypted_data_uri=taken.encrypted_data_uri,
+        timestamp=iso(taken.taken_at),
+        interaction_count=taken.interaction_count,
+    )
+
+
+def resolution(resolved: Resolution) -> ResolutionShape:
+    """A wallet resolution on the wire."""
+    return ResolutionShape(
+        wallet=resolved.wallet,
+        agent_id=resolved.agent_id,
+        source=resolved.source,
+        chain_id=resolved.chain_id,
+        agent_name=resolved.agent_name,
+        timestamp=iso(resolved.at),
+    )
+
+
+def sandbox(
+    subject: Subject, evaluation: Evaluation, taken: Snapshot, summary: JsonObject, threshold: float
+) -> SandboxShape:
+    """A sandbox result on the wire."""
+    status = str(summary.get("status"))
+    return SandboxShape(
+        ok=True,
+        agent_id=subject.agent_id,
+        wallet=subject.wallet,
+        tier=evaluation.grade.tier,
+        risk_level=evaluation.grade.risk_level,
+        score=evaluation.score,
+        route=evaluation.grade.route,
+        meets_threshold=evaluation.score >= threshold,
+        test_summary=dict(summary),
+        chain=chain(subject.network),
+        message=_MESSAGES.get(status, _MESSAGES["inconclusive"]),
+        snapshot_hash=taken.snapshot_hash,
+        evaluated_at=iso(evaluation.evaluated_at),
+    )
+
+
+_MESSAGES = {
+    "tested": "The agent's services were tested.",
+    "inconclusive": "There was no behaviour to judge: no service could be tested, "
+    "and no conduct has been seen.",
+}
+
+
+def _identity(agent: OnchainAgent, subject: Subject) -> IdentityShape:
+    file = agent.registration
+    services = file.services if file else ()
+    problems = list(file.problems) if file else [agent.registration_problem or ""]
+    return IdentityShape(
+        agent_id=agent.agent_id,
+        wallet=subject.wallet,
+        owner=agent.owner,
+        token_uri=agent.token_uri,
+        name=file.name if file else "",
+        image=file.image if file else "",
+        description=file.description if file else "",
+        endpoints=EndpointsShape(
+            agent_wallet=subject.wallet, api=services[0].endpoint if services else ""
+        ),
+        trust_models=["reputation_on_chain", "behavioral_sandbox"],
+        active=file.active if file else None,
+        problems=problems,
+    )
+
+
+def _reputation(reputation: Reputation) -> OnchainReputationShape:
+    return OnchainReputationShape(
+        feedback_count=reputation.feedback_count,
+        average_score=reputation.average_score or 0.0,
+        reviewers=reputation.reviewers,
+        counted=reputation.counted,
+        discarded=reputation.discarded,
+        entries=[
+            FeedbackShape(
+                client=entry.feedback.client,
+                index=entry.feedback.index,
+                value=str(entry.feedback.value),
+                value_decimals=entry.feedback.decimals,
+                score=None if entry.score is None else float(entry.score),
+                tag1=entry.feedback.tag1,
+                tag2=entry.feedback.tag2,
+            )
+            for entry in reputation.entries[-FEEDBACK_SHOWN_MAX:]
+        ],
+    )
+
+
+def _local(evaluation: Evaluation) -> LocalReputationShape:
+    return LocalReputationShape(
+        evaluation_id=evaluation.id,
+        score=evaluation.score,
+        tier=evaluation.grade.tier,
+        risk_level=evaluation.grade.risk_level,
+        route=evaluation.grade.route,
+        interaction_count=evaluation.interactions,
+        evaluated_at=iso(evaluation.evaluated_at),
+    )

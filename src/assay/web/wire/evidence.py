@@ -1,0 +1,72 @@
+"""How a score is explained: every signal's part in it."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from assay.kit.json import JsonValue
+from assay.trust.model import Collected, Contribution, Score
+from assay.web.wire.shape import Answer
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Points = Annotated[float, Field(ge=0, le=100)]
+
+
+class SignalShape(Answer):
+    """One signal: what it was worth and how far it moved the score."""
+
+    signal: Annotated[str, Field(examples=["sandbox"])]
+    available: bool
+    value: Points | None
+    weight: Share | None
+    confidence: Share
+    contribution: Annotated[float | None, Field(description="Points above or below the prior.")]
+    reasons: list[str]
+
+
+class EvidencedSignalShape(SignalShape):
+    """A signal with the evidence it rests on."""
+
+    evidence: Annotated[
+        dict[str, JsonValue] | None, Field(description="What was seen; its members may change.")
+    ]
+
+
+def signals(score: Score) -> list[SignalShape]:
+    """Every signal of a score, the missing ones included."""
+    return [_heard(c) for c in score.contributions] + [
+        SignalShape(signal=name.value, **_MISSING) for name in score.unavailable
+    ]
+
+
+def evidenced_signals(score: Score, collected: tuple[Collected, ...]) -> list[EvidencedSignalShape]:
+    """The same, each with its evidence."""
+    evidence = {c.signal.value: dict(c.evidence.data) for c in collected}
+    return [
+        EvidencedSignalShape(
+            **shape.model_dump(by_alias=False), evidence=evidence.get(shape.signal)
+        )
+        for shape in signals(score)
+    ]
+
+
+_MISSING = {
+    "available": False,
+    "value": None,
+    "weight": None,
+    "confidence": 0.0,
+    "contribution": None,
+    "reasons": list[str](),
+}
+
+
+def _heard(contribution: Contribution) -> SignalShape:
+    return SignalShape(
+        signal=contribution.signal.value,
+        available=True,
+        value=contribution.value,
+        weight=contribution.weight,
+        confidence=contribution.confidence,
+        contribution=contribution.points,
+        reasons=list(contribution.reasons),
+    )

@@ -1,0 +1,76 @@
+"""Gate request and decision (spec 2.5, 4.2; decisions, section 8)."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from assay.gate.model import MIN_SCORE_DEFAULT, TTL_MS_DEFAULT, Decision, GateRequest
+from assay.kit.clock import iso
+from assay.trust.model import SignalName
+from assay.web.wire.chain import ChainShape, chain
+from assay.web.wire.evidence import SignalShape, signals
+from assay.web.wire.shape import Answer, Body
+
+
+class GateBody(Body):
+    """All optional: an absent or empty body asks with the defaults."""
+
+    min_score: Annotated[float, Field(ge=0, le=100)] = MIN_SCORE_DEFAULT
+    ttl_ms: Annotated[float, Field(gt=0)] = float(TTL_MS_DEFAULT)
+    trust_signals: Annotated[tuple[SignalName, ...], Field(max_length=len(SignalName))] = ()
+
+    def request(self) -> GateRequest:
+        """The body as the gate takes it."""
+        return GateRequest(self.min_score, self.ttl_ms, frozenset(self.trust_signals))
+
+
+class GateShape(Answer):
+    """A gate decision; `allow` is exactly `meetsThreshold`."""
+
+    allow: bool
+    tier: str
+    risk_level: str
+    meets_threshold: bool
+    route: str
+    agent_id: str
+    wallet: str
+    chain: ChainShape
+    sandbox_ran: bool
+    cached: bool
+    score: Annotated[float, Field(ge=0, le=100)]
+    confidence: Annotated[float, Field(ge=0, le=1)]
+    min_score: float
+    reasons: list[str]
+    signals: list[SignalShape]
+    identity_proven: bool
+    evaluated_at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    expires_at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    decision_token: Annotated[
+        str, Field(description="Compact JWS (EdDSA); keys at /.well-known/jwks.json; 5 minutes.")
+    ]
+
+
+def gate(decision: Decision, token: str, *, proven: bool) -> GateShape:
+    """A decision on the wire."""
+    subject = decision.subject
+    return GateShape(
+        allow=decision.allow,
+        tier=decision.grade.tier,
+        risk_level=decision.grade.risk_level,
+        meets_threshold=decision.allow,
+        route=decision.grade.route,
+        agent_id=subject.agent_id,
+        wallet=subject.wallet,
+        chain=chain(subject.network),
+        sandbox_ran=decision.sandbox_ran,
+        cached=decision.cached,
+        score=decision.score.value,
+        confidence=decision.score.confidence,
+        min_score=decision.min_score,
+        reasons=list(decision.score.reasons),
+        signals=signals(decision.score),
+        identity_proven=proven,
+        evaluated_at=iso(decision.evaluation.evaluated_at),
+        expires_at=iso(decision.expires_at),
+        decision_token=token,
+    )

@@ -1,0 +1,20 @@
+"""What every shape on the wire has in common: camelCase names; bodies strict and closed."""
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class Answer(BaseModel):
+    """A response body."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, serialize_by_alias=True
+    )
+
+
+class Body(BaseModel):
+    """A request body: exact types, no unknown members."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, frozen=True, strict=True, extra="forbid", allow_inf_nan=False
+    )

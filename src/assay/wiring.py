@@ -1,0 +1,286 @@
+"""The composition root: Settings -> App. The only module that names concrete machinery."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib import import_module
+
+from assay.accounts.allowance import Allowance
+from assay.accounts.api_keys import ApiKeys
+from assay.accounts.operators import LoginThrottle, Operators
+from assay.chains.model import Family
+from assay.chains.networks import Networks
+from assay.chains.ports import ChainReader
+from assay.chains.resolve import Resolver
+from assay.egress.url import EgressPolicy
+from assay.gate.check import Gate, GateNeeds
+from assay.gate.token import DecisionTokens
+from assay.identity.challenge import Challenges
+from assay.identity.prove import AgentIdentity
+from assay.identity.session import Sessions
+from assay.infra.agents.dialers import StockDialers
+from assay.infra.blobs import LocalSnapshotBlobs, NoSnapshotBlobs
+from assay.infra.contract_wallets import OnchainWallets
+from assay.infra.crypto.decision_tokens import Ed25519DecisionSigner
+from assay.infra.crypto.eip191 import Eip191Signatures
+from assay.infra.crypto.passwords import Argon2PasswordHasher
+from assay.infra.crypto.secretbox import SecretBox
+from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
+from assay.infra.http.documents import GuardedDocuments
+from assay.infra.http.egress import GuardedHttp
+from assay.infra.http.rpc import JsonRpc
+from assay.infra.log import EvaluationLog, Log, open_log
+from assay.infra.secret_file import load_or_create
+from assay.infra.sql.allowance import SqlAllowanceStore
+from assay.infra.sql.api_keys import SqlApiKeyStore
+from assay.infra.sql.engine import Database
+from assay.infra.sql.evaluations import SqlEvaluationStore
+from assay.infra.sql.key_agents import SqlKeyAgentStore
+from assay.infra.sql.operators import SqlOperatorStore
+from assay.infra.sql.state import SqlSharedState
+from assay.kit.clock import Clock, SystemClock
+from assay.kit.plugins import load_plugins
+from assay.kit.singleflight import SingleFlight
+from assay.kit.tasks import Tasks
+from assay.settings import Settings
+from assay.trust.evaluate import Evaluator, EvaluatorNeeds
+from assay.trust.key_profile import KeyProfiles
+from assay.trust.model import EvaluationCompleted, SignalName
+from assay.trust.ports import Listener, Probe, Signal, SnapshotBlobs
+from assay.trust.profile import Profiles
+from assay.trust.scoring import weights_from
+from assay.trust.subjects import Subjects
+from assay.trust.tiers import Rules, tiers_from
+
+FLUSH_EVERY_S = 1.0
+"""How often counts kept in memory are written down; what a crash may lose of them."""
+
+SHUTDOWN_GRACE_S = 5.0
+"""How long a shutdown waits for work in the background."""
+
+_SECRETS = ("jwt_secret", "session_secret", "snapshot_secret", "signing_secret")
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """Every use case, ready to be called."""
+
+    settings: Settings
+    clock: Clock
+    log: Log
+    database: Database
+    networks: Networks
+    operators: Operators
+    api_keys: ApiKeys
+    allowance: Allowance
+    challenges: Challenges
+    sessions: Sessions
+    identity: AgentIdentity
+    subjects: Subjects
+    resolver: Resolver
+    rpc: JsonRpc
+    evaluator: Evaluator
+    profiles: Profiles
+    key_profiles: KeyProfiles
+    gate: Gate
+    decision_tokens: DecisionTokens
+    probes: Mapping[str, Probe]
+    offered_signals: frozenset[SignalName]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """Everything that reaches out of the process."""
+
+    database: Database
+    networks: Networks
+    http: GuardedHttp
+    rpc: JsonRpc
+    readers: Mapping[Family, ChainReader]
+
+
+def networks_from(settings: Settings) -> Networks:
+    """The chain table with the configured rows; raises `ValueError` with a plain sentence."""
+    return Networks.built_in(settings.default_chain).with_overrides(settings.chains)
+
+
+@asynccontextmanager
+async def assemble(settings: Settings, clock: Clock | None = None) -> AsyncIterator[App]:
+    """Open everything, migrate the database, and close it all again at the end.
+
+    Raises `SettingsError`-like sentences (`ValueError`, `SecretFileError`, `PluginError`) for a
+    configuration that does not hold, before anything is opened.
+    """
+    clock = clock or SystemClock()
+    log = open_log(settings.log_format, settings.log_level)
+    networks = networks_from(settings)
+    rules = Rules(weights_from(settings.weights), tiers_from(settings.tiers))
+    async with AsyncExitStack() as stack:
+        outside = await _open(stack, settings, networks, clock)
+        tasks = Tasks(
+            lambda name, error: log.error("background work failed", task=name, error=repr(error))
+        )
+        app = _compose(settings, clock, log, rules, outside)
+        tasks.spawn("flush", _flush_forever(app, log))
+        stack.push_async_callback(_flush, app)
+        stack.push_async_callback(tasks.drain, 0)
+        if settings.allow_private_upstreams:
+            log.warning(
+                "private upstreams are allowed: for development only, never on the open internet"
+            )
+        yield app
+
+
+async def _open(
+    stack: AsyncExitStack, settings: Settings, networks: Networks, clock: Clock
+) -> _Outside:
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    database = await Database.open(settings.database)
+    stack.push_async_callback(database.close)
+    await database.migrate()
+    private = settings.allow_private_upstreams
+    http = GuardedHttp(EgressPolicy(allow_private=private, require_https=False))
+    stack.push_async_callback(http.aclose)
+    rpc = JsonRpc(clock)
+    stack.push_async_callback(rpc.aclose)
+    documents = GuardedDocuments(http, settings.ipfs_gateway or None)
+    families = load_plugins(import_module("assay.chains.families"), "FAMILY", object)
+    readers = {name: family.reader(rpc, documents, clock) for name, family in families.items()}
+    return _Outside(database, networks, http, rpc, readers)
+
+
+def _compose(settings: Settings, clock: Clock, log: Log, rules: Rules, outside: _Outside) -> App:
+    """Use cases over the machinery; nothing is opened and nobody is asked in here."""
+    database, networks = outside.database, outside.networks
+    secrets = _secrets(settings)
+    state = SqlSharedState(database, clock)
+    operator_store = SqlOperatorStore(database)
+    api_keys = ApiKeys(SqlApiKeyStore(database), operator_store, clock)
+    allowance = Allowance(SqlAllowanceStore(database), clock, upgrade_url=settings.upgrade_address)
+    key_agents = SqlKeyAgentStore(database)
+    challenges = Challenges(
+        state, Eip191Signatures(), _wallets(settings, outside), clock, settings.address
+    )
+    sessions = Sessions(HmacSessionTokens(secrets["session_secret"]), state, clock)
+    evaluations = SqlEvaluationStore(database)
+    subjects = Subjects(outside.readers)
+    signals, probes = _plugins()
+    announce = _Announce([EvaluationLog(log)])
+    evaluator = Evaluator(
+        EvaluatorNeeds(
+            subjects=subjects,
+            signals=signals,
+            probes=probes,
+            http=outside.http,
+            dialers=StockDialers(),
+            store=evaluations,
+            blobs=_blobs(settings, secrets["snapshot_secret"]),
+            rules=rules,
+            listeners=[announce],
+            clock=clock,
+        ),
+        SingleFlight(),
+    )
+    gate = Gate(
+        GateNeeds(
+            subjects=subjects,
+            evaluator=evaluator,
+            store=evaluations,
+            allowance=allowance,
+            rules=rules,
+            offered=frozenset(signals),
+            upgrade_url=settings.upgrade_address,
+            evaluation_s=settings.gate_evaluation_s,
+            clock=clock,
+        )
+    )
+    announce.listeners.append(gate)
+    return App(
+        settings=settings,
+        clock=clock,
+        log=log,
+        database=database,
+        networks=networks,
+        operators=Operators(
+            operator_store,
+            api_keys,
+            Argon2PasswordHasher(),
+            JwtLoginTokens(secrets["jwt_secret"], settings.address, clock),
+            clock,
+            LoginThrottle(clock),
+        ),
+        api_keys=api_keys,
+        allowance=allowance,
+        challenges=challenges,
+        sessions=sessions,
+        identity=AgentIdentity(challenges, sessions, key_agents, clock),
+        subjects=subjects,
+        resolver=Resolver(outside.readers, clock),
+        rpc=outside.rpc,
+        evaluator=evaluator,
+        profiles=Profiles(subjects, evaluator, evaluations, rules, clock),
+        key_profiles=KeyProfiles(key_agents, evaluations, networks.default, rules, clock),
+        gate=gate,
+        decision_tokens=DecisionTokens(
+            Ed25519DecisionSigner(secrets["signing_secret"]), settings.address
+        ),
+        probes=probes,
+        offered_signals=frozenset(signals),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Announce:
+    """Hands the news on; the gate joins the listeners after the evaluator it needs is made."""
+
+    listeners: list[Listener]
+
+    def evaluated(self, news: EvaluationCompleted) -> None:
+        for listener in self.listeners:
+            listener.evaluated(news)
+
+
+def _plugins() -> tuple[Mapping[SignalName, Signal], Mapping[str, Probe]]:
+    signals = load_plugins(import_module("assay.trust.signals"), "SIGNAL", Signal)
+    probes = load_plugins(import_module("assay.trust.probes"), "PROBE", Probe)
+    return {SignalName(name): signal for name, signal in signals.items()}, probes
+
+
+def _wallets(settings: Settings, outside: _Outside) -> OnchainWallets:
+    networks = outside.networks
+    slugs = settings.contract_wallet_chains or (networks.default.slug,)
+    return OnchainWallets(outside.readers, [networks.by_slug(slug) for slug in slugs])
+
+
+def _blobs(settings: Settings, secret: str) -> SnapshotBlobs:
+    if settings.snapshot_store == "off":
+        return NoSnapshotBlobs()
+    return LocalSnapshotBlobs(settings.data_dir / "blocks", SecretBox.from_secret(secret))
+
+
+async def _flush_forever(app: App, log: Log) -> None:
+    while True:
+        await asyncio.sleep(FLUSH_EVERY_S)
+        try:
+            await _flush(app)
+        except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
+            log.warning("counts could not be written down, again in a second", error=repr(error))
+
+
+async def _flush(app: App) -> None:
+    await app.api_keys.flush_last_used()
+    await app.allowance.flush()
+
+
+def _secrets(settings: Settings) -> Mapping[str, str]:
+    """The configured secrets; those not configured come from the generated file."""
+    given = {
+        name: value.get_secret_value()
+        for name in _SECRETS
+        if (value := getattr(settings, name)) is not None
+    }
+    missing = [name for name in _SECRETS if name not in given]
+    if missing:
+        given |= load_or_create(settings.data_dir / "secrets.json", missing)
+    return given
