@@ -1,0 +1,133 @@
+"""The house's rules as code: arrows, sizes, plugins, docs."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import assay.chains.families
+import assay.trust.probes
+import assay.trust.signals
+from assay.kit.plugins import load_plugins
+from assay.trust.model import SignalName
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+
+FILE_LINES_MAX = 300
+FUNCTION_LINES_MAX = 50
+LONG_FILES = {
+    "assay/chains/networks.py": "a table: one row a chain",
+}
+LONG_FUNCTIONS = {
+    "assay/wiring.py:_compose": "the composition root names everything once, in order",
+}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT / "src").as_posix()
+
+
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            yield node.name, node.end_lineno - node.lineno + 1
+
+
+def test_data_flows_one_way() -> None:
+    """Every contract of `.importlinter` holds."""
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_no_file_is_longer_than_a_reader_holds_in_mind(path: Path) -> None:
+    lines = len(path.read_text("utf-8").splitlines())
+    assert lines <= FILE_LINES_MAX or name_of(path) in LONG_FILES
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_no_function_is_longer_than_a_screen(path: Path) -> None:
+    long = [
+        name
+        for name, lines in functions(path)
+        if lines > FUNCTION_LINES_MAX and f"{name_of(path)}:{name}" not in LONG_FUNCTIONS
+    ]
+    assert long == []
+
+
+def test_no_exception_outlives_its_reason() -> None:
+    lengths = {name_of(p): len(p.read_text("utf-8").splitlines()) for p in SOURCES}
+    assert all(lengths.get(name, 0) > FILE_LINES_MAX for name in LONG_FILES)
+    long = {f"{name_of(p)}:{n}" for p in SOURCES for n, size in functions(p) if size > 50}
+    assert set(LONG_FUNCTIONS) <= long
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_nothing_unfinished_is_left(path: Path) -> None:
+    marks = re.findall(r"TODO|FIXME|NotImplementedError|XXX", path.read_text("utf-8"))
+    assert marks == []
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if p.stat().st_size], ids=name_of)
+def test_every_module_says_what_it_is_for(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+
+
+@pytest.mark.parametrize(
+    ("package", "attribute", "names"),
+    [
+        (assay.trust.signals, "SIGNAL", {SignalName.REGISTRY_8004, SignalName.SANDBOX}),
+        (assay.chains.families, "FAMILY", {"evm"}),
+    ],
+)
+def test_the_loaded_plugins_are_the_ones_we_know_of(
+    package: ModuleType, attribute: str, names: set[str]
+) -> None:
+    """So that a lost file is noticed. Source: spec 2.17."""
+    assert set(load_plugins(package, attribute, object)) == names
+
+
+def test_every_probe_is_documented() -> None:
+    text = (ROOT / "docs/probes.md").read_text("utf-8")
+    missing = [n for n in load_plugins(assay.trust.probes, "PROBE", object) if f"`{n}`" not in text]
+    assert missing == []
+
+
+def test_the_locks_name_no_address() -> None:
+    for lock in (ROOT / "requirements").glob("*.txt"):
+        text = lock.read_text("utf-8")
+        assert "://" not in text, lock.name
+        assert re.search(r"^\s*--(index|extra-index|find-links|trusted)", text, re.M) is None
+
+
+def test_help_does_not_import_the_service() -> None:
+    """What makes `assay --help` answer at once."""
+    code = (
+        "import sys; from assay.cli.main import build; build(); "
+        "print([m for m in ('fastapi', 'sqlalchemy', 'pydantic', 'httpx2', 'mcp', 'a2a', 'eth_abi')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "src", capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_serving_imports_no_agent_library_before_it_needs_one() -> None:
+    """mcp and a2a cost most of a second; they are for the first evaluation, not for the start."""
+    code = (
+        "import sys; import assay.wiring, assay.web.app; "
+        "print([m for m in ('mcp', 'a2a', 'httpx', 'web3', 'eth_account') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "src", capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
