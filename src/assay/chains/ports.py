@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from assay.chains.model import Feedback, Network, OnchainAgent, WalletMatch
+from assay.chains.model import ChainUnavailable, Feedback, Network, OnchainAgent, WalletMatch
 from assay.kit.json import JsonValue
 
 
@@ -31,6 +31,19 @@ class Reverted:
     message: str
 
 
+class RpcRefused(ChainUnavailable):
+    """Nodes answered, and the answer was a JSON-RPC error about the request itself.
+
+    `rpc_code` and `rpc_message` are the last node's own, for callers that can ask for less
+    (a smaller block window); they are not for the public.
+    """
+
+    def __init__(self, message: str, *, rpc_code: int, rpc_message: str) -> None:
+        super().__init__(message, detail=f"{rpc_code}: {rpc_message}")
+        self.rpc_code = rpc_code
+        self.rpc_message = rpc_message
+
+
 class Rpc(Protocol):
     """The JSON-RPC endpoints of a network, as one: batched, timed, failing over.
 
@@ -45,7 +58,7 @@ class Rpc(Protocol):
     async def request(
         self, network: Network, method: str, params: Sequence[JsonValue]
     ) -> JsonValue:
-        """One JSON-RPC request, its `result` as decoded. An error answer is `ChainUnavailable`."""
+        """One JSON-RPC request, its `result` as decoded. An error answer is `RpcRefused`."""
         ...
 
 

@@ -1,0 +1,87 @@
+"""Reading a body that may be endless, a decompression bomb or cut off, within fixed bounds."""
+
+import zlib
+from collections.abc import AsyncIterable
+from dataclasses import dataclass
+
+ACCEPTED_ENCODINGS = "gzip, deflate"
+"""What we ask for: the codings whose output zlib lets us bound while it is made."""
+
+_INFLATE_STEP_BYTES = 64 * 1024
+
+
+class BodyBroken(Exception):
+    """The body is not what its headers say: corrupt, cut off, or encoded more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The decoded bytes, and whether they were cut at a bound."""
+
+    data: bytes
+    truncated: bool
+
+
+async def read_body(
+    chunks: AsyncIterable[bytes], encoding: str, bytes_max: int, ratio_max: int
+) -> Body:
+    """Read until the end or a bound, whichever comes first.
+
+    `encoding` is the Content-Encoding; one that is neither gzip nor deflate was not asked for and
+    is left as it came. Nothing beyond `bytes_max` decoded bytes, nor beyond `ratio_max` times the
+    bytes received, is ever held. Raises `BodyBroken`.
+    """
+    inflate = _inflate_for(encoding)
+    received, decoded = 0, bytearray()
+    async for chunk in chunks:
+        received += len(chunk)
+        allowed = bytes_max if inflate is None else min(bytes_max, ratio_max * received)
+        room = allowed - len(decoded)
+        piece = chunk[: room + 1] if inflate is None else inflate.feed(chunk, room + 1)
+        decoded += piece
+        if len(decoded) > allowed:
+            return Body(bytes(decoded[:allowed]), truncated=True)
+    if inflate is not None and received and not inflate.ended:
+        raise BodyBroken("the compressed body ends in the middle")
+    return Body(bytes(decoded), truncated=False)
+
+
+def _inflate_for(encoding: str) -> "_Inflate | None":
+    codings = [c for part in encoding.split(",") if (c := part.strip().lower()) != "identity" and c]
+    if len(codings) > 1:
+        raise BodyBroken("the body is encoded more than once")
+    return _Inflate() if codings and codings[0] in {"gzip", "x-gzip", "deflate"} else None
+
+
+class _Inflate:
+    """gzip, zlib, or the bare deflate that some servers send under the name of zlib."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: gzip or zlib, by the header
+        self._fresh = True
+
+    @property
+    def ended(self) -> bool:
+        """Whether the compressed stream came to its own end."""
+        return self._zlib.eof
+
+    def feed(self, chunk: bytes, room: int) -> bytes:
+        """At most `room` decoded bytes; room that is filled means the bound is crossed."""
+        try:
+            return self._decompress(chunk, room)
+        except zlib.error:
+            if not self._fresh:
+                raise BodyBroken("the compressed body is corrupt") from None
+        self._zlib, self._fresh = zlib.decompressobj(-zlib.MAX_WBITS), False
+        try:
+            return self._decompress(chunk, room)
+        except zlib.error:
+            raise BodyBroken("the compressed body is corrupt") from None
+
+    def _decompress(self, chunk: bytes, room: int) -> bytes:
+        made = bytearray()
+        while chunk and len(made) < room and not self._zlib.eof:
+            made += self._zlib.decompress(chunk, min(_INFLATE_STEP_BYTES, room - len(made)))
+            chunk = self._zlib.unconsumed_tail
+        self._fresh = False
+        return bytes(made)

@@ -1,0 +1,134 @@
+"""Connections to exactly the addresses that were judged: one look-up, then no name any more."""
+
+import asyncio
+import ssl
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
+from typing import Any, cast
+
+import httpcore2
+from typing_extensions import override
+
+from assay.egress.ports import EgressError, Failure
+from assay.egress.url import EgressPolicy
+from assay.infra.http.resolver import Resolver
+
+DIAL_ATTEMPTS_MAX = 3
+"""Addresses of one name tried before giving up; they share the connect time."""
+
+
+class JudgingBackend(httpcore2.AsyncNetworkBackend):
+    """The pool's way to the network: resolves, judges every answer, dials a judged address.
+
+    The pool keys its connections by scheme, name and port, so a connection made for one name is
+    never used for another, and TLS and Host keep the name.
+    """
+
+    def __init__(self, policy: EgressPolicy, resolver: Resolver) -> None:
+        self._policy = policy
+        self._resolver = resolver
+        # A cast, for the package declares a stand-in of this name for when anyio is missing.
+        self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+
+    @override
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        try:
+            async with asyncio.timeout(timeout):
+                addresses = await self._judged(host, port)
+                return await self._dial_one(addresses, port, timeout)
+        except TimeoutError:
+            raise EgressError(Failure.TIMEOUT, f"connecting to {host} took too long") from None
+
+    async def _judged(self, host: str, port: int) -> Sequence[str]:
+        """The addresses of `host`; refused as a whole when any of them is denied.
+
+        A name that mixes public and private answers is an attack or a mistake: picking the good
+        ones would let its owner try until we pick wrong.
+        """
+        try:
+            ip_address(host)
+            addresses: Sequence[str] = (host,)
+        except ValueError:
+            addresses = await self._resolve(host, port)
+        for address in addresses:
+            if denial := self._policy.judge(address):
+                raise EgressError(Failure.REFUSED_ADDRESS, f"{host}: {denial}")
+        return addresses
+
+    async def _resolve(self, host: str, port: int) -> Sequence[str]:
+        try:
+            addresses = await self._resolver.resolve(host, port)
+        except TimeoutError:
+            raise  # an OSError too, but it is the time that ran out
+        except OSError as error:
+            raise EgressError(Failure.NAME, f"{host}: {error}") from error
+        if not addresses:
+            raise EgressError(Failure.NAME, f"{host} has no address")
+        return addresses
+
+    async def _dial_one(
+        self, addresses: Sequence[str], port: int, timeout_s: float | None
+    ) -> httpcore2.AsyncNetworkStream:
+        tried = _first_of_each_family(addresses)[:DIAL_ATTEMPTS_MAX]
+        share = None if timeout_s is None else timeout_s / len(tried)
+        failures: list[str] = []
+        timed_out = False
+        for address in tried:
+            try:
+                return _Stream(await self._network.connect_tcp(address, port, share))
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failures.append(f"{address}: {type(error).__name__} {error}")
+                timed_out = isinstance(error, httpcore2.ConnectTimeout)
+        failure = Failure.TIMEOUT if timed_out else Failure.CONNECT
+        raise EgressError(failure, "; ".join(failures))
+
+
+def _first_of_each_family(addresses: Sequence[str]) -> list[str]:
+    """The resolver's order, but a machine without IPv6 must not spend every attempt on it."""
+    versions = {ip_address(a).version: a for a in reversed(addresses)}
+    firsts = [a for a in addresses if a in versions.values()]
+    return firsts + [a for a in addresses if a not in firsts]
+
+
+class _Stream(httpcore2.AsyncNetworkStream):
+    """A dialled connection whose TLS failures say that they are TLS failures."""
+
+    def __init__(self, inner: httpcore2.AsyncNetworkStream) -> None:
+        self._inner = inner
+
+    @override
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return await self._inner.read(max_bytes, timeout)
+
+    @override
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        await self._inner.write(buffer, timeout)
+
+    @override
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    @override
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        try:
+            return await self._inner.start_tls(ssl_context, server_hostname, timeout)
+        except httpcore2.ConnectTimeout:
+            raise EgressError(Failure.TIMEOUT, "the TLS handshake took too long") from None
+        except (httpcore2.ConnectError, ssl.SSLError, OSError, ValueError) as error:
+            raise EgressError(Failure.TLS, str(error) or type(error).__name__) from error
+
+    @override
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)

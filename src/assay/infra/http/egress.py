@@ -1,0 +1,162 @@
+"""The one door for addresses that others gave us (spec 4.2 rule 5; decisions, sections 5 and 6)."""
+
+import asyncio
+import re
+import ssl
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+
+import httpcore2
+
+from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.egress.url import EgressPolicy, Refused, Target, parse_target
+from assay.infra.http.body import ACCEPTED_ENCODINGS, Body, BodyBroken, read_body
+from assay.infra.http.dial import JudgingBackend
+from assay.infra.http.resolver import Resolver, SystemResolver
+from assay.kit.clock import Clock, SystemClock
+
+CONNECTIONS_MAX = 200
+"""At once, over all hosts. A request that waits for one spends its own total time."""
+
+KEEP_ALIVE_S = 2.0
+"""Idle time before a connection is closed: below the 5 s after which common servers close theirs,
+so that a request hardly ever meets a connection that is just being closed."""
+
+USER_AGENT = "Assay (tests and grades AI agents)"
+"""Sent when the request names none."""
+
+_SWITCHING_PROTOCOLS = 101
+_NEVER_SENT = frozenset({"CONNECT", "TRACE"})
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OURS = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade"}
+    | {"proxy-connection", "proxy-authorization", "proxy-authenticate", "te", "trailer", "expect"}
+)
+"""Header fields that belong to the connection and are never taken from a request.
+Source: RFC 9110, section 7.6.1."""
+
+
+class GuardedHttp:
+    """Judges, dials what was judged, and keeps to the limits. Implements `SafeHttp`.
+
+    Redirects are not followed, cookies not kept, and the environment's proxies not used: a proxy
+    would resolve the name again, out of our sight.
+    """
+
+    def __init__(
+        self,
+        policy: EgressPolicy,
+        resolver: Resolver | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._policy = policy
+        self._system = SystemResolver()
+        self._backend = JudgingBackend(policy, resolver or self._system)
+        self._tls = tls
+        self._clock = clock or SystemClock()
+        self._pool: httpcore2.AsyncConnectionPool | None = None
+
+    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
+        target = parse_target(request.url, self._policy)
+        if isinstance(target, Refused):
+            raise EgressError(Failure.REFUSED_ADDRESS, target.why)
+        prepared = _prepare(request, target, limits)
+        started = self._clock.monotonic_s()
+        try:
+            async with asyncio.timeout(limits.total_s):
+                status, headers, body = await self._exchange(prepared, limits)
+        except (TimeoutError, httpcore2.TimeoutException):
+            raise EgressError(Failure.TIMEOUT, f"no whole reply in {limits.total_s} s") from None
+        except (BodyBroken, httpcore2.ProtocolError, httpcore2.NetworkError) as error:
+            detail = f"{type(error).__name__}: {error}"
+            raise EgressError(Failure.PROTOCOL, detail) from error
+        elapsed_ms = (self._clock.monotonic_s() - started) * 1000
+        return Reply(status, headers, body.data, body.truncated, elapsed_ms)
+
+    async def aclose(self) -> None:
+        """Close every connection and let the resolver's threads end."""
+        if self._pool is not None:
+            await self._pool.aclose()
+        self._system.close()
+
+    async def _exchange(
+        self, request: httpcore2.Request, limits: Limits
+    ) -> tuple[int, tuple[tuple[str, str], ...], Body]:
+        response = await self._opened_pool().handle_async_request(request)
+        try:
+            if response.status == _SWITCHING_PROTOCOLS:
+                raise BodyBroken("the server switched to a protocol nobody asked for")
+            headers = _read_headers(response.headers, limits)
+            encoding = ",".join(value for name, value in headers if name == "content-encoding")
+            async with aclosing(response.aiter_stream()) as chunks:
+                body = await read_body(
+                    chunks, encoding, limits.body_bytes_max, limits.decompression_ratio_max
+                )
+        finally:
+            # A connection with an unread rest is closed by this, never given back to the pool.
+            await response.aclose()
+        return response.status, headers, body
+
+    def _opened_pool(self) -> httpcore2.AsyncConnectionPool:
+        """Made at the first request: reading the system's certificates takes 30 ms."""
+        if self._pool is None:
+            self._pool = httpcore2.AsyncConnectionPool(
+                ssl_context=self._tls or httpcore2.default_ssl_context(),
+                max_connections=CONNECTIONS_MAX,
+                keepalive_expiry=KEEP_ALIVE_S,
+                network_backend=self._backend,
+            )
+        return self._pool
+
+
+def _prepare(request: Outgoing, target: Target, limits: Limits) -> httpcore2.Request:
+    method = request.method.upper()
+    if method in _NEVER_SENT or not _TOKEN.fullmatch(method):
+        raise EgressError(Failure.PROTOCOL, "that method is never sent")
+    timeouts = dict.fromkeys(("read", "write", "pool"), limits.total_s)
+    return httpcore2.Request(
+        method,
+        httpcore2.URL(
+            scheme=target.scheme,
+            host=target.host,
+            port=target.port,
+            target=target.path_and_query,
+        ),
+        headers=_request_headers(request, target, method),
+        content=request.body,
+        extensions={"timeout": {**timeouts, "connect": min(limits.connect_s, limits.total_s)}},
+    )
+
+
+def _request_headers(request: Outgoing, target: Target, method: str) -> list[tuple[bytes, bytes]]:
+    headers = {
+        "host": target.authority,
+        "user-agent": USER_AGENT,
+        "accept": "*/*",
+        "accept-encoding": ACCEPTED_ENCODINGS,
+    }
+    headers |= _theirs(request.headers)
+    if request.body or method in {"POST", "PUT", "PATCH"}:
+        headers["content-length"] = str(len(request.body))
+    try:
+        return [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
+    except UnicodeEncodeError:
+        raise EgressError(Failure.PROTOCOL, "a header is not sendable text") from None
+
+
+def _theirs(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items() if name.lower() not in _OURS}
+
+
+def _read_headers(
+    raw: Sequence[tuple[bytes, bytes]], limits: Limits
+) -> tuple[tuple[str, str], ...]:
+    """Lower-case names, in the order sent; too many bytes of them are a protocol error.
+
+    The parser itself stops at 100 KiB (h11), so that is the bound for larger limits.
+    """
+    if sum(len(name) + len(value) + 4 for name, value in raw) > limits.header_bytes_max:
+        raise BodyBroken("the headers are larger than accepted")
+    return tuple((n.decode("ascii").lower(), v.decode("latin-1")) for n, v in raw)

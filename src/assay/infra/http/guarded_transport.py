@@ -1,0 +1,105 @@
+"""Lets stock client libraries (MCP over httpx2, A2A over httpx) send through any `SafeHttp`.
+
+Replies are read whole within the limits. That suits event streams too: the answer to a POST ends
+its stream (MCP specification, transports), and one that never ends is a time-out, as it should be.
+"""
+
+import httpx
+import httpx2
+from typing_extensions import override
+
+from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+
+_DECODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""What no longer describes a body that was decoded and read to its end."""
+
+_EVENT_STREAM = "text/event-stream"
+_METHOD_NOT_ALLOWED = 405
+
+
+class _CutOff(Exception):
+    """The reply was longer than accepted: half a message must not look like a whole one."""
+
+
+class SafeHttpTransport2(httpx2.AsyncBaseTransport):
+    """A transport for `httpx2.AsyncClient`. Failures are raised as httpx2's own errors."""
+
+    def __init__(self, http: SafeHttp, limits: Limits) -> None:
+        self._http = http
+        self._limits = limits
+
+    @override
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        url, headers = str(request.url), dict(request.headers)
+        if _is_listening(request.method, headers):
+            return httpx2.Response(_METHOD_NOT_ALLOWED, request=request)
+        outgoing = Outgoing(request.method, url, headers, await request.aread())
+        try:
+            reply = await _send_whole(self._http, outgoing, self._limits)
+        except _CutOff as error:
+            raise httpx2.RemoteProtocolError(str(error), request=request) from error
+        except EgressError as error:
+            raise _HTTPX2_ERRORS.get(error.failure, httpx2.ConnectError)(
+                str(error), request=request
+            ) from error
+        return httpx2.Response(
+            reply.status, headers=_plain_headers(reply), content=reply.body, request=request
+        )
+
+
+class SafeHttpTransport(httpx.AsyncBaseTransport):
+    """A transport for `httpx.AsyncClient`. Failures are raised as httpx's own errors."""
+
+    def __init__(self, http: SafeHttp, limits: Limits) -> None:
+        self._http = http
+        self._limits = limits
+
+    @override
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        url, headers = str(request.url), dict(request.headers)
+        if _is_listening(request.method, headers):
+            return httpx.Response(_METHOD_NOT_ALLOWED, request=request)
+        outgoing = Outgoing(request.method, url, headers, await request.aread())
+        try:
+            reply = await _send_whole(self._http, outgoing, self._limits)
+        except _CutOff as error:
+            raise httpx.RemoteProtocolError(str(error), request=request) from error
+        except EgressError as error:
+            raise _HTTPX_ERRORS.get(error.failure, httpx.ConnectError)(
+                str(error), request=request
+            ) from error
+        return httpx.Response(
+            reply.status, headers=_plain_headers(reply), content=reply.body, request=request
+        )
+
+
+_HTTPX2_ERRORS: dict[Failure, type[httpx2.TransportError]] = {
+    Failure.TIMEOUT: httpx2.ReadTimeout,
+    Failure.PROTOCOL: httpx2.RemoteProtocolError,
+}
+_HTTPX_ERRORS: dict[Failure, type[httpx.TransportError]] = {
+    Failure.TIMEOUT: httpx.ReadTimeout,
+    Failure.PROTOCOL: httpx.RemoteProtocolError,
+}
+
+
+def _is_listening(method: str, headers: dict[str, str]) -> bool:
+    """Whether this opens a stream for whatever the server may want to say some day.
+
+    Such a stream never ends and would cost the visit its time for nothing we ask about. The
+    client is told that there is none, which every server may say too (405: MCP specification,
+    transports, "listening for messages"). A stream that resumes an answer is let through.
+    """
+    accepts = headers.get("accept", "")
+    return method == "GET" and accepts == _EVENT_STREAM and "last-event-id" not in headers
+
+
+async def _send_whole(http: SafeHttp, outgoing: Outgoing, limits: Limits) -> Reply:
+    reply = await http.send(outgoing, limits)
+    if reply.truncated:
+        raise _CutOff(f"the reply is longer than {limits.body_bytes_max} bytes")
+    return reply
+
+
+def _plain_headers(reply: Reply) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in reply.headers if name not in _DECODED]

@@ -1,0 +1,163 @@
+"""A network's JSON-RPC endpoints as one that can be believed. Implements `chains.ports.Rpc`.
+
+Source of the rules: facts, evm section 8 ("client rules") and security section 6.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
+from typing import TypeVar
+
+import httpx2
+
+from assay.chains.model import ChainUnavailable, Network
+from assay.chains.ports import Call, Returned, Reverted, RpcRefused
+from assay.infra.http.rpc_calls import BlockUnknown, read_at
+from assay.infra.http.rpc_endpoint import Endpoint, EndpointFault, RpcLimits
+from assay.infra.http.rpc_wire import NodeError, revert_of
+from assay.kit.clock import Clock
+from assay.kit.json import JsonValue
+
+STALE_BLOCKS_MAX = 128
+"""How far behind the highest block seen an endpoint may be: the states a full node keeps, 25
+minutes on Ethereum, half a minute on the fastest chains. Source: geth, `--history.state`."""
+
+HEAD_FORGOTTEN_S = 900.0
+"""How long one endpoint's height measures the others. Bounded, so that an endpoint that once
+claimed an absurd height does not make the honest ones look stale for ever."""
+
+HEAD_FRESH_S = 5.0
+"""How old the known height may be before a request that pins no block asks for it again."""
+
+LAG_BLOCKS = 8
+"""How much deeper to read when the node behind a balancer has not seen its neighbour's head."""
+
+RETRY_AFTER_S = 5
+
+T = TypeVar("T")
+Attempt = Callable[[Endpoint, float], Awaitable[T]]
+
+
+class JsonRpc:
+    """Asks the endpoints in their order and takes the first answer that can be believed.
+
+    It fails over on what is an endpoint's own trouble and never on a revert, which is an answer.
+    """
+
+    def __init__(self, clock: Clock, limits: RpcLimits | None = None) -> None:
+        self._clock = clock
+        self._limits = limits or RpcLimits()
+        self._ids = count(1)
+        self._client: httpx2.AsyncClient | None = None
+        self._endpoints: dict[tuple[int, str], Endpoint] = {}
+
+    async def call(self, network: Network, calls: Sequence[Call]) -> Sequence[Returned | Reverted]:
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
+            await endpoint.verify(deadline_s)
+            head = await self._fetch_head(network, endpoint, deadline_s)
+            multicall = network.multicall3
+            try:
+                return await read_at(endpoint, calls, head, deadline_s, multicall=multicall)
+            except BlockUnknown:
+                # Not at `latest`: several calls must see one block, and a bounded age.
+                block = max(head - LAG_BLOCKS, 0)
+                return await read_at(endpoint, calls, block, deadline_s, multicall=multicall)
+
+        return await self._first_believable(network, attempt) if calls else ()
+
+    async def request(
+        self, network: Network, method: str, params: Sequence[JsonValue]
+    ) -> JsonValue:
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> JsonValue | NodeError:
+            await endpoint.verify(deadline_s)
+            await self._refresh_head(network, endpoint, deadline_s)
+            answer = await endpoint.ask((method, params), deadline_s)
+            if not isinstance(answer, NodeError):
+                return answer.value
+            if revert_of(answer) is not None:
+                return answer
+            # Not held against the node: too wide a question is the asker's doing.
+            detail = f"{answer.code} {answer.message}"
+            raise EndpointFault(detail, blame=False, refusal=answer)
+
+        answer = await self._first_believable(network, attempt)
+        if isinstance(answer, NodeError):
+            raise _refused(network, answer)
+        return answer
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _first_believable(self, network: Network, attempt: Attempt[T]) -> T:
+        deadline_s = self._clock.monotonic_s() + self._limits.total_s
+        faults: list[str] = []
+        refusal: NodeError | None = None
+        for endpoint in self._endpoints_of(network):
+            if not endpoint.breaker.lets_through():
+                faults.append(f"{endpoint.name}: left alone after failures")
+                continue
+            try:
+                answer = await attempt(endpoint, deadline_s)
+            except EndpointFault as fault:
+                faults.append(f"{endpoint.name}: {fault}")
+                refusal = fault.refusal or refusal
+                _hold_against(endpoint, fault)
+            else:
+                endpoint.breaker.succeeded()
+                return answer
+        if refusal is not None:
+            raise _refused(network, refusal)
+        raise ChainUnavailable(
+            f"{network.name} cannot be read right now",
+            detail="; ".join(faults) or "no endpoint is configured",
+            retry_after_s=RETRY_AFTER_S,
+        )
+
+    async def _refresh_head(self, network: Network, endpoint: Endpoint, deadline_s: float) -> None:
+        now = self._clock.monotonic_s()
+        if endpoint.head is None or now - endpoint.head[1] > HEAD_FRESH_S:
+            await self._fetch_head(network, endpoint, deadline_s)
+
+    async def _fetch_head(self, network: Network, endpoint: Endpoint, deadline_s: float) -> int:
+        """Its block number now, refused when it lies too far behind what has been seen."""
+        block = await endpoint.ask_quantity("eth_blockNumber", deadline_s)
+        now = self._clock.monotonic_s()
+        heads = [e.head for e in self._endpoints_of(network) if e.head is not None]
+        best = max((seen for seen, at in heads if now - at <= HEAD_FORGOTTEN_S), default=0)
+        if block < best - STALE_BLOCKS_MAX:
+            raise EndpointFault(f"block {block} is stale: {best} has been seen")
+        endpoint.head = (block, now)
+        return block
+
+    def _endpoints_of(self, network: Network) -> list[Endpoint]:
+        return [self._endpoint(network.chain_id, url) for url in network.rpc_urls]
+
+    def _endpoint(self, chain_id: int, url: str) -> Endpoint:
+        known = self._endpoints.get((chain_id, url))
+        if known is None:
+            client = self._opened_client()
+            known = Endpoint(url, chain_id, client, self._clock, self._limits, self._ids)
+            self._endpoints[chain_id, url] = known
+        return known
+
+    def _opened_client(self) -> httpx2.AsyncClient:
+        """Made at the first request: reading the system's certificates takes 30 ms."""
+        if self._client is None:
+            self._client = httpx2.AsyncClient(
+                trust_env=False, follow_redirects=False, timeout=self._limits.endpoint_s
+            )
+        return self._client
+
+
+def _hold_against(endpoint: Endpoint, fault: EndpointFault) -> None:
+    if fault.blame:
+        endpoint.doubt()
+        endpoint.breaker.failed()
+    elif fault.refusal is not None:
+        endpoint.breaker.succeeded()
+
+
+def _refused(network: Network, error: NodeError) -> RpcRefused:
+    message = f"{network.name} refused what was asked of it"
+    return RpcRefused(message, rpc_code=error.code, rpc_message=error.message)

@@ -1,0 +1,208 @@
+"""One JSON-RPC endpoint: what it is asked over HTTP, and what is known about it."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import httpx2
+
+from assay.infra.http.body import ACCEPTED_ENCODINGS, BodyBroken, read_body
+from assay.infra.http.breaker import Breaker
+from assay.infra.http.rpc_wire import (
+    Answer,
+    Malformed,
+    NodeError,
+    answer_of,
+    answers_of,
+    decode,
+    error_of,
+    quantity_of,
+    request_of,
+)
+from assay.kit.clock import Clock
+from assay.kit.json import JsonValue, is_array, is_object
+
+LIMIT_EXCEEDED = -32005
+FAIL_OVER_CODES = frozenset({LIMIT_EXCEEDED, -32603})
+"""Limit exceeded, internal error: this node's trouble. Sources: EIP-1474; facts, evm section 8."""
+
+_RATIO_MAX = 1000
+"""Zero-padded words compress a hundredfold, so the ratio hardly says anything here; the size
+of the reply is what is bounded."""
+
+_OK, _BAD_REQUEST, _TOO_MANY, _SERVER_ERROR = 200, 400, 429, 500
+
+Asked = tuple[str, Sequence[JsonValue]]
+"""A method and its parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class RpcLimits:
+    """What reading a chain may cost. Times in seconds. Source: facts, evm section 8."""
+
+    endpoint_s: float = 4.0
+    """One exchange with one endpoint."""
+    total_s: float = 9.0
+    """All endpoints together; below the 10 s in which a gate answers."""
+    reply_bytes_max: int = 8 * 1024 * 1024
+    concurrency: int = 16
+    """Exchanges with one endpoint at once."""
+    verify_every_s: float = 300.0
+    """How long an endpoint's chain id is believed."""
+
+
+class EndpointFault(Exception):
+    """This endpoint gave nothing that can be believed; another may.
+
+    `blame` counts against it; `refusal` is the node's own error, when it answered with one.
+    """
+
+    def __init__(
+        self, detail: str, *, blame: bool = True, refusal: NodeError | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.blame = blame
+        self.refusal = refusal
+
+
+@dataclass(frozen=True, slots=True)
+class _HttpReply:
+    status: int
+    body: bytes
+
+
+class Endpoint:
+    """One address of one network."""
+
+    def __init__(
+        self,
+        url: str,
+        chain_id: int,
+        client: httpx2.AsyncClient,
+        clock: Clock,
+        limits: RpcLimits,
+        ids: Iterator[int],
+    ) -> None:
+        self.breaker = Breaker(clock)
+        self.has_multicall = True
+        """Until a call to Multicall3 shows that there is no code."""
+        self.takes_batches = True
+        """Until it answers a batch with something that is not one."""
+        self.head: tuple[int, float] | None = None
+        """The last believed block number, and when (monotonic seconds) it was seen."""
+        self._url = url
+        self._chain_id = chain_id
+        self._client = client
+        self._clock = clock
+        self._limits = limits
+        self._ids = ids
+        self._slots = asyncio.Semaphore(limits.concurrency)
+        self._verified_at: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Its host: paths of RPC addresses often hold a key."""
+        return urlsplit(self._url).hostname or "endpoint"
+
+    def doubt(self) -> None:
+        """Ask for its chain id again before the next answer is believed."""
+        self._verified_at = None
+
+    async def verify(self, deadline_s: float) -> None:
+        """Make sure that it serves the chain we mean. Raises `EndpointFault`."""
+        now = self._clock.monotonic_s()
+        at = self._verified_at
+        if at is not None and now - at < self._limits.verify_every_s:
+            return
+        chain_id = await self.ask_quantity("eth_chainId", deadline_s)
+        if chain_id != self._chain_id:
+            self.breaker.trip()
+            raise EndpointFault(f"serves chain {chain_id}, not {self._chain_id}", blame=False)
+        self._verified_at = now
+
+    async def ask_quantity(self, method: str, deadline_s: float) -> int:
+        """A method without parameters that answers a number. Raises `EndpointFault`."""
+        answer = await self.ask((method, ()), deadline_s)
+        if isinstance(answer, NodeError):
+            raise EndpointFault(f"{method}: {answer.code} {answer.message}")
+        try:
+            return quantity_of(answer)
+        except Malformed as error:
+            raise EndpointFault(f"{method}: {error}") from error
+
+    async def ask(self, asked: Asked, deadline_s: float) -> Answer:
+        """One request. Raises `EndpointFault`."""
+        request_id = next(self._ids)
+        reply = await self._post(request_of(request_id, *asked), deadline_s)
+        try:
+            answer = answer_of(decode(reply.body), request_id)
+        except Malformed as error:
+            raise EndpointFault(f"status {reply.status}, {error}") from error
+        if reply.status != _OK and not isinstance(answer, NodeError):
+            raise EndpointFault(f"a result under status {reply.status}")
+        return answer
+
+    async def ask_batch(self, asked: Sequence[Asked], deadline_s: float) -> list[Answer] | None:
+        """Several requests in one body, or None when it does not take batches.
+
+        Raises `EndpointFault`.
+        """
+        ids = [next(self._ids) for _ in asked]
+        requests = [request_of(i, *one) for i, one in zip(ids, asked, strict=True)]
+        reply = await self._post(requests, deadline_s)
+        try:
+            decoded = decode(reply.body) if reply.status == _OK else None
+            if is_array(decoded):
+                return answers_of(decoded, ids)
+            _raise_for_rate_limit(decoded)
+        except Malformed as error:
+            raise EndpointFault(f"batch: {error}") from error
+        self.takes_batches = False
+        return None
+
+    async def _post(self, payload: JsonValue, deadline_s: float) -> _HttpReply:
+        left_s = min(self._limits.endpoint_s, deadline_s - self._clock.monotonic_s())
+        if left_s <= 0:
+            raise EndpointFault("no time left", blame=False)
+        sent = False
+        try:
+            async with asyncio.timeout(left_s), self._slots:
+                sent = True
+                reply = await self._exchange(payload)
+        except (TimeoutError, httpx2.TimeoutException):
+            # Waiting for our own other requests is not its fault.
+            raise EndpointFault(f"no answer in {left_s:.1f} s", blame=sent) from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, BodyBroken) as error:
+            raise EndpointFault(f"{type(error).__name__}: {error}") from error
+        if reply.status == _TOO_MANY or not (
+            reply.status == _OK or _BAD_REQUEST <= reply.status < _SERVER_ERROR
+        ):
+            raise EndpointFault(f"status {reply.status}")
+        return reply
+
+    async def _exchange(self, payload: JsonValue) -> _HttpReply:
+        headers = {
+            "content-type": "application/json",
+            "accept": "application/json",
+            "accept-encoding": ACCEPTED_ENCODINGS,
+        }
+        content = json.dumps(payload, separators=(",", ":")).encode("ascii")
+        async with self._client.stream(
+            "POST", self._url, content=content, headers=headers
+        ) as response:
+            encoding = response.headers.get("content-encoding", "")
+            limit = self._limits.reply_bytes_max
+            body = await read_body(response.aiter_raw(), encoding, limit, _RATIO_MAX)
+        if body.truncated:
+            raise BodyBroken(f"a reply of more than {limit} bytes")
+        return _HttpReply(response.status_code, body.data)
+
+
+def _raise_for_rate_limit(reply: JsonValue) -> None:
+    """A rate limit answered to a batch says nothing about batches."""
+    if is_object(reply) and "error" in reply:
+        error = error_of(reply["error"])
+        if error.code == LIMIT_EXCEEDED:
+            raise EndpointFault(f"batch: {error.code} {error.message}", refusal=error)

@@ -1,0 +1,144 @@
+"""JSON-RPC 2.0 as Ethereum nodes speak it: strict about answers, knowing of their dialects."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from assay.chains.ports import Reverted
+from assay.kit.json import JsonObject, JsonValue, is_object
+
+REVERT_CODE = 3
+"""Source: the error code geth gave reverts and the execution-apis specification adopted."""
+
+_QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_BYTES = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
+_REVERT_WORDS = re.compile(
+    r"\brevert(?:ed)?\b|invalid opcode|invalid jump|stack (?:under|over)flow", re.IGNORECASE
+)
+"""How nodes say in words alone that the contract refused or broke off by itself."""
+
+_LAG_WORDS = re.compile(
+    r"header not found|unknown block|block not found|missing trie node|resource not found"
+    r"|no state available|height .*not available|block .*(?:not available|does not exist)"
+    r"|beyond current head",
+    re.IGNORECASE,
+)
+"""How nodes say that they have not seen the block yet (geth, erigon, nethermind, besu, reth)."""
+
+
+class Malformed(Exception):
+    """The answer is not what JSON-RPC, or the method, says it must be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The node's answer."""
+
+    value: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class NodeError:
+    """The node's refusal, in its own words."""
+
+    code: int
+    message: str
+    data: JsonValue
+
+    @property
+    def says_block_is_unknown(self) -> bool:
+        """Whether the node is behind the one that told us the block number."""
+        return _LAG_WORDS.search(self.message) is not None
+
+
+Answer = Result | NodeError
+
+
+def request_of(request_id: int, method: str, params: Sequence[JsonValue]) -> JsonObject:
+    """One request object."""
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": list(params)}
+
+
+def decode(body: bytes) -> JsonValue:
+    """The JSON of a reply. Raises `Malformed`."""
+    try:
+        return json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise Malformed("the reply is not JSON") from error
+
+
+def answer_of(reply: JsonValue, request_id: int) -> Answer:
+    """The answer to the request of that id. Raises `Malformed`, for a wrong id above all."""
+    if not is_object(reply) or reply.get("id") != request_id or isinstance(reply["id"], bool):
+        raise Malformed("the reply does not carry the id of the request")
+    error = reply.get("error")
+    if error is None:
+        if "result" not in reply:
+            raise Malformed("the reply has neither result nor error")
+        return Result(reply["result"])
+    return error_of(error)
+
+
+def error_of(error: JsonValue) -> NodeError:
+    """An error object. Raises `Malformed`."""
+    if not is_object(error):
+        raise Malformed("the error is not an object")
+    code, message = error.get("code"), error.get("message")
+    if not isinstance(code, int) or not isinstance(message, str):
+        raise Malformed("the error has no code or message")
+    return NodeError(code, message[:500], error.get("data"))
+
+
+def answers_of(reply: Sequence[JsonValue], ids: Sequence[int]) -> list[Answer]:
+    """The answers of a batch in the order of `ids`, however the node ordered them.
+
+    Raises `Malformed` unless every id is answered exactly once.
+    """
+    by_id = {item.get("id"): item for item in reply if is_object(item)}
+    if len(reply) != len(ids) or set(by_id) != set(ids):
+        raise Malformed("the batch does not answer every request once")
+    return [answer_of(by_id[request_id], request_id) for request_id in ids]
+
+
+def quantity_of(answer: Answer) -> int:
+    """The number a node answered with. Raises `Malformed`."""
+    value = answer.value if isinstance(answer, Result) else None
+    if not isinstance(value, str) or not _QUANTITY.fullmatch(value):
+        raise Malformed("the answer is not a quantity")
+    return int(value, 16)
+
+
+def bytes_of(value: JsonValue) -> bytes:
+    """Hex data. Raises `Malformed`."""
+    if isinstance(value, str) and _BYTES.fullmatch(value):
+        return bytes.fromhex(value[2:])
+    raise Malformed("the answer is not hex data")
+
+
+def revert_of(error: NodeError) -> Reverted | None:
+    """The contract's own refusal, in any of the spellings of nodes, or None.
+
+    Data as a string (geth), with words before it (OpenEthereum), inside an object (hardhat,
+    ganache), or no data and only words. A revert is an answer, whatever code it comes under.
+    """
+    data = _revert_data(error.data)
+    if error.code == REVERT_CODE or data or _REVERT_WORDS.search(error.message):
+        return Reverted(data, error.message)
+    return None
+
+
+def _revert_data(data: JsonValue) -> bytes:
+    if is_object(data):
+        data = data.get("data", data.get("result"))
+        if is_object(data):
+            data = data.get("data")
+    if not isinstance(data, str):
+        return b""
+    text = data.removeprefix("Reverted ").strip()
+    return bytes.fromhex(text[2:]) if _BYTES.fullmatch(text) else b""
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
