@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import SettingsError as UnreadableSetting
 
 PREFIX = "ASSAY_"
 SECRET_CHARS_MIN = 32
@@ -214,6 +215,9 @@ def load(**overrides: object) -> Settings:
         raise SettingsError(f"unknown setting {', '.join(unknown)}: remove it or mend its name")
     try:
         return Settings(**{**_from_file(), **overrides})  # type: ignore[arg-type] - validated by it
+    except UnreadableSetting as error:  # its text names the field, and no value
+        field = str(error).split('"')[1]
+        raise SettingsError(f"{PREFIX}{field.upper()}: is not the JSON it should be") from None
     except ValidationError as error:
         lines = [
             f"{PREFIX}{'.'.join(str(part) for part in e['loc']).upper()}: {e['msg']}"

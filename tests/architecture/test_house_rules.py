@@ -105,7 +105,7 @@ def test_the_locks_name_no_address() -> None:
     for lock in (ROOT / "requirements").glob("*.txt"):
         text = lock.read_text("utf-8")
         assert "://" not in text, lock.name
-        assert re.search(r"^\s*--(index|extra-index|find-links|trusted)", text, re.M) is None
+        assert re.search(r"(?m)^\s*--(index|extra-index|find-links|trusted)", text) is None
 
 
 def test_help_does_not_import_the_service() -> None:

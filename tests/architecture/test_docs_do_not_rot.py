@@ -1,0 +1,24 @@
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_settings_and_commands_pages_are_what_the_code_says() -> None:
+    command = [sys.executable, "tools/generate_docs.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    links = [
+        (page, target)
+        for page in pages
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text("utf-8"))
+        if "://" not in target
+    ]
+    broken = [(p.name, target) for p, target in links if not (p.parent / target).exists()]
+    assert broken == []
