@@ -90,7 +90,7 @@ class Settings(BaseSettings):
         tuple[str, ...],
         NoDecode,
         Field(
-            description="Comma-separated chains asked about ERC-1271 wallets; default: the default chain."
+            description="Comma-separated chains asked about ERC-1271 wallets; unset: the default."
         ),
     ] = ()
     default_chain: Annotated[str, Field(description="The chain of a request that names none.")] = (

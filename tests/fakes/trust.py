@@ -1,0 +1,130 @@
+"""Small stand-ins at the ports of trust: a registry, signals, stores."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+
+from assay.chains.model import AgentNotFound, Feedback, Network, OnchainAgent, Registration
+from assay.kit.errors import ServiceError
+from assay.trust.model import (
+    FIRST_PREVIOUS_HASH,
+    Cap,
+    Evaluation,
+    EvaluationCompleted,
+    Evidence,
+    SignalName,
+    Snapshot,
+    Subject,
+    Unavailable,
+    Weighed,
+)
+from assay.trust.ports import Probe, SignalNeeds
+
+NETWORK = Network(
+    slug="local",
+    name="Local",
+    chain_id=31337,
+    testnet=True,
+    identity_registry="0x" + "1" * 40,
+    reputation_registry="0x" + "2" * 40,
+    rpc_urls=("http://127.0.0.1:1",),
+    source="tests",
+)
+OWNER, WALLET, STRANGER = "0x" + "a" * 40, "0x" + "b" * 40, "0x" + "c" * 40
+
+
+def onchain_agent(agent_id: str = "7", wallet: str | None = WALLET) -> OnchainAgent:
+    return OnchainAgent(
+        NETWORK, agent_id, OWNER, wallet, "data:,", Registration(name="Seven"), None
+    )
+
+
+class FakeChain:
+    """A registry with the given agents; `down` makes every read fail so."""
+
+    def __init__(self, *agents: OnchainAgent) -> None:
+        self.agents = {agent.agent_id: agent for agent in agents or (onchain_agent(),)}
+        self.feedback: tuple[Feedback, ...] = (
+            Feedback(STRANGER, 1, Decimal(90), 0, "starred", ""),
+        )
+        self.down: ServiceError | None = None
+        self.reads = 0
+
+    async def fetch_agent(self, network: Network, agent_id: str) -> OnchainAgent:
+        self.reads += 1
+        if self.down:
+            raise self.down
+        if agent_id not in self.agents:
+            raise AgentNotFound("The registry knows no agent of this id.")
+        return replace(self.agents[agent_id], network=network)
+
+    async def fetch_feedback(self, network: Network, agent_id: str) -> tuple[Feedback, ...]:
+        del network, agent_id
+        if self.down:
+            raise self.down
+        return self.feedback
+
+
+class FakeSignal:
+    """Sees a number and is worth it; `says` may be `Unavailable` instead."""
+
+    def __init__(
+        self,
+        name: SignalName,
+        says: float | Unavailable,
+        confidence: float = 1.0,
+        cap: Cap | None = None,
+    ) -> None:
+        self.name = name
+        self.says = says
+        self.confidence = confidence
+        self.cap = cap
+        self.asked = 0
+
+    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+        del subject, needs
+        self.asked += 1
+        if isinstance(self.says, Unavailable):
+            return self.says
+        return Evidence({"seen": self.says}, interactions=3)
+
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+        del probes
+        seen = evidence.data["seen"]
+        assert isinstance(seen, int | float)
+        return Weighed(seen, self.confidence, (f"{self.name} says {seen}",), self.cap)
+
+
+class MemoryEvaluations:
+    def __init__(self) -> None:
+        self.rows: list[tuple[Evaluation, Snapshot]] = []
+
+    async def add(self, evaluation: Evaluation, snapshot: Snapshot) -> Snapshot:
+        last = await self.newest_snapshot(evaluation.subject_key)
+        previous = last.snapshot_hash if last else FIRST_PREVIOUS_HASH
+        stored = replace(snapshot, previous_hash=previous)
+        self.rows.append((evaluation, stored))
+        return stored
+
+    async def newest(self, subject_key: str, since: datetime) -> Evaluation | None:
+        found = [e for e, _ in self.rows if e.subject_key == subject_key]
+        return found[-1] if found and found[-1].evaluated_at >= since else None
+
+    async def newest_snapshot(self, subject_key: str) -> Snapshot | None:
+        found = [s for _, s in self.rows if s.subject_key == subject_key]
+        return found[-1] if found else None
+
+
+class NoBlobs:
+    async def store(self, data: bytes) -> str | None:
+        assert data.startswith(b"{")
+        return None
+
+
+class Hears:
+    def __init__(self) -> None:
+        self.news: list[EvaluationCompleted] = []
+
+    def evaluated(self, news: EvaluationCompleted) -> None:
+        self.news.append(news)
