@@ -39,7 +39,7 @@ _INSIDE_SUFFIXES = frozenset(
 """Top labels that mean some inside network. Sources: RFC 6761, RFC 6762, RFC 7686, ICANN's
 reservation of .internal and its name-collision list."""
 
-_SCHEME = re.compile(r"(https?)://", re.IGNORECASE)
+_SCHEME = re.compile(r"(https?)://", re.IGNORECASE | re.ASCII)  # else a long s is an s
 _HIDDEN = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029]")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _PORT = re.compile(r"[0-9]{1,5}")
