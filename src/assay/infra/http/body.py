@@ -8,6 +8,7 @@ ACCEPTED_ENCODINGS = "gzip, deflate"
 """What we ask for: the codings whose output zlib lets us bound while it is made."""
 
 _INFLATE_STEP_BYTES = 64 * 1024
+_MAGIC_BYTES = 2
 
 
 class BodyBroken(Exception):
@@ -57,31 +58,32 @@ class _Inflate:
     """gzip, zlib, or the bare deflate that some servers send under the name of zlib."""
 
     def __init__(self) -> None:
-        self._zlib = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: gzip or zlib, by the header
-        self._fresh = True
+        self._zlib: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage] - its only name
+        self._head = b""
 
     @property
     def ended(self) -> bool:
         """Whether the compressed stream came to its own end."""
-        return self._zlib.eof
+        return self._zlib is not None and self._zlib.eof
 
     def feed(self, chunk: bytes, room: int) -> bytes:
         """At most `room` decoded bytes; room that is filled means the bound is crossed."""
+        if self._zlib is None:
+            chunk = self._head = self._head + chunk
+            if len(chunk) < _MAGIC_BYTES:
+                return b""
+            self._zlib = zlib.decompressobj(_window_bits(chunk))
+        made = bytearray()
         try:
-            return self._decompress(chunk, room)
-        except zlib.error:
-            if not self._fresh:
-                raise BodyBroken("the compressed body is corrupt") from None
-        self._zlib, self._fresh = zlib.decompressobj(-zlib.MAX_WBITS), False
-        try:
-            return self._decompress(chunk, room)
+            while chunk and len(made) < room and not self._zlib.eof:
+                made += self._zlib.decompress(chunk, min(_INFLATE_STEP_BYTES, room - len(made)))
+                chunk = self._zlib.unconsumed_tail
         except zlib.error:
             raise BodyBroken("the compressed body is corrupt") from None
-
-    def _decompress(self, chunk: bytes, room: int) -> bytes:
-        made = bytearray()
-        while chunk and len(made) < room and not self._zlib.eof:
-            made += self._zlib.decompress(chunk, min(_INFLATE_STEP_BYTES, room - len(made)))
-            chunk = self._zlib.unconsumed_tail
-        self._fresh = False
         return bytes(made)
+
+
+def _window_bits(head: bytes) -> int:
+    """How zlib is told which of the three it is. Source: RFC 1950, section 2.2 (CMF and FLG)."""
+    is_zlib = head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(head[:2], "big") % 31 == 0
+    return zlib.MAX_WBITS | 32 if is_zlib or head.startswith(b"\x1f\x8b") else -zlib.MAX_WBITS
