@@ -256,7 +256,7 @@ def _wallets(settings: Settings, outside: _Outside) -> OnchainWallets:
 def _blobs(settings: Settings, secret: str) -> SnapshotBlobs:
     if settings.snapshot_store == "off":
         return NoSnapshotBlobs()
-    return LocalSnapshotBlobs(settings.data_dir / "blocks", SecretBox.from_secret(secret))
+    return LocalSnapshotBlobs(settings.data_dir / "blocks", SecretBox.from_secrets(secret))
 
 
 async def _flush_forever(app: App, log: Log) -> None:

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from assay.accounts.allowance import Allowance
+from assay.accounts.allowance import Allowance, Reservation
 from assay.accounts.model import Feature, Operator
 from assay.accounts.plans import require
 from assay.chains.model import Network
@@ -87,9 +87,10 @@ class Gate:
             return None
         self.require_signals(caller.operator, request)
         require_control(caller, known.subject)
-        if not self._needs.allowance.reserve_cached(caller.operator):
+        reservation = self._needs.allowance.reserve_cached(caller.operator)
+        if reservation is None:
             return None
-        return self._decide(known, request, caller.operator, cached=True)
+        return self._decide(known, request, reservation, cached=True)
 
     async def check(
         self, caller: Caller, network: Network, agent_id: str, request: GateRequest
@@ -105,7 +106,7 @@ class Gate:
         self.require_signals(caller.operator, request)
         subject = await needs.subjects.find(network, agent_id)
         require_control(caller, subject)
-        await needs.allowance.reserve(caller.operator)
+        reservation = await needs.allowance.reserve(caller.operator)
         try:
             evaluation = await self._reuse(subject, request)
             cached = evaluation is not None
@@ -113,10 +114,10 @@ class Gate:
                 news = await needs.evaluator.evaluate(subject, needs.evaluation_s)
                 evaluation = news.evaluation
         except BaseException:
-            needs.allowance.release(caller.operator)
+            needs.allowance.release(reservation)
             raise
         known = self._remember(subject, evaluation)
-        return self._decide(known, request, caller.operator, cached=cached)
+        return self._decide(known, request, reservation, cached=cached)
 
     def evaluated(self, news: EvaluationCompleted) -> None:
         """A listener: a newer evaluation replaces the remembered one at once."""
@@ -126,7 +127,7 @@ class Gate:
     def require_signals(self, operator: Operator, request: GateRequest) -> None:
         """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
         for name in sorted(request.signals & _PAID_SIGNALS.keys()):
-            require(operator.plan, _PAID_SIGNALS[name], self._needs.upgrade_url, signal=name.value)
+            require(operator.plan, _PAID_SIGNALS[name], self._needs.upgrade_url, "signal")
         if missing := sorted(request.signals - self._needs.offered):
             offered = ", ".join(sorted(self._needs.offered))
             message = f"this service does not offer the signal {missing[0]}; it offers: {offered}"
@@ -136,14 +137,14 @@ class Gate:
             )
 
     def _decide(
-        self, known: _Remembered, request: GateRequest, operator: Operator, *, cached: bool
+        self, known: _Remembered, request: GateRequest, reservation: Reservation, *, cached: bool
     ) -> Decision:
         try:
             return decide(
                 known.subject, known.evaluation, request, self._needs.rules, cached=cached
             )
         except ServiceError:
-            self._needs.allowance.release(operator)
+            self._needs.allowance.release(reservation)
             raise
 
     async def _reuse(self, subject: Subject, request: GateRequest) -> Evaluation | None:

@@ -1,0 +1,116 @@
+"""The monthly allowance of metered calls (spec 7.2, 8).
+
+Counted in memory and written down in batches: a gate answered from memory touches no database.
+"""
+
+from collections import Counter
+from datetime import UTC, datetime
+from math import ceil
+
+from assay.accounts.model import FREE_MONTHLY_ALLOWANCE, MonthlyLimitExceeded, Operator, Plan
+from assay.accounts.ports import AllowanceStore
+from assay.kit.clock import Clock, iso
+
+Reservation = tuple[str, str]
+"""One counted call: operator id and month `YYYY-MM`."""
+
+
+class Allowance:
+    """Counts every account's metered calls; refuses the Free ones beyond the limit.
+
+    A call is reserved before it is decided and released when it was not answered, so that calls
+    at once cannot pass the limit together. Other processes' calls are taken over at every flush.
+    """
+
+    def __init__(
+        self,
+        store: AllowanceStore,
+        clock: Clock,
+        upgrade_url: str,
+        limit: int = FREE_MONTHLY_ALLOWANCE,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._upgrade_url = upgrade_url
+        self._limit = limit
+        self._written: dict[Reservation, int] = {}
+        self._unwritten: Counter[Reservation] = Counter()
+
+    async def reserve(self, operator: Operator) -> Reservation:
+        """Count one call; what is returned gives it back.
+
+        Raises `MonthlyLimitExceeded`, for Free accounts only.
+        """
+        key = self._key(operator)
+        if key not in self._written:
+            used = await self._store.used(*key)
+            self._written.setdefault(key, used)
+        return self._reserve(key, operator)
+
+    def reserve_cached(self, operator: Operator) -> Reservation | None:
+        """The same without I/O; None, and nothing counted, when the month is not loaded yet."""
+        key = self._key(operator)
+        return self._reserve(key, operator) if key in self._written else None
+
+    def release(self, reservation: Reservation) -> None:
+        """Give a reservation back: the call was not answered."""
+        self._unwritten[reservation] -= 1
+
+    async def used(self, operator: Operator) -> int:
+        """Calls counted this month."""
+        key = self._key(operator)
+        if key not in self._written:
+            used = await self._store.used(*key)
+            self._written.setdefault(key, used)
+        return self._written[key] + self._unwritten[key]
+
+    async def flush(self) -> None:
+        """Write down what was counted since. On failure nothing is lost."""
+        batch = {key: count for key, count in self._unwritten.items() if count}
+        if not batch:
+            return
+        totals = await self._store.add(batch)
+        for key, count in batch.items():
+            self._unwritten[key] -= count
+        self._written |= totals
+        self._forget_past_months()
+
+    def _reserve(self, key: Reservation, operator: Operator) -> Reservation:
+        used = self._written[key] + self._unwritten[key]
+        if operator.plan is Plan.FREE and used >= self._limit:
+            raise self._exceeded(used)
+        self._unwritten[key] += 1
+        return key
+
+    def _exceeded(self, used: int) -> MonthlyLimitExceeded:
+        now = self._clock.now()
+        resets = month_after(now)
+        return MonthlyLimitExceeded(
+            "The monthly allowance of the Free plan is used up.",
+            retry_after_s=ceil((resets - now).total_seconds()),
+            used=used,
+            limit=self._limit,
+            resetsAt=iso(resets),
+            upgradeUrl=self._upgrade_url,
+        )
+
+    def _key(self, operator: Operator) -> Reservation:
+        return operator.id, month_of(self._clock.now())
+
+    def _forget_past_months(self) -> None:
+        month = month_of(self._clock.now())
+        for key in [k for k in self._written if k[1] != month and not self._unwritten[k]]:
+            del self._written[key]
+            del self._unwritten[key]
+
+
+def month_of(moment: datetime) -> str:
+    """The UTC calendar month, `YYYY-MM`."""
+    return moment.astimezone(UTC).strftime("%Y-%m")
+
+
+def month_after(moment: datetime) -> datetime:
+    """The first moment of the next UTC calendar month."""
+    utc = moment.astimezone(UTC)
+    year, month = (utc.year + 1, 1) if utc.month == 12 else (utc.year, utc.month + 1)  # noqa: PLR2004
+    return datetime(year, month, 1, tzinfo=UTC)

@@ -1,0 +1,144 @@
+"""API keys: 32 random bytes, shown once, kept as SHA-256 (spec 2.13, 5.1; decisions 12)."""
+
+import hashlib
+import secrets
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from assay.accounts.fields import short_text
+from assay.accounts.model import (
+    API_KEY_PREFIX,
+    ApiKey,
+    ApiKeyNotFound,
+    InvalidCredentials,
+    Operator,
+)
+from assay.accounts.ports import ApiKeyStore, OperatorStore
+from assay.kit.clock import Clock
+from assay.kit.ids import new_id
+
+KEY_BYTES = 32
+KEY_CHARS_MAX = 100
+"""Longer ones are not ours; nothing is hashed for them."""
+
+SHOWN_SECRET_CHARS = 6
+"""Secret characters in `keyPrefix`: enough to tell keys apart, too few to matter."""
+
+REMEMBERED_S = 5.0
+"""How long a key that held is believed without asking the store: the longest a key revoked, or a
+plan changed, by another process stays in force here. What this process changes counts at once."""
+
+_REMEMBERED_MAX = 100_000
+_BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_SECRET_CHARS = 43
+"""ceil(32 * 8 / log2(62))"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    key_id: str
+    operator: Operator
+    until_s: float
+
+
+class ApiKeys:
+    """Issues, revokes and recognises API keys."""
+
+    def __init__(self, store: ApiKeyStore, operators: OperatorStore, clock: Clock) -> None:
+        self._store = store
+        self._operators = operators
+        self._clock = clock
+        self._memory: OrderedDict[bytes, _Remembered] = OrderedDict()
+        self._last_used: dict[str, datetime] = {}
+
+    async def issue(self, operator_id: str, label: str | None) -> tuple[ApiKey, str]:
+        """A new key: its record, and the full key that is never seen again.
+
+        Other keys stay as they are. Raises `InvalidRequest` for a label that does not hold.
+        """
+        label = None if label is None else short_text("label", label)
+        full = API_KEY_PREFIX + base62(secrets.token_bytes(KEY_BYTES))
+        shown = full[: len(API_KEY_PREFIX) + SHOWN_SECRET_CHARS]
+        key = ApiKey(new_id(), operator_id, shown, label, False, None, self._clock.now())  # noqa: FBT003
+        await self._store.add(key, _hash(full).hex())
+        return key, full
+
+    async def list(self, operator_id: str) -> Sequence[ApiKey]:
+        """The operator's keys, newest first."""
+        await self.flush_last_used()
+        return await self._store.list(operator_id)
+
+    async def revoke(self, operator_id: str, key_id: str) -> None:
+        """Revoke a key, at once. Raises `ApiKeyNotFound`."""
+        if not await self._store.revoke(operator_id, key_id):
+            raise ApiKeyNotFound("You have no API key of this id.")
+        self.forget(operator_id)
+
+    def authenticate_cached(self, key: str) -> Operator | None:
+        """Whose key this is, where that is remembered. No I/O."""
+        if not _shaped(key):
+            return None
+        known = self._memory.get(_hash(key))
+        if known is None or known.until_s <= self._clock.monotonic_s():
+            return None
+        self._last_used[known.key_id] = self._clock.now()
+        return known.operator
+
+    async def authenticate(self, key: str) -> Operator:
+        """Whose key this is. Raises `InvalidCredentials`, without saying what was wrong.
+
+        An unknown key costs the same hash and look-up as a known one.
+        """
+        if (operator := self.authenticate_cached(key)) is not None:
+            return operator
+        digest = _hash(key[:KEY_CHARS_MAX])
+        found = await self._store.find_by_hash(digest.hex())
+        owner = await self._operators.find(found.operator_id) if found else None
+        if not _shaped(key) or found is None or found.revoked or owner is None:
+            raise InvalidCredentials("A valid operator API key is needed.")
+        self._remember(digest, found.id, owner)
+        return owner
+
+    def forget(self, operator_id: str) -> None:
+        """Ask the store again about this operator's keys, plan and role."""
+        known = [d for d, k in self._memory.items() if k.operator.id == operator_id]
+        for digest in known:
+            del self._memory[digest]
+
+    async def flush_last_used(self) -> None:
+        """Write down when keys were used. On failure nothing is lost; the next call tries again."""
+        batch, self._last_used = self._last_used, {}
+        if not batch:
+            return
+        try:
+            await self._store.touch(batch)
+        except BaseException:
+            self._last_used = batch | self._last_used
+            raise
+
+    def _remember(self, digest: bytes, key_id: str, operator: Operator) -> None:
+        until = self._clock.monotonic_s() + REMEMBERED_S
+        self._memory[digest] = _Remembered(key_id, operator, until)
+        self._memory.move_to_end(digest)
+        self._last_used[key_id] = self._clock.now()
+        while len(self._memory) > _REMEMBERED_MAX:
+            self._memory.popitem(last=False)
+
+
+def base62(data: bytes) -> str:
+    """32 bytes as 43 characters of 0-9A-Za-z, big-endian, zero-padded."""
+    number, digits = int.from_bytes(data), ""
+    while number:
+        number, digit = divmod(number, 62)
+        digits = _BASE62[digit] + digits
+    return digits.rjust(_SECRET_CHARS, "0")
+
+
+def _shaped(key: str) -> bool:
+    return key.startswith(API_KEY_PREFIX) and len(key) <= KEY_CHARS_MAX
+
+
+def _hash(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,122 @@
+"""Operator accounts: register, log in, know again (spec 4.6, 5.2; decisions, section 12)."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from assay.accounts import fields
+from assay.accounts.api_keys import ApiKeys
+from assay.accounts.model import (
+    InvalidCredentials,
+    Operator,
+    OperatorNotFound,
+    Plan,
+    Role,
+)
+from assay.accounts.ports import LoginTokens, OperatorStore, PasswordHasher
+from assay.accounts.throttle import LoginThrottle
+from assay.kit.clock import Clock
+from assay.kit.ids import new_id
+
+FIRST_KEY_LABEL = "first key"
+
+
+class Operators:
+    """The accounts of a service."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - its ports, each by its own name
+        self,
+        store: OperatorStore,
+        keys: ApiKeys,
+        hasher: PasswordHasher,
+        tokens: LoginTokens,
+        clock: Clock,
+        throttle: LoginThrottle,
+        fee_rate: Decimal = Decimal("0.00"),
+    ) -> None:
+        self._store = store
+        self._keys = keys
+        self._hasher = hasher
+        self._tokens = tokens
+        self._clock = clock
+        self._throttle = throttle
+        self._fee_rate = fee_rate
+
+    async def register(self, email: str, password: str, name: str) -> tuple[Operator, str]:
+        """A new Free account and its first API key, in full, this once.
+
+        Raises `InvalidRequest` or `EmailTaken`.
+        """
+        return await self.create_for_admin(email, password, name, Role.OPERATOR, Plan.FREE)
+
+    async def create_for_admin(
+        self, email: str, password: str, name: str, role: Role, plan: Plan
+    ) -> tuple[Operator, str]:
+        """A new account of any role and plan. Raises as `register`."""
+        email, name = fields.email_address(email), fields.short_text("name", name)
+        password_hash = await self._hasher.hash(fields.password(password))
+        now = self._clock.now()
+        operator = Operator(new_id(), email, name, role, plan, self._fee_rate, now, now)
+        await self._store.add(operator, password_hash)
+        _, key = await self._keys.issue(operator.id, FIRST_KEY_LABEL)
+        return operator, key
+
+    async def login(self, email: str, password: str, client_address: str) -> tuple[Operator, str]:
+        """The account and a token of 12 hours.
+
+        Raises `InvalidCredentials`, alike in words and time for an unknown e-mail address and a
+        wrong password, and `TooMany` while a delay runs.
+        """
+        email = email.strip()[: fields.EMAIL_CHARS_MAX]
+        self._throttle.check(email, client_address)
+        found = await self._store.find_by_email(email)
+        password_hash = found[1] if found else None
+        holds = await self._hasher.verify(password_hash, password[: fields.PASSWORD_CHARS.stop])
+        if found is None or not holds:
+            self._throttle.failed(email, client_address)
+            raise InvalidCredentials("The e-mail address or the password is wrong.")
+        self._throttle.succeeded(email, client_address)
+        return found[0], self._tokens.issue(found[0].id)
+
+    async def authenticate(self, token: str) -> Operator:
+        """Whose dashboard token this is, as the store knows the account now.
+
+        Raises `InvalidCredentials`.
+        """
+        operator_id = self._tokens.read(token)
+        operator = await self._store.find(operator_id) if operator_id else None
+        if operator is None:
+            raise InvalidCredentials("A valid dashboard token is needed: log in.")
+        return operator
+
+    async def rename(self, operator_id: str, name: str) -> Operator:
+        """Change the name. Raises `InvalidRequest`."""
+        name = fields.short_text("name", name)
+        operator = await self._store.rename(operator_id, name, self._clock.now())
+        self._keys.forget(operator_id)
+        return operator
+
+    async def list_for_admin(self) -> Sequence[Operator]:
+        """Every account, oldest first."""
+        return await self._store.list_for_admin()
+
+    async def set_plan_for_admin(self, who: str, plan: Plan) -> Operator:
+        """Change the plan of an account named by id or e-mail. Raises `OperatorNotFound`."""
+        operator_id = await self._id_of(who)
+        operator = await self._store.set_plan_for_admin(operator_id, plan, self._clock.now())
+        self._keys.forget(operator_id)
+        return operator
+
+    async def set_role_for_admin(self, who: str, role: Role) -> Operator:
+        """Change the role of an account named by id or e-mail. Raises `OperatorNotFound`."""
+        operator_id = await self._id_of(who)
+        operator = await self._store.set_role_for_admin(operator_id, role, self._clock.now())
+        self._keys.forget(operator_id)
+        return operator
+
+    async def _id_of(self, who: str) -> str:
+        if "@" not in who:
+            return who
+        found = await self._store.find_by_email(who.strip())
+        if found is None:
+            raise OperatorNotFound("There is no account with this e-mail address.")
+        return found[0].id

@@ -1,0 +1,64 @@
+"""The whole flow of spec 5.3: from headers to an address that proved itself."""
+
+import re
+
+from assay.identity.challenge import Challenges
+from assay.identity.model import (
+    AgentHeaders,
+    AgentPrincipal,
+    IdentityRequired,
+    KeyAgent,
+)
+from assay.identity.ports import KeyAgentStore
+from assay.identity.session import Sessions
+from assay.kit.clock import Clock
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+
+
+class AgentIdentity:
+    """Who is calling, proven."""
+
+    def __init__(
+        self, challenges: Challenges, sessions: Sessions, key_agents: KeyAgentStore, clock: Clock
+    ) -> None:
+        self._challenges = challenges
+        self._sessions = sessions
+        self._key_agents = key_agents
+        self._clock = clock
+
+    def prove_cached(self, headers: AgentHeaders) -> AgentPrincipal | None:
+        """The address of a session confirmed a moment ago, or None. No I/O."""
+        if headers.address is None or headers.session is None:
+            return None
+        address = headers.address.lower()
+        known = self._sessions.check_cached(address, headers.session)
+        return AgentPrincipal(address) if known else None
+
+    async def prove(self, headers: AgentHeaders) -> AgentPrincipal:
+        """The address that proved itself, by a session or by a signed challenge.
+
+        Raises `IdentityRequired`, `ChallengeRequired` (with a fresh challenge) or
+        `SignatureInvalid`. A good signature begins a session.
+        """
+        address = agent_address(headers)
+        if headers.session and await self._sessions.check(address, headers.session):
+            return AgentPrincipal(address)
+        if headers.signature is None or headers.challenge is None:
+            raise self._challenges.required(address)
+        return await self.answer(address, headers.challenge, headers.signature)
+
+    async def answer(self, address: str, challenge: str, signature: str) -> AgentPrincipal:
+        """Take the answer to a challenge of a lower-case address. Raises as `prove`."""
+        await self._challenges.redeem(address, challenge, signature)
+        await self._key_agents.remember(KeyAgent(address, self._clock.now()))
+        return AgentPrincipal(address, self._sessions.begin(address))
+
+
+def agent_address(headers: AgentHeaders) -> str:
+    """The address a request names, in lower case; raises `IdentityRequired`."""
+    if headers.address is None or not _ADDRESS.fullmatch(headers.address):
+        raise IdentityRequired(
+            "Send x-agent-address: 0x followed by 40 hexadecimal digits, and prove it."
+        )
+    return headers.address.lower()

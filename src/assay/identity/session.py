@@ -1,0 +1,75 @@
+"""Sessions: a proven address, for one hour, revocable (spec 3, 5.3; decisions, section 6)."""
+
+from collections import OrderedDict
+
+from assay.identity.model import SESSION_TTL, Session
+from assay.identity.ports import SessionTokens
+from assay.kit.clock import Clock
+from assay.kit.ids import new_id
+from assay.kit.state import SharedState
+
+TOKEN_CHARS_MAX = 500
+
+CONFIRMED_S = 5.0
+"""How long a session that held is believed without asking the store: the longest a session revoked
+by another process stays in force here. What this process revokes counts at once."""
+
+_CONFIRMED_MAX = 100_000
+
+
+class Sessions:
+    """Begins, recognises and revokes sessions."""
+
+    def __init__(self, tokens: SessionTokens, state: SharedState, clock: Clock) -> None:
+        self._tokens = tokens
+        self._state = state
+        self._clock = clock
+        self._confirmed: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+
+    def begin(self, address: str) -> Session:
+        """A new session of a lower-case address that has just proven itself."""
+        expires = self._clock.now() + SESSION_TTL
+        session_id = new_id()
+        token = self._tokens.issue(session_id, address, expires)
+        return Session(session_id, address, expires, token)
+
+    def check_cached(self, address: str, token: str) -> Session | None:
+        """The session, where it was confirmed a moment ago. No I/O."""
+        known = self._confirmed.get(token)
+        if known is None or known[1] <= self._clock.monotonic_s():
+            return None
+        session = known[0]
+        alive = session.expires_at > self._clock.now()
+        return session if alive and session.agent_address == address else None
+
+    async def check(self, address: str, token: str) -> Session | None:
+        """The session of an authentic, unexpired, unrevoked token of this address, or None."""
+        if (known := self.check_cached(address, token)) is not None:
+            return known
+        if len(token) > TOKEN_CHARS_MAX:
+            return None
+        session = self._tokens.read(token, self._clock.now())
+        if session is None or session.agent_address != address:
+            return None
+        if await self._state.get(_revoked(session.id)) is not None:
+            return None
+        self._confirm(token, session)
+        return session
+
+    async def revoke(self, address: str, token: str) -> None:
+        """End a session, here at once and durably for everybody."""
+        session = await self.check(address, token)
+        if session is not None:
+            left_s = (session.expires_at - self._clock.now()).total_seconds()
+            await self._state.put(_revoked(session.id), "1", max(1.0, left_s + 60))
+            self._confirmed.pop(token, None)
+
+    def _confirm(self, token: str, session: Session) -> None:
+        self._confirmed[token] = (session, self._clock.monotonic_s() + CONFIRMED_S)
+        self._confirmed.move_to_end(token)
+        while len(self._confirmed) > _CONFIRMED_MAX:
+            self._confirmed.popitem(last=False)
+
+
+def _revoked(session_id: str) -> str:
+    return f"session-revoked:{session_id}"
