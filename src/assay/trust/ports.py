@@ -136,6 +136,8 @@ class A2aConversation(Protocol):
     """An A2A service whose card was read by the official client. Raises `AgentCallFailed`."""
 
     card: JsonObject
+    """The card as it was served, not as the client understood it."""
+    card_url: str
 
     async def send_text(self, text: str) -> JsonObject:
         """message/send with one text part; the resulting message or task as JSON."""

@@ -1,0 +1,122 @@
+"""A2A conversations through the official client library, over guarded egress."""
+
+import json
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from typing import cast
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+from a2a.client import A2AClientError, ClientConfig, ClientFactory
+from a2a.client.card_resolver import parse_agent_card
+from a2a.types import AgentCard, Message, Part, Role, SendMessageRequest
+from a2a.utils.constants import TransportProtocol
+from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, A2AError
+from google.protobuf.json_format import MessageToDict
+
+from assay.egress.ports import EgressError, Failure, Outgoing, Reply, SafeHttp
+from assay.infra.agents.wire import LIMITS, Noted, Wire, failed, note_call
+from assay.infra.http.guarded_transport import SafeHttpTransport
+from assay.kit.ids import new_id
+from assay.kit.json import JsonObject
+from assay.trust.ports import AgentCallFailed
+
+WELL_KNOWN = (".well-known/agent-card.json", ".well-known/agent.json")
+"""Where cards are served. Sources: A2A 1.0, section 8.2 (and RFC 8615); A2A 0.2 for the second."""
+
+_OK = 200
+_GONE = frozenset({404, 405, 410})
+
+
+class StockA2a:
+    """An agent whose card was read. Implements `A2aConversation`."""
+
+    def __init__(self, card: JsonObject, card_url: str, parsed: AgentCard, wire: Wire) -> None:
+        self.card = card
+        self.card_url = card_url
+        self._parsed = parsed
+        self._wire = wire
+
+    async def send_text(self, text: str) -> JsonObject:
+        message = Message(message_id=new_id(), role=Role.ROLE_USER, parts=[Part(text=text)])
+        noted = note_call()
+        try:
+            async with httpx.AsyncClient(
+                transport=SafeHttpTransport(self._wire, LIMITS), trust_env=False
+            ) as sender:
+                factory = ClientFactory(
+                    ClientConfig(
+                        streaming=False,
+                        httpx_client=sender,
+                        supported_protocol_bindings=[
+                            TransportProtocol.JSONRPC,
+                            TransportProtocol.HTTP_JSON,
+                        ],
+                    )
+                )
+                client = factory.create(self._parsed)
+                async for event in client.send_message(SendMessageRequest(message=message)):
+                    return cast("JsonObject", MessageToDict(event))
+        except Exception as error:  # hostile answers break the library in ways it does not declare
+            raise failed(noted, error, _code(error)) from error
+        raise AgentCallFailed("protocol", "the answer holds neither a message nor a task")
+
+
+@asynccontextmanager
+async def dial_a2a(url: str, http: SafeHttp) -> AsyncGenerator[StockA2a]:
+    """Read the card; raises `AgentCallFailed` or `BudgetExhausted`."""
+    logging.getLogger("a2a").setLevel(logging.CRITICAL)  # it logs what agents send, in their words
+    card_url, reply = await _fetch_card(url, http)
+    try:
+        card = json.loads(reply.body)
+        parsed = parse_agent_card(deepcopy(card))
+    except Exception as error:  # hostile cards break the library in ways it does not declare
+        raise AgentCallFailed("protocol", f"{type(error).__name__}: {error}"[:300]) from error
+    yield StockA2a(card, card_url, parsed, Wire(http))
+
+
+async def _fetch_card(url: str, http: SafeHttp) -> tuple[str, Reply]:
+    """The first address that serves a card, and its reply.
+
+    The declared address itself when it is a file, else the well-known path below it, else that
+    of its host: registrations in the wild name all three.
+    """
+    reply: Reply | None = None
+    for candidate in _candidates(url):
+        reply = await _get(candidate, http)
+        if reply.status == _OK:
+            return candidate, reply
+        if reply.status not in _GONE:
+            break
+    status = reply.status if reply else 0
+    noted = Noted(status=status)
+    refusal = failed(noted, LookupError(f"the card is answered with {status}"), status)
+    raise refusal
+
+
+def _candidates(url: str) -> list[str]:
+    bare = urlsplit(url)._replace(query="", fragment="").geturl()
+    if bare.endswith(".json"):
+        return [url]
+    below = [urljoin(bare.rstrip("/") + "/", path) for path in WELL_KNOWN[:1]]
+    of_host = [urljoin(url, "/" + path) for path in WELL_KNOWN]
+    return list(dict.fromkeys(below + of_host))
+
+
+async def _get(url: str, http: SafeHttp) -> Reply:
+    try:
+        reply = await http.send(Outgoing("GET", url, {"accept": "application/json"}), LIMITS)
+    except EgressError as error:
+        raise failed(Noted(failure=error.failure), error, None) from error
+    if reply.truncated:
+        raise failed(Noted(failure=Failure.PROTOCOL), ValueError("the card is too long"), None)
+    return reply
+
+
+def _code(error: Exception) -> int | None:
+    """The number of the protocol error the agent answered with."""
+    if isinstance(error, A2AError) and not isinstance(error, A2AClientError):
+        return JSON_RPC_ERROR_CODE_MAP.get(type(error))
+    return None

@@ -1,0 +1,40 @@
+"""The dialers of the official client libraries. Implements `AgentDialers`."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from assay.egress.ports import SafeHttp
+from assay.trust.ports import A2aConversation, McpConversation
+
+
+class StockDialers:
+    """Opens MCP and A2A conversations; every request they make goes through the given `http`.
+
+    The libraries take a second to import, so that is done by the first call that needs them, in
+    a thread: the loop goes on answering meanwhile.
+    """
+
+    @asynccontextmanager
+    async def mcp(self, url: str, http: SafeHttp) -> AsyncGenerator[McpConversation]:
+        dial = await asyncio.to_thread(_load_mcp)
+        async with dial(url, http) as conversation:
+            yield conversation
+
+    @asynccontextmanager
+    async def a2a(self, url: str, http: SafeHttp) -> AsyncGenerator[A2aConversation]:
+        dial = await asyncio.to_thread(_load_a2a)
+        async with dial(url, http) as conversation:
+            yield conversation
+
+
+def _load_mcp() -> Callable[[str, SafeHttp], AbstractAsyncContextManager[McpConversation]]:
+    from assay.infra.agents.mcp import dial_mcp  # noqa: PLC0415 - heavy, see the class
+
+    return dial_mcp
+
+
+def _load_a2a() -> Callable[[str, SafeHttp], AbstractAsyncContextManager[A2aConversation]]:
+    from assay.infra.agents.a2a import dial_a2a  # noqa: PLC0415 - heavy, see the class
+
+    return dial_a2a

@@ -1,0 +1,85 @@
+"""What lies between a stock client library and the visit's `SafeHttp`.
+
+The libraries tear a whole session down when one request of it fails, and blur why: a 503 and a
+dropped connection both come out as "internal error". So a failed request is answered to the
+library with a 502 of our own, and what really happened is noted for the call that caused it.
+"""
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.trust.ports import AgentCallFailed, BudgetExhausted
+
+LIMITS = Limits(connect_s=2.0, total_s=4.0)
+"""What one request of a conversation may cost."""
+
+_OWN_FAILURE = Reply(502, (), b"", truncated=False, elapsed_ms=0.0)
+
+_HTTP_SPEAKS = frozenset({401, 402, 403, 407, 429, 503})
+"""Statuses that say more than any protocol error in their body: pay, prove yourself, wait."""
+
+_KINDS: dict[Failure, Literal["timeout", "protocol"]] = {
+    Failure.TIMEOUT: "timeout",
+    Failure.PROTOCOL: "protocol",
+}
+
+
+@dataclass(slots=True)
+class Noted:
+    """What happened on the wire during one call."""
+
+    status: int | None = None
+    failure: Failure | None = None
+    exhausted: bool = False
+
+
+_call: ContextVar[Noted] = ContextVar("assay_agent_call")
+# The libraries run a request in the context of whoever asked for it, also from tasks of their
+# own, so concurrent calls over one session each find their own note here.
+
+
+def note_call() -> Noted:
+    """Begin a call: what the wire does from here on, in this context, is noted in the result."""
+    noted = Noted()
+    _call.set(noted)
+    return noted
+
+
+class Wire:
+    """A `SafeHttp` that never fails and notes what happened instead."""
+
+    def __init__(self, http: SafeHttp) -> None:
+        self._http = http
+
+    async def send(self, request: Outgoing, limits: Limits = LIMITS) -> Reply:
+        """The reply, or a 502 of our own."""
+        noted = _call.get(None) or Noted()
+        try:
+            reply = await self._http.send(request, limits)
+        except EgressError as error:
+            noted.failure = error.failure
+            return _OWN_FAILURE
+        except BudgetExhausted:
+            noted.exhausted = True
+            return _OWN_FAILURE
+        if reply.truncated:
+            noted.failure = Failure.PROTOCOL
+            return _OWN_FAILURE
+        noted.status = reply.status
+        return reply
+
+
+def failed(noted: Noted, error: Exception, code: int | None) -> AgentCallFailed | BudgetExhausted:
+    """What the call's failure was, by what the wire saw and then by what the library says.
+
+    `code` is the protocol error the agent answered with, where the library knows of one.
+    """
+    detail = f"{type(error).__name__}: {error}"[:300]
+    if noted.exhausted:
+        return BudgetExhausted()
+    if noted.failure is not None:
+        return AgentCallFailed(_KINDS.get(noted.failure, "unreachable"), detail)
+    number = noted.status if noted.status in _HTTP_SPEAKS else code
+    return AgentCallFailed("protocol" if number is None else "error", detail, number)
