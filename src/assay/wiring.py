@@ -1,7 +1,7 @@
 """The composition root: Settings -> App. The only module that names concrete machinery."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -106,7 +106,7 @@ def networks_from(settings: Settings) -> Networks:
 
 
 @asynccontextmanager
-async def assemble(settings: Settings, clock: Clock | None = None) -> AsyncIterator[App]:
+async def assemble(settings: Settings, clock: Clock | None = None) -> AsyncGenerator[App]:
     """Open everything, migrate the database, and close it all again at the end.
 
     Raises `SettingsError`-like sentences (`ValueError`, `SecretFileError`, `PluginError`) for a

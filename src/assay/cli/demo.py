@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvloop
-from assay_demo.world import World, WorldAgent
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -24,6 +23,7 @@ from assay.cli.run import FAILED, complain, read_settings
 from assay.cli.serve import listen, serving
 from assay.settings import Settings
 from assay.wiring import assemble
+from assay_demo.world import World, WorldAgent
 
 Say = Callable[[str], None]
 

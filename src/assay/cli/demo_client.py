@@ -1,7 +1,7 @@
 """The demo's own caller: it uses the service over HTTP, as any operator and agent would."""
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +51,7 @@ class Client:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, address: str) -> AsyncIterator["Client"]:
+    async def open(cls, address: str) -> AsyncGenerator["Client"]:
         """Register an operator at `address` and act for it."""
         async with httpx2.AsyncClient(
             base_url=address, timeout=_GATE_TIMEOUT_S, trust_env=False

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -99,7 +99,7 @@ class Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: App, door: socket.socket) -> AsyncIterator[Server]:
+async def serving(app: App, door: socket.socket) -> AsyncGenerator[Server]:
     """The server, answering requests; drained and closed at the end."""
     config = uvicorn.Config(
         build(app),

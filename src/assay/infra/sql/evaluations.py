@@ -1,0 +1,134 @@
+"""Evaluations with their evidence, and the chains of snapshots, in SQL."""
+
+import json
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import RowMapping, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.tables import evaluations, snapshots
+from assay.trust.model import (
+    FIRST_PREVIOUS_HASH,
+    Cap,
+    Collected,
+    Evaluation,
+    Evidence,
+    Grade,
+    SignalName,
+    Snapshot,
+    Weighed,
+)
+
+
+class SqlEvaluationStore:
+    """Implements `trust.ports.EvaluationStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, evaluation: Evaluation, snapshot: Snapshot) -> Snapshot:
+        async with self._database.write() as connection:
+            await self._database.lock(connection, evaluation.subject_key)
+            last = await _last(connection, evaluation.subject_key)
+            previous = FIRST_PREVIOUS_HASH if last is None else last["snapshot_hash"]
+            stored = replace(snapshot, previous_hash=previous)
+            await connection.execute(insert(evaluations).values(_evaluation_row(evaluation)))
+            await connection.execute(insert(snapshots).values(_snapshot_row(stored)))
+        return stored
+
+    async def newest(self, subject_key: str, since: datetime) -> Evaluation | None:
+        statement = (
+            select(evaluations)
+            .where(evaluations.c.subject_key == subject_key)
+            .where(evaluations.c.evaluated_us >= to_us(since))
+            .order_by(evaluations.c.evaluated_us.desc(), evaluations.c.id.desc())
+            .limit(1)
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        return None if row is None else _evaluation(row)
+
+    async def newest_snapshot(self, subject_key: str) -> Snapshot | None:
+        async with self._database.read() as connection:
+            row = await _last(connection, subject_key)
+        return None if row is None else _snapshot(row)
+
+
+async def _last(connection: AsyncConnection, subject_key: str) -> RowMapping | None:
+    statement = (
+        select(snapshots)
+        .where(snapshots.c.subject_key == subject_key)
+        .order_by(snapshots.c.seq.desc())
+        .limit(1)
+    )
+    return (await connection.execute(statement)).mappings().one_or_none()
+
+
+def _evaluation_row(evaluation: Evaluation) -> dict[str, Any]:
+    return {
+        "id": evaluation.id,
+        "subject_key": evaluation.subject_key,
+        "chain": evaluation.chain,
+        "agent_id": evaluation.agent_id,
+        "wallet": evaluation.wallet,
+        "collected": json.dumps([asdict(c) for c in evaluation.collected]),
+        "unavailable": json.dumps(dict(evaluation.unavailable)),
+        "score": evaluation.score,
+        "tier": evaluation.grade.tier,
+        "risk_level": evaluation.grade.risk_level,
+        "route": evaluation.grade.route,
+        "evaluated_us": to_us(evaluation.evaluated_at),
+    }
+
+
+def _evaluation(row: RowMapping) -> Evaluation:
+    unavailable = json.loads(row["unavailable"])
+    return Evaluation(
+        id=row["id"],
+        subject_key=row["subject_key"],
+        chain=row["chain"],
+        agent_id=row["agent_id"],
+        wallet=row["wallet"],
+        collected=tuple(_collected(c) for c in json.loads(row["collected"])),
+        unavailable={SignalName(name): reason for name, reason in unavailable.items()},
+        score=row["score"],
+        grade=Grade(row["tier"], row["risk_level"], row["route"]),
+        evaluated_at=from_us(row["evaluated_us"]),
+    )
+
+
+def _collected(stored: dict[str, Any]) -> Collected:
+    weighed = stored["weighed"]
+    return Collected(
+        SignalName(stored["signal"]),
+        Evidence(**stored["evidence"]),
+        Weighed(
+            value=weighed["value"],
+            confidence=weighed["confidence"],
+            reasons=tuple(weighed["reasons"]),
+            cap=None if weighed["cap"] is None else Cap(**weighed["cap"]),
+        ),
+    )
+
+
+def _snapshot_row(snapshot: Snapshot) -> dict[str, Any]:
+    row = asdict(snapshot)
+    row["taken_us"] = to_us(row.pop("taken_at"))
+    return row
+
+
+def _snapshot(row: RowMapping) -> Snapshot:
+    return Snapshot(
+        id=row["id"],
+        evaluation_id=row["evaluation_id"],
+        subject_key=row["subject_key"],
+        agent_id=row["agent_id"],
+        snapshot_hash=row["snapshot_hash"],
+        previous_hash=row["previous_hash"],
+        encrypted_data_uri=row["encrypted_data_uri"],
+        interaction_count=row["interaction_count"],
+        taken_at=from_us(row["taken_us"]),
+    )
