@@ -1,0 +1,102 @@
+"""Opening, migrating and losing a database."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import text
+
+from assay.infra.sql.engine import Database, DatabaseUrlError
+from assay.infra.sql.migrate import SchemaTooNew
+from assay.infra.sql.tables import METADATA
+from assay.kit.errors import Unavailable
+from tests.services.postgres import postgres
+
+
+async def test_the_migrated_schema_is_the_one_the_stores_use(database: Database) -> None:
+    async with database.read() as connection:
+        differences = await connection.run_sync(
+            lambda c: compare_metadata(MigrationContext.configure(c), METADATA)
+        )
+    assert differences == []
+
+
+async def test_processes_that_start_at_once_migrate_once(database_url: str) -> None:
+    opened = [await Database.open(database_url) for _ in range(4)]
+    async with asyncio.TaskGroup() as group:
+        for one in opened:
+            group.create_task(one.migrate())
+    async with opened[0].read() as connection:
+        assert (await connection.execute(text("SELECT count(*) FROM operators"))).scalar() == 0
+    for one in opened:
+        await one.close()
+
+
+async def test_a_database_newer_than_the_code_is_refused(database: Database) -> None:
+    async with database.write() as connection:
+        await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(SchemaTooNew, match="9999"):
+        await database.migrate()
+
+
+async def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
+    row = "INSERT INTO state (key, value, expires_us) VALUES ('k', 'v', 1)"
+    with pytest.raises(RuntimeError, match="half-way"):  # noqa: PT012 - what fails is in it
+        async with database.write() as connection:
+            await connection.execute(text(row))
+            raise RuntimeError("half-way")
+    async with database.read() as connection:
+        assert (await connection.execute(text("SELECT count(*) FROM state"))).scalar() == 0
+
+
+@pytest.mark.parametrize("url", ["", "mysql://h/d", "sqlite://", "nonsense", "http://x"])
+async def test_other_urls_are_refused_without_repeating_them(url: str) -> None:
+    with pytest.raises(DatabaseUrlError, match=r"^the database URL"):
+        await Database.open(url)
+
+
+async def test_a_server_that_is_not_there_is_unavailable() -> None:
+    database = await Database.open("postgresql://u:hush@127.0.0.1:9/d")
+    with pytest.raises(Unavailable) as refusal:
+        await database.ping()
+    assert "hush" not in refusal.value.message
+    await database.close()
+
+
+async def test_a_server_that_came_back_is_used_again() -> None:
+    database = await Database.open(postgres().new_database())
+    await database.ping()
+    postgres().drop_connections()
+    await database.ping()
+    await database.close()
+
+
+async def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "assay.db").write_bytes(b"this is no database" * 100)
+    database = await Database.open(f"sqlite:///{tmp_path / 'assay.db'}")
+    with pytest.raises(Unavailable):
+        await database.migrate()
+    await database.close()
+
+
+async def test_writers_wait_for_each_other_instead_of_failing(tmp_path: Path) -> None:
+    """SQLite has one writer; another process that writes for a while only delays us."""
+    database = await Database.open(f"sqlite:///{tmp_path / 'assay.db'}")
+    await database.migrate()
+    other = sqlite3.connect(tmp_path / "assay.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    async def write() -> None:
+        async with database.write() as connection:
+            await connection.execute(text("DELETE FROM state"))
+
+    waiting = asyncio.ensure_future(write())
+    await asyncio.sleep(0.2)
+    assert not waiting.done()
+    other.execute("COMMIT")
+    other.close()
+    await asyncio.wait_for(waiting, 5)
+    await database.close()
