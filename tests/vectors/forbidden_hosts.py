@@ -80,7 +80,7 @@ MALFORMED = [
     "example.com\\@127.0.0.1", "127.0.0.1\\.example.com", "256.256.256.256", "1.2.3.4.5", "08.8.8.8",
     "0x100000000", "4294967296", "1.2.3.256", "1.2.65536", "0xg.1", "1.2.3.08", "9.9.9.99999",
     "[::1", "::1", "[::1]x", "[fe80::1%25eth0]", "[fe80::1%eth0]", "[::1%lo]", "[v1.fe80::a]", "[]", "[1]",
-    "[127.0.0.1]", "[::ffff:127.0.0.256]", "a" * 64 + ".com", "a." * 127 + "com", "xn--a.com", "xn--.com",
+    "[127.0.0.1]", "[::ffff:127.0.0.256]", "a" * 64 + ".com", "ü" * 300 + ".com", "a." * 127 + "com", "xn--a.com", "xn--.com",
     "☃.net", "a／b.com", "a‍b.com", "exam\u202eple.com", "<script>.com", "a,b.com", "*.example.com",
     "example.com;x", "ex'ample.com", 'ex"ample.com', "$(x).com", "{a}.com", "a|b.com", "example.com:80:90",
 ]  # fmt: skip

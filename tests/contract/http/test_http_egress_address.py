@@ -11,6 +11,7 @@ from assay.egress.ports import EgressError, Failure, Limits, Outgoing
 from assay.egress.url import EgressPolicy
 from assay.infra.http.dial import JudgingBackend
 from assay.infra.http.egress import GuardedHttp
+from assay.infra.http.resolver import SystemResolver
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.raw_server import keeps_open, plain, serving
 from tests.vectors.forbidden_hosts import FORBIDDEN
@@ -195,3 +196,25 @@ async def test_the_environments_proxies_are_ignored(monkeypatch: pytest.MonkeyPa
 
 def test_the_answers_of_this_test_are_all_denied() -> None:
     assert all(classify(answer) for answer in DENIED_ANSWERS)
+
+
+async def test_a_look_up_that_times_out_by_itself_is_a_time_out() -> None:
+    http = GuardedHttp(OPEN, ScriptedResolver(agent_example=[TimeoutError()]))
+    assert (await refused(http, "http://agent.example/")).failure is Failure.TIMEOUT
+    await http.aclose()
+
+
+async def test_the_systems_resolver_answers_with_addresses() -> None:
+    resolver = SystemResolver()
+    addresses = await resolver.resolve("localhost", 80)
+    assert set(addresses) <= {"127.0.0.1", "::1"}
+    assert len(set(addresses)) == len(addresses) > 0
+    resolver.close()
+
+
+@pytest.mark.parametrize("name", ["agent.invalid", "a" * 64 + ".example", ""])
+async def test_the_systems_resolver_fails_as_an_os_error(name: str) -> None:
+    resolver = SystemResolver()
+    with pytest.raises(OSError):  # noqa: PT011 - the one thing every failure has in common
+        await resolver.resolve(name or ".", 80)
+    resolver.close()

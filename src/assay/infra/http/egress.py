@@ -25,7 +25,6 @@ so that a request hardly ever meets a connection that is just being closed."""
 USER_AGENT = "Assay (tests and grades AI agents)"
 """Sent when the request names none."""
 
-_SWITCHING_PROTOCOLS = 101
 _NEVER_SENT = frozenset({"CONNECT", "TRACE"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OURS = frozenset(
@@ -86,8 +85,6 @@ class GuardedHttp:
     ) -> tuple[int, tuple[tuple[str, str], ...], Body]:
         response = await self._opened_pool().handle_async_request(request)
         try:
-            if response.status == _SWITCHING_PROTOCOLS:
-                raise BodyBroken("the server switched to a protocol nobody asked for")
             headers = _read_headers(response.headers, limits)
             encoding = ",".join(value for name, value in headers if name == "content-encoding")
             async with aclosing(response.aiter_stream()) as chunks:

@@ -13,7 +13,7 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, RpcRefused
 from assay.infra.http.rpc_calls import BlockUnknown, read_at
 from assay.infra.http.rpc_endpoint import Endpoint, EndpointFault, RpcLimits
-from assay.infra.http.rpc_wire import NodeError, revert_of
+from assay.infra.http.rpc_wire import Answer, NodeError, revert_of
 from assay.kit.clock import Clock
 from assay.kit.json import JsonValue
 
@@ -67,13 +67,11 @@ class JsonRpc:
     async def request(
         self, network: Network, method: str, params: Sequence[JsonValue]
     ) -> JsonValue:
-        async def attempt(endpoint: Endpoint, deadline_s: float) -> JsonValue | NodeError:
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> Answer:
             await endpoint.verify(deadline_s)
             await self._refresh_head(network, endpoint, deadline_s)
             answer = await endpoint.ask((method, params), deadline_s)
-            if not isinstance(answer, NodeError):
-                return answer.value
-            if revert_of(answer) is not None:
+            if not isinstance(answer, NodeError) or revert_of(answer) is not None:
                 return answer
             # Not held against the node: too wide a question is the asker's doing.
             detail = f"{answer.code} {answer.message}"
@@ -82,7 +80,7 @@ class JsonRpc:
         answer = await self._first_believable(network, attempt)
         if isinstance(answer, NodeError):
             raise _refused(network, answer)
-        return answer
+        return answer.value
 
     async def aclose(self) -> None:
         """Close every connection."""

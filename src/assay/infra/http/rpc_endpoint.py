@@ -104,7 +104,10 @@ class Endpoint:
     @property
     def name(self) -> str:
         """Its host: paths of RPC addresses often hold a key."""
-        return urlsplit(self._url).hostname or "endpoint"
+        try:
+            return urlsplit(self._url).hostname or "an endpoint without a host"
+        except ValueError:
+            return "an endpoint that is no address"
 
     def doubt(self) -> None:
         """Ask for its chain id again before the next answer is believed."""
