@@ -114,6 +114,22 @@ class Node:
         return encode(["(bool,bytes)[]"], [results])
 
 
+def changing(method: str, **change: object) -> Node:
+    """A node whose answers to `method` have other members."""
+
+    def answer(request: Reply, reply: Reply) -> Reply | None:
+        if request["method"] != method:
+            return None
+        changed = {**reply, **change}
+        return {k: v for k, v in changed.items() if v is not ...}
+
+    return Node(answer=answer)
+
+
+def sending(reply: bytes | float) -> Node:
+    return Node(respond=lambda _request, _body: reply)
+
+
 @asynccontextmanager
 async def running(node: Node) -> AsyncIterator[RawServer]:
     """Serve `node` on loopback until the end of the block."""
