@@ -102,7 +102,7 @@ class _Outside:
 
 def networks_from(settings: Settings) -> Networks:
     """The chain table with the configured rows; raises `ValueError` with a plain sentence."""
-    return Networks.built_in(settings.default_chain).with_overrides(settings.chains)
+    return Networks.built_in().with_overrides(settings.chains, settings.default_chain)
 
 
 @asynccontextmanager

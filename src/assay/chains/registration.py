@@ -1,0 +1,159 @@
+"""Registration files, parsed leniently and never trusted. Pure.
+
+The keys vary in the wild: `services` or `endpoints`, `x402Support`, `x402support` or
+`x402.enabled`, `supportedTrust` or `supportedTrusts`, service names in any case. Source: EIP-8004,
+"Agent Registration File", and the files its first users published.
+"""
+
+import json
+import unicodedata
+from typing import NoReturn
+
+from assay.chains.model import ClaimedRegistration, Registration, Service
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+
+TYPE = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
+"""The `type` of a registration file. Source: EIP-8004."""
+
+SERVICES_MAX = 64
+CLAIMS_MAX = 64
+TEXT_CHARS_MAX = 2000
+URL_CHARS_MAX = 2048
+DEPTH_MAX = 32
+
+_REQUIRED = ("name", "description", "image")
+
+
+class NotRegistration(Exception):
+    """The document is no registration file at all; the message is a sentence fit for a caller."""
+
+
+def parse_registration(body: bytes) -> Registration:
+    """The registration file in `body`; its `problems` say what is wrong with it.
+
+    Raises `NotRegistration` for what is not a JSON object, and nothing else, whatever the bytes.
+    """
+    raw = _load(body)
+    problems: list[str] = []
+    if raw.get("type") != TYPE:
+        problems.append("The registration file does not name its type.")
+    problems += [f"The registration file has no {key}." for key in _REQUIRED if not raw.get(key)]
+    return Registration(
+        name=_text(raw.get("name")),
+        image=_url(raw.get("image")),
+        description=_text(raw.get("description")),
+        services=_services(raw, problems),
+        registrations=_claims(raw.get("registrations"), problems),
+        trust_models=_texts(raw.get("supportedTrust") or raw.get("supportedTrusts")),
+        x402_support=_x402(raw),
+        active=_flag(raw.get("active")),
+        problems=tuple(dict.fromkeys(problems)),
+        raw=raw,
+    )
+
+
+def _load(body: bytes) -> JsonObject:
+    try:
+        raw: JsonValue = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant)
+        _check_depth(raw)
+    except (ValueError, RecursionError):
+        raise NotRegistration("The document at the token URI is not JSON.") from None
+    if not is_object(raw):
+        raise NotRegistration("The document at the token URI is not a JSON object.")
+    return raw
+
+
+def _no_constant(name: str) -> NoReturn:
+    """NaN and Infinity are no JSON (RFC 8259, section 6)."""
+    raise ValueError(name)
+
+
+def _check_depth(value: JsonValue, depth: int = 0) -> None:
+    """Raises `ValueError` for nesting beyond `DEPTH_MAX`, integers and text without a JSON form."""
+    if depth > DEPTH_MAX:
+        raise ValueError("too deep")
+    if is_object(value):
+        for key, member in value.items():
+            key.encode("utf-8")
+            _check_depth(member, depth + 1)
+    elif is_array(value):
+        for member in value:
+            _check_depth(member, depth + 1)
+    elif isinstance(value, str):
+        value.encode("utf-8")
+
+
+def _services(raw: JsonObject, problems: list[str]) -> tuple[Service, ...]:
+    listed = raw.get("services") if "services" in raw else raw.get("endpoints")
+    if listed is None:
+        problems.append("The registration file declares no services.")
+        return ()
+    if is_object(listed):
+        listed = [{"name": name, "endpoint": endpoint} for name, endpoint in listed.items()]
+    if not is_array(listed):
+        problems.append("The services of the registration file are not a list.")
+        return ()
+    if len(listed) > SERVICES_MAX:
+        problems.append(f"Only the first {SERVICES_MAX} services of the file are looked at.")
+    found = [_service(item) for item in listed[:SERVICES_MAX]]
+    if None in found:
+        problems.append("A service of the registration file lacks its name or endpoint.")
+    return tuple(service for service in found if service is not None)
+
+
+def _service(item: JsonValue) -> Service | None:
+    if not is_object(item):
+        return None
+    name, endpoint = _text(item.get("name")), _url(item.get("endpoint"))
+    version = _text(item.get("version")) or None
+    return Service(name, endpoint, version) if name and endpoint else None
+
+
+def _claims(listed: JsonValue, problems: list[str]) -> tuple[ClaimedRegistration, ...]:
+    if not is_array(listed):
+        if listed is not None:
+            problems.append("The registrations of the file are not a list.")
+        return ()
+    return tuple(
+        ClaimedRegistration(str(item.get("agentId")), _text(item.get("agentRegistry")))
+        for item in listed[:CLAIMS_MAX]
+        if is_object(item) and isinstance(item.get("agentId"), int | str)
+    )
+
+
+def _x402(raw: JsonObject) -> bool | None:
+    for key in ("x402Support", "x402support"):
+        if isinstance(flag := raw.get(key), bool):
+            return flag
+    nested = raw.get("x402")
+    return _flag(nested.get("enabled")) if is_object(nested) else None
+
+
+def _flag(value: JsonValue) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _texts(listed: JsonValue) -> tuple[str, ...]:
+    if not is_array(listed):
+        return ()
+    return tuple(text for item in listed[:CLAIMS_MAX] if (text := _text(item)))
+
+
+def _text(value: JsonValue) -> str:
+    """Without control, format and bidirectional characters (Unicode categories C*), cut to size."""
+    if not isinstance(value, str):
+        return ""
+    shown = (c for c in value[:TEXT_CHARS_MAX] if c in "\n\t" or _shows(c))
+    return "".join(shown).strip()
+
+
+def _url(value: JsonValue) -> str:
+    """A URL as it stands; one that is too long, or has anything but visible characters, is none."""
+    if not isinstance(value, str) or len(value) > URL_CHARS_MAX:
+        return ""
+    stripped = value.strip()
+    return stripped if all(_shows(c) and not c.isspace() for c in stripped) else ""
+
+
+def _shows(character: str) -> bool:
+    return not unicodedata.category(character).startswith("C")
