@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.trust.ports import AgentCallFailed, ServiceKind, Visit, Visited
+from assay.trust.ports import A2aConversation, AgentCallFailed, ServiceKind, Visit, Visited
 
 AnswerClass = Literal[
     "ok", "redirect", "closed", "busy", "refused", "broken", "timeout", "unreachable", "cut"
@@ -24,6 +24,12 @@ is every other 4xx, and 501; `broken` every other 5xx; `cut` came back but is no
 
 LIMITS = Limits(connect_s=2.0, total_s=4.0)
 """What one question may cost: less than the 5 s after which an answer counts as hanging."""
+
+MALFORMED_JSON = b'{"assay": '
+"""Ends where a value must follow: no parser can make anything of it."""
+
+MALFORMED_RPC = b'{"jsonrpc": "2.0", "id": 1, '
+"""The same for a JSON-RPC request."""
 
 _CLOSED = frozenset({401, 402, 403, 407})
 _BUSY = frozenset({429, 503})
@@ -179,6 +185,30 @@ async def rpc_url(visit: Visit, service: Visited) -> str | None:
             return next((u for u in urls if same_site(u, agent.card_url)), None)
     except AgentCallFailed:
         return None
+
+
+def speaks(agent: A2aConversation) -> bool:
+    """Whether the stock client has a way to talk to the agent that is on the card's own site."""
+    return any(
+        binding in {"JSONRPC", "HTTP+JSON"} and same_site(url, agent.card_url)
+        for binding, url in interfaces(agent.card)
+    )
+
+
+def said(answer: JsonValue) -> str:
+    """What an agent itself said: every text of its message, task or tool result.
+
+    A task's history is left out: it repeats the question.
+    """
+    if is_object(answer):
+        own = [value for key, value in answer.items() if key != "history"]
+        text = answer.get("text")
+        return "\n".join(
+            [*([text] if isinstance(text, str) else []), *filter(None, map(said, own))]
+        )
+    if is_array(answer) and not isinstance(answer, str):
+        return "\n".join(filter(None, map(said, answer)))
+    return ""
 
 
 def interfaces(card: JsonObject) -> list[tuple[str, str]]:

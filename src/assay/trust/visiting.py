@@ -4,6 +4,7 @@ Sources: decisions, section 5; facts (security, section 1: honest-agent rules).
 """
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -27,14 +28,19 @@ USER_AGENT = "Assay/1 (tests AI agents; to opt out: robots.txt, User-agent: Assa
 HANG_UP_S = 0.4
 """How long a conversation may take to end. Nothing is learnt from it; it is only polite."""
 
+ROBOTS_LIMITS = Limits(connect_s=2.0, total_s=2.0, body_bytes_max=65536)
+"""A site that has a wish says so quickly; a dead one must not cost the visit half its time."""
+
 T = TypeVar("T")
 
 
 class VisitHttp:
     """The `SafeHttp` of one visit: counted, timed, and saying who we are.
 
-    A plain GET (no header but `accept`) is asked once and remembered, so that two probes that
-    read the same document cost the agent one request. `FRESH` asks again.
+    A plain request (no headers but `accept` and `content-type`) is asked once and remembered, so
+    that two probes with the same question cost the agent one request: probes read documents, or
+    send bodies nobody can act on. `FRESH` asks again. What the client libraries send is never
+    plain: it carries their own headers.
     """
 
     FRESH = {"cache-control": "no-cache"}  # noqa: RUF012 - a constant nobody writes to
@@ -44,25 +50,29 @@ class VisitHttp:
         self._clock = clock
         self._requests_max = requests_max
         self._ends_s = clock.monotonic_s() + deadline_s
-        self._remembered: dict[tuple[str, str], Reply | EgressError] = {}
+        self._remembered: dict[str, Reply | EgressError] = {}
         self._flights: SingleFlight[Reply] = SingleFlight()
         self.sent = 0
+        self.replied = 0
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the visit ends."""
+        return max(0.0, self._ends_s - self._clock.monotonic_s())
 
     async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
         """As `SafeHttp.send`; raises `BudgetExhausted` when requests or time are used up."""
-        if request.method != "GET" or not request.headers.keys() <= {"accept"}:
+        if not request.headers.keys() <= {"accept", "content-type"}:
             return await self._send(request, limits)
-        key = (request.url, request.headers.get("accept", ""))
+        key = _question(request)
         if key not in self._remembered:
-            return await self._flights.run(
-                " ".join(key), lambda: self._remember(key, request, limits)
-            )
+            return await self._flights.run(key, lambda: self._remember(key, request, limits))
         known = self._remembered[key]
         if isinstance(known, EgressError):
             raise known
         return known
 
-    async def _remember(self, key: tuple[str, str], request: Outgoing, limits: Limits) -> Reply:
+    async def _remember(self, key: str, request: Outgoing, limits: Limits) -> Reply:
         try:
             reply = await self._send(request, limits)
         except EgressError as error:
@@ -72,14 +82,14 @@ class VisitHttp:
         return reply
 
     async def _send(self, request: Outgoing, limits: Limits) -> Reply:
-        left_s = self._ends_s - self._clock.monotonic_s()
+        left_s = self.left_s
         if left_s <= 0 or self.sent >= self._requests_max:
             raise BudgetExhausted
         self.sent += 1
         headers = {n: v for n, v in request.headers.items() if n.lower() != "user-agent"}
         named = replace(request, headers={**headers, "user-agent": USER_AGENT})
         try:
-            return await self._http.send(
+            reply = await self._http.send(
                 named, replace(limits, total_s=min(limits.total_s, left_s))
             )
         except EgressError as error:
@@ -87,6 +97,15 @@ class VisitHttp:
             if error.failure is Failure.TIMEOUT and left_s < limits.total_s:
                 raise BudgetExhausted from error
             raise
+        self.replied += 1
+        return reply
+
+
+def _question(request: Outgoing) -> str:
+    """One text for equal requests."""
+    headers = " ".join(f"{name}={value}" for name, value in sorted(request.headers.items()))
+    body = hashlib.sha256(request.body).hexdigest()
+    return f"{request.method} {request.url} {headers} {body}"
 
 
 class SharedDialers:
@@ -167,12 +186,12 @@ async def opted_out(url: str, http: SafeHttp) -> bool:
     parts = urlsplit(url)
     robots = f"{parts.scheme}://{parts.netloc}/robots.txt"
     try:
-        reply = await http.send(Outgoing("GET", robots))
+        reply = await http.send(Outgoing("GET", robots), ROBOTS_LIMITS)
     except EgressError:
         return False
     if reply.status != 200:  # noqa: PLR2004 - anything else is no robots.txt (RFC 9309, 2.3.1)
         return False
-    text = reply.body[:65536].decode("utf-8", "replace")
+    text = reply.body.decode("utf-8", "replace")
     return any((parts.path or "/").startswith(prefix) for prefix in _disallowed(text))
 
 

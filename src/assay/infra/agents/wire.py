@@ -20,6 +20,11 @@ _OWN_FAILURE = Reply(502, (), b"", truncated=False, elapsed_ms=0.0)
 _HTTP_SPEAKS = frozenset({401, 402, 403, 407, 429, 503})
 """Statuses that say more than any protocol error in their body: pay, prove yourself, wait."""
 
+_GATEWAY_SPEAKS = frozenset({502, 504})
+"""A proxy that says the agent behind it is not there. Source: RFC 9110, 15.6.3 and 15.6.5."""
+
+_SERVER_ERROR = 500
+
 _KINDS: dict[Failure, Literal["timeout", "protocol"]] = {
     Failure.TIMEOUT: "timeout",
     Failure.PROTOCOL: "protocol",
@@ -81,5 +86,13 @@ def failed(noted: Noted, error: Exception, code: int | None) -> AgentCallFailed 
         return BudgetExhausted()
     if noted.failure is not None:
         return AgentCallFailed(_KINDS.get(noted.failure, "unreachable"), detail)
+    if noted.status in _GATEWAY_SPEAKS:
+        return AgentCallFailed("unreachable", detail)
+    if (
+        noted.status is not None
+        and noted.status >= _SERVER_ERROR
+        and noted.status not in _HTTP_SPEAKS
+    ):
+        return AgentCallFailed("protocol", detail)
     number = noted.status if noted.status in _HTTP_SPEAKS else code
     return AgentCallFailed("protocol" if number is None else "error", detail, number)

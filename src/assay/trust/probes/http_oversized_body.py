@@ -1,0 +1,49 @@
+"""Is a body of unreasonable size survived? Source: facts, "HTTP / OpenAPI", "resilience"."""
+
+from typing import ClassVar, Final
+
+from assay.egress.ports import Outgoing
+from assay.kit.json import JsonObject
+from assay.trust.asking import answer_class, ask, first, json_target, post_json
+from assay.trust.ports import Finding, Probe, Severity, Visit
+from assay.trust.visiting import VisitHttp
+
+BODY = b'{"assay": "' + b"a" * (1536 * 1024)
+"""1.5 MiB: above the 1 MiB that common proxies take (nginx `client_max_body_size`), and never
+closed, so that no reader can act on it."""
+
+
+class HttpOversizedBody:
+    """It is refused (413, or any 4xx, or a closed connection), and the service lives on."""
+
+    name: ClassVar[str] = "http_oversized_body"
+    family: ClassVar[str] = "resilience"
+    severity: ClassVar[Severity] = Severity.MINOR
+
+    async def collect(self, visit: Visit) -> JsonObject | None:
+        service = first(visit, "http")
+        if service is None:
+            return None
+        target, documented = await json_target(visit, service.service.endpoint)
+        heard = await ask(visit, post_json(target, BODY))
+        after = await ask(visit, Outgoing("GET", service.service.endpoint, VisitHttp.FRESH))
+        return {
+            "answer": answer_class(heard),
+            "documented": documented,
+            "alive": answer_class(after) not in {"timeout", "unreachable", "cut"},
+        }
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        answer = seen["answer"]
+        if not seen["alive"]:
+            return Finding("fail", "After a large body the service no longer answers.")
+        if answer in {"broken", "timeout"}:
+            return Finding("fail", "A large body makes the service crash or hang.")
+        if answer == "ok" and seen["documented"]:
+            return Finding("fail", "A large malformed body is answered with success.")
+        if answer in {"refused", "closed", "cut"}:
+            return Finding("pass", "A large body is refused.")
+        return Finding("not_tested", "What is said of a large body could not be judged.")
+
+
+PROBE: Final[Probe] = HttpOversizedBody()

@@ -1,0 +1,79 @@
+"""Is the same question answered the same way? Source: facts, "reachability"."""
+
+from collections import Counter
+from statistics import median
+from typing import ClassVar, Final
+
+from assay.egress.ports import Outgoing, Reply
+from assay.kit.json import JsonObject, is_object
+from assay.trust.asking import answer_class, ask, first
+from assay.trust.ports import AgentCallFailed, Finding, Probe, Severity, Visit
+from assay.trust.visiting import VisitHttp
+
+CALLS = 5
+"""Calls put to an HTTP service and to an agent card. Source: facts, "latency p50 over 5 calls"."""
+
+FAST_MS, SLOW_MS = 1000, 3000
+"""Half of the answers sooner than this are fast; later than that, too slow to build on. Wide
+classes, so that the same agent falls into the same one at every visit."""
+
+_GOOD = frozenset({"ok", "redirect", "refused", "closed"})
+
+
+class SteadyAnswers:
+    """Five equal calls to a service get one class of answer, and not a failing one."""
+
+    name: ClassVar[str] = "steady_answers"
+    family: ClassVar[str] = "reachability"
+    severity: ClassVar[Severity] = Severity.MAJOR
+
+    async def collect(self, visit: Visit) -> JsonObject | None:
+        urls = {"http": _http_url(visit), "a2a": await _card_url(visit)}
+        seen = {kind: await _called(visit, url) for kind, url in urls.items() if url}
+        return seen or None
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        services = [row for row in seen.values() if is_object(row)]
+        if any(not row["steady"] for row in services):
+            return Finding("fail", "Equal calls are answered differently, or with errors.")
+        if any(row["latency"] == "very slow" for row in services):
+            return Finding("fail", "Answers take more than three seconds.")
+        if any(row["latency"] == "slow" for row in services):
+            return Finding("pass", "Equal calls are answered equally, if slowly.")
+        return Finding("pass", "Equal calls are answered equally and fast.")
+
+
+async def _called(visit: Visit, url: str) -> JsonObject:
+    times_ms: list[float] = []
+    classes: Counter[str] = Counter()
+    for _ in range(CALLS):
+        heard = await ask(visit, Outgoing("GET", url, VisitHttp.FRESH))
+        classes[answer_class(heard)] += 1
+        times_ms.append(heard.elapsed_ms if isinstance(heard, Reply) else SLOW_MS + 1)
+    steady = len(classes) == 1 and classes.keys() <= _GOOD
+    return {"steady": steady, "latency": _latency(median(times_ms))}
+
+
+def _latency(p50_ms: float) -> str:
+    if p50_ms < FAST_MS:
+        return "fast"
+    return "slow" if p50_ms <= SLOW_MS else "very slow"
+
+
+def _http_url(visit: Visit) -> str | None:
+    service = first(visit, "http")
+    return service.service.endpoint if service else None
+
+
+async def _card_url(visit: Visit) -> str | None:
+    service = first(visit, "a2a")
+    if service is None:
+        return None
+    try:
+        async with visit.dialers.a2a(service.service.endpoint, visit.http) as agent:
+            return agent.card_url
+    except AgentCallFailed:
+        return None
+
+
+PROBE: Final[Probe] = SteadyAnswers()

@@ -1,0 +1,275 @@
+"""How an agent behaves when its declared services are called (decisions, section 5).
+
+Value: 100 x the share of passed probes, weighted by severity. Confidence: w / (w + 10) for a
+tested weight w, so that ten points of evidence weigh as much as the prior. A critical failure caps
+the whole score below 35 (decisions, section 4). What did not finish is left out and reported.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from assay.egress.ports import EgressError
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.trust.model import Cap, Evidence, SignalName, Subject, Unavailable, Weighed
+from assay.trust.ports import (
+    BudgetExhausted,
+    Finding,
+    Probe,
+    ServiceKind,
+    Severity,
+    Signal,
+    SignalNeeds,
+    Visit,
+    Visited,
+)
+from assay.trust.visiting import HANG_UP_S, SharedDialers, VisitHttp, opted_out
+
+REQUESTS_MAX = 60
+"""Requests one evaluation may cost an agent. Source: facts, honest-agent rules."""
+
+AT_ONCE = 6
+"""Probes that run at a time: a visit must not look like a flood."""
+
+SERVICES_MAX = 6
+"""Services visited, in the order declared; the first of a kind is probed in depth."""
+
+URL_MAX = 2048
+
+WEIGHTS: Mapping[Severity, float] = {
+    Severity.INFO: 0.5,
+    Severity.MINOR: 1.0,
+    Severity.MAJOR: 3.0,
+    Severity.CRITICAL: 6.0,
+}
+"""What a probe counts for. A decision, so that one critical finding outweighs a page of minor ones
+and a passed critical probe is worth having."""
+
+HALF_SURE_AT = 10.0
+"""Tested weight at which confidence is one half: three major probes and one minor."""
+
+CRITICAL_CAP = 34.99
+"""Highest score with a critical failure. Source: decisions, section 4."""
+
+UNFINISHED = "unfinished"
+
+_KINDS: dict[str, ServiceKind] = {
+    "a2a": "a2a",
+    "mcp": "mcp",
+    **dict.fromkeys(("web", "http", "https", "api", "openapi", "rest"), "http"),
+}
+"""Declared names, in lower case, and what is spoken there. Source: EIP-8004's examples and facts
+(evm, section 1.4) for names in the wild."""
+
+
+class Sandbox:
+    """Runs every probe within one budget and one deadline."""
+
+    name: ClassVar[SignalName] = SignalName.SANDBOX
+
+    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+        if subject.agent is None:
+            return Evidence({"status": "inconclusive", "why": "no_conduct"})
+        ends_s = max(0.1, needs.deadline_s - HANG_UP_S)
+        http = VisitHttp(needs.http, needs.clock, REQUESTS_MAX, ends_s)
+        declared, ignored = _declared(subject)
+        async with asyncio.TaskGroup() as group:
+            dialers = SharedDialers(needs.dialers, group)
+            visited, refused = await _allowed(declared, http)
+            asked = http.replied
+            visit = Visit(subject, visited, http, dialers, _seed(subject))
+            seen = await _probe_all(visit, needs.probes, http.left_s)
+            dialers.hang_up()
+        listed = [_row(v, "visited") for v in visited] + [_row(v, "opted_out") for v in refused]
+        status, why = _status(visited, refused, seen, replied=http.replied > asked)
+        data: JsonObject = {
+            "status": status,
+            "why": why,
+            "services": listed,
+            "ignored": ignored,
+            "probes": seen,
+        }
+        return Evidence(data, interactions=http.sent)
+
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+        if evidence.data["status"] != "tested":
+            why = _WHY.get(str(evidence.data["why"]), _WHY["no_service"])
+            return Weighed(50.0, 0.0, (why,))
+        judged = [(p, f) for p, f in findings(evidence, probes) if f.outcome != "not_tested"]
+        tested = sum(WEIGHTS[p.severity] for p, _ in judged)
+        if not tested:
+            return Weighed(50.0, 0.0, ("No probe came to a verdict.",))
+        passed = sum(WEIGHTS[p.severity] for p, f in judged if f.outcome == "pass")
+        failed = sorted(
+            ((p, f) for p, f in judged if f.outcome == "fail"),
+            key=lambda pf: (-WEIGHTS[pf[0].severity], pf[0].name),
+        )
+        critical = [f.note for p, f in failed if p.severity is Severity.CRITICAL]
+        count = sum(f.outcome == "pass" for _, f in judged)
+        return Weighed(
+            value=round(100 * passed / tested, 2),
+            confidence=round(tested / (tested + HALF_SURE_AT), 4),
+            reasons=(*(f.note for _, f in failed), f"{count} of {len(judged)} probes were passed."),
+            cap=Cap(CRITICAL_CAP, critical[0]) if critical else None,
+        )
+
+
+_WHY = {
+    "no_conduct": "No conduct of this agent has been observed yet.",
+    "no_service": "The agent declares no service that can be tested.",
+    "unreachable": "None of the agent's services could be reached.",
+    "opted_out": "The agent's site asks not to be tested.",
+    "out_of_time": "There was no time to visit the agent's services.",
+}
+
+
+def findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[tuple[Probe, Finding]]:
+    """What every probe that applies concludes from the evidence, by name; unfinished ones too."""
+    seen = evidence.data.get("probes")
+    if not is_object(seen):
+        return []
+    unfinished = Finding("not_tested", "The visit's time or requests were used up before this.")
+    rows: list[tuple[Probe, Finding]] = []
+    for name, what in sorted(seen.items()):
+        if name in probes and is_object(what):
+            rows.append((probes[name], probes[name].weigh(what)))
+        elif name in probes and what == UNFINISHED:
+            rows.append((probes[name], unfinished))
+    return rows
+
+
+def summary(evidence: Evidence, probes: Mapping[str, Probe]) -> JsonObject:
+    """The evidence for people: status, counts, and every probe that applies with its verdict."""
+    rows = findings(evidence, probes)
+    seen = evidence.data.get("probes")
+    values = list(seen.values()) if is_object(seen) else []
+    outcomes = [finding.outcome for _, finding in rows]
+    reasons = SIGNAL.weigh(evidence, probes).reasons
+    return {
+        "status": evidence.data["status"],
+        "reason": None if evidence.data["status"] == "tested" else reasons[0],
+        "requests": evidence.interactions,
+        "passed": outcomes.count("pass"),
+        "failed": outcomes.count("fail"),
+        "notTested": outcomes.count("not_tested"),
+        "unfinished": values.count(UNFINISHED),
+        "services": evidence.data.get("services", []),
+        "probes": [
+            {
+                "name": probe.name,
+                "family": probe.family,
+                "severity": probe.severity.value,
+                "outcome": finding.outcome,
+                "note": finding.note,
+            }
+            for probe, finding in rows
+        ],
+    }
+
+
+def _declared(subject: Subject) -> tuple[list[Visited], list[str]]:
+    """The services we can speak to, and the names of the others."""
+    registration = subject.agent.registration if subject.agent else None
+    visited: list[Visited] = []
+    ignored: set[str] = set()
+    for service in registration.services if registration else ():
+        kind = _KINDS.get(service.name.strip().lower())
+        web = service.endpoint.lower().startswith(("http://", "https://"))
+        if kind and web and len(service.endpoint) <= URL_MAX and len(visited) < SERVICES_MAX:
+            visited.append(Visited(kind, service))
+        else:
+            ignored.add(_clean(service.name)[:64])
+    return visited, sorted(ignored)
+
+
+async def _allowed(
+    declared: list[Visited], http: VisitHttp
+) -> tuple[tuple[Visited, ...], tuple[Visited, ...]]:
+    """The services that may be visited, and those whose site asks us not to."""
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(_wants_none(v, http)) for v in declared]
+    answers = [task.result() for task in asked]
+    pairs = list(zip(declared, answers, strict=True))
+    return tuple(v for v, no in pairs if not no), tuple(v for v, no in pairs if no)
+
+
+async def _wants_none(visited: Visited, http: VisitHttp) -> bool:
+    try:
+        return await opted_out(visited.service.endpoint, http)
+    except (BudgetExhausted, EgressError):
+        return False
+
+
+async def _probe_all(
+    visit: Visit, probes: Mapping[str, Probe], deadline_s: float
+) -> dict[str, JsonObject | str | None]:
+    turns = asyncio.Semaphore(AT_ONCE)
+    ends_at = asyncio.get_running_loop().time() + deadline_s
+    async with asyncio.TaskGroup() as group:
+        asked = {
+            name: group.create_task(_probe(probe, visit, turns, ends_at))
+            for name, probe in sorted(probes.items(), key=_turn)
+        }
+    return {name: task.result() for name, task in sorted(asked.items())}
+
+
+def _turn(named: tuple[str, Probe]) -> tuple[bool, float, str]:
+    """What decides whether there is anything to judge first, then what weighs most."""
+    name, probe = named
+    return name != "reachable", -WEIGHTS[probe.severity], name
+
+
+async def _probe(
+    probe: Probe, visit: Visit, turns: asyncio.Semaphore, ends_at: float
+) -> JsonObject | str | None:
+    try:
+        async with asyncio.timeout_at(ends_at), turns:
+            return await probe.collect(visit)
+    except Exception:  # noqa: BLE001 - time, budget, or an answer nobody thought of: one hostile
+        # service must not take the whole evaluation down; what did not finish is reported.
+        return UNFINISHED
+
+
+def _status(
+    visited: tuple[Visited, ...],
+    refused: tuple[Visited, ...],
+    seen: Mapping[str, JsonValue],
+    *,
+    replied: bool,
+) -> tuple[str, str | None]:
+    """Whether there was behaviour to judge, and why not.
+
+    Where `reachable` did not finish, any reply will do: a service that keeps us waiting on purpose
+    must not get out of what the other probes found.
+    """
+    if not visited:
+        return "inconclusive", "opted_out" if refused else "no_service"
+    reached = seen.get("reachable")
+    rows = reached.get("services") if is_object(reached) else None
+    if not is_array(rows):
+        return ("tested", None) if replied else ("inconclusive", "out_of_time")
+    if not any(is_object(row) and row.get("answers") for row in rows):
+        return "inconclusive", "unreachable"
+    return "tested", None
+
+
+def _row(visited: Visited, state: str) -> JsonObject:
+    return {
+        "kind": visited.kind,
+        "name": _clean(visited.service.name)[:64],
+        "endpoint": _clean(visited.service.endpoint),
+        "state": state,
+    }
+
+
+def _clean(text: str) -> str:
+    """Text as it can be hashed: without the lone surrogates that JSON escapes can smuggle in."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _seed(subject: Subject) -> str:
+    return hashlib.sha256(subject.key.encode()).hexdigest()[:32]
+
+
+SIGNAL: Final[Signal] = Sandbox()
