@@ -13,8 +13,11 @@ import unicodedata
 from collections.abc import Iterable
 from ipaddress import ip_address
 
-TEXT_MAX = 262_144
-"""Characters read of one text; the rest of a longer one is not judged."""
+DESCRIPTION_MAX = 262_144
+"""Characters read of one description; the rest of a longer one is not judged."""
+
+ERROR_MAX = 65_536
+"""Characters read of one error message."""
 
 _SECRETS = {
     "private key": re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY-----"),
@@ -66,7 +69,6 @@ _QUOTING = re.compile(
     r"|for example|attempts?|attack"
 )
 _QUOTING_CHARS = 80
-_COMMENT = re.compile(r"<!--(.{0,4000}?)-->", re.DOTALL)
 _COMMANDING = re.compile(
     r"\b(?:you must|you should|always|never|ignore|secretly|do not|don't|send|forward|call|execute"
     r"|upload|exfiltrate|read)\b"
@@ -84,13 +86,13 @@ _ANSI = re.compile(r"\x1b\[|\x9b[0-9;]{1,20}[A-Za-z]")
 
 def leaked_secrets(text: str) -> frozenset[str]:
     """The kinds of secret in a text."""
-    text = text[:TEXT_MAX]
+    text = text[:ERROR_MAX]
     return frozenset(kind for kind, pattern in _SECRETS.items() if pattern.search(text))
 
 
 def leaked_internals(text: str, own_hosts: Iterable[str]) -> frozenset[str]:
     """The kinds of internal detail in a text; the agent's own public hosts are none."""
-    text = text[:TEXT_MAX]
+    text = text[:ERROR_MAX]
     found = {kind for kind, pattern in _INTERNALS.items() if pattern.search(text)}
     own = frozenset(own_hosts)
     names = {m.group() for m in _INTERNAL_HOST.finditer(text)} - own
@@ -115,12 +117,12 @@ def _is_internal(address: str) -> bool:
 
 def poison(text: str) -> frozenset[str]:
     """What in a description is meant for the model that reads it and not for the person."""
-    text = text[:TEXT_MAX]
+    text = text[:DESCRIPTION_MAX]
     found = set(_hidden(text))
     plain = _plain(text)
     if _instructs(plain):
         found.add("instructions to the reader")
-    if any(_COMMANDING.search(_plain(m.group(1))) for m in _COMMENT.finditer(text)):
+    if any(_COMMANDING.search(_plain(comment)) for comment in _comments(text)):
         found.add("hidden comment")
     if any(_instructs(_plain(decoded)) for decoded in _decoded(text)):
         found.add("encoded instructions")
@@ -149,6 +151,14 @@ def _plain(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text)
     visible = "".join(c for c in folded if unicodedata.category(c) != "Cf")
     return " ".join(visible.casefold().split())
+
+
+def _comments(text: str) -> Iterable[str]:
+    """The insides of HTML comments. By hand: a lazy pattern is quadratic on many openings."""
+    start = text.find("<!--")
+    while start >= 0 and (end := text.find("-->", start)) >= 0:
+        yield text[start + 4 : end]
+        start = text.find("<!--", end)
 
 
 def _instructs(plain: str) -> bool:

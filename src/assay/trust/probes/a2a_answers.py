@@ -3,10 +3,10 @@
 from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject
-from assay.trust.asking import failure_class, first, speaks
+from assay.trust.asking import canary, failure_class, first, speaks
 from assay.trust.ports import AgentCallFailed, Finding, Probe, Severity, Visit
 
-GREETING = "Hello. What can you do for me? Please answer in one sentence."
+GREETING = "Hello, my reference is {word}. What can you do for me? Please use one sentence."
 
 
 class A2aAnswers:
@@ -28,7 +28,7 @@ class A2aAnswers:
             async with visit.dialers.a2a(service.service.endpoint, visit.http) as agent:
                 if not speaks(agent):
                     return None
-                await agent.send_text(GREETING)
+                await agent.send_text(GREETING.format(word=canary(visit, "greeting")))
         except AgentCallFailed as error:
             return {"answer": _refined(error)}
         return {"answer": "ok"}

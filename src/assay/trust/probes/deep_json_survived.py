@@ -30,7 +30,7 @@ class DeepJsonSurvived:
         answers = set(seen.values())
         if answers & {"broken", "timeout", "cut"}:
             return Finding("fail", "Deeply nested JSON makes a service crash or hang.")
-        if answers & {"refused", "closed", "ok"}:
+        if answers & {"refused", "ok"}:
             return Finding("pass", "Deeply nested JSON is survived.")
         return Finding("not_tested", "What deeply nested JSON does could not be judged.")
 

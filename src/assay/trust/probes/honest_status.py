@@ -31,7 +31,7 @@ class HonestStatus:
             return Finding("fail", "A path that does not exist is answered with success.")
         if answer == "broken":
             return Finding("fail", "A path that does not exist is answered with a server error.")
-        if answer in {"refused", "closed", "redirect"}:
+        if answer in {"refused", "redirect"}:
             return Finding("pass", "A path that does not exist is refused.")
         return Finding("not_tested", "What is said of an unknown path could not be judged.")
 

@@ -28,7 +28,7 @@ class HttpMalformedJson:
             return Finding("fail", "A malformed JSON body is answered with a server error.")
         if answer == "ok" and seen["documented"]:
             return Finding("fail", "A malformed JSON body is answered with success.")
-        if answer in {"refused", "closed"}:
+        if answer == "refused":
             return Finding("pass", "A malformed JSON body is refused.")
         return Finding("not_tested", "What is said of a malformed body could not be judged.")
 

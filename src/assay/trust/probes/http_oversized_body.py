@@ -41,7 +41,7 @@ class HttpOversizedBody:
             return Finding("fail", "A large body makes the service crash or hang.")
         if answer == "ok" and seen["documented"]:
             return Finding("fail", "A large malformed body is answered with success.")
-        if answer in {"refused", "closed", "cut"}:
+        if answer in {"refused", "cut"}:
             return Finding("pass", "A large body is refused.")
         return Finding("not_tested", "What is said of a large body could not be judged.")
 

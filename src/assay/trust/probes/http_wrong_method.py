@@ -32,7 +32,7 @@ class HttpWrongMethod:
             return Finding("fail", "A method that is not offered is answered with success.")
         if answer == "broken":
             return Finding("fail", "A method that is not offered is answered with a server error.")
-        if answer in {"refused", "closed"}:
+        if answer == "refused":
             return Finding("pass", "A method that is not offered is refused.")
         return Finding("not_tested", "What is said of a wrong method could not be judged.")
 

@@ -1,5 +1,6 @@
 """Are descriptions free of orders to the model that reads them? Source: facts, "poisoning"."""
 
+from asyncio import to_thread
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
@@ -8,8 +9,8 @@ from assay.trust.asking import first
 from assay.trust.patterns import looks_alike, poison
 from assay.trust.ports import AgentCallFailed, Finding, McpTool, Probe, Severity, Visit
 
-STRINGS_MAX = 5000
-"""Strings read of one document; the same ones every time, in the order served."""
+CHARS_MAX = 1024 * 1024
+"""Characters read of one document: as many as one reply may have bytes."""
 
 DEPTH_MAX = 24
 
@@ -18,6 +19,7 @@ class NoPoisoning:
     """Registration, agent card and tools hold no hidden text and no orders to their reader.
 
     Kept is what kind of thing was found where, never the words: they are aimed at whoever reads.
+    Long texts take a while to read, so that is done in a thread.
     """
 
     name: ClassVar[str] = "no_poisoning"
@@ -26,7 +28,7 @@ class NoPoisoning:
 
     async def collect(self, visit: Visit) -> JsonObject | None:
         found = {
-            "registration": _registration(visit),
+            "registration": await _registration(visit),
             "agent card": await _card(visit),
             "tools": await _tools(visit),
         }
@@ -44,11 +46,11 @@ class NoPoisoning:
         return Finding("pass", "Descriptions hold no hidden text and no instructions.")
 
 
-def _registration(visit: Visit) -> frozenset[str] | None:
+async def _registration(visit: Visit) -> frozenset[str] | None:
     agent = visit.subject.agent
     if agent is None or agent.registration is None:
         return None
-    return _judged(_strings(agent.registration.raw, DEPTH_MAX))
+    return await to_thread(_judged, _strings(agent.registration.raw, DEPTH_MAX))
 
 
 async def _card(visit: Visit) -> frozenset[str] | None:
@@ -57,7 +59,7 @@ async def _card(visit: Visit) -> frozenset[str] | None:
         return None
     try:
         async with visit.dialers.a2a(service.service.endpoint, visit.http) as agent:
-            return _judged(_strings(agent.card, DEPTH_MAX))
+            return await to_thread(_judged, _strings(agent.card, DEPTH_MAX))
     except AgentCallFailed:
         return None
 
@@ -72,7 +74,8 @@ async def _tools(visit: Visit) -> frozenset[str] | None:
     except AgentCallFailed:
         return None
     alike = {"look-alike name" for tool in tools if looks_alike(tool.name)}
-    return _judged(text for tool in tools for text in _described(tool)) | alike
+    texts = (text for tool in tools for text in _described(tool))
+    return await to_thread(_judged, texts) | alike
 
 
 def _described(tool: McpTool) -> Iterable[str]:
@@ -82,8 +85,14 @@ def _described(tool: McpTool) -> Iterable[str]:
 
 
 def _judged(texts: Iterable[str]) -> frozenset[str]:
-    read = (text for _, text in zip(range(STRINGS_MAX), texts, strict=False))
-    return frozenset[str]().union(*map(poison, read))
+    found: set[str] = set()
+    left = CHARS_MAX
+    for text in texts:
+        found |= poison(text[:left])
+        left -= len(text)
+        if left <= 0:
+            break
+    return frozenset(found)
 
 
 def _strings(value: JsonValue, depth: int) -> Iterable[str]:

@@ -4,12 +4,10 @@ from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from assay.chains.model import Registration
+from assay.chains.registration import TYPE
 from assay.kit.json import JsonObject, is_array
 from assay.trust.asking import host_of
 from assay.trust.ports import Finding, Probe, Severity, Visit
-
-TYPE = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
-"""Source: EIP-8004, "Agent URI and Agent Registration File"."""
 
 _CALLED = frozenset({"a2a", "mcp", "web", "api", "http", "https", "openapi", "rest"})
 

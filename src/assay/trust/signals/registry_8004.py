@@ -8,15 +8,10 @@ from decimal import Decimal
 from typing import ClassVar, Final
 
 from assay.chains.model import ChainUnavailable, Feedback
+from assay.chains.reputation import score_of
 from assay.kit.json import JsonObject, is_object
 from assay.trust.model import Evidence, SignalName, Subject, Unavailable, Weighed
 from assay.trust.ports import Probe, Signal, SignalNeeds
-
-SCALE_MAX = 100
-"""Values count on the EIP's 0..100 scale only. Source: EIP-8004, `starred` in its table of tags."""
-
-TAGS = frozenset({"", "starred"})
-"""Tags whose values are on that scale; every other tag is a scale of its own."""
 
 REVIEWERS_MAX = 500
 """Reviewers kept one by one in the evidence; the rest only in sum and number."""
@@ -58,7 +53,7 @@ def _seen(entries: Sequence[Feedback]) -> JsonObject:
     latest: dict[str, Feedback] = {}
     counted = 0
     for entry in entries:
-        if not _is_on_scale(entry):
+        if score_of(entry) is None:
             continue
         counted += 1
         known = latest.get(entry.client)
@@ -73,10 +68,6 @@ def _seen(entries: Sequence[Feedback]) -> JsonObject:
         "entries": counted,
         "discarded": len(entries) - counted,
     }
-
-
-def _is_on_scale(entry: Feedback) -> bool:
-    return entry.tag1.strip().lower() in TAGS and 0 <= entry.value <= SCALE_MAX
 
 
 def _text(value: Decimal) -> str:
