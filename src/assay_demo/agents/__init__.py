@@ -1,0 +1,1 @@
+"""Sample agents: real services on the official SDKs, one well-behaved, others not."""

@@ -1,0 +1,1 @@
+"""A real EVM on loopback with ERC-8004 registries of our own on it."""

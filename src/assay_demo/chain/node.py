@@ -1,0 +1,256 @@
+"""A local EVM chain on loopback: py-evm in this process, JSON-RPC in front of it.
+
+    python -m assay_demo.chain.node [--port N]
+
+Every transaction is mined at once. Prints one line of JSON with its `url` when it answers.
+"""
+
+import argparse
+import ast
+import json
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import uvicorn
+from eth_tester import EthereumTester, PyEVMBackend
+from eth_tester.exceptions import BlockNotFound, TransactionFailed, TransactionNotFound
+from eth_utils import to_checksum_address
+
+from assay_demo.chain.accounts import ACCOUNTS
+
+CHAIN_ID = 31337
+"""What local development chains are called everywhere."""
+
+CALL_GAS = 29_000_000
+_GAS_PRICE = 10**9
+_BALANCE = 10**24
+
+
+class RpcError(Exception):
+    """A JSON-RPC error answer."""
+
+    def __init__(self, code: int, message: str, data: str | None = None) -> None:
+        super().__init__(message)
+        self.body: dict[str, Any] = {"code": code, "message": message}
+        if data is not None:
+            self.body["data"] = data
+
+
+class Chain:
+    """The chain and the JSON-RPC methods over it."""
+
+    def __init__(self) -> None:
+        state = {
+            bytes.fromhex(account.address[2:]): {
+                "balance": _BALANCE,
+                "nonce": 0,
+                "code": b"",
+                "storage": {},
+            }
+            for account in ACCOUNTS
+        }
+        self._tester = EthereumTester(PyEVMBackend(genesis_state=state))
+        self._tester.backend.chain.chain_id = CHAIN_ID
+        self._methods: Mapping[str, Callable[..., Any]] = {
+            "eth_chainId": lambda: hex(CHAIN_ID),
+            "net_version": lambda: str(CHAIN_ID),
+            "web3_clientVersion": lambda: "assay-demo-chain/py-evm",
+            "eth_blockNumber": lambda: hex(self._head()),
+            "eth_gasPrice": lambda: hex(_GAS_PRICE),
+            "eth_maxPriorityFeePerGas": lambda: hex(0),
+            "eth_call": self._call,
+            "eth_estimateGas": self._estimate,
+            "eth_getCode": lambda a, b="latest": _hex(
+                self._tester.get_code(_address(a), _block(b))
+            ),
+            "eth_getBalance": lambda a, b="latest": hex(
+                self._tester.get_balance(_address(a), _block(b))
+            ),
+            "eth_getTransactionCount": lambda a, b="latest": hex(
+                self._tester.get_nonce(_address(a), _block(b))
+            ),
+            "eth_sendRawTransaction": self._send,
+            "eth_getTransactionReceipt": self._receipt,
+            "eth_getBlockByNumber": self._get_block,
+            "eth_getLogs": self._logs,
+        }
+
+    def answer(self, request: Any) -> Any:
+        """The answer to one JSON-RPC request or to a batch of them."""
+        if isinstance(request, list):
+            return [self.answer(one) for one in request]
+        if not isinstance(request, dict) or "method" not in request:
+            error = {"code": -32600, "message": "invalid request"}
+            return {"jsonrpc": "2.0", "id": None, "error": error}
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": request.get("id")}
+        try:
+            return answer | {"result": self._run(request["method"], request.get("params") or [])}
+        except RpcError as error:
+            return answer | {"error": error.body}
+
+    def _run(self, method: str, params: list[Any]) -> Any:
+        work = self._methods.get(method)
+        if work is None:
+            raise RpcError(-32601, f"the method {method} does not exist")
+        try:
+            return work(*params)
+        except TransactionFailed as error:
+            raise _reverted(error) from error
+        except BlockNotFound as error:
+            raise RpcError(-32001, "unknown block") from error
+        except RpcError:
+            raise
+        except Exception as error:
+            raise RpcError(-32602, f"invalid params: {error}"[:300]) from error
+
+    def _head(self) -> int:
+        return self._tester.get_block_by_number("latest")["number"]
+
+    def _call(self, call: Mapping[str, str], block: str = "latest", *_: Any) -> str:
+        return _hex(self._tester.call(_transaction(call), _block(block)))
+
+    def _estimate(self, call: Mapping[str, str], block: str = "latest") -> str:
+        return hex(self._tester.estimate_gas(_transaction(call), _block(block)) * 5 // 4)
+
+    def _send(self, raw: str) -> str:
+        return _hex(self._tester.send_raw_transaction(raw))
+
+    def _receipt(self, transaction_hash: str) -> Any:
+        try:
+            receipt = self._tester.get_transaction_receipt(transaction_hash)
+        except TransactionNotFound:
+            return None
+        shown = {_camel(key): _hex(value) for key, value in receipt.items() if key != "logs"}
+        return shown | {"logs": [_log(log) for log in receipt["logs"]]}
+
+    def _get_block(self, block: str, _full: bool = False) -> Any:  # noqa: FBT001, FBT002 - JSON-RPC's
+        found = self._tester.get_block_by_number(_block(block))
+        names = ("number", "hash", "parent_hash", "timestamp", "gas_limit", "gas_used")
+        shown = {_camel(name): _hex(found[name]) for name in names}
+        return shown | {
+            "baseFeePerGas": hex(found.get("base_fee_per_gas") or 0),
+            "transactions": _hex(found["transactions"]),
+        }
+
+    def _logs(self, query: Mapping[str, Any]) -> Any:
+        logs = self._tester.get_logs(
+            from_block=_block(query.get("fromBlock", "earliest")),
+            to_block=_block(query.get("toBlock", "latest")),
+            address=query.get("address"),
+            topics=query.get("topics"),
+        )
+        return [_log(log) for log in logs]
+
+
+async def _read(receive: Callable[[], Any]) -> bytes:
+    body = b""
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            return body
+
+
+def application(chain: Chain) -> Callable[..., Any]:
+    """The chain as an ASGI application: POST anything anywhere."""
+
+    async def app(scope: Mapping[str, Any], receive: Callable[[], Any], send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        try:
+            answer = chain.answer(json.loads(await _read(receive)))
+        except ValueError:
+            error = {"code": -32700, "message": "parse error"}
+            answer = {"jsonrpc": "2.0", "id": None, "error": error}
+        body = json.dumps(answer).encode()
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return app
+
+
+def _transaction(call: Mapping[str, str]) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "from": to_checksum_address(call.get("from") or ACCOUNTS[0].address),
+        "data": call.get("data") or call.get("input") or "0x",
+        "gas": int(call["gas"], 16) if "gas" in call else CALL_GAS,
+        "value": int(call.get("value") or "0x0", 16),
+    }
+    if call.get("to"):
+        made["to"] = to_checksum_address(call["to"])
+    return made
+
+
+def _reverted(error: TransactionFailed) -> RpcError:
+    """As geth says it: code 3, the revert data as hex."""
+    return RpcError(3, "execution reverted", "0x" + _revert_data(error).hex())
+
+
+def _revert_data(error: TransactionFailed) -> bytes:
+    """The bytes a contract reverted with: eth-tester hands on their repr, or the decoded reason."""
+    said: Any = error.args[0] if error.args else b""
+    for _ in range(3):
+        if isinstance(said, Exception):
+            said = said.args[0] if said.args else b""
+        if isinstance(said, str) and said[:2] in {"b'", 'b"', '"b', "'b"}:
+            said = ast.literal_eval(said)
+    if isinstance(said, bytes):
+        return said
+    text = str(said).encode()
+    head = (32).to_bytes(32, "big") + len(text).to_bytes(32, "big")
+    return bytes.fromhex("08c379a0") + head + text + b"\0" * (-len(text) % 32)
+
+
+def _address(text: str) -> str:
+    return to_checksum_address(text)
+
+
+def _block(block: Any) -> Any:
+    if isinstance(block, str) and block.startswith("0x"):
+        return int(block, 16)
+    return "latest" if block == "pending" else block
+
+
+def _hex(value: Any) -> Any:
+    """Numbers and bytes as JSON-RPC writes them, inside lists too."""
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    if isinstance(value, list | tuple):
+        return [_hex(one) for one in value]
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    return hex(value)
+
+
+def _log(log: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {_camel(key): _hex(value) for key, value in log.items()}
+    return shown | {"removed": False}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def main() -> None:
+    """Serve until ended."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    port = parser.parse_args().port
+    chain = Chain()
+    with socket.create_server(("127.0.0.1", port)) as door:
+        url = f"http://127.0.0.1:{door.getsockname()[1]}"
+        print(json.dumps({"url": url}), flush=True)
+        config = uvicorn.Config(
+            application(chain), log_level="error", access_log=False, lifespan="off"
+        )
+        uvicorn.Server(config).run(sockets=[door])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""A local chain with fresh registries, as a process of its own, for tests that read one."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from assay.chains.model import Network
+from assay_demo.chain.accounts import ACCOUNTS
+from assay_demo.chain.registries import Registries, Wallet, deploy
+
+
+@dataclass
+class LocalChain:
+    url: str
+    wallet: Wallet
+    registries: Registries
+
+    @property
+    def network(self) -> Network:
+        return Network(
+            slug="local",
+            name="Local",
+            chain_id=31337,
+            testnet=True,
+            identity_registry=self.registries.identity,
+            reputation_registry=self.registries.reputation,
+            rpc_urls=(self.url,),
+            source="tests",
+            multicall3=False,
+        )
+
+
+@pytest.fixture(scope="session")
+def chain() -> Iterator[LocalChain]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "assay_demo.chain.node"], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    url = json.loads(process.stdout.readline())["url"]
+    try:
+        with Wallet(url) as wallet:
+            yield LocalChain(url, wallet, deploy(wallet, ACCOUNTS[0].key))
+    finally:
+        process.terminate()
+        process.wait(10)
+        process.stdout.close()
