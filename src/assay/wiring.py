@@ -8,7 +8,8 @@ from importlib import import_module
 
 from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.operators import LoginThrottle, Operators
+from assay.accounts.operators import Operators
+from assay.accounts.throttle import LoginThrottle
 from assay.chains.model import Family
 from assay.chains.networks import Networks
 from assay.chains.ports import ChainReader
@@ -160,7 +161,12 @@ def _compose(settings: Settings, clock: Clock, log: Log, rules: Rules, outside: 
     allowance = Allowance(SqlAllowanceStore(database), clock, upgrade_url=settings.upgrade_address)
     key_agents = SqlKeyAgentStore(database)
     challenges = Challenges(
-        state, Eip191Signatures(), _wallets(settings, outside), clock, settings.address
+        state,
+        Eip191Signatures(),
+        _wallets(settings, outside),
+        clock,
+        settings.address,
+        secrets["session_secret"],
     )
     sessions = Sessions(HmacSessionTokens(secrets["session_secret"]), state, clock)
     evaluations = SqlEvaluationStore(database)
@@ -209,6 +215,7 @@ def _compose(settings: Settings, clock: Clock, log: Log, rules: Rules, outside: 
             JwtLoginTokens(secrets["jwt_secret"], settings.address, clock),
             clock,
             LoginThrottle(clock),
+            settings.fee_rate,
         ),
         api_keys=api_keys,
         allowance=allowance,
