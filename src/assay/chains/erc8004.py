@@ -7,11 +7,8 @@ raises `BadAnswer`.
 
 from collections.abc import Sequence
 from decimal import Context, Decimal
-from typing import Any
 
-from eth_abi.abi import decode, encode
-from eth_abi.exceptions import DecodingError
-
+from assay.chains.abi import WORD, BadAnswer, Reader, address_word, counted, word
 from assay.chains.model import Feedback
 from assay.chains.ports import Call
 
@@ -24,114 +21,126 @@ NONEXISTENT_TOKEN = bytes.fromhex("7e273289")
 ERC1271_MAGIC = bytes.fromhex("1626ba7e")
 """Source: ERC-1271."""
 
+ZERO_ADDRESS = "0x" + "0" * 40
+
 DECIMALS_MAX = 18
 VALUE_MAX = 10**38
 """Bounds the registry itself enforces ("too many decimals", "value too large")."""
 
 TAG_CHARS_MAX = 200
-URI_CHARS_MAX = 64 * 1024
 
 _EXACT = Context(prec=60)
-_ZERO = "0x" + "0" * 40
-
-
-class BadAnswer(Exception):
-    """The bytes are not what the contract answers."""
 
 
 def owner_of(registry: str, agent_id: str) -> Call:
     """`ownerOf(uint256)`."""
-    return _call(registry, "6352211e", ["uint256"], [int(agent_id)])
+    return _call(registry, "6352211e", word(int(agent_id)))
 
 
 def token_uri(registry: str, agent_id: str) -> Call:
     """`tokenURI(uint256)`."""
-    return _call(registry, "c87b56dd", ["uint256"], [int(agent_id)])
+    return _call(registry, "c87b56dd", word(int(agent_id)))
 
 
 def agent_wallet(registry: str, agent_id: str) -> Call:
     """`getAgentWallet(uint256)`."""
-    return _call(registry, "00339509", ["uint256"], [int(agent_id)])
+    return _call(registry, "00339509", word(int(agent_id)))
 
 
 def version(registry: str) -> Call:
     """`getVersion()`."""
-    return _call(registry, "0d8e6e2c", [], [])
+    return _call(registry, "0d8e6e2c")
 
 
 def identity_registry(registry: str) -> Call:
     """`getIdentityRegistry()` of the reputation registry."""
-    return _call(registry, "bc4d861b", [], [])
+    return _call(registry, "bc4d861b")
 
 
 def clients(registry: str, agent_id: str) -> Call:
     """`getClients(uint256)`."""
-    return _call(registry, "42dd519c", ["uint256"], [int(agent_id)])
+    return _call(registry, "42dd519c", word(int(agent_id)))
 
 
 def all_feedback(registry: str, agent_id: str, of: Sequence[str] = ()) -> Call:
-    """`readAllFeedback`, unrevoked entries of the clients `of` (none named: of everybody)."""
-    types = ["uint256", "address[]", "string", "string", "bool"]
-    return _call(registry, "d9d84224", types, [int(agent_id), list(of), "", "", False])
+    """`readAllFeedback(id, of, "", "", false)`: unrevoked entries (none named: of everybody)."""
+    names = word(len(of)) + b"".join(address_word(client) for client in of)
+    any_tag, head = counted(b""), 5 * WORD
+    return _call(
+        registry,
+        "d9d84224",
+        word(int(agent_id)),
+        word(head),
+        word(head + len(names)),
+        word(head + len(names) + len(any_tag)),
+        word(0),
+        names,
+        any_tag,
+        any_tag,
+    )
 
 
 def valid_signature(wallet: str, digest: bytes, signature: bytes) -> Call:
     """`isValidSignature(bytes32,bytes)` (ERC-1271)."""
-    return _call(wallet, "1626ba7e", ["bytes32", "bytes"], [digest, signature])
+    return _call(wallet, "1626ba7e", digest, word(2 * WORD), counted(signature))
+
+
+def says_valid(data: bytes) -> bool:
+    """Whether `isValidSignature` answered its magic value, and nothing else in that word.
+
+    The whole word: a contract that echoes what it is asked begins with the same four bytes.
+    """
+    return data[:WORD] == ERC1271_MAGIC.ljust(WORD, b"\0")
 
 
 def read_address(data: bytes) -> str | None:
     """An address in lower case; the zero address is None."""
-    (address,) = _decode(["address"], data)
-    return None if address == _ZERO else address.lower()
+    address = Reader(data).address(0)
+    return None if address == ZERO_ADDRESS else address
 
 
 def read_addresses(data: bytes) -> tuple[str, ...]:
     """A list of addresses in lower case."""
-    (addresses,) = _decode(["address[]"], data)
-    return tuple(address.lower() for address in addresses)
+    reader = Reader(data)
+    return tuple(reader.address(at) for at in reader.items(reader.number(0)))
 
 
 def read_text(data: bytes) -> str:
-    """A string, at most `URI_CHARS_MAX` characters; bytes that are no UTF-8 are replaced."""
-    (text,) = _decode(["bytes"], data)
-    return text.decode("utf-8", "replace")[:URI_CHARS_MAX]
+    """A string; bytes that are no UTF-8 are replaced."""
+    reader = Reader(data)
+    return reader.content(reader.number(0)).decode("utf-8", "replace")
 
 
 def read_feedback(data: bytes) -> tuple[Feedback, ...]:
     """The seven parallel lists of `readAllFeedback` as entries, in the registry's order."""
-    types = ["address[]", "uint64[]", "int128[]", "uint8[]", "bytes[]", "bytes[]", "bool[]"]
-    columns = _decode(types, data)
+    reader = Reader(data)
+    columns = [reader.items(reader.number(column * WORD)) for column in range(7)]
     if len({len(column) for column in columns}) != 1:
         raise BadAnswer("the lists of readAllFeedback differ in length")
-    return tuple(_entry(*row[:6]) for row in zip(*columns, strict=True) if not row[6])
+    rows = zip(*columns, strict=True)
+    tags = columns[4].start, columns[5].start
+    return tuple(_entry(reader, row, tags) for row in rows if not reader.number(row[6], 1))
 
 
-def _entry(
-    client: str, index: int, value: int, decimals: int, tag1: bytes, tag2: bytes
-) -> Feedback:
+def _entry(reader: Reader, row: Sequence[int], tags: tuple[int, int]) -> Feedback:
+    """Where the columns of one entry stand, read; tags are offsets from their lists' starts."""
+    value, decimals = reader.signed(row[2], 128), reader.number(row[3], 8)
     if decimals > DECIMALS_MAX or abs(value) > VALUE_MAX:
         raise BadAnswer("a feedback value the registry does not accept")
     return Feedback(
-        client=client.lower(),
-        index=index,
+        client=reader.address(row[0]),
+        index=reader.number(row[1], 64),
         value=_EXACT.scaleb(Decimal(value), -decimals),
         decimals=decimals,
-        tag1=_tag(tag1),
-        tag2=_tag(tag2),
+        tag1=_tag(reader, tags[0] + reader.number(row[4])),
+        tag2=_tag(reader, tags[1] + reader.number(row[5])),
     )
 
 
-def _tag(raw: bytes) -> str:
+def _tag(reader: Reader, at: int) -> str:
+    raw = reader.content(at)[: 4 * TAG_CHARS_MAX]
     return raw.decode("utf-8", "replace")[:TAG_CHARS_MAX]
 
 
-def _call(to: str, selector: str, types: Sequence[str], values: Sequence[Any]) -> Call:
-    return Call(to, bytes.fromhex(selector) + encode(types, values))
-
-
-def _decode(types: Sequence[str], data: bytes) -> tuple[Any, ...]:
-    try:
-        return decode(types, data)
-    except (DecodingError, OverflowError, ValueError) as error:
-        raise BadAnswer(str(error)) from error
+def _call(to: str, selector: str, *words: bytes) -> Call:
+    return Call(to, bytes.fromhex(selector) + b"".join(words))

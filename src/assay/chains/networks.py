@@ -575,6 +575,9 @@ class Networks:
             rows[slug] = overridden(slug, rows.get(slug), values)
         if default_chain not in rows:
             raise ValueError(f"the default chain {default_chain!r} is not a known chain")
-        if len({row.chain_id for row in rows.values()}) != len(rows):
-            raise ValueError("two chains have the same chain_id")
+        taken: dict[int, str] = {}
+        for row in rows.values():
+            if taken.setdefault(row.chain_id, row.slug) != row.slug:
+                both = f"{taken[row.chain_id]!r} and {row.slug!r}"
+                raise ValueError(f"the chains {both} have the same chain_id")
         return Networks(MappingProxyType(rows), rows[default_chain])

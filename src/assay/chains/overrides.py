@@ -39,7 +39,8 @@ def _checked(slug: str, name: str, value: object) -> object:
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+    """One printable line."""
+    return value if isinstance(value, str) and value.strip() and value.isprintable() else None
 
 
 def _flag(value: object) -> bool | None:
@@ -52,6 +53,14 @@ def _natural(value: object) -> int | None:
     return None
 
 
+def _positive(value: object) -> int | None:
+    return _natural(value) or None
+
+
+def _url(value: object) -> str | None:
+    return value if isinstance(value, str) and _is_http(value) else None
+
+
 def _address(value: object) -> str | None:
     return value.lower() if isinstance(value, str) and is_address(value) else None
 
@@ -59,25 +68,30 @@ def _address(value: object) -> str | None:
 def _urls(value: object) -> tuple[str, ...] | None:
     if not is_array(value):
         return None
-    urls = tuple(url for url in value if isinstance(url, str) and _is_http(url))
+    urls = tuple(url for item in value if (url := _url(item)))
     return urls if urls and len(urls) == len(value) else None
 
 
 def _is_http(url: str) -> bool:
-    parts = urlsplit(url)
-    return parts.scheme in {"http", "https"} and bool(parts.hostname)
+    try:
+        parts = urlsplit(url)
+        usable_port = parts.port != 0
+    except ValueError:  # brackets without an IPv6 address, a port that is no number
+        return False
+    printable = url.isprintable() and " " not in url
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and usable_port and printable
 
 
 _RULES: Mapping[str, Callable[[object], object]] = MappingProxyType(
     {
         "name": _text,
-        "chain_id": _natural,
+        "chain_id": _positive,
         "testnet": _flag,
         "identity_registry": _address,
         "reputation_registry": _address,
         "rpc_urls": _urls,
         "source": _text,
-        "explorer": _text,
+        "explorer": _url,
         "multicall3": _flag,
         "start_block": _natural,
     }

@@ -6,7 +6,9 @@ The keys vary in the wild: `services` or `endpoints`, `x402Support`, `x402suppor
 """
 
 import json
+import math
 import unicodedata
+from collections.abc import Sequence
 from typing import NoReturn
 
 from assay.chains.model import ClaimedRegistration, Registration, Service
@@ -15,6 +17,10 @@ from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 TYPE = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 """The `type` of a registration file. Source: EIP-8004."""
 
+BYTES_MAX = 256 * 1024
+"""Largest file that is parsed: room for a picture within it, and little enough to keep many."""
+
+VALUES_MAX = 10_000
 SERVICES_MAX = 64
 CLAIMS_MAX = 64
 TEXT_CHARS_MAX = 2000
@@ -31,15 +37,16 @@ class NotRegistration(Exception):
 def parse_registration(body: bytes) -> Registration:
     """The registration file in `body`; its `problems` say what is wrong with it.
 
-    Raises `NotRegistration` for what is not a JSON object, and nothing else, whatever the bytes.
+    Raises `NotRegistration` for what is not a JSON object of bounded size and depth, and nothing
+    else, whatever the bytes.
     """
-    raw = _load(body)
     problems: list[str] = []
+    raw = _load(body, problems)
     if raw.get("type") != TYPE:
         problems.append("The registration file does not name its type.")
-    problems += [f"The registration file has no {key}." for key in _REQUIRED if not raw.get(key)]
+    problems += [f"The registration file has no {key}." for key in _REQUIRED if not _has(raw, key)]
     return Registration(
-        name=_text(raw.get("name")),
+        name=" ".join(_text(raw.get("name")).split()),
         image=_url(raw.get("image")),
         description=_text(raw.get("description")),
         services=_services(raw, problems),
@@ -52,10 +59,21 @@ def parse_registration(body: bytes) -> Registration:
     )
 
 
-def _load(body: bytes) -> JsonObject:
+def _load(body: bytes, problems: list[str]) -> JsonObject:
+    if len(body) > BYTES_MAX:
+        raise NotRegistration(f"The document at the token URI is larger than {BYTES_MAX} bytes.")
+
+    def no_key_twice(pairs: Sequence[tuple[str, JsonValue]]) -> JsonObject:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            problems.append("The registration file names a member twice; the last one counts.")
+        return members
+
     try:
-        raw: JsonValue = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant)
-        _check_depth(raw)
+        raw: JsonValue = json.loads(
+            body.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=no_key_twice
+        )
+        _check(raw)
     except (ValueError, RecursionError):
         raise NotRegistration("The document at the token URI is not JSON.") from None
     if not is_object(raw):
@@ -68,23 +86,37 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _check_depth(value: JsonValue, depth: int = 0) -> None:
-    """Raises `ValueError` for nesting beyond `DEPTH_MAX`, integers and text without a JSON form."""
-    if depth > DEPTH_MAX:
-        raise ValueError("too deep")
-    if is_object(value):
-        for key, member in value.items():
-            key.encode("utf-8")
-            _check_depth(member, depth + 1)
-    elif is_array(value):
-        for member in value:
-            _check_depth(member, depth + 1)
-    elif isinstance(value, str):
-        value.encode("utf-8")
+def _check(value: JsonValue) -> None:
+    """Refuses too many values, too deep nesting, and what has no JSON form.
+
+    Raises `NotRegistration` for the first two, `ValueError` for lone surrogates and for numbers
+    that are larger than a float.
+    """
+    waiting: list[tuple[JsonValue, int]] = [(value, 1)]
+    seen = 0
+    while waiting:
+        one, depth = waiting.pop()
+        seen += 1
+        if seen > VALUES_MAX or depth > DEPTH_MAX:
+            raise NotRegistration("The document at the token URI is too large or too deep.")
+        if is_object(one):
+            waiting += [(member, depth + 1) for member in (*one.keys(), *one.values())]
+        elif is_array(one):
+            waiting += [(member, depth + 1) for member in one]
+        elif isinstance(one, str):
+            one.encode("utf-8")
+        elif isinstance(one, float) and not math.isfinite(one):
+            raise ValueError("a number larger than a float")
+
+
+def _has(raw: JsonObject, key: str) -> bool:
+    value = raw.get(key)
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _services(raw: JsonObject, problems: list[str]) -> tuple[Service, ...]:
-    listed = raw.get("services") if "services" in raw else raw.get("endpoints")
+    listed = raw.get("services")
+    listed = raw.get("endpoints") if listed is None else listed
     if listed is None:
         problems.append("The registration file declares no services.")
         return ()
@@ -115,10 +147,17 @@ def _claims(listed: JsonValue, problems: list[str]) -> tuple[ClaimedRegistration
             problems.append("The registrations of the file are not a list.")
         return ()
     return tuple(
-        ClaimedRegistration(str(item.get("agentId")), _text(item.get("agentRegistry")))
+        ClaimedRegistration(agent_id, _text(item.get("agentRegistry")))
         for item in listed[:CLAIMS_MAX]
-        if is_object(item) and isinstance(item.get("agentId"), int | str)
+        if is_object(item) and (agent_id := _agent_id(item.get("agentId")))
     )
+
+
+def _agent_id(value: JsonValue) -> str:
+    """Token ids are written as numbers and as text; a flag is neither."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return _text(value)
 
 
 def _x402(raw: JsonObject) -> bool | None:

@@ -6,7 +6,7 @@ decimals and wraps around on large values. Source: EIP-8004, "Reputation Registr
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from assay.chains.model import Feedback
 
@@ -15,6 +15,10 @@ SCALE_TAGS = frozenset({"", "starred"})
 Source: EIP-8004, the table of example tags (`starred`: quality rating, 0 to 100)."""
 
 _LOW, _HIGH = Decimal(0), Decimal(100)
+_CENT = Decimal("0.01")
+_EXACT = Context(prec=60)
+"""Digits for sums: 3 before the point, 18 after it (the registry's most), and 39 for the number of
+entries. Own, so that nobody's settings change a reputation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +45,24 @@ def summarise(feedback: Sequence[Feedback]) -> Reputation:
     """The same for any order of the entries, except for the order of `entries` itself."""
     entries = tuple(Entry(one, score_of(one)) for one in feedback)
     scores = [entry.score for entry in entries if entry.score is not None]
-    average = round(float(sum(scores, Decimal(0)) / len(scores)), 2) if scores else None
     return Reputation(
         feedback_count=len(entries),
         counted=len(scores),
         discarded=len(entries) - len(scores),
         reviewers=len({one.client for one in feedback}),
-        average_score=average,
+        average_score=_average(scores),
         entries=entries,
     )
+
+
+def _average(scores: Sequence[Decimal]) -> float | None:
+    if not scores:
+        return None
+    total = Decimal(0)
+    for score in scores:
+        total = _EXACT.add(total, score)
+    mean = _EXACT.divide(total, Decimal(len(scores)))
+    return float(mean.quantize(_CENT, context=_EXACT))
 
 
 def score_of(feedback: Feedback) -> Decimal | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from assay.chains import erc8004
+from assay.chains.abi import BadAnswer
 from assay.chains.model import (
     AgentNotFound,
     ChainUnavailable,
@@ -15,13 +16,13 @@ from assay.chains.model import (
     WalletMatch,
 )
 from assay.chains.ports import (
-    Call,
     ChainReader,
     Documents,
     DocumentUnavailable,
     Returned,
     Reverted,
     Rpc,
+    RpcRefused,
 )
 from assay.chains.registration import NotRegistration, parse_registration
 from assay.chains.walletindex import WalletIndex
@@ -33,16 +34,31 @@ AGENT_TTL_S = 30.0
 most this long."""
 
 DOCUMENT_TTL_S = 300.0
-"""How long the document of one token URI is remembered. That there was none is not: the agent's own
-`AGENT_TTL_S` bounds how often it is asked for."""
+UNREADABLE_TTL_S = 30.0
+"""How long the registration file behind a token URI is remembered, and that there was none."""
 
 REGISTRY_TTL_S = 3600.0
-"""How long a chain's registries are believed to be the real ones."""
+NO_REGISTRY_TTL_S = 60.0
+"""How long a chain's registries are believed to be the real ones, and not to be."""
 
-CLIENTS_SLICE = 25
+AGENTS_KEPT = 1000
+FILES_KEPT = 500
+FEEDBACK_KEPT = 200_000
+"""Entries of all agents together: about 80 MiB."""
+
+URI_CHARS_MAX = 64 * 1024
+"""Longest token URI that is followed; `data:` URIs hold whole files."""
+
+CLIENTS_SLICE = 64
 """Reviewers asked for at once when all of them are more than the node's gas cap allows."""
 
+FEEDBACK_MAX = 50_000
+FEEDBACK_S = 8.0
+"""Most entries of one agent that are read, and for how long they are read in slices: beyond, the
+agent's reputation cannot be told, for a part of it could be any part."""
+
 _Read = tuple[Registration | None, str | None]
+"""The registration file, or the sentence that says why there is none."""
 
 
 class EvmReader:
@@ -51,11 +67,14 @@ class EvmReader:
     def __init__(self, rpc: Rpc, documents: Documents, clock: Clock) -> None:
         self._rpc = rpc
         self._documents = documents
-        self._agents: Cache[OnchainAgent] = Cache(clock, AGENT_TTL_S)
-        self._feedback: Cache[tuple[Feedback, ...]] = Cache(clock, AGENT_TTL_S, 1000)
-        self._files: Cache[_Read] = Cache(clock, DOCUMENT_TTL_S, 1000)
-        self._registries: Cache[None] = Cache(clock, REGISTRY_TTL_S)
-        self._index = WalletIndex(self._answers, clock)
+        self._clock = clock
+        self._agents: Cache[OnchainAgent] = Cache(clock, AGENT_TTL_S, AGENTS_KEPT)
+        self._feedback: Cache[tuple[Feedback, ...]] = Cache(
+            clock, AGENT_TTL_S, FEEDBACK_KEPT, lambda entries: 1 + len(entries)
+        )
+        self._files: Cache[_Read] = Cache(clock, _file_ttl_s, FILES_KEPT)
+        self._faults: Cache[str | None] = Cache(clock, _registry_ttl_s)
+        self._index = WalletIndex(rpc, clock)
 
     async def fetch_agent(self, network: Network, agent_id: str) -> OnchainAgent:
         key = f"{network.slug}/{agent_id}"
@@ -77,7 +96,7 @@ class EvmReader:
             return False
         call = erc8004.valid_signature(wallet, digest, signature)
         (answer,) = await self._rpc.call(network, [call])
-        return isinstance(answer, Returned) and answer.data[:4] == erc8004.ERC1271_MAGIC
+        return isinstance(answer, Returned) and erc8004.says_valid(answer.data)
 
     async def _read_agent(self, network: Network, agent_id: str) -> OnchainAgent:
         await self._check_registries(network)
@@ -94,65 +113,98 @@ class EvmReader:
             owner_address = erc8004.read_address(_returned(owner))
             token_uri = erc8004.read_text(_returned(uri))
             wallet_address = erc8004.read_address(_returned(wallet))
-        except erc8004.BadAnswer as error:
+        except BadAnswer as error:
             raise _unbelievable(network, error) from error
         if owner_address is None:
             raise _unbelievable(network, "an agent without an owner")
         registration, problem = await self._registration(token_uri)
         return OnchainAgent(
-            network, agent_id, owner_address, wallet_address, token_uri, registration, problem
+            network,
+            agent_id,
+            owner_address,
+            wallet_address,
+            token_uri[:URI_CHARS_MAX],
+            registration,
+            problem,
         )
 
     async def _registration(self, uri: str) -> _Read:
-        """The registration file behind a token URI, or why there is none."""
         if not uri:
             return None, "The agent has no token URI."
-        try:
-            return await self._files.get(uri, lambda: self._read_document(uri))
-        except DocumentUnavailable as error:
-            return None, str(error)
+        if len(uri) > URI_CHARS_MAX:
+            return None, f"The token URI is longer than {URI_CHARS_MAX} characters."
+        if uri[:5].lower() == "data:":  # it costs no request, and as a key it would be the file
+            return await self._read_document(uri)
+        return await self._files.get(uri, lambda: self._read_document(uri))
 
     async def _read_document(self, uri: str) -> _Read:
-        document = await self._documents.fetch(uri)
         try:
+            document = await self._documents.fetch(uri)
             return parse_registration(document.body), None
-        except NotRegistration as error:
+        except (DocumentUnavailable, NotRegistration) as error:
             return None, str(error)
 
     async def _read_feedback(self, network: Network, agent_id: str) -> tuple[Feedback, ...]:
+        """Not in one round with the agent, which a flood of entries must not make unreadable."""
         await self._check_registries(network)
-        registry = network.reputation_registry
         try:
-            (answer,) = await self._rpc.call(network, [erc8004.all_feedback(registry, agent_id)])
-            if isinstance(answer, Returned):
-                return erc8004.read_feedback(answer.data)
-            return await self._read_feedback_in_slices(network, agent_id)
-        except erc8004.BadAnswer as error:
+            found = await self._feedback_of(network, agent_id, ())
+            if found is None:
+                found = await self._read_feedback_in_slices(network, agent_id)
+        except BadAnswer as error:
             raise _unbelievable(network, error) from error
+        return tuple(found)
 
-    async def _read_feedback_in_slices(
-        self, network: Network, agent_id: str
-    ) -> tuple[Feedback, ...]:
-        """More rows than one call may read: the same, a few reviewers at a time."""
-        registry = network.reputation_registry
-        (answer,) = await self._answers(network, [erc8004.clients(registry, agent_id)])
+    async def _read_feedback_in_slices(self, network: Network, agent_id: str) -> list[Feedback]:
+        """More than one call may read: the same, some reviewers at a time, in the same order."""
+        until = self._clock.monotonic_s() + FEEDBACK_S
+        call = erc8004.clients(network.reputation_registry, agent_id)
+        (answer,) = await self._rpc.call(network, [call])
         reviewers = erc8004.read_addresses(_returned(answer))
         found: list[Feedback] = []
-        for start in range(0, len(reviewers), CLIENTS_SLICE):
-            of = reviewers[start : start + CLIENTS_SLICE]
-            call = erc8004.all_feedback(registry, agent_id, of)
-            (answer,) = await self._answers(network, [call])
-            found += erc8004.read_feedback(_returned(answer))
-        return tuple(found)
+        at, size = 0, CLIENTS_SLICE
+        while at < len(reviewers):
+            if len(found) > FEEDBACK_MAX or self._clock.monotonic_s() > until:
+                raise _too_much(network)
+            some = await self._feedback_of(network, agent_id, reviewers[at : at + size])
+            if some is not None:
+                found += some
+                at += size
+            elif size > 1:
+                size //= 2
+            else:
+                raise _too_much(network)
+        return found
+
+    async def _feedback_of(
+        self, network: Network, agent_id: str, reviewers: Sequence[str]
+    ) -> Sequence[Feedback] | None:
+        """The entries of these reviewers (none named: of all), or None when that is too much.
+
+        The function itself never refuses: when it does, or the node does, it is for the gas.
+        """
+        call = erc8004.all_feedback(network.reputation_registry, agent_id, reviewers)
+        try:
+            (answer,) = await self._rpc.call(network, [call])
+        except RpcRefused:
+            return None
+        return erc8004.read_feedback(answer.data) if isinstance(answer, Returned) else None
 
     async def _check_registries(self, network: Network) -> None:
         """Raises `ChainUnavailable` unless both registries are the real ones.
 
         Some chains hold only a placeholder at the well-known address.
         """
-        await self._registries.get(network.slug, lambda: self._read_versions(network))
+        fault = await self._faults.get(network.slug, lambda: self._find_fault(network))
+        if fault is not None:
+            raise ChainUnavailable(
+                f"{network.slug} has no ERC-8004 registries of version {erc8004.VERSION}.",
+                detail=fault,
+                retry_after_s=int(NO_REGISTRY_TTL_S),
+            )
 
-    async def _read_versions(self, network: Network) -> None:
+    async def _find_fault(self, network: Network) -> str | None:
+        """What is wrong with the registries, for our logs; None when they are the real ones."""
         identity, reputation = network.identity_registry, network.reputation_registry
         calls = [
             erc8004.version(identity),
@@ -161,23 +213,27 @@ class EvmReader:
         ]
         answers = await self._rpc.call(network, calls)
         try:
-            versions = {erc8004.read_text(_returned(answer)) for answer in answers[:2]}
+            versions = [erc8004.read_text(_returned(answer)) for answer in answers[:2]]
             linked = erc8004.read_address(_returned(answers[2]))
-        except erc8004.BadAnswer as error:
-            raise _no_registries(network, error) from error
-        if versions != {erc8004.VERSION} or linked != identity:
-            raise _no_registries(network, f"versions {versions}, linked to {linked}")
+        except BadAnswer as error:
+            return str(error)
+        if versions == [erc8004.VERSION] * 2 and linked == identity:
+            return None
+        return f"versions {versions}, the reputation registry is linked to {linked}"
 
-    async def _answers(
-        self, network: Network, calls: Sequence[Call]
-    ) -> Sequence[Returned | Reverted]:
-        return await self._rpc.call(network, calls)
+
+def _file_ttl_s(read: _Read) -> float:
+    return UNREADABLE_TTL_S if read[0] is None else DOCUMENT_TTL_S
+
+
+def _registry_ttl_s(fault: str | None) -> float:
+    return REGISTRY_TTL_S if fault is None else NO_REGISTRY_TTL_S
 
 
 def _returned(answer: Returned | Reverted) -> bytes:
     """The bytes of an answer that must not be a revert; raises `BadAnswer`."""
     if isinstance(answer, Reverted):
-        raise erc8004.BadAnswer(f"reverted: {answer.message}")
+        raise BadAnswer(f"reverted: {answer.message}")
     return answer.data
 
 
@@ -189,11 +245,9 @@ def _unbelievable(network: Network, detail: object) -> ChainUnavailable:
     )
 
 
-def _no_registries(network: Network, detail: object) -> ChainUnavailable:
+def _too_much(network: Network) -> ChainUnavailable:
     return ChainUnavailable(
-        f"The chain {network.slug} has no ERC-8004 registries of version {erc8004.VERSION}.",
-        detail=str(detail),
-        retry_after_s=60,
+        f"The agent has more feedback on {network.slug} than can be read.", retry_after_s=60
     )
 
 
