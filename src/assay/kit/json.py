@@ -1,5 +1,6 @@
 """The types of JSON values, for values that cross a boundary as JSON."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, TypeGuard
 
@@ -7,6 +8,9 @@ JsonValue: TypeAlias = (
     "str | int | float | bool | Mapping[str, JsonValue] | Sequence[JsonValue] | None"
 )
 JsonObject: TypeAlias = Mapping[str, JsonValue]
+
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, JsonValue]]:
@@ -17,3 +21,19 @@ def is_object(value: object) -> TypeGuard[Mapping[str, JsonValue]]:
 def is_array(value: object) -> TypeGuard[Sequence[JsonValue]]:
     """Whether a decoded JSON value is an array."""
     return isinstance(value, list | tuple)
+
+
+def is_nested_beyond(text: bytes, depth: int) -> bool:
+    """Whether JSON text opens more than `depth` arrays and objects within each other.
+
+    To be asked before text of strangers is parsed: the standard parser recurses, and where a
+    library has raised the recursion limit (py_ecc does, to 100,000) deep text ends the process.
+    """
+    if text.count(b"[") + text.count(b"{") <= depth:
+        return False
+    level = 0
+    for bracket in _STRINGS.sub(b"", text).translate(None, _NOT_BRACKETS):
+        level += 1 if bracket in b"[{" else -1
+        if level > depth:
+            return True
+    return False

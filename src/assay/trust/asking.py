@@ -10,7 +10,7 @@ from typing import Literal, cast
 from urllib.parse import urljoin, urlsplit
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.kit.json import JsonObject, JsonValue, is_array, is_nested_beyond, is_object
 from assay.trust.ports import A2aConversation, AgentCallFailed, ServiceKind, Visit, Visited
 
 AnswerClass = Literal[
@@ -30,6 +30,9 @@ MALFORMED_JSON = b'{"assay": '
 
 MALFORMED_RPC = b'{"jsonrpc": "2.0", "id": 1, '
 """The same for a JSON-RPC request."""
+
+JSON_DEPTH_MAX = 100
+"""Deeper JSON is read as no JSON: no card, document or schema in use comes near."""
 
 _CLOSED = frozenset({401, 402, 403, 407})
 _BUSY = frozenset({429, 503})
@@ -93,9 +96,11 @@ def text_of(heard: Reply | Failure) -> str:
 
 def decode(body: bytes) -> JsonValue:
     """The JSON value of a body, or None when it is not JSON (or nested beyond reading)."""
+    if is_nested_beyond(body, JSON_DEPTH_MAX):
+        return None
     try:
-        return cast("JsonValue", json.loads(body))
-    except (ValueError, RecursionError):
+        return cast("JsonValue", json.loads(body.decode("utf-8-sig")))
+    except ValueError:
         return None
 
 

@@ -55,9 +55,9 @@ _INTERNAL_HOST = re.compile(
 _IPV4_MAX_FOUND = 50
 
 _INSTRUCTIONS = re.compile(
-    r"\b(?:ignore|disregard|forget|override) (?:all |any |the |your |every |of ){0,4}"
-    r"(?:previous|prior|above|earlier|preceding|other|existing) (?:\w{1,20} ){0,2}"
-    r"(?:instructions?|prompts?|rules|guidelines|directives)\b"
+    r"\b(?:ignore|disregard|forget) (?:all |any |the |your |every |of ){0,4}"
+    r"(?:previous|prior|above|earlier|preceding) (?:\w{1,20} ){0,2}"
+    r"(?:instructions?|prompts?|directives)\b"
     r"|\b(?:do not|don't|never|without) (?:ever )?(?:tell|mention|inform|reveal|telling"
     r"|mentioning|informing|revealing)(?: \w{1,20}){0,4} (?:to )?the user\b"
     r"|\b(?:reveal|print|output|repeat|include|send|disclose) (?:\w{1,20} ){0,4}"

@@ -1,6 +1,7 @@
 """Bad requests that make a service show how it fails, shared by the probes of error discipline."""
 
 import json
+from asyncio import TaskGroup
 
 from assay.egress.ports import Outgoing
 from assay.trust.asking import (
@@ -20,7 +21,11 @@ from assay.trust.ports import AgentCallFailed, Visit
 
 async def provoked(visit: Visit) -> list[str]:
     """What each declared service says to requests that nobody sends in earnest."""
-    return [*await _from_http(visit), *await _from_a2a(visit), *await _from_mcp(visit)]
+    async with TaskGroup() as group:
+        asked = [
+            group.create_task(provoke(visit)) for provoke in (_from_http, _from_a2a, _from_mcp)
+        ]
+    return [text for task in asked for text in task.result()]
 
 
 async def _from_http(visit: Visit) -> list[str]:

@@ -5,6 +5,7 @@ Sources: decisions, section 5; facts (security, section 1: honest-agent rules).
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -31,6 +32,10 @@ HANG_UP_S = 0.4
 ROBOTS_LIMITS = Limits(connect_s=2.0, total_s=2.0, body_bytes_max=65536)
 """A site that has a wish says so quickly; a dead one must not cost the visit half its time."""
 
+TIMEOUTS_MAX = 2
+"""A site that kept us waiting so often is not asked again: a tar pit must not use up the time that
+shows what the agent's other services do."""
+
 T = TypeVar("T")
 
 
@@ -52,6 +57,7 @@ class VisitHttp:
         self._ends_s = clock.monotonic_s() + deadline_s
         self._remembered: dict[str, Reply | EgressError] = {}
         self._flights: SingleFlight[Reply] = SingleFlight()
+        self._waited_for: Counter[str] = Counter()
         self.sent = 0
         self.replied = 0
 
@@ -85,6 +91,9 @@ class VisitHttp:
         left_s = self.left_s
         if left_s <= 0 or self.sent >= self._requests_max:
             raise BudgetExhausted
+        site = urlsplit(request.url).netloc
+        if self._waited_for[site] >= TIMEOUTS_MAX:
+            raise EgressError(Failure.TIMEOUT, "the site kept this visit waiting before")
         self.sent += 1
         headers = {n: v for n, v in request.headers.items() if n.lower() != "user-agent"}
         named = replace(request, headers={**headers, "user-agent": USER_AGENT})
@@ -96,6 +105,7 @@ class VisitHttp:
             # An answer that our own haste cut off says nothing about the agent.
             if error.failure is Failure.TIMEOUT and left_s < limits.total_s:
                 raise BudgetExhausted from error
+            self._waited_for[site] += error.failure is Failure.TIMEOUT
             raise
         self.replied += 1
         return reply

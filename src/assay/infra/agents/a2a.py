@@ -1,6 +1,5 @@
 """A2A conversations through the official client library, over guarded egress."""
 
-import json
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -20,7 +19,8 @@ from assay.egress.ports import EgressError, Failure, Outgoing, Reply, SafeHttp
 from assay.infra.agents.wire import LIMITS, Noted, Wire, failed, note_call
 from assay.infra.http.guarded_transport import SafeHttpTransport
 from assay.kit.ids import new_id
-from assay.kit.json import JsonObject
+from assay.kit.json import JsonObject, is_object
+from assay.trust.asking import decode
 from assay.trust.ports import AgentCallFailed
 
 WELL_KNOWN = (".well-known/agent-card.json", ".well-known/agent.json")
@@ -69,9 +69,11 @@ async def dial_a2a(url: str, http: SafeHttp) -> AsyncGenerator[StockA2a]:
     """Read the card; raises `AgentCallFailed` or `BudgetExhausted`."""
     logging.getLogger("a2a").setLevel(logging.CRITICAL)  # it logs what agents send, in their words
     card_url, reply = await _fetch_card(url, http)
+    card = decode(reply.body)
+    if not is_object(card):
+        raise AgentCallFailed("protocol", "the card is not a JSON object")
     try:
-        card = json.loads(reply.body)
-        parsed = parse_agent_card(deepcopy(card))
+        parsed = parse_agent_card(deepcopy(dict(card)))
     except Exception as error:  # hostile cards break the library in ways it does not declare
         raise AgentCallFailed("protocol", f"{type(error).__name__}: {error}"[:300]) from error
     yield StockA2a(card, card_url, parsed, Wire(http))

@@ -1,5 +1,6 @@
 """MCP conversations through the official client library (streamable HTTP), over guarded egress."""
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -23,6 +24,9 @@ PAGES_MAX = 10
 """Pages of tools/list that are read: more tools than any model is given."""
 
 TOOLS_MAX = 500
+
+DIAL_S = 6.0
+"""Longest wait for a connection: two answers of ordinary slowness, and a bit."""
 
 CALL_S = LIMITS.total_s + 1.0
 """Longest wait for one answer, reconnections the server may ask for included."""
@@ -84,10 +88,14 @@ async def dial_mcp(url: str, http: SafeHttp) -> AsyncGenerator[StockMcp]:
     _hush()
     noted = note_call()
     raised: AgentCallFailed | BudgetExhausted | None = None
+    patience = asyncio.timeout(DIAL_S)
     try:
-        async with httpx2.AsyncClient(
-            transport=SafeHttpTransport2(Wire(http), LIMITS), trust_env=False
-        ) as sender:
+        async with (
+            patience,
+            httpx2.AsyncClient(
+                transport=SafeHttpTransport2(Wire(http), LIMITS), trust_env=False
+            ) as sender,
+        ):
             session = Client(
                 streamable_http_client(url, http_client=sender),
                 read_timeout_seconds=CALL_S,
@@ -95,10 +103,13 @@ async def dial_mcp(url: str, http: SafeHttp) -> AsyncGenerator[StockMcp]:
                 cache=None,
             )
             async with session as client:
+                patience.reschedule(None)
                 try:
                     yield StockMcp(client)
                 except (AgentCallFailed, BudgetExhausted) as failure:
                     raised = failure  # the library's task groups would wrap it
+    except TimeoutError as error:
+        raise AgentCallFailed("timeout", f"no connection within {DIAL_S} s") from error
     except Exception as error:  # hostile answers break the library in ways it does not declare
         raise failed(noted, error, _code(error)) from error
     if raised is not None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.kit.json import is_nested_beyond
+from assay.trust.asking import JSON_DEPTH_MAX
 from assay.trust.ports import AgentCallFailed, BudgetExhausted
 
 LIMITS = Limits(connect_s=2.0, total_s=4.0)
@@ -61,6 +63,10 @@ class Wire:
     async def send(self, request: Outgoing, limits: Limits = LIMITS) -> Reply:
         """The reply, or a 502 of our own."""
         noted = _call.get(None) or Noted()
+        if noted.exhausted or noted.failure is not None:
+            # The call has failed already; the libraries would go on to try older protocols and
+            # resumptions, and a service that keeps us waiting would do so once for each.
+            return _OWN_FAILURE
         try:
             reply = await self._http.send(request, limits)
         except EgressError as error:
@@ -69,11 +75,20 @@ class Wire:
         except BudgetExhausted:
             noted.exhausted = True
             return _OWN_FAILURE
-        if reply.truncated:
+        if reply.truncated or not _is_readable(reply.body):
             noted.failure = Failure.PROTOCOL
             return _OWN_FAILURE
         noted.status = reply.status
         return reply
+
+
+def _is_readable(body: bytes) -> bool:
+    """Whether the libraries' parsers are safe with it.
+
+    They would also read UTF-16 and UTF-32, in which brackets cannot be counted, and which JSON
+    between systems may not use. Source: RFC 8259, 8.1.
+    """
+    return b"\0" not in body and not is_nested_beyond(body, JSON_DEPTH_MAX)
 
 
 def failed(noted: Noted, error: Exception, code: int | None) -> AgentCallFailed | BudgetExhausted:

@@ -1,0 +1,118 @@
+"""What a visit's evidence is worth."""
+
+from typing import ClassVar
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.kit.json import JsonObject
+from assay.trust.model import Evidence
+from assay.trust.ports import Finding, Outcome, Probe, Severity, Visit
+from assay.trust.signals.sandbox import CRITICAL_CAP, SIGNAL, WEIGHTS, summary
+
+
+class Says:
+    """A probe that concludes what its evidence says."""
+
+    family: ClassVar[str] = "fake"
+
+    def __init__(self, name: str, severity: Severity) -> None:
+        self.name = name
+        self.severity = severity
+
+    async def collect(self, visit: Visit) -> JsonObject | None:
+        del visit
+        return None
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        outcome: Outcome = seen["outcome"]  # type: ignore[assignment]
+        return Finding(outcome, f"{self.name} {outcome}.")
+
+
+PROBES: dict[str, Probe] = {s.value: Says(s.value, s) for s in Severity}  # type: ignore[dict-item]
+
+
+def evidence(**outcomes: str | None) -> Evidence:
+    probes = {
+        name: {"outcome": outcome} if outcome in {"pass", "fail", "not_tested"} else outcome
+        for name, outcome in outcomes.items()
+    }
+    return Evidence({"status": "tested", "why": None, "services": [], "probes": probes}, 9)
+
+
+def test_the_value_is_the_share_of_passed_weight() -> None:
+    weighed = SIGNAL.weigh(evidence(major="pass", minor="fail"), PROBES)
+    assert weighed.value == 75.0
+    assert weighed.confidence == round(4 / 14, 4)
+    assert weighed.reasons == ("minor fail.", "1 of 2 probes were passed.")
+    assert weighed.cap is None
+
+
+def test_what_was_not_tested_weighs_nothing() -> None:
+    tested = SIGNAL.weigh(evidence(major="pass", minor="fail"), PROBES)
+    more = SIGNAL.weigh(
+        evidence(major="pass", minor="fail", critical="not_tested", info="unfinished"), PROBES
+    )
+    none = SIGNAL.weigh(evidence(major="pass", minor="fail", critical=None), PROBES)
+    assert (more.value, more.confidence, more.cap) == (tested.value, tested.confidence, None)
+    assert (none.value, none.confidence) == (tested.value, tested.confidence)
+
+
+def test_a_critical_failure_caps_the_score_and_says_why() -> None:
+    weighed = SIGNAL.weigh(evidence(major="pass", minor="pass", critical="fail"), PROBES)
+    assert weighed.cap is not None
+    assert (weighed.cap.score, weighed.cap.reason) == (CRITICAL_CAP, "critical fail.")
+    assert weighed.reasons[0] == "critical fail."
+
+
+def test_nothing_that_came_to_a_verdict_is_no_knowledge() -> None:
+    assert SIGNAL.weigh(evidence(major="not_tested", minor="unfinished"), PROBES).confidence == 0
+
+
+def test_an_inconclusive_visit_is_no_knowledge_whatever_a_probe_saw() -> None:
+    data = {**evidence(major="fail").data, "status": "inconclusive", "why": "unreachable"}
+    weighed = SIGNAL.weigh(Evidence(data), PROBES)
+    assert (weighed.confidence, weighed.cap) == (0, None)
+    assert weighed.reasons == ("None of the agent's services could be reached.",)
+
+
+def test_evidence_of_a_probe_that_is_gone_is_passed_over() -> None:
+    assert SIGNAL.weigh(evidence(major="pass", gone="fail"), PROBES).value == 100.0
+
+
+def test_the_summary_lists_every_probe_with_its_verdict() -> None:
+    told = summary(evidence(major="fail", minor="pass", critical="unfinished", info=None), PROBES)
+    assert (told["status"], told["passed"], told["failed"]) == ("tested", 1, 1)
+    assert (told["notTested"], told["unfinished"], told["requests"]) == (1, 1, 9)
+    assert told["probes"][1] == {  # type: ignore[index]
+        "name": "major",
+        "family": "fake",
+        "severity": "major",
+        "outcome": "fail",
+        "note": "major fail.",
+    }
+
+
+def test_the_summary_of_a_key_agent_says_that_nothing_was_seen() -> None:
+    told = summary(Evidence({"status": "inconclusive", "why": "no_conduct"}), PROBES)
+    assert (told["status"], told["probes"]) == ("inconclusive", [])
+    assert told["reason"] == "No conduct of this agent has been observed yet."
+
+
+@given(st.dictionaries(st.sampled_from(sorted(PROBES)), st.sampled_from(["pass", "fail"])))
+def test_a_pass_in_place_of_a_failure_never_lowers_the_value(outcomes: dict[str, str]) -> None:
+    weighed = SIGNAL.weigh(evidence(**outcomes), PROBES)
+    assert 0 <= weighed.value <= 100
+    assert 0 <= weighed.confidence < 1
+    for name in outcomes:
+        better = SIGNAL.weigh(evidence(**{**outcomes, name: "pass"}), PROBES)
+        assert better.value >= weighed.value
+
+
+def test_severities_are_ordered() -> None:
+    assert sorted(Severity, key=lambda s: WEIGHTS[s]) == [
+        Severity.INFO,
+        Severity.MINOR,
+        Severity.MAJOR,
+        Severity.CRITICAL,
+    ]
