@@ -12,7 +12,7 @@ from assay.accounts.operators import Operators
 from assay.accounts.throttle import LoginThrottle
 from assay.chains.model import Family
 from assay.chains.networks import Networks
-from assay.chains.ports import ChainReader
+from assay.chains.ports import ChainFamily, ChainReader
 from assay.chains.resolve import Resolver
 from assay.egress.url import EgressPolicy
 from assay.gate.check import Gate, GateNeeds
@@ -24,14 +24,14 @@ from assay.infra.agents.dialers import StockDialers
 from assay.infra.blobs import LocalSnapshotBlobs, NoSnapshotBlobs
 from assay.infra.contract_wallets import OnchainWallets
 from assay.infra.crypto.decision_tokens import Ed25519DecisionSigner
-from assay.infra.crypto.eip191 import Eip191Signatures
+from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
 from assay.infra.crypto.passwords import Argon2PasswordHasher
 from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
 from assay.infra.http.documents import GuardedDocuments
 from assay.infra.http.egress import GuardedHttp
 from assay.infra.http.rpc import JsonRpc
-from assay.infra.log import EvaluationLog, Log, open_log
+from assay.infra.log import EvaluationLog, Log, RequestLog, open_log
 from assay.infra.secret_file import load_or_create
 from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
@@ -54,6 +54,8 @@ from assay.trust.scoring import weights_from
 from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules, tiers_from
 
+__all__ = ["App", "address_of_key", "assemble", "networks_from", "sign_message"]
+
 FLUSH_EVERY_S = 1.0
 """How often counts kept in memory are written down; what a crash may lose of them."""
 
@@ -70,6 +72,7 @@ class App:
     settings: Settings
     clock: Clock
     log: Log
+    request_log: RequestLog
     database: Database
     networks: Networks
     operators: Operators
@@ -124,6 +127,7 @@ async def assemble(settings: Settings, clock: Clock | None = None) -> AsyncGener
         )
         app = _compose(settings, clock, log, rules, outside)
         tasks.spawn("flush", _flush_forever(app, log))
+        stack.callback(app.request_log.flush)
         stack.push_async_callback(_flush, app)
         stack.push_async_callback(tasks.drain, 0)
         if settings.allow_private_upstreams:
@@ -146,8 +150,10 @@ async def _open(
     rpc = JsonRpc(clock)
     stack.push_async_callback(rpc.aclose)
     documents = GuardedDocuments(http, settings.ipfs_gateway or None)
-    families = load_plugins(import_module("assay.chains.families"), "FAMILY", object)
-    readers = {name: family.reader(rpc, documents, clock) for name, family in families.items()}
+    families = load_plugins(import_module("assay.chains.families"), "FAMILY", ChainFamily)
+    readers: dict[Family, ChainReader] = {
+        family.name: family.reader(rpc, documents, clock) for family in families.values()
+    }
     return _Outside(database, networks, http, rpc, readers)
 
 
@@ -206,6 +212,7 @@ def _compose(settings: Settings, clock: Clock, log: Log, rules: Rules, outside: 
         settings=settings,
         clock=clock,
         log=log,
+        request_log=RequestLog(log, settings.log_format, settings.log_level),
         database=database,
         networks=networks,
         operators=Operators(

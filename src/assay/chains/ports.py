@@ -2,9 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-from assay.chains.model import ChainUnavailable, Feedback, Network, OnchainAgent, WalletMatch
+from assay.chains.model import (
+    ChainUnavailable,
+    Family,
+    Feedback,
+    Network,
+    OnchainAgent,
+    WalletMatch,
+)
+from assay.kit.clock import Clock
 from assay.kit.json import JsonValue
 
 
@@ -107,4 +115,14 @@ class ChainReader(Protocol):
 
         False for an address without code, and for a contract that reverts or answers otherwise.
         """
+        ...
+
+
+class ChainFamily(Protocol):
+    """A file of `chains/families`: how a family of chains is read."""
+
+    name: ClassVar[Family]
+
+    def reader(self, rpc: Rpc, documents: Documents, clock: Clock) -> ChainReader:
+        """A reader of every network of this family."""
         ...

@@ -7,6 +7,7 @@ The keys vary in the wild: `services` or `endpoints`, `x402Support`, `x402suppor
 
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import NoReturn
@@ -26,6 +27,9 @@ CLAIMS_MAX = 64
 TEXT_CHARS_MAX = 2000
 URL_CHARS_MAX = 2048
 DEPTH_MAX = 32
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
 
 _REQUIRED = ("name", "description", "image")
 
@@ -70,11 +74,13 @@ def _load(body: bytes, problems: list[str]) -> JsonObject:
         return members
 
     try:
+        text = body.decode("utf-8-sig")
+        _check_depth(text)
         raw: JsonValue = json.loads(
-            body.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=no_key_twice
+            text, parse_constant=_no_constant, object_pairs_hook=no_key_twice
         )
         _check(raw)
-    except (ValueError, RecursionError):
+    except ValueError:
         raise NotRegistration("The document at the token URI is not JSON.") from None
     if not is_object(raw):
         raise NotRegistration("The document at the token URI is not a JSON object.")
@@ -86,23 +92,36 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _check(value: JsonValue) -> None:
-    """Refuses too many values, too deep nesting, and what has no JSON form.
+def _check_depth(text: str) -> None:
+    """Refuses deep nesting before it is parsed.
 
-    Raises `NotRegistration` for the first two, `ValueError` for lone surrogates and for numbers
-    that are larger than a float.
+    The parser's own limit is Python's recursion limit, which libraries raise; beyond the real
+    stack the process ends.
     """
-    waiting: list[tuple[JsonValue, int]] = [(value, 1)]
+    depth = 0
+    for bracket in _BRACKET.findall(_STRING.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > DEPTH_MAX:
+            raise NotRegistration("The document at the token URI is nested too deeply.")
+
+
+def _check(value: JsonValue) -> None:
+    """Refuses too many values, and those that have no JSON form.
+
+    Raises `NotRegistration` for the first, `ValueError` for lone surrogates and for numbers that
+    are larger than a float.
+    """
+    waiting: list[JsonValue] = [value]
     seen = 0
     while waiting:
-        one, depth = waiting.pop()
+        one = waiting.pop()
         seen += 1
-        if seen > VALUES_MAX or depth > DEPTH_MAX:
-            raise NotRegistration("The document at the token URI is too large or too deep.")
+        if seen > VALUES_MAX:
+            raise NotRegistration("The document at the token URI holds too many values.")
         if is_object(one):
-            waiting += [(member, depth + 1) for member in (*one.keys(), *one.values())]
+            waiting += [*one.keys(), *one.values()]
         elif is_array(one):
-            waiting += [(member, depth + 1) for member in one]
+            waiting += one
         elif isinstance(one, str):
             one.encode("utf-8")
         elif isinstance(one, float) and not math.isfinite(one):

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from assay.cli.run import with_app
-from assay.web.openapi import openapi_document
+from assay.web.app import openapi_document
 from assay.wiring import App
 
 

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -50,7 +50,7 @@ async def _serve(settings: Settings) -> None:
 
 
 @contextmanager
-def listen(settings: Settings) -> Iterator[tuple[socket.socket, Settings]]:
+def listen(settings: Settings) -> Generator[tuple[socket.socket, Settings]]:
     """The listening socket, and the settings with the port it really has.
 
     Bound before anything is opened: a taken port is the first thing said. Raises `OSError`.
@@ -70,7 +70,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     @override
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None]:
         """Uvicorn's own handling would end the process before it has written down its counts."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):

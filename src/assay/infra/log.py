@@ -1,12 +1,17 @@
 """Structured logs: one event a line, only fields somebody named (never headers or bodies)."""
 
+import asyncio
+import json
 import logging
 import sys
+from datetime import UTC, datetime
 from typing import TextIO
 
 import structlog
 
 from assay.trust.model import EvaluationCompleted
+
+FLUSH_LOG_S = 0.1
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -52,3 +57,37 @@ class EvaluationLog:
             unavailable=sorted(evaluation.unavailable),
             snapshot=news.snapshot.snapshot_hash,
         )
+
+
+class RequestLog:
+    """One line a request.
+
+    Lines are written together, ten times a second: a gate call must not wait for a pipe.
+    """
+
+    def __init__(self, log: Log, form: str, level: str, out: TextIO = sys.stderr) -> None:
+        self._log = log
+        self._console = form == "console" or (form == "auto" and out.isatty())
+        self._silent = logging.getLevelNamesMapping()[level.upper()] > logging.INFO
+        self._out = out
+        self._lines: list[str] = []
+
+    def write(self, **fields: str | float | None) -> None:
+        """Log one request; fields that are None are left out."""
+        if self._silent:
+            return
+        known = {name: value for name, value in fields.items() if value is not None}
+        if self._console:
+            self._log.info("request", **known)
+            return
+        if not self._lines:
+            asyncio.get_running_loop().call_later(FLUSH_LOG_S, self.flush)
+        stamp = datetime.now(UTC).isoformat(timespec="milliseconds")  # noqa: TID251 - a log's own time
+        self._lines.append(json.dumps({"event": "request", "timestamp": stamp, **known}))
+
+    def flush(self) -> None:
+        """Write down what is waiting."""
+        lines, self._lines = self._lines, []
+        if lines:
+            self._out.write("\n".join(lines) + "\n")
+            self._out.flush()

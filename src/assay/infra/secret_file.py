@@ -6,6 +6,8 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+from assay.kit.json import is_object
+
 
 class SecretFileError(RuntimeError):
     """The secret file cannot be used; the message says why and how to mend it."""
@@ -28,12 +30,12 @@ def _read(path: Path) -> dict[str, str]:
     try:
         if path.stat().st_mode & 0o077:
             raise SecretFileError(f"others can read {path}: run `chmod 600 {path}`")
-        values = json.loads(path.read_text("utf-8"))
+        values: object = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise SecretFileError(f"cannot read the secrets in {path}: {error}") from error
-    if not isinstance(values, dict):
+    if not is_object(values):
         raise SecretFileError(f"{path} does not hold a JSON object of secrets")
     return {str(name): str(value) for name, value in values.items()}
 

@@ -9,6 +9,7 @@ from assay.chains.abi import BadAnswer
 from assay.chains.model import (
     AgentNotFound,
     ChainUnavailable,
+    Family,
     Feedback,
     Network,
     OnchainAgent,
@@ -16,6 +17,7 @@ from assay.chains.model import (
     WalletMatch,
 )
 from assay.chains.ports import (
+    ChainFamily,
     ChainReader,
     Documents,
     DocumentUnavailable,
@@ -255,11 +257,11 @@ def _too_much(network: Network) -> ChainUnavailable:
 class Evm:
     """The family of EVM chains."""
 
-    name: ClassVar[str] = "evm"
+    name: ClassVar[Family] = "evm"
 
     def reader(self, rpc: Rpc, documents: Documents, clock: Clock) -> ChainReader:
         """A reader of every network of this family."""
         return EvmReader(rpc, documents, clock)
 
 
-FAMILY: Final = Evm()
+FAMILY: Final[ChainFamily] = Evm()

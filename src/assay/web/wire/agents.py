@@ -8,7 +8,7 @@ from assay.chains.model import OnchainAgent
 from assay.chains.reputation import Reputation
 from assay.chains.resolve import Resolution
 from assay.kit.clock import iso
-from assay.kit.json import JsonObject, JsonValue
+from assay.kit.json import JsonObject
 from assay.trust.model import Evaluation, Snapshot, Subject
 from assay.trust.profile import AgentProfile
 from assay.web.wire.chain import ChainShape, chain
@@ -140,7 +140,7 @@ class SandboxShape(Answer):
     route: str
     meets_threshold: bool
     test_summary: Annotated[
-        dict[str, JsonValue], Field(description="Opaque; its structure may change without notice.")
+        dict[str, object], Field(description="Opaque; its structure may change without notice.")
     ]
     chain: ChainShape
     message: str

@@ -4,8 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from assay.kit.json import JsonValue
-from assay.trust.model import Collected, Contribution, Score
+from assay.trust.model import Collected, Contribution, Score, SignalName
 from assay.web.wire.shape import Answer
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -28,15 +27,13 @@ class EvidencedSignalShape(SignalShape):
     """A signal with the evidence it rests on."""
 
     evidence: Annotated[
-        dict[str, JsonValue] | None, Field(description="What was seen; its members may change.")
+        dict[str, object] | None, Field(description="What was seen; its members may change.")
     ]
 
 
 def signals(score: Score) -> list[SignalShape]:
     """Every signal of a score, the missing ones included."""
-    return [_heard(c) for c in score.contributions] + [
-        SignalShape(signal=name.value, **_MISSING) for name in score.unavailable
-    ]
+    return [_heard(c) for c in score.contributions] + [_missing(name) for name in score.unavailable]
 
 
 def evidenced_signals(score: Score, collected: tuple[Collected, ...]) -> list[EvidencedSignalShape]:
@@ -50,14 +47,16 @@ def evidenced_signals(score: Score, collected: tuple[Collected, ...]) -> list[Ev
     ]
 
 
-_MISSING = {
-    "available": False,
-    "value": None,
-    "weight": None,
-    "confidence": 0.0,
-    "contribution": None,
-    "reasons": list[str](),
-}
+def _missing(name: SignalName) -> SignalShape:
+    return SignalShape(
+        signal=name.value,
+        available=False,
+        value=None,
+        weight=None,
+        confidence=0.0,
+        contribution=None,
+        reasons=[],
+    )
 
 
 def _heard(contribution: Contribution) -> SignalShape:

@@ -1,0 +1,83 @@
+"""App -> ASGI application: the framework for ordinary endpoints, the edge around it."""
+
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from assay.kit.errors import InvalidRequest, NotFound, Problem, ServiceError
+from assay.web.docs import mount_docs
+from assay.web.edge import Edge
+from assay.web.errors import MethodNotAllowed, envelope, error_headers, status_of
+from assay.web.exchange import exchange_of
+from assay.web.openapi import document
+from assay.web.routes import accounts, agents, health, key_agents
+from assay.web.routes.gate import GateLane
+from assay.wiring import App
+
+
+def build(app: App) -> Edge:
+    """The service, ready for any ASGI server. Startup and shutdown are `wiring.assemble`'s."""
+    return Edge(app, framework(app), (GateLane(app),))
+
+
+def openapi_document(app: App) -> dict[str, Any]:
+    """What /openapi.json serves."""
+    return document(framework(app), app)
+
+
+def framework(app: App) -> FastAPI:
+    """The ordinary endpoints."""
+    made = FastAPI(
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    made.state.assay = app
+    for router in (
+        health.router,
+        agents.build_router(app),
+        key_agents.router,
+        accounts.router,
+    ):
+        made.include_router(router)
+    mount_docs(made, lambda: document(made, app))
+    made.add_exception_handler(ServiceError, _refused)
+    made.add_exception_handler(RequestValidationError, _invalid)
+    made.add_exception_handler(HTTPException, _not_served)
+    return made
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """A refusal in the envelope. What is none is a fault of ours, and the edge's to report."""
+    if not isinstance(error, ServiceError):
+        raise error
+    exchange = exchange_of(request.scope)
+    headers = {name.decode(): value.decode() for name, value in error_headers(error)}
+    return Response(
+        envelope(error, exchange.request_id), status_of(error), headers, "application/json"
+    )
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    """The framework's 422 is our 400 (decisions, section 2)."""
+    if not isinstance(error, RequestValidationError):
+        raise error
+    details = [Problem(tuple(e["loc"]), str(e["msg"])) for e in error.errors()]
+    return await _refused(
+        request, InvalidRequest("The request does not hold.", details=details[:20])
+    )
+
+
+async def _not_served(request: Request, error: Exception) -> Response:
+    """404 and 405 of the router."""
+    if not isinstance(error, HTTPException):
+        raise error
+    if error.status_code == 405:  # noqa: PLR2004 - the framework's own word for it
+        allowed = (error.headers or {}).get("Allow", "")
+        exchange_of(request.scope).answer_headers.append((b"allow", allowed.encode()))
+        return await _refused(request, MethodNotAllowed("This path does not take this method."))
+    return await _refused(request, NotFound("There is nothing at this path."))

@@ -1,0 +1,76 @@
+"""From the headers of a request to who is asking (spec, section 5)."""
+
+from enum import StrEnum
+
+from assay.accounts.model import API_KEY_PREFIX, InvalidCredentials, Operator, Role
+from assay.identity.model import AgentHeaders, AgentPrincipal
+from assay.kit.errors import Forbidden
+from assay.web.exchange import Exchange, Headers
+from assay.wiring import App
+
+
+class Credential(StrEnum):
+    """What an operation asks for. Source: spec 5.4."""
+
+    NONE = "none"
+    OP_KEY = "op-key"
+    AGENT = "agent"
+    JWT = "JWT"
+    ADMIN = "admin"
+    OP_KEY_AND_AGENT = "op-key and agent"
+
+
+def bearer(headers: Headers) -> str:
+    """The bearer token; raises `InvalidCredentials` without one."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise InvalidCredentials("An `Authorization: Bearer ...` header is needed.")
+    return token.strip()
+
+
+async def operator_by_key(app: App, exchange: Exchange) -> Operator:
+    """The operator of an API key. Raises `InvalidCredentials`."""
+    operator = await app.api_keys.authenticate(bearer(exchange.headers))
+    exchange.operator_id = operator.id
+    return operator
+
+
+async def operator_by_token(app: App, exchange: Exchange) -> Operator:
+    """The operator of a dashboard token; an API key is none. Raises `InvalidCredentials`."""
+    token = bearer(exchange.headers)
+    if token.startswith(API_KEY_PREFIX):
+        raise InvalidCredentials("A dashboard token is needed here, not an API key: log in.")
+    operator = await app.operators.authenticate(token)
+    exchange.operator_id = operator.id
+    return operator
+
+
+async def admin(app: App, exchange: Exchange) -> Operator:
+    """The operator of a dashboard token with role `admin`. Raises also `Forbidden`."""
+    operator = await operator_by_token(app, exchange)
+    if operator.role is not Role.ADMIN:
+        raise Forbidden("This needs an account with the role admin.")
+    return operator
+
+
+def agent_headers(headers: Headers) -> AgentHeaders:
+    """The identity headers of spec 5.3."""
+    return AgentHeaders(
+        address=headers.get("x-agent-address"),
+        session=headers.get("x-agent-session"),
+        signature=headers.get("x-agent-signature"),
+        challenge=headers.get("x-agent-challenge"),
+    )
+
+
+async def agent(app: App, exchange: Exchange) -> AgentPrincipal:
+    """The address that proved itself; raises as `AgentIdentity.prove`.
+
+    A session that began is handed out with whatever the answer turns out to be: its challenge
+    is spent.
+    """
+    principal = await app.identity.prove(agent_headers(exchange.headers))
+    if principal.new_session is not None:
+        token = principal.new_session.token.encode()
+        exchange.answer_headers.append((b"x-agent-session", token))
+    return principal

@@ -1,0 +1,245 @@
+"""The outermost callable: request id, limits, body cap, headers, log, and the lanes.
+
+Pure ASGI, and little of it: it is on the way of every request (decision 0006). What it adds to an
+answer, it adds to every answer, the framework's and the lanes'.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+from typing import Protocol
+
+from assay.kit.errors import ServiceError, TooLarge
+from assay.kit.ids import new_id
+from assay.web.errors import RequestTimeout
+from assay.web.exchange import (
+    KEY,
+    AsgiApp,
+    Exchange,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    headers_of,
+    refuse,
+)
+from assay.web.limits import RateLimit, Verdict, caller_of
+from assay.web.limits import refuse as refuse_by_limit
+from assay.wiring import App
+
+BODY_S = 15.0
+"""How long a body may take to arrive."""
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+_ALWAYS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+_NO_STORE = (b"cache-control", b"no-store")
+
+
+class Lane(Protocol):
+    """Answers every request below its prefix before the framework sees it."""
+
+    prefix: str
+    route: str
+    """What the log calls it."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request. `ServiceError` is rendered by the edge."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The traffic limits: of callers with an API key, and of everybody else."""
+
+    anonymous: RateLimit
+    keyed: RateLimit
+
+
+class Edge:
+    """The service as one ASGI application."""
+
+    def __init__(self, app: App, framework: AsgiApp, lanes: tuple[Lane, ...]) -> None:
+        self._app = app
+        self._framework = framework
+        self._lanes = lanes
+        settings, clock = app.settings, app.clock
+        self._limits = Limits(
+            RateLimit(settings.anonymous_per_minute, clock),
+            RateLimit(settings.keyed_per_minute, clock),
+        )
+        self._proxies = tuple(ip_network(network) for network in settings.trusted_proxies)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; anything but HTTP is left alone."""
+        if scope["type"] != "http":
+            return
+        begun_s = self._app.clock.monotonic_s()
+        headers = headers_of(scope)
+        exchange = Exchange(_request_id(headers), self._client(scope, headers), headers)
+        scope[KEY] = exchange
+        outgoing = _Outgoing(send, exchange)
+        try:
+            verdict = self._take(exchange)
+            exchange.answer_headers.extend(_limit_headers(verdict))
+            refuse_by_limit(verdict)
+            await self._dispatch(scope, receive, outgoing)
+        except ServiceError as error:
+            await self._refuse(outgoing, exchange, error)
+        except Exception as error:
+            self._app.log.exception("unhandled", request_id=exchange.request_id, exc_info=error)
+            if outgoing.status == 0:
+                await refuse(outgoing, _internal(), exchange.request_id)
+        finally:
+            self._log(scope, exchange, outgoing.status, begun_s)
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        for lane in self._lanes:
+            if path.startswith(lane.prefix):
+                scope[KEY].route = lane.route
+                await lane(scope, receive, send)
+                return
+        body = await read_body(scope, receive, self._app.settings.body_bytes_max)
+        await self._framework(scope, _replay(body, receive), send)
+
+    async def _refuse(self, send: "_Outgoing", exchange: Exchange, error: ServiceError) -> None:
+        if error.detail is not None:
+            self._app.log.warning(
+                "refused", request_id=exchange.request_id, code=error.code, detail=error.detail
+            )
+        if send.status == 0:
+            await refuse(send, error, exchange.request_id)
+
+    def _take(self, exchange: Exchange) -> Verdict:
+        """Count the request: an operator's by its key, anybody else's by the address."""
+        scheme, _, token = exchange.headers.get("authorization", "").partition(" ")
+        known = (
+            self._app.api_keys.authenticate_cached(token) if scheme.lower() == "bearer" else None
+        )
+        if known is not None:
+            exchange.operator_id = known.id
+            return self._limits.keyed.take(known.id)
+        return self._limits.anonymous.take(caller_of(exchange.client_address))
+
+    def _client(self, scope: Scope, headers: Mapping[str, str]) -> str:
+        """The caller's address; forwarded ones are believed only from configured proxies."""
+        peer: str = (scope.get("client") or ("unknown", 0))[0]
+        forwarded = headers.get("x-forwarded-for")
+        if not self._proxies or forwarded is None or not self._trusted(peer):
+            return peer
+        for hop in reversed([part.strip() for part in forwarded.split(",")]):
+            peer = hop
+            if not self._trusted(hop):
+                break
+        return peer[:64]
+
+    def _trusted(self, address: str) -> bool:
+        try:
+            parsed = ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self._proxies)
+
+    def _log(self, scope: Scope, exchange: Exchange, status: int, begun_s: float) -> None:
+        template = getattr(scope.get("route"), "path", None)
+        self._app.request_log.write(
+            method=scope["method"],
+            route=exchange.route or template or "(none)",
+            status=status,
+            ms=round((self._app.clock.monotonic_s() - begun_s) * 1000, 2),
+            request_id=exchange.request_id,
+            operator=exchange.operator_id,
+        )
+
+
+class _Outgoing:
+    """`send`, with the headers every answer has, and a memory of the status."""
+
+    __slots__ = ("_exchange", "_send", "status")
+
+    def __init__(self, send: Send, exchange: Exchange) -> None:
+        self._send = send
+        self._exchange = exchange
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            exchange = self._exchange
+            headers = message["headers"] = [
+                *message["headers"],
+                (b"x-request-id", exchange.request_id.encode()),
+                *_ALWAYS,
+                *exchange.answer_headers,
+            ]
+            if not any(name == b"cache-control" for name, _ in headers):
+                headers.append(_NO_STORE)
+        await self._send(message)
+
+
+async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
+    """The whole body. Raises `TooLarge` beyond `bytes_max`, `RequestTimeout` when it is slow."""
+    declared = scope[KEY].headers.get("content-length", "0")
+    if not declared.isdigit() or int(declared[:20]) > bytes_max:
+        raise _too_large(bytes_max)
+    if declared == "0" and "transfer-encoding" not in scope[KEY].headers:
+        return b""
+    body = b""
+    try:
+        async with asyncio.timeout(BODY_S):
+            more = True
+            while more:
+                message = await receive()
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+                if len(body) > bytes_max:
+                    raise _too_large(bytes_max)
+    except TimeoutError:
+        raise RequestTimeout(f"The body did not arrive within {BODY_S:g} seconds.") from None
+    return body
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives a body already read, then whatever comes after it."""
+    given = False
+
+    async def replayed() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed
+
+
+def _request_id(headers: Mapping[str, str]) -> str:
+    """The caller's own when it is well formed."""
+    given = headers.get("x-request-id")
+    return given if given is not None and _REQUEST_ID.fullmatch(given) else new_id()
+
+
+def _limit_headers(verdict: Verdict) -> tuple[tuple[bytes, bytes], ...]:
+    """The three headers clients already read; the newer draft's single header is still moving.
+
+    Source: draft-ietf-httpapi-ratelimit-headers-07.
+    """
+    return (
+        (b"ratelimit-limit", b"%d" % verdict.limit),
+        (b"ratelimit-remaining", b"%d" % verdict.remaining),
+        (b"ratelimit-reset", b"%d" % verdict.reset_s),
+    )
+
+
+def _too_large(bytes_max: int) -> TooLarge:
+    return TooLarge(f"The body is larger than {bytes_max} bytes.", maxBytes=bytes_max)
+
+
+def _internal() -> ServiceError:
+    return ServiceError("Something went wrong on our side; the request id names it in our logs.")

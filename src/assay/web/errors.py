@@ -1,0 +1,77 @@
+"""The one table from error codes to HTTP statuses, and the one envelope (decisions, section 2)."""
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from assay.kit.errors import ServiceError
+from assay.kit.json import JsonValue
+
+STATUS: Mapping[str, int] = MappingProxyType(
+    {
+        "invalid_request": 400,
+        "unauthorized": 401,
+        "identity_required": 401,
+        "challenge_required": 401,
+        "signature_invalid": 401,
+        "identity_mismatch": 401,
+        "forbidden": 403,
+        "plan_required": 403,
+        "not_found": 404,
+        "agent_not_found": 404,
+        "snapshot_not_found": 404,
+        "key_not_found": 404,
+        "operator_not_found": 404,
+        "method_not_allowed": 405,
+        "request_timeout": 408,
+        "conflict": 409,
+        "email_taken": 409,
+        "payload_too_large": 413,
+        "rate_limited": 429,
+        "MONTHLY_REQUEST_LIMIT_EXCEEDED": 429,
+        "internal_error": 500,
+        "temporarily_unavailable": 503,
+        "chain_unavailable": 503,
+        "evidence_unavailable": 503,
+    }
+)
+"""Source: spec, sections 7.1 and 7.2; decisions, section 2."""
+
+
+class MethodNotAllowed(ServiceError):
+    """The path is there, the method is not."""
+
+    code = "method_not_allowed"
+
+
+class RequestTimeout(ServiceError):
+    """The body did not arrive in time."""
+
+    code = "request_timeout"
+
+
+def status_of(error: ServiceError) -> int:
+    """The HTTP status of a refusal."""
+    return STATUS[error.code]
+
+
+def envelope(error: ServiceError, request_id: str) -> bytes:
+    """The body of a refusal: slug, code, sentence, extras, request id."""
+    body: dict[str, JsonValue] = {
+        "error": error.code.lower(),
+        "code": error.code,
+        "message": error.message,
+        **error.extras,
+        "requestId": request_id,
+    }
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def error_headers(error: ServiceError) -> list[tuple[bytes, bytes]]:
+    """The headers only a refusal has: `Retry-After`, and how to authenticate on a 401."""
+    headers: list[tuple[bytes, bytes]] = []
+    if error.retry_after_s is not None:
+        headers.append((b"retry-after", str(max(1, error.retry_after_s)).encode()))
+    if error.code == "unauthorized":
+        headers.append((b"www-authenticate", b'Bearer realm="assay"'))
+    return headers

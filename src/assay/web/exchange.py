@@ -1,0 +1,61 @@
+"""One request being answered: what the edge knows of it, and raw answers."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from assay.kit.errors import ServiceError
+from assay.web.errors import envelope, error_headers, status_of
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers: TypeAlias = Mapping[str, str]
+
+KEY = "assay.exchange"
+"""Where the exchange stands in the scope."""
+
+JSON = (b"content-type", b"application/json")
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What is known of a request. `headers` has lower-case names, the first of each name."""
+
+    request_id: str
+    client_address: str
+    headers: Headers
+    route: str = ""
+    """The route's template, for the log: paths themselves may hold anything."""
+    operator_id: str | None = None
+    answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
+
+
+def headers_of(scope: Scope) -> Headers:
+    """The request's headers; of a name sent twice the first counts."""
+    return {
+        name.decode("latin-1"): value.decode("latin-1")
+        for name, value in reversed(scope["headers"])
+    }
+
+
+def exchange_of(scope: Mapping[str, Any]) -> Exchange:
+    """The exchange the edge put into the scope."""
+    return scope[KEY]
+
+
+async def answer(
+    send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = (JSON,)
+) -> None:
+    """A whole response."""
+    sized = [*headers, (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": sized})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(send: Send, error: ServiceError, request_id: str) -> None:
+    """The response of a refusal."""
+    headers = [JSON, *error_headers(error)]
+    await answer(send, status_of(error), envelope(error, request_id), headers)

@@ -1,0 +1,121 @@
+"""How an operation is declared: no credential, no route.
+
+The declaration is also its documentation: credential, answers and statuses go into the OpenAPI
+document from here.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, ValidationError
+
+from assay.kit.errors import InvalidRequest, Problem
+from assay.web import credentials
+from assay.web.credentials import Credential
+from assay.web.exchange import exchange_of
+from assay.web.wire.error import ErrorShape
+from assay.web.wire.shape import Body
+from assay.wiring import App
+
+ALWAYS = (400, 404, 405, 408, 413, 429, 500, 503)
+"""Statuses the edge can answer any request with. Source: spec 7.1."""
+
+UNAUTHORIZED, FORBIDDEN = 401, 403
+
+SECURITY: Mapping[Credential, list[dict[str, list[str]]]] = {
+    Credential.NONE: [],
+    Credential.OP_KEY: [{"operatorKey": []}],
+    Credential.AGENT: [{"agentAddress": [], "agentSession": []}],
+    Credential.JWT: [{"dashboardToken": []}],
+    Credential.ADMIN: [{"dashboardToken": []}],
+    Credential.OP_KEY_AND_AGENT: [{"operatorKey": [], "agentAddress": [], "agentSession": []}],
+}
+"""Names of the security schemes in the OpenAPI document."""
+
+_CHECKS: Mapping[Credential, Callable[..., Awaitable[object]]] = {
+    Credential.OP_KEY: credentials.operator_by_key,
+    Credential.AGENT: credentials.agent,
+    Credential.JWT: credentials.operator_by_token,
+    Credential.ADMIN: credentials.admin,
+}
+
+B = TypeVar("B", bound=BaseModel)
+Endpoint = Callable[..., Awaitable[object]]
+
+
+def route(  # noqa: PLR0913 - everything an operation declares
+    router: APIRouter,
+    method: str,
+    path: str,
+    *,
+    credential: Credential,
+    answers: object,
+    body: type[Body] | None = None,
+    body_required: bool = True,
+    also: tuple[int, ...] = (),
+) -> Callable[[Endpoint], Endpoint]:
+    """Declare an operation of spec section 4; `also` lists statuses beyond the usual ones."""
+    statuses = {*ALWAYS, *also}
+    if credential is not Credential.NONE:
+        statuses.add(UNAUTHORIZED)
+    if credential is Credential.ADMIN:
+        statuses.add(FORBIDDEN)
+
+    def declare(endpoint: Endpoint) -> Endpoint:
+        router.add_api_route(
+            path,
+            endpoint,
+            methods=[method],
+            response_model=answers,
+            dependencies=[Depends(_authenticate(credential))],
+            responses={status: {"model": ErrorShape} for status in sorted(statuses)},
+            operation_id=endpoint.__name__,
+            openapi_extra=_extra(credential, body, required=body_required),
+        )
+        return endpoint
+
+    return declare
+
+
+def read(shape: type[B], body: bytes) -> B:
+    """The body in its shape; raises `InvalidRequest` saying where and what."""
+    try:
+        return shape.model_validate_json(body)
+    except ValidationError as error:
+        raise invalid_body(error) from None
+
+
+def invalid_body(error: ValidationError) -> InvalidRequest:
+    """A validation failure in our envelope; the library's own words are its messages only."""
+    details = [
+        Problem(("body", *e["loc"]), e["msg"])
+        for e in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    return InvalidRequest("The request body does not hold.", details=details[:20])
+
+
+def app_of(request: Request) -> App:
+    """The use cases."""
+    return request.app.state.assay
+
+
+def _authenticate(credential: Credential) -> Callable[[Request], Awaitable[None]]:
+    check = _CHECKS.get(credential)
+
+    async def authenticate(request: Request) -> None:
+        if check is not None:
+            request.state.principal = await check(app_of(request), exchange_of(request.scope))
+
+    return authenticate
+
+
+def _extra(credential: Credential, body: type[Body] | None, *, required: bool) -> dict[str, Any]:
+    extra: dict[str, Any] = {"security": SECURITY[credential]}
+    if body is not None:
+        schema = {"$ref": f"#/components/schemas/{body.__name__}"}
+        extra["requestBody"] = {
+            "required": required,
+            "content": {"application/json": {"schema": schema}},
+        }
+    return extra

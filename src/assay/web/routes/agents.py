@@ -1,0 +1,163 @@
+"""Trust profiles, wallets, snapshots and sandbox runs (spec 4.2)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
+
+from assay.chains.model import Network, parse_address
+from assay.gate.model import MIN_SCORE_DEFAULT
+from assay.settings import Settings
+from assay.trust.model import SignalName, Subject
+from assay.trust.signals.sandbox import summary
+from assay.web.credentials import Credential
+from assay.web.exchange import exchange_of
+from assay.web.limits import RateLimit, caller_of
+from assay.web.route import app_of, route
+from assay.web.wire import agents as wire
+from assay.web.wire.key_agents import ADDRESS
+from assay.wiring import App
+
+AgentId = Annotated[
+    str,
+    Path(
+        alias="agentId",
+        max_length=100,
+        description="ERC-8004 token id in decimal.",
+        examples=["22"],
+    ),
+]
+Wallet = Annotated[str, Path(pattern=ADDRESS)]
+
+
+def network_of(
+    request: Request,
+    chain: Annotated[
+        str | None, Query(max_length=64, description="Slug of the chain; wins over `x-chain`.")
+    ] = None,
+    x_chain: Annotated[str | None, Header(max_length=64)] = None,
+) -> Network:
+    """The chain a request names, or the default one."""
+    networks = app_of(request).networks
+    named = chain if chain is not None else x_chain
+    return networks.default if named is None else networks.by_slug(named)
+
+
+OnNetwork = Annotated[Network, Depends(network_of)]
+
+
+def build_router(app: App) -> APIRouter:
+    """The routes; which of them need an API key is a setting (decisions, section 7)."""
+    router = APIRouter(tags=["Trust"])
+    _declare_reads(router, app.settings)
+    _declare_sandbox(router, app)
+    return router
+
+
+def _open(settings: Settings, endpoint: str) -> Credential:
+    return Credential.NONE if endpoint in settings.open_endpoints else Credential.OP_KEY
+
+
+def _declare_reads(router: APIRouter, settings: Settings) -> None:
+    @route(
+        router,
+        "GET",
+        "/operator/agent/{agentId}",
+        credential=Credential.OP_KEY,
+        answers=wire.AgentProfileShape,
+    )
+    async def agent(
+        request: Request, agent_id: AgentId, network: OnNetwork
+    ) -> wire.AgentProfileShape:
+        """The trust profile of a registered agent, recomputable from what it carries."""
+        profile = await app_of(request).profiles.profile(network, agent_id)
+        return wire.agent_profile(profile, MIN_SCORE_DEFAULT)
+
+    @route(
+        router,
+        "GET",
+        "/operator/agent/{agentId}/snapshot",
+        credential=_open(settings, "snapshot"),
+        answers=wire.SnapshotShape,
+    )
+    async def snapshot(
+        request: Request, agent_id: AgentId, network: OnNetwork
+    ) -> wire.SnapshotShape:
+        """The newest link in the agent's chain of evaluations."""
+        return wire.snapshot(await app_of(request).profiles.snapshot(network, agent_id))
+
+    @route(
+        router,
+        "GET",
+        "/operator/wallet/{wallet}",
+        credential=_open(settings, "wallet"),
+        answers=wire.AgentProfileShape,
+    )
+    async def wallet_profile(
+        request: Request, wallet: Wallet, network: OnNetwork
+    ) -> wire.AgentProfileShape:
+        """The trust profile of the agent a wallet speaks for."""
+        app = app_of(request)
+        resolved = await app.resolver.resolve(network, parse_address(wallet, "wallet"))
+        profile = await app.profiles.profile(network, resolved.agent_id)
+        return wire.agent_profile(profile, MIN_SCORE_DEFAULT)
+
+    @route(
+        router,
+        "GET",
+        "/operator/resolve-wallet/{wallet}",
+        credential=_open(settings, "resolve-wallet"),
+        answers=wire.ResolutionShape,
+    )
+    async def resolve_wallet(
+        request: Request, wallet: Wallet, network: OnNetwork
+    ) -> wire.ResolutionShape:
+        """Which agent a wallet speaks for, as owner or as agentWallet."""
+        address = parse_address(wallet, "wallet")
+        return wire.resolution(await app_of(request).resolver.resolve(network, address))
+
+    _ = (agent, snapshot, wallet_profile, resolve_wallet)
+
+
+def _declare_sandbox(router: APIRouter, app: App) -> None:
+    settings = app.settings
+    by_address = RateLimit(settings.sandbox_per_minute, app.clock)
+    by_agent = RateLimit(settings.sandbox_per_agent_minute, app.clock)
+
+    async def run(request: Request, subject: Subject) -> wire.SandboxShape:
+        """An evaluation costs the agent real requests: limited per caller and per agent."""
+        by_address.require(caller_of(exchange_of(request.scope).client_address))
+        by_agent.require(subject.key)
+        news = await app.evaluator.evaluate(subject, settings.sandbox_evaluation_s)
+        seen = next((c for c in news.evaluation.collected if c.signal is SignalName.SANDBOX), None)
+        told = summary(seen.evidence, app.probes) if seen else {"status": "inconclusive"}
+        return wire.sandbox(subject, news.evaluation, news.snapshot, told, MIN_SCORE_DEFAULT)
+
+    @route(
+        router,
+        "POST",
+        "/operator/trigger-sandbox/{agentId}",
+        credential=_open(settings, "trigger-sandbox"),
+        answers=wire.SandboxShape,
+    )
+    async def trigger_sandbox(
+        request: Request, agent_id: AgentId, network: OnNetwork
+    ) -> wire.SandboxShape:
+        """Evaluate the agent now; answers within 25 seconds."""
+        return await run(request, await app.subjects.find(network, agent_id))
+
+    @route(
+        router,
+        "POST",
+        "/operator/trigger-sandbox-key/{agentAddress}",
+        credential=_open(settings, "trigger-sandbox-key"),
+        answers=wire.SandboxShape,
+    )
+    async def trigger_sandbox_key(
+        request: Request,
+        agent_address: Annotated[str, Path(alias="agentAddress", pattern=ADDRESS)],
+        network: OnNetwork,
+    ) -> wire.SandboxShape:
+        """Evaluate a key agent now. Beyond the specification's tables."""
+        return await run(request, await app.subjects.find(network, agent_address))
+
+    _ = (trigger_sandbox, trigger_sandbox_key)

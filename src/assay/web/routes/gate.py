@@ -1,0 +1,154 @@
+"""The gate's lane (spec 4.2; decisions, section 8 and 0006).
+
+Order: operator key, agent identity, body, plan, whose agent, allowance, decision. Whatever is in
+memory is answered from memory, whole answers included.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs
+
+from pydantic import ValidationError
+
+from assay.chains.model import Network
+from assay.gate.check import Caller
+from assay.gate.model import Decision, GateRequest
+from assay.identity.prove import agent_address
+from assay.kit.errors import NotFound
+from assay.web import credentials
+from assay.web.credentials import Credential, agent_headers, bearer
+from assay.web.edge import read_body
+from assay.web.errors import MethodNotAllowed
+from assay.web.exchange import Exchange, Receive, Scope, Send, answer, exchange_of
+from assay.web.route import ALWAYS, FORBIDDEN, SECURITY, UNAUTHORIZED, invalid_body
+from assay.web.wire.error import ErrorShape
+from assay.web.wire.gate import GateBody, GateShape, gate
+from assay.wiring import App
+
+ANSWER_REUSED_S = 30.0
+"""How long one rendered answer is given again: its token holds for five minutes."""
+
+_ANSWERS_MAX = 20_000
+_DEFAULTS = GateRequest()
+_CHAIN_CHARS_MAX = 64
+
+_Key = tuple[str, str, str, bool, GateRequest]
+
+
+class GateLane:
+    """Answers POST /operator/gate/{agentId}."""
+
+    prefix = "/operator/gate/"
+    route = "/operator/gate/{agentId}"
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._answers: OrderedDict[_Key, tuple[bytes, float]] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One gate call; refusals are raised."""
+        agent_id: str = scope["path"][len(self.prefix) :]
+        if not agent_id or "/" in agent_id:
+            raise NotFound("There is nothing at this path.")
+        exchange = exchange_of(scope)
+        if scope["method"] != "POST":
+            exchange.answer_headers.append((b"allow", b"POST"))
+            raise MethodNotAllowed("The gate takes POST.")
+        caller = await self._caller(exchange)
+        body = await read_body(scope, receive, self._app.settings.body_bytes_max)
+        request = _request(body)
+        network = self._network(scope, exchange)
+        gatekeeper = self._app.gate
+        decision = gatekeeper.check_cached(caller, network, agent_id, request)
+        if decision is None:
+            decision = await gatekeeper.check(caller, network, agent_id, request)
+        await answer(send, 200, self._rendered(decision, caller, request))
+
+    async def _caller(self, exchange: Exchange) -> Caller:
+        """The operator by its key, then the agent by session, signature or, if allowed, word."""
+        app = self._app
+        operator = app.api_keys.authenticate_cached(bearer(exchange.headers))
+        if operator is None:
+            operator = await credentials.operator_by_key(app, exchange)
+        headers = agent_headers(exchange.headers)
+        principal = app.identity.prove_cached(headers)
+        if principal is not None:
+            return Caller(operator, principal.address, proven=True)
+        asserted = app.settings.identity_proof == "asserted"
+        if asserted and headers.session is None and headers.signature is None:
+            return Caller(operator, agent_address(headers), proven=False)
+        principal = await credentials.agent(app, exchange)
+        return Caller(operator, principal.address, proven=True)
+
+    def _network(self, scope: Scope, exchange: Exchange) -> Network:
+        """`?chain=`, else `x-chain`, else the default."""
+        networks = self._app.networks
+        query: bytes = scope["query_string"]
+        if not query and "x-chain" not in exchange.headers:
+            return networks.default
+        asked = parse_qs(query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
+        named = asked.get("chain", [exchange.headers.get("x-chain", networks.default.slug)])[0]
+        return networks.by_slug(named[:_CHAIN_CHARS_MAX])
+
+    def _rendered(self, decision: Decision, caller: Caller, request: GateRequest) -> bytes:
+        if not decision.cached:
+            return self._render(decision, caller)
+        now = self._app.clock.monotonic_s()
+        key = (
+            decision.evaluation.id,
+            caller.operator.id,
+            caller.agent_address,
+            caller.proven,
+            request,
+        )
+        known = self._answers.get(key)
+        if known is not None and known[1] > now:
+            return known[0]
+        body = self._render(decision, caller)
+        self._answers[key] = (body, now + ANSWER_REUSED_S)
+        self._answers.move_to_end(key)
+        if len(self._answers) > _ANSWERS_MAX:
+            self._answers.popitem(last=False)
+        return body
+
+    def _render(self, decision: Decision, caller: Caller) -> bytes:
+        token = self._app.decision_tokens.issue(
+            decision, caller.operator.id, caller.agent_address, self._app.clock.now()
+        )
+        return gate(decision, token, proven=caller.proven).model_dump_json(by_alias=True).encode()
+
+
+def _request(body: bytes) -> GateRequest:
+    if not body:
+        return _DEFAULTS
+    try:
+        return GateBody.model_validate_json(body).request()
+    except ValidationError as error:
+        raise invalid_body(error) from None
+
+
+def operation() -> Mapping[str, Any]:
+    """The gate's part of the OpenAPI document, from the lane's own shapes."""
+    error = {
+        "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorShape.__name__}"}}
+    }
+    statuses = sorted({*ALWAYS, UNAUTHORIZED, FORBIDDEN})
+    refusals = {str(s): {"description": "A refusal.", "content": error} for s in statuses}
+    shown = {"application/json": {"schema": {"$ref": f"#/components/schemas/{GateShape.__name__}"}}}
+    body = {"application/json": {"schema": {"$ref": f"#/components/schemas/{GateBody.__name__}"}}}
+    chain = {"type": "string", "maxLength": _CHAIN_CHARS_MAX}
+    return {
+        "tags": ["Trust"],
+        "operationId": "gate",
+        "summary": "Gate",
+        "description": "Allow or deny, for whoever enforces it. A deny is an answer, not an error.",
+        "security": SECURITY[Credential.OP_KEY_AND_AGENT],
+        "parameters": [
+            {"name": "agentId", "in": "path", "required": True, "schema": {"type": "string"}},
+            {"name": "chain", "in": "query", "required": False, "schema": chain},
+            {"name": "x-chain", "in": "header", "required": False, "schema": chain},
+        ],
+        "requestBody": {"required": False, "content": body},
+        "responses": {"200": {"description": "The decision.", "content": shown}, **refusals},
+    }

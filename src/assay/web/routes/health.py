@@ -1,0 +1,55 @@
+"""Health and discovery (spec 4.1), and the keys of decision tokens (decisions, section 8)."""
+
+from fastapi import APIRouter, Request
+
+from assay import __version__
+from assay.kit.clock import iso
+from assay.web.credentials import Credential
+from assay.web.route import app_of, route
+from assay.web.wire.health import DiscoveryShape, HealthShape, JwksShape
+from assay.wiring import App
+
+router = APIRouter(tags=["Health and discovery"])
+
+
+@route(router, "GET", "/operator/health", credential=Credential.NONE, answers=HealthShape)
+async def health(request: Request) -> HealthShape:
+    """Whether the service is up, and which chains it knows."""
+    return _health(app_of(request))
+
+
+@route(router, "GET", "/api/health", credential=Credential.NONE, answers=HealthShape)
+async def api_health(request: Request) -> HealthShape:
+    """The same, for the public site."""
+    return _health(app_of(request))
+
+
+@route(router, "GET", "/api", credential=Credential.NONE, answers=DiscoveryShape)
+async def discovery(request: Request) -> DiscoveryShape:
+    """Where developers find things."""
+    address = app_of(request).settings.address
+    return DiscoveryShape(
+        service="assay",
+        version=__version__,
+        health=f"{address}/operator/health",
+        openapi=f"{address}/openapi.json",
+        docs=f"{address}/docs",
+        jwks=f"{address}/.well-known/jwks.json",
+    )
+
+
+@route(router, "GET", "/.well-known/jwks.json", credential=Credential.NONE, answers=JwksShape)
+async def jwks(request: Request) -> object:
+    """The public keys that decision tokens are verified with. Beyond the specification."""
+    return app_of(request).decision_tokens.jwks()
+
+
+def _health(app: App) -> HealthShape:
+    return HealthShape(
+        ok=True,
+        status="ok",
+        service="assay",
+        supported_chains=list(app.networks.slugs),
+        default_chain=app.networks.default.slug,
+        timestamp=iso(app.clock.now()),
+    )

@@ -1,0 +1,82 @@
+"""Key agents: challenge, verification, profile, session (spec 4.3, 5.3)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+
+from assay.chains.model import parse_address
+from assay.identity.model import AgentPrincipal, IdentityMismatch, IdentityRequired
+from assay.web.credentials import Credential
+from assay.web.exchange import exchange_of
+from assay.web.route import app_of, read, route
+from assay.web.wire import key_agents as wire
+
+router = APIRouter(tags=["Key agents"])
+
+AddressPath = Annotated[str, Path(alias="agentAddress", pattern=wire.ADDRESS)]
+
+
+@route(
+    router,
+    "POST",
+    "/operator/key/{agentAddress}/challenge",
+    credential=Credential.NONE,
+    answers=wire.ChallengeShape,
+)
+async def challenge(request: Request, agent_address: AddressPath) -> wire.ChallengeShape:
+    """A challenge for the address: sign it within five minutes."""
+    address = parse_address(agent_address, "agentAddress")
+    return wire.challenge(app_of(request).challenges.issue(address))
+
+
+@route(
+    router,
+    "POST",
+    "/operator/key/verify",
+    credential=Credential.NONE,
+    body=wire.VerifyBody,
+    answers=wire.KeyProfileShape,
+    also=(401,),
+)
+async def verify(request: Request, response: Response) -> wire.KeyProfileShape:
+    """Answer a challenge; the session comes in the header `x-agent-session`."""
+    app = app_of(request)
+    body = read(wire.VerifyBody, await request.body())
+    address = parse_address(body.agent_address, "agentAddress")
+    principal = await app.identity.answer(address, body.challenge, body.signature)
+    if principal.new_session is not None:
+        response.headers["x-agent-session"] = principal.new_session.token
+    return wire.key_profile(await app.key_profiles.profile(address))
+
+
+@route(
+    router,
+    "GET",
+    "/operator/key/{agentAddress}",
+    credential=Credential.OP_KEY,
+    answers=wire.KeyProfileShape,
+)
+async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyProfileShape:
+    """The profile of a key agent. A profile is no access grant."""
+    address = parse_address(agent_address, "agentAddress")
+    return wire.key_profile(await app_of(request).key_profiles.profile(address))
+
+
+@route(
+    router,
+    "DELETE",
+    "/operator/key/{agentAddress}/session",
+    credential=Credential.AGENT,
+    answers=wire.SessionEnded,
+)
+async def end_session(request: Request, agent_address: AddressPath) -> wire.SessionEnded:
+    """End the session that asks. Beyond the specification."""
+    address = parse_address(agent_address, "agentAddress")
+    principal: AgentPrincipal = request.state.principal
+    token = exchange_of(request.scope).headers.get("x-agent-session")
+    if token is None:
+        raise IdentityRequired("Send the session to end as x-agent-session.")
+    if principal.address != address:
+        raise IdentityMismatch("A session can only be ended by its own address.")
+    await app_of(request).sessions.revoke(address, token)
+    return wire.SessionEnded(ok=True, agent_address=address)

@@ -1,0 +1,1 @@
+"""Pages: plain files, served as they are."""

@@ -1,0 +1,145 @@
+"""Operator accounts and API keys (spec 2.12, 2.13, 4.6)."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from assay.accounts.model import ApiKey, Operator
+from assay.kit.clock import iso
+from assay.web.wire.shape import Answer, Body
+
+Text = Annotated[str, Field(max_length=1000)]
+"""The use case says what may stand in it; this only bounds what is looked at."""
+
+
+class RegisterBody(Body):
+    """A new account."""
+
+    email: Annotated[Text, Field(examples=["you@example.com"])]
+    password: Annotated[Text, Field(description="12 to 256 characters.")]
+    name: Text
+
+
+class LoginBody(Body):
+    """Credentials for a dashboard token."""
+
+    email: Text
+    password: Text
+
+
+class RenameBody(Body):
+    """A new name."""
+
+    name: Text
+
+
+class RotateBody(Body):
+    """What to call the new key."""
+
+    label: Text | None = None
+
+
+class OperatorBrief(Answer):
+    """An account, in short."""
+
+    id: str
+    email: str
+    name: str
+    role: str
+
+
+class Registered(Answer):
+    """The new account and its first API key, shown this once."""
+
+    operator: OperatorBrief
+    api_key: str
+
+
+class LoggedIn(Answer):
+    """The account and a dashboard token for 12 hours."""
+
+    operator: OperatorBrief
+    token: str
+
+
+class OperatorShape(Answer):
+    """An account (spec 2.12; its three snake_case names are the specification's)."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    id: str
+    email: str
+    name: str
+    role: str
+    plan: str
+    fee_rate: str
+    created_at: str
+    updated_at: str
+
+
+class Me(Answer):
+    """The account that asks."""
+
+    ok: bool
+    operator: OperatorShape
+
+
+class KeyShape(Answer):
+    """An API key record (spec 2.13)."""
+
+    id: str
+    key_prefix: str
+    label: str | None
+    revoked: bool
+    last_used: str | None
+    created_at: str
+
+
+class Rotated(Answer):
+    """A new key, shown this once. The other keys stay as they are."""
+
+    key: str
+    id: str
+    label: str | None
+
+
+class Revoked(Answer):
+    """The key is revoked."""
+
+    ok: bool
+    id: str
+    revoked: bool
+
+
+def brief(operator: Operator) -> OperatorBrief:
+    """An account in short, on the wire."""
+    return OperatorBrief(
+        id=operator.id, email=operator.email, name=operator.name, role=operator.role.value
+    )
+
+
+def me(operator: Operator) -> Me:
+    """The account that asks, on the wire."""
+    shown = OperatorShape(
+        id=operator.id,
+        email=operator.email,
+        name=operator.name,
+        role=operator.role.value,
+        plan=operator.plan.value,
+        fee_rate=str(operator.fee_rate),
+        created_at=iso(operator.created_at),
+        updated_at=iso(operator.updated_at),
+    )
+    return Me(ok=True, operator=shown)
+
+
+def key(record: ApiKey) -> KeyShape:
+    """A key record on the wire."""
+    return KeyShape(
+        id=record.id,
+        key_prefix=record.prefix,
+        label=record.label,
+        revoked=record.revoked,
+        last_used=None if record.last_used is None else iso(record.last_used),
+        created_at=iso(record.created_at),
+    )

@@ -1,0 +1,18 @@
+"""The one error body (spec 7; decisions, section 2)."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from assay.web.wire.shape import Answer
+
+
+class ErrorShape(Answer):
+    """A refusal. Further members depend on the code."""
+
+    model_config = ConfigDict(extra="allow")
+
+    error: Annotated[str, Field(description="A slug in lower case.", examples=["invalid_request"])]
+    code: str
+    message: Annotated[str, Field(description="One sentence for a person.")]
+    request_id: str

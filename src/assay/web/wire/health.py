@@ -1,0 +1,31 @@
+"""Health and discovery (spec 4.1)."""
+
+from assay.web.wire.shape import Answer
+
+
+class HealthShape(Answer):
+    """The service is up."""
+
+    ok: bool
+    status: str
+    service: str
+    supported_chains: list[str]
+    default_chain: str
+    timestamp: str
+
+
+class DiscoveryShape(Answer):
+    """Where developers find things."""
+
+    service: str
+    version: str
+    health: str
+    openapi: str
+    docs: str
+    jwks: str
+
+
+class JwksShape(Answer):
+    """Public keys of decision tokens (RFC 7517)."""
+
+    keys: list[dict[str, str]]

@@ -1,0 +1,77 @@
+"""Key agents: challenge, verification, profile (spec 2.2, 2.4, 4.3)."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from assay.identity.challenge import CHALLENGE_CHARS_MAX, SIGNATURE_BYTES_MAX
+from assay.identity.model import Challenge
+from assay.kit.clock import iso
+from assay.trust.key_profile import KeyProfile
+from assay.web.wire.shape import Answer, Body
+
+ADDRESS = r"^0x[a-fA-F0-9]{40}$"
+"""Source: spec 4.3."""
+
+Address = Annotated[str, Field(pattern=ADDRESS)]
+
+
+class VerifyBody(Body):
+    """The answer to a challenge."""
+
+    agent_address: Address
+    challenge: Annotated[str, Field(max_length=CHALLENGE_CHARS_MAX)]
+    signature: Annotated[str, Field(max_length=2 * SIGNATURE_BYTES_MAX + 2)]
+
+
+class ChallengeShape(Answer):
+    """A text to sign as an EIP-191 personal message."""
+
+    challenge: str
+    expires_at: str
+    agent_address: str
+
+
+class KeyProfileShape(Answer):
+    """A key agent (spec 2.2)."""
+
+    agent_address: str
+    verified: bool
+    score: float | None
+    tier: str | None
+    risk_level: str | None
+    route: str | None
+    attestation: None = None
+    reasons: list[str]
+    timestamp: str
+
+
+class SessionEnded(Answer):
+    """The session no longer holds."""
+
+    ok: bool
+    agent_address: str
+
+
+def challenge(issued: Challenge) -> ChallengeShape:
+    """A challenge on the wire."""
+    return ChallengeShape(
+        challenge=issued.text,
+        expires_at=iso(issued.expires_at),
+        agent_address=issued.agent_address,
+    )
+
+
+def key_profile(profile: KeyProfile) -> KeyProfileShape:
+    """A key agent profile on the wire."""
+    grade = profile.grade
+    return KeyProfileShape(
+        agent_address=profile.agent_address,
+        verified=profile.verified,
+        score=profile.score,
+        tier=grade.tier if grade else None,
+        risk_level=grade.risk_level if grade else None,
+        route=grade.route if grade else None,
+        reasons=list(profile.reasons),
+        timestamp=iso(profile.at),
+    )
