@@ -113,9 +113,12 @@ def host_of(url: str) -> str:
 
 
 def same_site(url: str, other: str) -> bool:
-    """Whether both URLs are on one host, or one host is below the other's."""
-    a, b = host_of(url), host_of(other)
-    return bool(a) and bool(b) and (a == b or a.endswith("." + b) or b.endswith("." + a))
+    """Whether both URLs are on one host, or one host is below the other's.
+
+    A host of one label (`com`) has nothing to do with what is below it.
+    """
+    a, b = sorted((host_of(url), host_of(other)), key=len)
+    return bool(a) and (a == b or ("." in a and b.endswith("." + a)))
 
 
 def unknown_url(visit: Visit, endpoint: str) -> str:
