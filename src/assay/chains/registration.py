@@ -7,13 +7,12 @@ The keys vary in the wild: `services` or `endpoints`, `x402Support`, `x402suppor
 
 import json
 import math
-import re
 import unicodedata
 from collections.abc import Sequence
 from typing import NoReturn
 
 from assay.chains.model import ClaimedRegistration, Registration, Service
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.kit.json import JsonObject, JsonValue, is_array, is_nested_beyond, is_object
 
 TYPE = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 """The `type` of a registration file. Source: EIP-8004."""
@@ -27,9 +26,6 @@ CLAIMS_MAX = 64
 TEXT_CHARS_MAX = 2000
 URL_CHARS_MAX = 2048
 DEPTH_MAX = 32
-
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-_BRACKET = re.compile(r"[\[\]{}]")
 
 _REQUIRED = ("name", "description", "image")
 
@@ -66,6 +62,8 @@ def parse_registration(body: bytes) -> Registration:
 def _load(body: bytes, problems: list[str]) -> JsonObject:
     if len(body) > BYTES_MAX:
         raise NotRegistration(f"The document at the token URI is larger than {BYTES_MAX} bytes.")
+    if is_nested_beyond(body, DEPTH_MAX):
+        raise NotRegistration("The document at the token URI is nested too deeply.")
 
     def no_key_twice(pairs: Sequence[tuple[str, JsonValue]]) -> JsonObject:
         members = dict(pairs)
@@ -74,10 +72,8 @@ def _load(body: bytes, problems: list[str]) -> JsonObject:
         return members
 
     try:
-        text = body.decode("utf-8-sig")
-        _check_depth(text)
         raw: JsonValue = json.loads(
-            text, parse_constant=_no_constant, object_pairs_hook=no_key_twice
+            body.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=no_key_twice
         )
         _check(raw)
     except ValueError:
@@ -90,19 +86,6 @@ def _load(body: bytes, problems: list[str]) -> JsonObject:
 def _no_constant(name: str) -> NoReturn:
     """NaN and Infinity are no JSON (RFC 8259, section 6)."""
     raise ValueError(name)
-
-
-def _check_depth(text: str) -> None:
-    """Refuses deep nesting before it is parsed.
-
-    The parser's own limit is Python's recursion limit, which libraries raise; beyond the real
-    stack the process ends.
-    """
-    depth = 0
-    for bracket in _BRACKET.findall(_STRING.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        if depth > DEPTH_MAX:
-            raise NotRegistration("The document at the token URI is nested too deeply.")
 
 
 def _check(value: JsonValue) -> None:

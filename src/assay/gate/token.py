@@ -19,7 +19,7 @@ class DecisionTokens:
         self._issuer = issuer
 
     def issue(self, decision: Decision, operator_id: str, agent_address: str, at: datetime) -> str:
-        """A compact JWS (EdDSA) that holds for `TOKEN_TTL`, verifiable with `jwks`."""
+        """A compact JWS (Ed25519) that holds for `TOKEN_TTL`, verifiable with `jwks`."""
         evaluation = decision.evaluation
         return self._signer.sign(
             {

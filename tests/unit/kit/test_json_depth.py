@@ -50,8 +50,10 @@ def test_the_depth_of_any_value_is_exact(value: object, depth: int) -> None:
     assert is_nested_beyond(json.dumps(value).encode(), depth) is (depth_of(value) > depth)
 
 
+@pytest.mark.parametrize("end", [b"", b"\\"])
 @pytest.mark.parametrize("unit", [b"[", b'"', b'\\"', b'"\\"', b"[]", b'"[', b"{}["])
-def test_no_text_takes_long(unit: bytes) -> None:
+def test_no_text_takes_long(unit: bytes, end: bytes) -> None:
+    """A lone backslash at the end once made every quote before it a new beginning."""
     started = time.monotonic()
-    is_nested_beyond(b"[" * 50 + unit * (1_000_000 // len(unit)), 100)
+    is_nested_beyond(b"[" * 101 + b"]" * 60 + unit * (1_000_000 // len(unit)) + end, 101)
     assert time.monotonic() - started < 2

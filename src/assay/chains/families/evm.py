@@ -17,7 +17,6 @@ from assay.chains.model import (
     WalletMatch,
 )
 from assay.chains.ports import (
-    ChainFamily,
     ChainReader,
     Documents,
     DocumentUnavailable,

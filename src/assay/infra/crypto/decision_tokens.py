@@ -10,7 +10,8 @@ from joserfc.registry import Header
 
 from assay.kit.json import JsonObject
 
-_ALGORITHM = "EdDSA"
+_ALGORITHM = "Ed25519"
+"""Fully specified, where `EdDSA` leaves the curve open. Source: RFC 9864."""
 
 
 class Ed25519DecisionSigner:

@@ -38,7 +38,9 @@ def signals(score: Score) -> list[SignalShape]:
 
 def evidenced_signals(score: Score, collected: tuple[Collected, ...]) -> list[EvidencedSignalShape]:
     """The same, each with its evidence."""
-    evidence = {c.signal.value: dict(c.evidence.data) for c in collected}
+    evidence: dict[str, dict[str, object]] = {
+        c.signal.value: dict(c.evidence.data) for c in collected
+    }
     return [
         EvidencedSignalShape(
             **shape.model_dump(by_alias=False), evidence=evidence.get(shape.signal)

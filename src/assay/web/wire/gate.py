@@ -46,7 +46,7 @@ class GateShape(Answer):
     evaluated_at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     expires_at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     decision_token: Annotated[
-        str, Field(description="Compact JWS (EdDSA); keys at /.well-known/jwks.json; 5 minutes.")
+        str, Field(description="Compact JWS (Ed25519); keys at /.well-known/jwks.json; 5 minutes.")
     ]
 
 
