@@ -17,6 +17,7 @@ from assay.chains.model import (
     WalletMatch,
 )
 from assay.chains.ports import (
+    ChainFamily,
     ChainReader,
     Documents,
     DocumentUnavailable,
