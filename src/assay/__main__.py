@@ -1,5 +1,35 @@
-"""`python -m assay`."""
+"""`python -m assay`, and the installed command: the terminal and the web room, introduced."""
 
-from assay.cli.main import main
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-main()
+from assay.cli.main import main as run
+
+if TYPE_CHECKING:
+    from assay.cli.run import AsgiApp
+    from assay.wiring import App
+
+
+class Web:
+    """The web room, imported when a command first serves: `--help` must not wait for it."""
+
+    def build(self, app: "App") -> "AsgiApp":
+        """The service as an ASGI application."""
+        from assay.web.app import build  # noqa: PLC0415
+
+        return build(app)
+
+    def openapi_document(self, app: "App") -> Mapping[str, Any]:
+        """The OpenAPI 3.1 document."""
+        from assay.web.app import openapi_document  # noqa: PLC0415
+
+        return openapi_document(app)
+
+
+def main() -> None:
+    """Run the command of the arguments and end the process with its status."""
+    run(Web())
+
+
+if __name__ == "__main__":
+    main()

@@ -19,7 +19,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from assay.cli.demo_client import Client, Graded
-from assay.cli.run import FAILED, complain, read_settings
+from assay.cli.run import FAILED, Web, complain, read_settings
 from assay.cli.serve import listen, serving
 from assay.settings import Settings
 from assay.wiring import assemble
@@ -40,11 +40,11 @@ class _Stage:
     key_files: Mapping[str, Path]
 
 
-def demo(*, once: bool, as_json: bool, port: int) -> int:
+def demo(web: Web, *, once: bool, as_json: bool, port: int) -> int:
     """Start, evaluate, print; then serve until Ctrl-C, or end at once with `once`."""
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_demo(once=once, as_json=as_json, port=port))
+            runner.run(_demo(web, once=once, as_json=as_json, port=port))
     except KeyboardInterrupt:
         return 0
     except (OSError, RuntimeError, TimeoutError) as error:
@@ -53,7 +53,7 @@ def demo(*, once: bool, as_json: bool, port: int) -> int:
     return 0
 
 
-async def _demo(*, once: bool, as_json: bool, port: int) -> None:
+async def _demo(web: Web, *, once: bool, as_json: bool, port: int) -> None:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-demo-")))
         with _progress() as progress:
@@ -66,7 +66,7 @@ async def _demo(*, once: bool, as_json: bool, port: int) -> None:
             settings = _settings(world, folder, port)
             door, settings = stack.enter_context(listen(settings))
             app = await stack.enter_async_context(assemble(settings))
-            server = await stack.enter_async_context(serving(app, door))
+            server = await stack.enter_async_context(serving(web.build(app), door))
             client = await stack.enter_async_context(Client.open(settings.address))
             graded = await _grade_all(client, world.agents, say)
         stage = _Stage(world, client, graded, _write_keys(folder, world.agents))

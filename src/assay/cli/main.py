@@ -4,25 +4,30 @@ Each command imports its work only when it runs, so that `--help` answers at onc
 """
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from assay import __version__
 
+if TYPE_CHECKING:
+    from assay.cli.run import Web  # its imports are what `--help` must not wait for
+
 Email = Annotated[str, Parameter(help="The account's e-mail address.")]
 
 
-def build() -> App:
-    """The command line."""
+def build(web: "Web") -> App:
+    """The command line, over a web room that is only asked for when a command serves."""
     app = App(
         name="assay",
         help="Tests AI agents and stamps a grade on them, AAA to C.",
         version=__version__,
         result_action="return_value",
     )
-    for command in (serve, demo, doctor, migrate, openapi, sign):
+    serving = _Serving(web)
+    for command in (serving.serve, serving.demo, serving.openapi, doctor, migrate, sign):
         app.command(command)
     accounts = App(name="accounts", help="Operator accounts.")
     for name, command in {
@@ -36,34 +41,47 @@ def build() -> App:
     return app
 
 
-def main() -> None:
+def main(web: "Web") -> None:
     """Run the command of the arguments and end the process with its status."""
-    status = build()()
+    status = build(web)()
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def serve(
-    *,
-    host: Annotated[str | None, Parameter(help="Address to listen on.")] = None,
-    port: Annotated[int | None, Parameter(help="Port to listen on; 0 picks one.")] = None,
-    data_dir: Annotated[Path | None, Parameter(help="Where everything is kept.")] = None,
-) -> int:
-    """Serve until told to stop. Every other setting comes from the environment."""
-    from assay.cli.serve import serve as run  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """The commands that need the web room."""
 
-    return run(host=host, port=port, data_dir=data_dir)
+    web: "Web"
 
+    def serve(
+        self,
+        *,
+        host: Annotated[str | None, Parameter(help="Address to listen on.")] = None,
+        port: Annotated[int | None, Parameter(help="Port to listen on; 0 picks one.")] = None,
+        data_dir: Annotated[Path | None, Parameter(help="Where everything is kept.")] = None,
+    ) -> int:
+        """Serve until told to stop. Every other setting comes from the environment."""
+        from assay.cli.serve import serve as run  # noqa: PLC0415
 
-def demo(
-    *,
-    once: Annotated[bool, Parameter(negative=(), help="Evaluate, print, and end.")] = False,
-    json: Annotated[bool, Parameter(negative=(), help="Print the table as JSON.")] = False,
-    port: Annotated[int, Parameter(help="Port to serve on; 0 picks one.")] = 8787,
-) -> int:
-    """Show the whole thing live: a local chain, real sample agents, their grades."""
-    from assay.cli.demo import demo as run  # noqa: PLC0415
+        return run(self.web, host=host, port=port, data_dir=data_dir)
 
-    return run(once=once, as_json=json, port=port)
+    def demo(
+        self,
+        *,
+        once: Annotated[bool, Parameter(negative=(), help="Evaluate, print, and end.")] = False,
+        json: Annotated[bool, Parameter(negative=(), help="Print the table as JSON.")] = False,
+        port: Annotated[int, Parameter(help="Port to serve on; 0 picks one.")] = 8787,
+    ) -> int:
+        """Show the whole thing live: a local chain, real sample agents, their grades."""
+        from assay.cli.demo import demo as run  # noqa: PLC0415
+
+        return run(self.web, once=once, as_json=json, port=port)
+
+    def openapi(self) -> int:
+        """Print the OpenAPI 3.1 document."""
+        from assay.cli.openapi import openapi as run  # noqa: PLC0415
+
+        return run(self.web)
 
 
 def doctor() -> int:
@@ -76,13 +94,6 @@ def doctor() -> int:
 def migrate() -> int:
     """Bring the database's schema up to date. `serve` does so by itself."""
     from assay.cli.migrate import migrate as run  # noqa: PLC0415
-
-    return run()
-
-
-def openapi() -> int:
-    """Print the OpenAPI 3.1 document."""
-    from assay.cli.openapi import openapi as run  # noqa: PLC0415
 
     return run()
 

@@ -5,16 +5,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from assay.cli.run import with_app
-from assay.web.app import openapi_document
+from assay.cli.run import Web, with_app
 from assay.wiring import App
 
 
-def openapi() -> int:
+def openapi(web: Web) -> int:
     """Print the document. Uses an empty data directory of its own: nothing is read or left."""
 
     async def work(app: App) -> int:
-        sys.stdout.write(json.dumps(openapi_document(app), indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(web.openapi_document(app), indent=2, ensure_ascii=False) + "\n")
         return 0
 
     with tempfile.TemporaryDirectory() as folder:

@@ -3,10 +3,26 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeAlias
 
 from assay.kit.errors import ServiceError
 from assay.settings import Settings, SettingsError, load
 from assay.wiring import App, assemble
+
+AsgiApp: TypeAlias = Callable[..., Awaitable[None]]
+
+
+class Web(Protocol):
+    """What the command line needs of the web room, which it does not know."""
+
+    def build(self, app: App) -> AsgiApp:
+        """The service as an ASGI application."""
+        ...
+
+    def openapi_document(self, app: App) -> Mapping[str, Any]:
+        """The OpenAPI 3.1 document."""
+        ...
+
 
 FAILED = 1
 MISCONFIGURED = 78

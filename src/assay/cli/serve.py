@@ -12,10 +12,9 @@ import uvicorn
 import uvloop
 from typing_extensions import override
 
-from assay.cli.run import FAILED, MISCONFIGURED, complain, read_settings
+from assay.cli.run import FAILED, MISCONFIGURED, AsgiApp, Web, complain, read_settings
 from assay.kit.errors import ServiceError
 from assay.settings import Settings
-from assay.web.app import build
 from assay.wiring import App, assemble
 
 DRAIN_S = 10
@@ -25,12 +24,12 @@ CONCURRENCY_MAX = 2000
 """Connections answered at once; beyond it the server sheds load with 503."""
 
 
-def serve(*, host: str | None, port: int | None, data_dir: Path | None) -> int:
+def serve(web: Web, *, host: str | None, port: int | None, data_dir: Path | None) -> int:
     """Serve until SIGINT or SIGTERM; status 0 then."""
     settings = read_settings({"host": host, "port": port, "data_dir": data_dir})
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings))
+            runner.run(_serve(web, settings))
     except KeyboardInterrupt:
         return 0
     except ServiceError as error:
@@ -42,9 +41,9 @@ def serve(*, host: str | None, port: int | None, data_dir: Path | None) -> int:
     return 0
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(web: Web, settings: Settings) -> None:
     with listen(settings) as (door, settled):
-        async with assemble(settled) as app, serving(app, door) as server:
+        async with assemble(settled) as app, serving(web.build(app), door) as server:
             print_welcome(app)
             await server.wait_closed()
 
@@ -99,10 +98,10 @@ class Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: App, door: socket.socket) -> AsyncGenerator[Server]:
+async def serving(service: AsgiApp, door: socket.socket) -> AsyncGenerator[Server]:
     """The server, answering requests; drained and closed at the end."""
     config = uvicorn.Config(
-        build(app),
+        service,
         http="httptools",
         access_log=False,
         log_level="warning",

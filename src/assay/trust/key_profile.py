@@ -6,9 +6,8 @@ from datetime import datetime
 from assay.chains.model import Network
 from assay.identity.ports import KeyAgentStore
 from assay.kit.clock import Clock
-from assay.trust.model import Grade, SignalName
+from assay.trust.model import BEHAVIOUR_MAX_AGE, Grade, SignalName
 from assay.trust.ports import EvaluationStore
-from assay.trust.profile import BEHAVIOUR_MAX_AGE
 from assay.trust.scoring import score
 from assay.trust.subjects import key_agent
 from assay.trust.tiers import Rules

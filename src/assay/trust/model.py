@@ -6,7 +6,7 @@ Same evidence, same score, same snapshot hash, on any machine (decisions, sectio
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal
 
@@ -190,6 +190,9 @@ class Snapshot:
     interaction_count: int
     taken_at: datetime
 
+
+BEHAVIOUR_MAX_AGE = timedelta(hours=24)
+"""Older behavioural evidence no longer counts in a profile; the gate's default ttl (spec 8)."""
 
 FIRST_PREVIOUS_HASH = "0x0"
 """`previousHash` of an agent's first snapshot. Source: decisions, section 10."""

@@ -1,13 +1,14 @@
 """What we believe about an agent, and why (spec 2.1): the registry's view beside ours."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from assay.chains.model import Network, OnchainAgent, parse_token_id
 from assay.chains.reputation import Reputation, summarise
 from assay.kit.clock import Clock
 from assay.trust.evaluate import Evaluator
 from assay.trust.model import (
+    BEHAVIOUR_MAX_AGE,
     Collected,
     Evaluation,
     Grade,
@@ -22,9 +23,6 @@ from assay.trust.ports import EvaluationStore
 from assay.trust.scoring import score
 from assay.trust.subjects import Subjects, canonical_agent_id
 from assay.trust.tiers import Rules
-
-BEHAVIOUR_MAX_AGE = timedelta(hours=24)
-"""Older behavioural evidence no longer counts in a profile; the gate's default ttl (spec 8)."""
 
 _COLLECT_S = 8.0
 

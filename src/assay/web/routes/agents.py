@@ -6,7 +6,6 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request
 
 from assay.chains.model import Network, parse_address
 from assay.gate.model import MIN_SCORE_DEFAULT
-from assay.settings import Settings
 from assay.trust.model import SignalName, Subject
 from assay.trust.signals.sandbox import summary
 from assay.web.credentials import Credential
@@ -48,16 +47,17 @@ OnNetwork = Annotated[Network, Depends(network_of)]
 def build_router(app: App) -> APIRouter:
     """The routes; which of them need an API key is a setting (decisions, section 7)."""
     router = APIRouter(tags=["Trust"])
-    _declare_reads(router, app.settings)
+    _declare_agent(router, app)
+    _declare_wallet(router, app)
     _declare_sandbox(router, app)
     return router
 
 
-def _open(settings: Settings, endpoint: str) -> Credential:
-    return Credential.NONE if endpoint in settings.open_endpoints else Credential.OP_KEY
+def _open(app: App, endpoint: str) -> Credential:
+    return Credential.NONE if endpoint in app.settings.open_endpoints else Credential.OP_KEY
 
 
-def _declare_reads(router: APIRouter, settings: Settings) -> None:
+def _declare_agent(router: APIRouter, app: App) -> None:
     @route(
         router,
         "GET",
@@ -65,38 +65,35 @@ def _declare_reads(router: APIRouter, settings: Settings) -> None:
         credential=Credential.OP_KEY,
         answers=wire.AgentProfileShape,
     )
-    async def agent(
-        request: Request, agent_id: AgentId, network: OnNetwork
-    ) -> wire.AgentProfileShape:
+    async def agent(agent_id: AgentId, network: OnNetwork) -> wire.AgentProfileShape:
         """The trust profile of a registered agent, recomputable from what it carries."""
-        profile = await app_of(request).profiles.profile(network, agent_id)
+        profile = await app.profiles.profile(network, agent_id)
         return wire.agent_profile(profile, MIN_SCORE_DEFAULT)
 
     @route(
         router,
         "GET",
         "/operator/agent/{agentId}/snapshot",
-        credential=_open(settings, "snapshot"),
+        credential=_open(app, "snapshot"),
         answers=wire.SnapshotShape,
     )
-    async def snapshot(
-        request: Request, agent_id: AgentId, network: OnNetwork
-    ) -> wire.SnapshotShape:
+    async def snapshot(agent_id: AgentId, network: OnNetwork) -> wire.SnapshotShape:
         """The newest link in the agent's chain of evaluations."""
-        return wire.snapshot(await app_of(request).profiles.snapshot(network, agent_id))
+        return wire.snapshot(await app.profiles.snapshot(network, agent_id))
 
+    _ = (agent, snapshot)
+
+
+def _declare_wallet(router: APIRouter, app: App) -> None:
     @route(
         router,
         "GET",
         "/operator/wallet/{wallet}",
-        credential=_open(settings, "wallet"),
+        credential=_open(app, "wallet"),
         answers=wire.AgentProfileShape,
     )
-    async def wallet_profile(
-        request: Request, wallet: Wallet, network: OnNetwork
-    ) -> wire.AgentProfileShape:
+    async def wallet_profile(wallet: Wallet, network: OnNetwork) -> wire.AgentProfileShape:
         """The trust profile of the agent a wallet speaks for."""
-        app = app_of(request)
         resolved = await app.resolver.resolve(network, parse_address(wallet, "wallet"))
         profile = await app.profiles.profile(network, resolved.agent_id)
         return wire.agent_profile(profile, MIN_SCORE_DEFAULT)
@@ -105,17 +102,15 @@ def _declare_reads(router: APIRouter, settings: Settings) -> None:
         router,
         "GET",
         "/operator/resolve-wallet/{wallet}",
-        credential=_open(settings, "resolve-wallet"),
+        credential=_open(app, "resolve-wallet"),
         answers=wire.ResolutionShape,
     )
-    async def resolve_wallet(
-        request: Request, wallet: Wallet, network: OnNetwork
-    ) -> wire.ResolutionShape:
+    async def resolve_wallet(wallet: Wallet, network: OnNetwork) -> wire.ResolutionShape:
         """Which agent a wallet speaks for, as owner or as agentWallet."""
         address = parse_address(wallet, "wallet")
-        return wire.resolution(await app_of(request).resolver.resolve(network, address))
+        return wire.resolution(await app.resolver.resolve(network, address))
 
-    _ = (agent, snapshot, wallet_profile, resolve_wallet)
+    _ = (wallet_profile, resolve_wallet)
 
 
 def _declare_sandbox(router: APIRouter, app: App) -> None:
@@ -136,7 +131,7 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         router,
         "POST",
         "/operator/trigger-sandbox/{agentId}",
-        credential=_open(settings, "trigger-sandbox"),
+        credential=_open(app, "trigger-sandbox"),
         answers=wire.SandboxShape,
     )
     async def trigger_sandbox(
@@ -149,7 +144,7 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         router,
         "POST",
         "/operator/trigger-sandbox-key/{agentAddress}",
-        credential=_open(settings, "trigger-sandbox-key"),
+        credential=_open(app, "trigger-sandbox-key"),
         answers=wire.SandboxShape,
     )
     async def trigger_sandbox_key(
