@@ -40,9 +40,9 @@ def evidence(**outcomes: str | None) -> Evidence:
     return Evidence({"status": "tested", "why": None, "services": [], "probes": probes}, 9)
 
 
-def test_the_value_is_the_share_of_passed_weight() -> None:
+def test_a_failure_says_twice_what_a_pass_says() -> None:
     weighed = SIGNAL.weigh(evidence(major="pass", minor="fail"), PROBES)
-    assert weighed.value == 75.0
+    assert weighed.value == 60.0  # 3 / (3 + 2 x 1)
     assert weighed.confidence == round(4 / 14, 4)
     assert weighed.reasons == ("minor fail.", "1 of 2 probes were passed.")
     assert weighed.cap is None

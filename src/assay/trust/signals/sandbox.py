@@ -1,6 +1,6 @@
 """How an agent behaves when its declared services are called (decisions, section 5).
 
-Value: 100 x the share of passed probes, weighted by severity. Confidence: w / (w + 10) for a
+Value: 100 x passed / (passed + 2 x failed), weighted by severity. Confidence: w / (w + 10) for a
 tested weight w, so that ten points of evidence weigh as much as the prior. A critical failure caps
 the whole score below 35 (decisions, section 4). What did not finish is left out and reported.
 """
@@ -45,6 +45,11 @@ WEIGHTS: Mapping[Severity, float] = {
 }
 """What a probe counts for. A decision, so that one critical finding outweighs a page of minor ones
 and a passed critical probe is worth having."""
+
+FAILURE_COUNTS = 2.0
+"""How much more a failure says than a pass. A decision: nearly every agent passes nearly every
+probe, so what tells them apart is what they fail; an agent that answers every other call must not
+grade like one that answers all."""
 
 HALF_SURE_AT = 10.0
 """Tested weight at which confidence is one half: three major probes and one minor."""
@@ -108,7 +113,7 @@ class Sandbox:
         critical = [f.note for p, f in failed if p.severity is Severity.CRITICAL]
         count = sum(f.outcome == "pass" for _, f in judged)
         return Weighed(
-            value=round(100 * passed / tested, 2),
+            value=round(100 * passed / (passed + FAILURE_COUNTS * (tested - passed)), 2),
             confidence=round(tested / (tested + HALF_SURE_AT), 4),
             reasons=(*(f.note for _, f in failed), f"{count} of {len(judged)} probes were passed."),
             cap=Cap(CRITICAL_CAP, critical[0]) if critical else None,
