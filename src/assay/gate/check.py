@@ -1,7 +1,7 @@
 """The gate: who asks, who is meant, is it them, may it be counted, what do we know (spec 4.2)."""
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from assay.accounts.allowance import Allowance, Reservation
@@ -24,6 +24,9 @@ CONTROLLERS_MAX_AGE_S: Final = 30.0
 passes for at most this long. The chain reader's own cache has the same bound."""
 
 _REMEMBERED_MAX = 50_000
+
+REQUESTS_REMEMBERED = 32
+"""Different requests (threshold, window, signals) whose decision on one agent is kept."""
 
 _PAID_SIGNALS = {
     SignalName.PERSONHOOD: Feature.PERSONHOOD,
@@ -60,9 +63,12 @@ class Caller:
 
 @dataclass(slots=True)
 class _Remembered:
+    """A subject, and what its evaluation was decided to mean for each request seen."""
+
     subject: Subject
     fresh_until_s: float
     evaluation: Evaluation
+    decisions: dict[GateRequest, Decision] = field(default_factory=dict[GateRequest, Decision])
 
 
 class Gate:
@@ -79,18 +85,16 @@ class Gate:
 
         Raises the same refusals as `check`.
         """
-        key = subject_key(network, canonical_agent_id(agent_id))
-        known = self._memory.get(key)
+        known = self._memory.get(subject_key(network, canonical_agent_id(agent_id)))
         if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
             return None
-        if not self._reusable(known.evaluation, request):
+        decision = known.decisions.get(request)
+        if decision is None or decision.expires_at <= self._needs.clock.now():
             return None
         self.require_signals(caller.operator, request)
         require_control(caller, known.subject)
         reservation = self._needs.allowance.reserve_cached(caller.operator)
-        if reservation is None:
-            return None
-        return self._decide(known, request, reservation, cached=True)
+        return None if reservation is None else decision
 
     async def check(
         self, caller: Caller, network: Network, agent_id: str, request: GateRequest
@@ -123,6 +127,7 @@ class Gate:
         """A listener: a newer evaluation replaces the remembered one at once."""
         if (known := self._memory.get(news.evaluation.subject_key)) is not None:
             known.evaluation = news.evaluation
+            known.decisions.clear()
 
     def require_signals(self, operator: Operator, request: GateRequest) -> None:
         """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
@@ -139,13 +144,17 @@ class Gate:
     def _decide(
         self, known: _Remembered, request: GateRequest, reservation: Reservation, *, cached: bool
     ) -> Decision:
+        """The decision; it is kept as the cached answer to the same request."""
+        rules = self._needs.rules
         try:
-            return decide(
-                known.subject, known.evaluation, request, self._needs.rules, cached=cached
-            )
+            decision = decide(known.subject, known.evaluation, request, rules, cached=cached)
         except ServiceError:
             self._needs.allowance.release(reservation)
             raise
+        if len(known.decisions) >= REQUESTS_REMEMBERED:
+            known.decisions.clear()
+        known.decisions[request] = replace(decision, cached=True, sandbox_ran=False)
+        return decision
 
     async def _reuse(self, subject: Subject, request: GateRequest) -> Evaluation | None:
         """The newest evaluation, when it is still inside the asked window."""

@@ -6,6 +6,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from assay.kit.errors import InvalidRequest, NotFound, Problem, ServiceError
 from assay.web.docs import mount_docs
@@ -77,7 +78,16 @@ async def _not_served(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == 405:  # noqa: PLR2004 - the framework's own word for it
-        allowed = (error.headers or {}).get("Allow", "")
+        allowed = ", ".join(sorted(_methods_at(request)))
         exchange_of(request.scope).answer_headers.append((b"allow", allowed.encode()))
         return await _refused(request, MethodNotAllowed("This path does not take this method."))
     return await _refused(request, NotFound("There is nothing at this path."))
+
+
+def _methods_at(request: Request) -> set[str]:
+    """Every method some route takes at this path: the router itself names only one route's."""
+    found: set[str] = set()
+    for one in request.app.routes:
+        if isinstance(one, Route) and one.matches(request.scope)[0] is not Match.NONE:
+            found |= one.methods or set()
+    return found

@@ -31,7 +31,7 @@ def bearer(headers: Headers) -> str:
 async def operator_by_key(app: App, exchange: Exchange) -> Operator:
     """The operator of an API key. Raises `InvalidCredentials`."""
     operator = await app.api_keys.authenticate(bearer(exchange.headers))
-    exchange.operator_id = operator.id
+    exchange.operator = operator
     return operator
 
 
@@ -41,7 +41,7 @@ async def operator_by_token(app: App, exchange: Exchange) -> Operator:
     if token.startswith(API_KEY_PREFIX):
         raise InvalidCredentials("A dashboard token is needed here, not an API key: log in.")
     operator = await app.operators.authenticate(token)
-    exchange.operator_id = operator.id
+    exchange.operator = operator
     return operator
 
 

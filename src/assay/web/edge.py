@@ -123,7 +123,7 @@ class Edge:
             self._app.api_keys.authenticate_cached(token) if scheme.lower() == "bearer" else None
         )
         if known is not None:
-            exchange.operator_id = known.id
+            exchange.operator = known
             return self._limits.keyed.take(known.id)
         return self._limits.anonymous.take(caller_of(exchange.client_address))
 
@@ -154,7 +154,7 @@ class Edge:
             status=status,
             ms=round((self._app.clock.monotonic_s() - begun_s) * 1000, 2),
             request_id=exchange.request_id,
-            operator=exchange.operator_id,
+            operator=exchange.operator.id if exchange.operator else None,
         )
 
 

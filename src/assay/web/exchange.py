@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from assay.accounts.model import Operator
 from assay.kit.errors import ServiceError
 from assay.web.errors import envelope, error_headers, status_of
 
@@ -29,7 +30,8 @@ class Exchange:
     headers: Headers
     route: str = ""
     """The route's template, for the log: paths themselves may hold anything."""
-    operator_id: str | None = None
+    operator: Operator | None = None
+    """Whose API key or dashboard token it carries, once that is known."""
     answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from assay.chains.ports import Reverted
-from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.kit.json import JsonObject, JsonValue, is_nested_beyond, is_object
 
 REVERT_CODE = 3
 """Source: the error code geth gave reverts and the execution-apis specification adopted."""
@@ -55,6 +55,9 @@ class NodeError:
 
 Answer = Result | NodeError
 
+DEPTH_MAX = 64
+"""Deeper than any answer we ask for."""
+
 
 def request_of(request_id: int, method: str, params: Sequence[JsonValue]) -> JsonObject:
     """One request object."""
@@ -63,9 +66,11 @@ def request_of(request_id: int, method: str, params: Sequence[JsonValue]) -> Jso
 
 def decode(body: bytes) -> JsonValue:
     """The JSON of a reply. Raises `Malformed`."""
+    if is_nested_beyond(body, DEPTH_MAX):
+        raise Malformed("the reply is nested too deep")
     try:
         return json.loads(body, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise Malformed("the reply is not JSON") from error
 
 

@@ -17,7 +17,7 @@ from assay.gate.model import Decision, GateRequest
 from assay.identity.prove import agent_address
 from assay.kit.errors import NotFound
 from assay.web import credentials
-from assay.web.credentials import Credential, agent_headers, bearer
+from assay.web.credentials import Credential, agent_headers
 from assay.web.edge import read_body
 from assay.web.errors import MethodNotAllowed
 from assay.web.exchange import Exchange, Receive, Scope, Send, answer, exchange_of
@@ -68,9 +68,7 @@ class GateLane:
     async def _caller(self, exchange: Exchange) -> Caller:
         """The operator by its key, then the agent by session, signature or, if allowed, word."""
         app = self._app
-        operator = app.api_keys.authenticate_cached(bearer(exchange.headers))
-        if operator is None:
-            operator = await credentials.operator_by_key(app, exchange)
+        operator = exchange.operator or await credentials.operator_by_key(app, exchange)
         headers = agent_headers(exchange.headers)
         principal = app.identity.prove_cached(headers)
         if principal is not None:

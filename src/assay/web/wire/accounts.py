@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
+from assay.accounts.fields import PASSWORD_CHARS, TEXT_CHARS_MAX
 from assay.accounts.model import ApiKey, Operator
 from assay.kit.clock import iso
 from assay.web.wire.shape import Answer, Body
@@ -11,13 +12,17 @@ from assay.web.wire.shape import Answer, Body
 Text = Annotated[str, Field(max_length=1000)]
 """The use case says what may stand in it; this only bounds what is looked at."""
 
+Name = Annotated[str, Field(min_length=1, max_length=TEXT_CHARS_MAX)]
+
 
 class RegisterBody(Body):
     """A new account."""
 
     email: Annotated[Text, Field(examples=["you@example.com"])]
-    password: Annotated[Text, Field(description="12 to 256 characters.")]
-    name: Text
+    password: Annotated[
+        str, Field(min_length=PASSWORD_CHARS.start, max_length=PASSWORD_CHARS.stop - 1)
+    ]
+    name: Name
 
 
 class LoginBody(Body):
@@ -30,13 +35,13 @@ class LoginBody(Body):
 class RenameBody(Body):
     """A new name."""
 
-    name: Text
+    name: Name
 
 
 class RotateBody(Body):
     """What to call the new key."""
 
-    label: Text | None = None
+    label: Name | None = None
 
 
 class OperatorBrief(Answer):
