@@ -62,7 +62,7 @@ _PLANS = (
         "Flaky",
         "Tells the weather too, when it is up.",
         "assay_demo.agents.flaky",
-        (70, 35, 80, 20, 55, 60, 40),
+        (40, 20, 55, 10, 35, 30, 25),
     ),
     _Plan(
         "Hostile",

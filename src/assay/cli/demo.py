@@ -73,7 +73,7 @@ async def _demo(web: Web, *, once: bool, as_json: bool, port: int) -> None:
         if as_json:
             sys.stdout.write(json.dumps([one.row() for one in graded], indent=2) + "\n")
         else:
-            _print_table(graded)
+            Console().print(table_of(graded))
         if not once:
             _print_next(stage)
             await server.wait_closed()
@@ -119,7 +119,8 @@ def _write_keys(folder: Path, agents: Sequence[WorldAgent]) -> Mapping[str, Path
     return files
 
 
-def _print_table(graded: Sequence[Graded]) -> None:
+def table_of(graded: Sequence[Graded]) -> Table:
+    """The demo's table."""
     table = Table(title="Assay: agents on the local chain, evaluated just now")
     for column in ("agent", "score", "tier", "risk", "route", "allow", "why"):
         table.add_column(column, overflow="fold")
@@ -134,7 +135,7 @@ def _print_table(graded: Sequence[Graded]) -> None:
             "[green]yes[/]" if one.allow else "[red]no[/]",
             "\n".join(f"- {reason}" for reason in one.reasons[:3]),
         )
-    Console().print(table)
+    return table
 
 
 def _print_next(stage: _Stage) -> None:

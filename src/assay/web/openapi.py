@@ -58,7 +58,7 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
         version=VERSION,
         openapi_version="3.1.0",
         summary="Trust grades for AI agents, AAA to C.",
-        description="Errors share one envelope; `error` is a stable slug, `message` a sentence.",
+        description="Errors share one envelope: a stable slug, a code and one sentence.",
         routes=framework.routes,
         servers=[{"url": app.settings.address}],
     )
