@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 import uvicorn
 
+from assay_demo import lifeline
+
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -26,6 +28,7 @@ class Self:
 
 def run(build: Callable[[Self], App]) -> None:
     """Serve the agent until ended; prints one line of JSON with its `url` first."""
+    lifeline.hold()
     parser = argparse.ArgumentParser()
     parser.add_argument("--agent-id", type=int, default=0)
     parser.add_argument("--agent-registry", default="eip155:31337:0x" + "0" * 40)

@@ -17,6 +17,7 @@ from eth_tester import EthereumTester, PyEVMBackend
 from eth_tester.exceptions import BlockNotFound, TransactionFailed, TransactionNotFound
 from eth_utils import to_checksum_address
 
+from assay_demo import lifeline
 from assay_demo.chain.accounts import ACCOUNTS
 
 CHAIN_ID = 31337
@@ -239,6 +240,7 @@ def _camel(name: str) -> str:
 
 def main() -> None:
     """Serve until ended."""
+    lifeline.hold()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     port = parser.parse_args().port
