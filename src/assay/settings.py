@@ -25,7 +25,7 @@ OpenEndpoint = Literal[
     "wallet", "resolve-wallet", "snapshot", "trigger-sandbox", "trigger-sandbox-key"
 ]
 
-_NOT_FIELDS = frozenset({"ASSAY_CONFIG", "ASSAY_PYTHON", "ASSAY_DEMO_LIFELINE"})
+_NOT_FIELDS = frozenset({"ASSAY_CONFIG", "ASSAY_PYTHON"})
 
 
 class SettingsError(RuntimeError):

@@ -6,12 +6,12 @@ import threading
 
 
 def hold() -> None:
-    """Where `ASSAY_DEMO_LIFELINE` is set, end this process when its standard input ends.
+    """Where `LIFELINE_ON_STDIN` is set, end this process when its standard input ends.
 
     The starter holds the other end of that pipe and never writes: only its own end closes it,
     and a kill does that too.
     """
-    if os.environ.get("ASSAY_DEMO_LIFELINE"):  # noqa: TID251 - between the demo and its children
+    if os.environ.get("LIFELINE_ON_STDIN"):  # noqa: TID251 - between the demo and its children
         threading.Thread(target=_wait, daemon=True).start()
 
 

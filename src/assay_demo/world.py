@@ -160,7 +160,7 @@ async def _process(module: str, *options: str) -> AsyncGenerator[str]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        env=os.environ | {"PYTHONPATH": path, "ASSAY_DEMO_LIFELINE": "1"},  # noqa: TID251 - handed on, not read
+        env=os.environ | {"PYTHONPATH": path, "LIFELINE_ON_STDIN": "1"},  # noqa: TID251 - handed on, not read
         start_new_session=True,  # Ctrl-C reaches this process, which ends the others in order
     )
     try:
