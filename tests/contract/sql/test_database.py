@@ -2,18 +2,28 @@
 
 import asyncio
 import sqlite3
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
-from assay.infra.sql.engine import Database, DatabaseUrlError
-from assay.infra.sql.migrate import SchemaTooNew
+from assay.identity.model import KeyAgent
+from assay.infra.sql.connect import DatabaseUrlError
+from assay.infra.sql.engine import Database
+from assay.infra.sql.key_agents import SqlKeyAgentStore
+from assay.infra.sql.migrate import HEAD, SchemaTooNew
 from assay.infra.sql.tables import METADATA
 from assay.kit.errors import Unavailable
 from tests.services.postgres import postgres
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+SOURCE = Path(__file__).parents[3] / "src"
 
 
 async def test_the_migrated_schema_is_the_one_the_stores_use(database: Database) -> None:
@@ -52,7 +62,38 @@ async def test_a_transaction_that_fails_leaves_nothing(database: Database) -> No
         assert (await connection.execute(text("SELECT count(*) FROM state"))).scalar() == 0
 
 
-@pytest.mark.parametrize("url", ["", "mysql://h/d", "sqlite://", "nonsense", "http://x"])
+async def test_real_processes_that_start_at_once_all_start(database_url: str) -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from assay.infra.sql.engine import Database\n"
+        "async def main():\n"
+        "    database = await Database.open(sys.argv[1])\n"
+        "    await database.migrate()\n"
+        "    await database.close()\n"
+        "asyncio.run(main())\n"
+    )
+    command = [sys.executable, "-c", code, database_url]
+    started = [await asyncio.create_subprocess_exec(*command, cwd=SOURCE) for _ in range(3)]
+    assert [await one.wait() for one in started] == [0, 0, 0]
+
+
+def test_the_newest_migration_is_the_one_a_start_looks_for() -> None:
+    config = Config()
+    config.set_main_option("script_location", "assay.infra.sql:migrations")
+    config.set_main_option("path_separator", "os")
+    assert ScriptDirectory.from_config(config).get_heads() == [HEAD]
+
+
+async def test_a_database_that_is_up_to_date_is_left_as_it_is(database: Database) -> None:
+    await SqlKeyAgentStore(database).remember(KeyAgent("0x1", NOW))
+    await database.migrate()
+    assert await SqlKeyAgentStore(database).find("0x1") == KeyAgent("0x1", NOW)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "mysql://h/d", "sqlite://", "sqlite:///", "sqlite:///:memory:", "nonsense", "http://x"],
+)
 async def test_other_urls_are_refused_without_repeating_them(url: str) -> None:
     with pytest.raises(DatabaseUrlError, match=r"^the database URL"):
         await Database.open(url)

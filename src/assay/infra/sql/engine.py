@@ -1,73 +1,75 @@
 """One database, SQLite or PostgreSQL, and the two ways to use it: read and write."""
 
+import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
 
-from sqlalchemy import URL, Connection, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from assay.infra.sql.migrate import upgrade
+from assay.infra.sql.connect import WRITES, Kind, open_engine
+from assay.infra.sql.migrate import is_current, upgrade
 from assay.kit.errors import Unavailable
 
-BUSY_S = 10
-"""How long a writer waits for another's transaction to end, and a caller for a connection."""
+USE_S = 15.0
+"""How long one use of the database may take in all, waiting included."""
 
-POOL_SIZE = 8
+MIGRATION_S = 3600.0
+"""How long a migration may take, or wait for another process's."""
 
-_WRITES = "assay_writes"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class DatabaseUrlError(ValueError):
-    """The database URL cannot be used; the message says why, and never the URL itself."""
 
 
 class Database:
     """Opened by `open`; every store of the service stands on one of these."""
 
-    def __init__(self, engine: AsyncEngine, kind: Literal["sqlite", "postgresql"]) -> None:
+    def __init__(self, engine: AsyncEngine, kind: Kind, use_s: float) -> None:
         self._engine = engine
-        self.kind = kind
+        # A read is one statement, and that is a transaction by itself: no BEGIN, no ROLLBACK.
+        self._reading = (
+            engine if kind == "sqlite" else engine.execution_options(isolation_level="AUTOCOMMIT")
+        )
+        self.kind: Kind = kind
+        self._use_s = use_s
+        # SQLite's own waiting is by polling and not in turn; under load somebody waits too long.
+        self._turns: AbstractAsyncContextManager[object] = (
+            asyncio.Lock() if kind == "sqlite" else nullcontext()
+        )
 
     @classmethod
-    async def open(cls, url: str) -> "Database":
+    async def open(cls, url: str, use_s: float = USE_S) -> "Database":
         """`sqlite:///path` or `postgresql://...`. Nothing is connected yet.
 
-        Raises `DatabaseUrlError`.
+        Raises `DatabaseUrlError`; what only the server can say of the URL, the first use raises.
         """
-        parsed = _parse(url)
-        if parsed.drivername == "sqlite+aiosqlite":
-            engine = create_async_engine(
-                parsed, connect_args={"timeout": BUSY_S, "isolation_level": None}
-            )
-            event.listen(engine.sync_engine, "connect", _prepare_sqlite)
-            event.listen(engine.sync_engine, "begin", _begin_sqlite)
-            return cls(engine, "sqlite")
-        engine = create_async_engine(
-            parsed, pool_size=POOL_SIZE, pool_timeout=BUSY_S, pool_pre_ping=True
-        )
-        return cls(engine, "postgresql")
+        # A wait ends first by itself: a statement that waits inside SQLite cannot be called off.
+        engine, kind = open_engine(url, wait_s=use_s * 2 / 3)
+        return cls(engine, kind, use_s)
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
-        """A connection for reading. Raises `Unavailable` when the database cannot be used."""
-        async with _translated(), self._engine.connect() as connection:
+        """A connection for one statement that reads.
+
+        Raises `Unavailable` when the database cannot be used, and `InvalidRequest` for text that
+        no database can hold.
+        """
+        async with _translated(self._use_s), self._reading.connect() as connection:
             yield connection
 
     @asynccontextmanager
-    async def write(self) -> AsyncGenerator[AsyncConnection]:
-        """A transaction: committed at the end, rolled back on any exception.
+    async def write(self, use_s: float | None = None) -> AsyncGenerator[AsyncConnection]:
+        """A transaction: committed at the end, rolled back on any exception. Never within another.
 
         On SQLite it takes the write lock at its beginning, so that a transaction that reads
-        before it writes never fails half-way for another's sake. `IntegrityError` passes through.
+        before it writes never fails half-way for another's sake. Raises like `read`;
+        `IntegrityError` passes through.
         """
-        async with _translated(), self._engine.connect() as plain:
-            connection = await plain.execution_options(**{_WRITES: True})
+        limit_s = self._use_s if use_s is None else use_s
+        async with _translated(limit_s), self._turns, self._engine.connect() as plain:
+            connection = await plain.execution_options(**{WRITES: True})
             async with connection.begin():
                 yield connection
 
@@ -76,7 +78,10 @@ class Database:
 
         Raises `SchemaTooNew`.
         """
-        async with self.write() as connection:
+        async with self.read() as connection:
+            if await connection.run_sync(is_current):
+                return
+        async with self.write(MIGRATION_S) as connection:
             if self.kind == "postgresql":
                 await connection.execute(text("SELECT pg_advisory_xact_lock(8004)"))
             await connection.run_sync(upgrade)
@@ -107,45 +112,12 @@ def from_us(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
-def _parse(url: str) -> URL:
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError):
-        raise DatabaseUrlError("the database URL cannot be read") from None
-    if parsed.drivername == "sqlite" and parsed.database:
-        return parsed.set(drivername="sqlite+aiosqlite")
-    if parsed.drivername in {"postgresql", "postgres"}:
-        return parsed.set(drivername="postgresql+asyncpg")
-    raise DatabaseUrlError("the database URL must begin with postgresql:// or sqlite:///")
-
-
-def _prepare_sqlite(connection: Any, _entry: ConnectionPoolEntry) -> None:  # noqa: ANN401
-    """WAL lets readers and the one writer work at once; synchronous=FULL makes a commit durable.
-
-    With NORMAL a power cut could take back the last commits: a used challenge would be fresh
-    again, a revoked key alive.
-    """
-    cursor = connection.cursor()
-    for pragma in (
-        "journal_mode=WAL",
-        "synchronous=FULL",
-        "foreign_keys=ON",
-        f"busy_timeout={BUSY_S * 1000}",
-    ):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get(_WRITES)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
 @asynccontextmanager
-async def _translated() -> AsyncGenerator[None]:
+async def _translated(limit_s: float) -> AsyncGenerator[None]:
     """The driver's failures as `Unavailable`; a broken constraint is the store's to understand."""
     try:
-        yield
+        async with asyncio.timeout(limit_s):
+            yield
     except IntegrityError:
         raise
     except (DBAPIError, PoolTimeout, OSError) as error:

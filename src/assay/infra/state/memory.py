@@ -1,9 +1,13 @@
 """Short-lived facts in this process's memory."""
 
-from collections import OrderedDict
+import heapq
 
+from assay.infra.state.bounds import check_entry
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
+
+ENTRIES_MAX = 100_000
+"""At most some 430 MB, were every entry as large as the port allows."""
 
 
 class MemorySharedState:
@@ -13,18 +17,21 @@ class MemorySharedState:
     challenge or a revoked session live again.
     """
 
-    def __init__(self, clock: Clock, entries_max: int = 1_000_000) -> None:
+    def __init__(self, clock: Clock, entries_max: int = ENTRIES_MAX) -> None:
         self._clock = clock
         self._entries_max = entries_max
-        self._entries: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._entries: dict[str, tuple[str, float]] = {}
+        self._ends: list[tuple[float, str]] = []  # a heap; may name entries since replaced
 
     async def put_if_absent(self, key: str, value: str, ttl_s: float) -> bool:
+        check_entry(key, value)
         if self._live(key) is not None:
             return False
         self._store(key, value, ttl_s)
         return True
 
     async def put(self, key: str, value: str, ttl_s: float) -> None:
+        check_entry(key, value)
         self._store(key, value, ttl_s)
 
     async def get(self, key: str) -> str | None:
@@ -40,13 +47,19 @@ class MemorySharedState:
         return known[0] if known and known[1] > self._clock.monotonic_s() else None
 
     def _store(self, key: str, value: str, ttl_s: float) -> None:
+        self._drop_ended()
         if key not in self._entries and len(self._entries) >= self._entries_max:
-            self._purge()
-        self._entries[key] = (value, self._clock.monotonic_s() + ttl_s)
-
-    def _purge(self) -> None:
-        now = self._clock.monotonic_s()
-        for key in [k for k, (_, until) in self._entries.items() if until <= now]:
-            del self._entries[key]
-        if len(self._entries) >= self._entries_max:
             raise Unavailable("Too much is going on at once: try again shortly.", retry_after_s=5)
+        until = self._clock.monotonic_s() + ttl_s
+        self._entries[key] = (value, until)
+        heapq.heappush(self._ends, (until, key))
+        if len(self._ends) > 2 * self._entries_max:  # so that it costs each put next to nothing
+            self._ends = [(until, key) for key, (_, until) in self._entries.items()]
+            heapq.heapify(self._ends)
+
+    def _drop_ended(self) -> None:
+        now = self._clock.monotonic_s()
+        while self._ends and self._ends[0][0] <= now:
+            until, key = heapq.heappop(self._ends)
+            if key in self._entries and self._entries[key][1] == until:
+                del self._entries[key]

@@ -1,0 +1,141 @@
+"""How each database is reached: the URL, the driver, and what makes its connections safe."""
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, TypeAlias, cast
+
+from sqlalchemy import URL, Connection, event
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from assay.kit.errors import InvalidRequest
+
+Kind: TypeAlias = Literal["sqlite", "postgresql"]
+
+POOL_SIZE = 8
+"""Connections of one process; PostgreSQL takes 100 from all of them unless told otherwise."""
+
+WRITES = "assay_writes"
+"""The execution option that says a transaction will write."""
+
+
+class DatabaseUrlError(ValueError):
+    """The database URL cannot be used; the message says why, and never the URL itself."""
+
+
+def open_engine(url: str, wait_s: float) -> tuple[AsyncEngine, Kind]:
+    """The engine for a URL, and which kind of database it is. Nothing is connected yet.
+
+    `wait_s` bounds the wait for a connection, and for another process's lock on an SQLite file.
+    Raises `DatabaseUrlError`.
+    """
+    scheme, found, rest = url.partition("://")
+    if found and scheme == "sqlite" and rest.startswith("/"):
+        return _sqlite(rest[1:], wait_s), "sqlite"
+    if found and scheme in {"postgresql", "postgres"}:
+        return _postgresql(url, wait_s), "postgresql"
+    raise DatabaseUrlError("the database URL must begin with postgresql:// or sqlite:///")
+
+
+def _sqlite(path: str, wait_s: float) -> AsyncEngine:
+    """The path is taken literally, `?` and `%` included: a data directory may be called so."""
+    if path in {"", ":memory:"}:
+        raise DatabaseUrlError("the database URL must name a file: sqlite:///path")
+    engine = create_async_engine(
+        URL.create("sqlite+aiosqlite", database=path),
+        connect_args={"timeout": wait_s, "isolation_level": None},
+        pool_size=POOL_SIZE,
+        max_overflow=0,
+        pool_timeout=wait_s,
+        hide_parameters=True,
+    )
+
+    def keep_private(*_: object) -> None:
+        """Password hashes are in it. The -wal and -shm files take over the mode."""
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+    event.listen(engine.sync_engine, "do_connect", keep_private)
+    event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+    event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    event.listen(engine.sync_engine, "before_cursor_execute", _refuse_unstorable)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _entry: ConnectionPoolEntry) -> None:  # noqa: ANN401
+    """WAL lets readers and the one writer work at once; synchronous=FULL makes a commit durable.
+
+    With NORMAL a power cut could take back the last commits: a used challenge would be fresh
+    again, a revoked key alive.
+    """
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """A read is one statement, and that is a transaction by itself."""
+    if connection.get_execution_options().get(WRITES):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _postgresql(url: str, wait_s: float) -> AsyncEngine:
+    """The URL goes to the driver as it is: options and several hosts as libpq knows them.
+
+    READ COMMITTED is asked for whatever the server's default: a statement must see what was
+    committed while it waited for a lock, or a chain of snapshots would fork.
+    """
+    import asyncpg  # noqa: PLC0415 - an installation on SQLite does without it  # pyright: ignore[reportMissingTypeStubs]
+
+    wrong_url = (
+        ValueError,
+        asyncpg.exceptions.UndefinedObjectError,
+        asyncpg.exceptions.InvalidParameterValueError,
+    )
+    # The driver has no types.
+    dial = cast("Callable[..., Awaitable[object]]", asyncpg.connect)  # pyright: ignore[reportUnknownMemberType]
+
+    async def connect() -> object:
+        try:
+            return await dial(url, timeout=wait_s)
+        except wrong_url:
+            raise DatabaseUrlError(
+                "the database URL has a part or an option that cannot be used"
+            ) from None
+
+    engine = create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=connect,
+        isolation_level="READ COMMITTED",
+        pool_size=POOL_SIZE,
+        max_overflow=0,
+        pool_timeout=wait_s,
+        pool_pre_ping=True,
+        hide_parameters=True,
+    )
+    event.listen(engine.sync_engine, "before_cursor_execute", _refuse_unstorable)
+    return engine
+
+
+def _refuse_unstorable(
+    _connection: object,
+    _cursor: object,
+    _statement: object,
+    parameters: Any,  # noqa: ANN401 - a row, or rows, of whatever is bound
+    _context: object,
+    many: bool,  # noqa: FBT001
+) -> None:
+    """Text no database can hold is its sender's mistake, and no failure of the database."""
+    for row in parameters if many else (parameters,):
+        for value in row:
+            if isinstance(value, str) and not _storable(value):
+                raise InvalidRequest("Text must hold no NUL character and no half characters.")
+
+
+def _storable(text: str) -> bool:
+    if "\0" in text:
+        return False
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False

@@ -1,0 +1,93 @@
+"""A database that cannot be reached: every operation of every store says so, and nothing else."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from assay.accounts.model import ApiKey, Operator, Plan, Role
+from assay.identity.model import KeyAgent
+from assay.infra.sql.allowance import SqlAllowanceStore
+from assay.infra.sql.api_keys import SqlApiKeyStore
+from assay.infra.sql.engine import Database
+from assay.infra.sql.evaluations import SqlEvaluationStore
+from assay.infra.sql.key_agents import SqlKeyAgentStore
+from assay.infra.sql.operators import SqlOperatorStore
+from assay.infra.sql.state import SqlSharedState
+from assay.kit.errors import Unavailable
+from assay.trust.model import Evaluation, Grade, Snapshot
+from tests.fakes.clock import FrozenClock
+from tests.services.postgres import Postgres
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+OPERATOR = Operator("o", "a@b.cc", "Ann", Role.OPERATOR, Plan.FREE, Decimal(0), NOW, NOW)
+KEY = ApiKey("k", "o", "svc_op_abc", None, revoked=False, last_used=None, created_at=NOW)
+EVALUATION = Evaluation("e", "s", "c", "7", "0x", (), {}, 50.0, Grade("B", "RED", "sandbox"), NOW)
+SNAPSHOT = Snapshot("n", "e", "s", "7", "0x1", "0x0", None, 0, NOW)
+
+OPERATIONS: dict[str, Callable[[Database], Awaitable[object]]] = {
+    "operators add": lambda d: SqlOperatorStore(d).add(OPERATOR, "hash"),
+    "operators find": lambda d: SqlOperatorStore(d).find("o"),
+    "operators by e-mail": lambda d: SqlOperatorStore(d).find_by_email("a@b.cc"),
+    "operators list": lambda d: SqlOperatorStore(d).list_for_admin(),
+    "operators rename": lambda d: SqlOperatorStore(d).rename("o", "Bea", NOW),
+    "operators plan": lambda d: SqlOperatorStore(d).set_plan_for_admin("o", Plan.PRO, NOW),
+    "operators role": lambda d: SqlOperatorStore(d).set_role_for_admin("o", Role.ADMIN, NOW),
+    "keys add": lambda d: SqlApiKeyStore(d).add(KEY, "a" * 64),
+    "keys by hash": lambda d: SqlApiKeyStore(d).find_by_hash("a" * 64),
+    "keys list": lambda d: SqlApiKeyStore(d).list("o"),
+    "keys revoke": lambda d: SqlApiKeyStore(d).revoke("o", "k"),
+    "keys touch": lambda d: SqlApiKeyStore(d).touch({"k": NOW}),
+    "allowance used": lambda d: SqlAllowanceStore(d).used("o", "2026-03"),
+    "allowance add": lambda d: SqlAllowanceStore(d).add({("o", "2026-03"): 1}),
+    "key agents remember": lambda d: SqlKeyAgentStore(d).remember(KeyAgent("0x1", NOW)),
+    "key agents find": lambda d: SqlKeyAgentStore(d).find("0x1"),
+    "evaluations add": lambda d: SqlEvaluationStore(d).add(EVALUATION, SNAPSHOT),
+    "evaluations newest": lambda d: SqlEvaluationStore(d).newest("s", NOW),
+    "snapshots newest": lambda d: SqlEvaluationStore(d).newest_snapshot("s"),
+    "state put if absent": lambda d: SqlSharedState(d, FrozenClock()).put_if_absent("k", "v", 1),
+    "state put": lambda d: SqlSharedState(d, FrozenClock()).put("k", "v", 1),
+    "state get": lambda d: SqlSharedState(d, FrozenClock()).get("k"),
+    "state take": lambda d: SqlSharedState(d, FrozenClock()).take("k"),
+    "ping": lambda d: d.ping(),
+    "migrate": lambda d: d.migrate(),
+}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def gone(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Database]:
+    sqlite = request.param == "sqlite"
+    missing = f"sqlite:///{tmp_path / 'removed' / 'assay.db'}"
+    database = await Database.open(missing if sqlite else "postgresql://u:hush@127.0.0.1:9/d")
+    yield database
+    await database.close()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS.keys())
+async def test_whatever_is_asked_is_unavailable(
+    gone: Database, operation: Callable[[Database], Awaitable[object]]
+) -> None:
+    with pytest.raises(Unavailable) as refusal:
+        await operation(gone)
+    assert refusal.value.retry_after_s is not None
+    assert "hush" not in f"{refusal.value.message}{refusal.value.detail}"
+
+
+async def test_a_server_that_restarts_is_unavailable_and_then_used_again() -> None:
+    server = Postgres()
+    try:
+        database = await Database.open(server.new_database())
+        await database.migrate()
+        await SqlOperatorStore(database).add(OPERATOR, "hash")
+        await asyncio.to_thread(server.halt)
+        for operation in OPERATIONS.values():
+            with pytest.raises(Unavailable):
+                await operation(database)
+        await asyncio.to_thread(server.start)
+        assert await SqlOperatorStore(database).find("o") == OPERATOR
+        await database.close()
+    finally:
+        server.stop()
