@@ -34,6 +34,11 @@ def complain(sentence: str) -> None:
     sys.stderr.write(f"assay: {sentence}\n")
 
 
+def explain(error: ServiceError) -> str:
+    """The sentence of a refusal, with its detail: whoever is at the terminal may know it."""
+    return f"{error.message} ({error.detail})" if error.detail else error.message
+
+
 def read_settings(overrides: Mapping[str, object]) -> Settings:
     """The settings, `overrides` first (those that are None do not count).
 
@@ -59,7 +64,7 @@ def with_app(
     try:
         return asyncio.run(run())
     except ServiceError as error:
-        complain(error.message)
+        complain(explain(error))
         return FAILED
     except (ValueError, RuntimeError) as error:
         complain(str(error))

@@ -12,7 +12,7 @@ import uvicorn
 import uvloop
 from typing_extensions import override
 
-from assay.cli.run import FAILED, MISCONFIGURED, AsgiApp, Web, complain, read_settings
+from assay.cli.run import FAILED, MISCONFIGURED, AsgiApp, Web, complain, explain, read_settings
 from assay.kit.errors import ServiceError
 from assay.settings import Settings
 from assay.wiring import App, assemble
@@ -33,7 +33,7 @@ def serve(web: Web, *, host: str | None, port: int | None, data_dir: Path | None
     except KeyboardInterrupt:
         return 0
     except ServiceError as error:
-        complain(error.message)
+        complain(explain(error))
         return FAILED
     except (ValueError, RuntimeError, OSError) as error:
         complain(str(error))
