@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from assay.accounts.allowance import Allowance
@@ -110,8 +110,14 @@ def networks_from(settings: Settings) -> Networks:
 
 
 @asynccontextmanager
-async def assemble(settings: Settings, clock: Clock | None = None) -> AsyncGenerator[App]:
+async def assemble(
+    settings: Settings,
+    clock: Clock | None = None,
+    readers: Mapping[Family, ChainReader] | None = None,
+) -> AsyncGenerator[App]:
     """Open everything, migrate the database, and close it all again at the end.
+
+    `readers` stand in for the chain families' own, for a house that reads no chain.
 
     Raises `SettingsError`-like sentences (`ValueError`, `SecretFileError`, `PluginError`) for a
     configuration that does not hold, before anything is opened.
@@ -122,6 +128,8 @@ async def assemble(settings: Settings, clock: Clock | None = None) -> AsyncGener
     rules = Rules(weights_from(settings.weights), tiers_from(settings.tiers))
     async with AsyncExitStack() as stack:
         outside = await _open(stack, settings, networks, clock)
+        if readers is not None:
+            outside = replace(outside, readers=readers)
         tasks = Tasks(
             lambda name, error: log.error("background work failed", task=name, error=repr(error))
         )
