@@ -5,7 +5,14 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from assay.chains.model import AgentNotFound, Feedback, Network, OnchainAgent, Registration
+from assay.chains.model import (
+    AgentNotFound,
+    Feedback,
+    Network,
+    OnchainAgent,
+    Registration,
+    WalletMatch,
+)
 from assay.kit.errors import ServiceError
 from assay.trust.model import (
     FIRST_PREVIOUS_HASH,
@@ -64,6 +71,22 @@ class FakeChain:
         if self.down:
             raise self.down
         return self.feedback
+
+    async def fetch_agents_of(self, network: Network, wallet: str) -> tuple[WalletMatch, ...]:
+        del network
+        if self.down:
+            raise self.down
+        return tuple(
+            WalletMatch(a.agent_id, "owner" if a.owner == wallet else "agentWallet")
+            for a in self.agents.values()
+            if wallet in a.controllers
+        )
+
+    async def accepts_signature(
+        self, network: Network, wallet: str, digest: bytes, signature: bytes
+    ) -> bool:
+        del network, wallet, digest, signature
+        return False
 
 
 class FakeSignal:

@@ -1,0 +1,14 @@
+"""The service in this process, for every HTTP test."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from tests.http.house import House, open_house
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncGenerator[House]:
+    async with open_house(tmp_path / "data") as opened:
+        yield opened
