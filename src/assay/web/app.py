@@ -11,9 +11,10 @@ from starlette.routing import Match, Route
 from assay.kit.errors import InvalidRequest, NotFound, Problem, ServiceError
 from assay.web.docs import mount_docs
 from assay.web.edge import Edge
-from assay.web.errors import MethodNotAllowed, envelope, error_headers, status_of
-from assay.web.exchange import exchange_of
+from assay.web.errors import MethodNotAllowed, envelope, error_headers, fault, status_of
+from assay.web.exchange import exchange_of, note_detail
 from assay.web.openapi import document
+from assay.web.route import app_of
 from assay.web.routes import accounts, agents, health, key_agents
 from assay.web.routes.gate import GateLane
 from assay.wiring import App
@@ -31,24 +32,21 @@ def openapi_document(app: App) -> dict[str, Any]:
 
 def framework(app: App) -> FastAPI:
     """The ordinary endpoints."""
+    rooms = (health.router, agents.build_router(app), key_agents.router, accounts.router)
     made = FastAPI(
+        # The routes themselves: an included router hides them, and a 405 must name their methods.
+        routes=[one for room in rooms for one in room.routes],
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
     made.state.assay = app
-    for router in (
-        health.router,
-        agents.build_router(app),
-        key_agents.router,
-        accounts.router,
-    ):
-        made.include_router(router)
     mount_docs(made, lambda: document(made, app))
     made.add_exception_handler(ServiceError, _refused)
     made.add_exception_handler(RequestValidationError, _invalid)
     made.add_exception_handler(HTTPException, _not_served)
+    made.add_exception_handler(Exception, _failed)
     return made
 
 
@@ -57,6 +55,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     if not isinstance(error, ServiceError):
         raise error
     exchange = exchange_of(request.scope)
+    note_detail(app_of(request).log, exchange, error)
     headers = {name.decode(): value.decode() for name, value in error_headers(error)}
     return Response(
         envelope(error, exchange.request_id), status_of(error), headers, "application/json"
@@ -84,10 +83,20 @@ async def _not_served(request: Request, error: Exception) -> Response:
     return await _refused(request, NotFound("There is nothing at this path."))
 
 
+async def _failed(request: Request, error: Exception) -> Response:
+    """A fault, in the envelope; the framework raises it again, and the edge logs it."""
+    del error
+    return await _refused(request, fault())
+
+
 def _methods_at(request: Request) -> set[str]:
-    """Every method some route takes at this path: the router itself names only one route's."""
-    found: set[str] = set()
-    for one in request.app.routes:
-        if isinstance(one, Route) and one.matches(request.scope)[0] is not Match.NONE:
-            found |= one.methods or set()
-    return found
+    """Every method taken at this path: the router itself names only those of one route.
+
+    Of several templates that fit, the first is meant: `/operator/key/verify` is no address.
+    """
+    fits = [
+        one
+        for one in request.app.routes
+        if isinstance(one, Route) and one.matches(request.scope)[0] is not Match.NONE
+    ]
+    return {method for one in fits if one.path == fits[0].path for method in one.methods or set()}

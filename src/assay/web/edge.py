@@ -8,12 +8,12 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from typing import Protocol
 
-from assay.kit.errors import ServiceError, TooLarge
+from assay.kit.errors import InvalidRequest, ServiceError, TooLarge
 from assay.kit.ids import new_id
-from assay.web.errors import RequestTimeout
+from assay.web.errors import RequestTimeout, fault
 from assay.web.exchange import (
     KEY,
     AsgiApp,
@@ -23,9 +23,10 @@ from assay.web.exchange import (
     Scope,
     Send,
     headers_of,
+    note_detail,
     refuse,
 )
-from assay.web.limits import RateLimit, Verdict, caller_of
+from assay.web.limits import RateLimit, Verdict, caller_of, parsed_address
 from assay.web.limits import refuse as refuse_by_limit
 from assay.wiring import App
 
@@ -81,7 +82,7 @@ class Edge:
             return
         begun_s = self._app.clock.monotonic_s()
         headers = headers_of(scope)
-        exchange = Exchange(_request_id(headers), self._client(scope, headers), headers)
+        exchange = Exchange(_request_id(headers), self._client(scope), headers)
         scope[KEY] = exchange
         outgoing = _Outgoing(send, exchange)
         try:
@@ -94,7 +95,7 @@ class Edge:
         except Exception as error:
             self._app.log.exception("unhandled", request_id=exchange.request_id, exc_info=error)
             if outgoing.status == 0:
-                await refuse(outgoing, _internal(), exchange.request_id)
+                await refuse(outgoing, fault(), exchange.request_id)
         finally:
             self._log(scope, exchange, outgoing.status, begun_s)
 
@@ -109,10 +110,7 @@ class Edge:
         await self._framework(scope, _replay(body, receive), send)
 
     async def _refuse(self, send: "_Outgoing", exchange: Exchange, error: ServiceError) -> None:
-        if error.detail is not None:
-            self._app.log.warning(
-                "refused", request_id=exchange.request_id, code=error.code, detail=error.detail
-            )
+        note_detail(self._app.log, exchange, error)
         if send.status == 0:
             await refuse(send, error, exchange.request_id)
 
@@ -127,24 +125,20 @@ class Edge:
             return self._limits.keyed.take(known.id)
         return self._limits.anonymous.take(caller_of(exchange.client_address))
 
-    def _client(self, scope: Scope, headers: Mapping[str, str]) -> str:
+    def _client(self, scope: Scope) -> str:
         """The caller's address; forwarded ones are believed only from configured proxies."""
         peer: str = (scope.get("client") or ("unknown", 0))[0]
-        forwarded = headers.get("x-forwarded-for")
-        if not self._proxies or forwarded is None or not self._trusted(peer):
+        if not self._proxies or not self._trusted(peer):
             return peer
-        for hop in reversed([part.strip() for part in forwarded.split(",")]):
+        for hop in reversed(_forwarded(scope)):
             peer = hop
             if not self._trusted(hop):
                 break
         return peer[:64]
 
     def _trusted(self, address: str) -> bool:
-        try:
-            parsed = ip_address(address)
-        except ValueError:
-            return False
-        return any(parsed in network for network in self._proxies)
+        parsed = parsed_address(address)
+        return parsed is not None and any(parsed in network for network in self._proxies)
 
     def _log(self, scope: Scope, exchange: Exchange, status: int, begun_s: float) -> None:
         template = getattr(scope.get("route"), "path", None)
@@ -184,25 +178,33 @@ class _Outgoing:
 
 
 async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
-    """The whole body. Raises `TooLarge` beyond `bytes_max`, `RequestTimeout` when it is slow."""
+    """The whole body.
+
+    Raises `TooLarge` beyond `bytes_max`, `RequestTimeout` when it is slow, and `InvalidRequest`
+    when it is cut off.
+    """
     declared = scope[KEY].headers.get("content-length", "0")
-    if not declared.isdigit() or int(declared[:20]) > bytes_max:
+    if not declared.isdecimal():
+        raise InvalidRequest("The header Content-Length is not a number.")
+    if int(declared[:20]) > bytes_max:
         raise _too_large(bytes_max)
     if declared == "0" and "transfer-encoding" not in scope[KEY].headers:
         return b""
-    body = b""
+    body = bytearray()
     try:
         async with asyncio.timeout(BODY_S):
             more = True
             while more:
                 message = await receive()
+                if message["type"] == "http.disconnect":  # half a request is no request
+                    raise InvalidRequest("The body ended before it was whole.")
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
                 if len(body) > bytes_max:
                     raise _too_large(bytes_max)
     except TimeoutError:
         raise RequestTimeout(f"The body did not arrive within {BODY_S:g} seconds.") from None
-    return body
+    return bytes(body)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -217,6 +219,13 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replayed
+
+
+def _forwarded(scope: Scope) -> list[str]:
+    """Every hop, from the caller on; a proxy may add a line of its own instead of a word."""
+    lines = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+    hops = b",".join(lines).decode("latin-1").split(",")
+    return [hop.strip() for hop in hops if hop.strip()]
 
 
 def _request_id(headers: Mapping[str, str]) -> str:
@@ -239,7 +248,3 @@ def _limit_headers(verdict: Verdict) -> tuple[tuple[bytes, bytes], ...]:
 
 def _too_large(bytes_max: int) -> TooLarge:
     return TooLarge(f"The body is larger than {bytes_max} bytes.", maxBytes=bytes_max)
-
-
-def _internal() -> ServiceError:
-    return ServiceError("Something went wrong on our side; the request id names it in our logs.")

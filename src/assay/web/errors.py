@@ -50,6 +50,11 @@ class RequestTimeout(ServiceError):
     code = "request_timeout"
 
 
+def fault() -> ServiceError:
+    """What a caller is told of a fault of ours: nothing but where to look for it."""
+    return ServiceError("Something went wrong on our side; the request id names it in our logs.")
+
+
 def status_of(error: ServiceError) -> int:
     """The HTTP status of a refusal."""
     return STATUS[error.code]

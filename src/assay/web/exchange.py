@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from assay.accounts.model import Operator
 from assay.kit.errors import ServiceError
@@ -46,6 +46,20 @@ def headers_of(scope: Scope) -> Headers:
 def exchange_of(scope: Mapping[str, Any]) -> Exchange:
     """The exchange the edge put into the scope."""
     return scope[KEY]
+
+
+class Warns(Protocol):
+    """A log, as far as it is needed here."""
+
+    def warning(self, event: str, **fields: object) -> object:
+        """Write a warning."""
+        ...
+
+
+def note_detail(log: Warns, exchange: Exchange, error: ServiceError) -> None:
+    """Write down what a refusal does not tell its caller."""
+    if error.detail is not None:
+        log.warning("refused", request_id=exchange.request_id, code=error.code, detail=error.detail)
 
 
 async def answer(

@@ -8,6 +8,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from assay.web.routes import gate
+from assay.web.routes import key_agents as key_agents_routes
 from assay.web.wire import accounts, key_agents
 from assay.web.wire.gate import GateBody, GateShape
 from assay.wiring import App
@@ -41,6 +42,33 @@ SECURITY_SCHEMES = {
     },
 }
 
+TAGS = (
+    ("Health and discovery", "Whether the service is up, and where to find what."),
+    ("Trust", "Profiles, evaluations and the gate."),
+    ("Key agents", "Agents without an on-chain identity prove an address by signing."),
+    ("Accounts and keys", "Operators, their dashboard tokens and their API keys."),
+)
+
+HEADERS = {
+    "x-request-id": "Names the request in our logs; the caller's own when well formed.",
+    "ratelimit-limit": "Requests a minute that this caller may make.",
+    "ratelimit-remaining": "Of those, how many are left now.",
+    "ratelimit-reset": "Seconds until all of them are there again.",
+    "retry-after": "Seconds to wait before asking again.",
+    "allow": "The methods this path takes.",
+    "www-authenticate": "How to authenticate.",
+    "x-agent-session": "A session that began with this request, for one hour.",
+}
+"""Headers of answers, by name."""
+
+_ALWAYS = ("x-request-id", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset")
+_SOMETIMES = {
+    "401": ("www-authenticate",),
+    "405": ("allow",),
+    "429": ("retry-after",),
+    "503": ("retry-after",),
+}
+
 _BODIES = (
     accounts.RegisterBody,
     accounts.LoginBody,
@@ -60,18 +88,38 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
         summary="Trust grades for AI agents, AAA to C.",
         description="Errors share one envelope: a stable slug, a code and one sentence.",
         routes=framework.routes,
+        tags=[{"name": name, "description": said} for name, said in TAGS],
         servers=[{"url": app.settings.address}],
     )
+    made["paths"][gate.GateLane.route] = {"post": gate.operation()}
     for item in made["paths"].values():
         for operation in item.values():
             operation["responses"].pop("422", None)  # refused as 400, see web/app.py
-    made["paths"][gate.GateLane.route] = {"post": gate.operation()}
+            _name_headers(operation)
     schemas = made["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     schemas |= _schemas()
     made["components"]["securitySchemes"] = SECURITY_SCHEMES
+    made["components"]["headers"] = {
+        name: {"description": said, "schema": {"type": _type_of(name)}}
+        for name, said in HEADERS.items()
+    }
     return made
+
+
+def _name_headers(operation: dict[str, Any]) -> None:
+    """Put the headers the edge and the agent's proof add under each response."""
+    begins = operation["operationId"] == key_agents_routes.verify.__name__ or any(
+        "agentSession" in needed for needed in operation["security"]
+    )
+    for status, response in operation["responses"].items():
+        names = (*_ALWAYS, *_SOMETIMES.get(status, ()), *(("x-agent-session",) if begins else ()))
+        response["headers"] = {n: {"$ref": f"#/components/headers/{n}"} for n in names}
+
+
+def _type_of(header: str) -> str:
+    return "integer" if header.startswith(("ratelimit-", "retry-")) else "string"
 
 
 def _schemas() -> Mapping[str, Any]:

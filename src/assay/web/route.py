@@ -23,6 +23,9 @@ ALWAYS = (400, 404, 405, 408, 413, 429, 500, 503)
 
 UNAUTHORIZED, FORBIDDEN = 401, 403
 
+NAME_CHARS_SHOWN = 100
+"""Characters of an unknown member's name that a refusal repeats."""
+
 SECURITY: Mapping[Credential, list[dict[str, list[str]]]] = {
     Credential.NONE: [],
     Credential.OP_KEY: [{"operatorKey": []}],
@@ -71,6 +74,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
             dependencies=[Depends(_authenticate(credential))],
             responses={status: {"model": ErrorShape} for status in sorted(statuses)},
             operation_id=endpoint.__name__,
+            summary=(endpoint.__doc__ or "").partition(".")[0],
             openapi_extra=_extra(credential, body, required=body_required),
         )
         return endpoint
@@ -79,7 +83,11 @@ def route(  # noqa: PLR0913 - everything an operation declares
 
 
 def read(shape: type[B], body: bytes) -> B:
-    """The body in its shape; raises `InvalidRequest` saying where and what."""
+    """The body in its shape; raises `InvalidRequest` saying where and what.
+
+    Read as JSON whatever Content-Type says: JSON is all an operation takes, callers forget the
+    header, and a browser's form cannot do harm with it, for credentials are headers, never cookies.
+    """
     try:
         return shape.model_validate_json(body)
     except ValidationError as error:
@@ -89,10 +97,15 @@ def read(shape: type[B], body: bytes) -> B:
 def invalid_body(error: ValidationError) -> InvalidRequest:
     """A validation failure in our envelope; the library's own words are its messages only."""
     details = [
-        Problem(("body", *e["loc"]), e["msg"])
+        Problem(("body", *(_shown(part) for part in e["loc"])), e["msg"])
         for e in error.errors(include_url=False, include_context=False, include_input=False)
     ]
     return InvalidRequest("The request body does not hold.", details=details[:20])
+
+
+def _shown(part: str | int) -> str | int:
+    """A step of a location; the name of an unknown member is the caller's, and of any length."""
+    return part[:NAME_CHARS_SHOWN] if isinstance(part, str) else part
 
 
 def app_of(request: Request) -> App:

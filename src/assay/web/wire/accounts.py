@@ -7,12 +7,12 @@ from pydantic import ConfigDict, Field
 from assay.accounts.fields import PASSWORD_CHARS, TEXT_CHARS_MAX
 from assay.accounts.model import ApiKey, Operator
 from assay.kit.clock import iso
-from assay.web.wire.shape import Answer, Body
+from assay.web.wire.shape import Answer, Body, Timestamp
 
 Text = Annotated[str, Field(max_length=1000)]
 """The use case says what may stand in it; this only bounds what is looked at."""
 
-Name = Annotated[str, Field(min_length=1, max_length=TEXT_CHARS_MAX)]
+Name = Annotated[str, Field(min_length=1, max_length=TEXT_CHARS_MAX, examples=["Ada"])]
 
 
 class RegisterBody(Body):
@@ -20,7 +20,12 @@ class RegisterBody(Body):
 
     email: Annotated[Text, Field(examples=["you@example.com"])]
     password: Annotated[
-        str, Field(min_length=PASSWORD_CHARS.start, max_length=PASSWORD_CHARS.stop - 1)
+        str,
+        Field(
+            min_length=PASSWORD_CHARS.start,
+            max_length=PASSWORD_CHARS.stop - 1,
+            examples=["correct horse battery"],
+        ),
     ]
     name: Name
 
@@ -28,8 +33,8 @@ class RegisterBody(Body):
 class LoginBody(Body):
     """Credentials for a dashboard token."""
 
-    email: Text
-    password: Text
+    email: Annotated[Text, Field(examples=["you@example.com"])]
+    password: Annotated[Text, Field(examples=["correct horse battery"])]
 
 
 class RenameBody(Body):
@@ -78,8 +83,8 @@ class OperatorShape(Answer):
     role: str
     plan: str
     fee_rate: str
-    created_at: str
-    updated_at: str
+    created_at: Timestamp
+    updated_at: Timestamp
 
 
 class Me(Answer):
@@ -96,8 +101,8 @@ class KeyShape(Answer):
     key_prefix: str
     label: str | None
     revoked: bool
-    last_used: str | None
-    created_at: str
+    last_used: Timestamp | None
+    created_at: Timestamp
 
 
 class Rotated(Answer):

@@ -13,12 +13,10 @@ from assay.trust.model import Evaluation, Snapshot, Subject
 from assay.trust.profile import AgentProfile
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.evidence import EvidencedSignalShape, evidenced_signals
-from assay.web.wire.shape import Answer
+from assay.web.wire.shape import Answer, Timestamp
 
 FEEDBACK_SHOWN_MAX = 100
 """Newest feedback entries shown in a profile; the counts are over all of them."""
-
-Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
 class EndpointsShape(Answer):

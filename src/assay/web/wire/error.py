@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
+from assay.web.errors import STATUS
 from assay.web.wire.shape import Answer
 
 
@@ -13,6 +14,8 @@ class ErrorShape(Answer):
     model_config = ConfigDict(extra="allow")
 
     error: Annotated[str, Field(description="A slug in lower case.", examples=["invalid_request"])]
-    code: str
+    code: Annotated[
+        str, Field(description="What programs go by; more may come.", examples=list(STATUS))
+    ]
     message: Annotated[str, Field(description="One sentence for a person.")]
-    request_id: str
+    request_id: Annotated[str, Field(description="Also in the header x-request-id.")]

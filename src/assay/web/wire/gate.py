@@ -9,7 +9,7 @@ from assay.kit.clock import iso
 from assay.trust.model import SignalName
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.evidence import SignalShape, signals
-from assay.web.wire.shape import Answer, Body
+from assay.web.wire.shape import Answer, Body, Timestamp
 
 
 class GateBody(Body):
@@ -43,8 +43,8 @@ class GateShape(Answer):
     reasons: list[str]
     signals: list[SignalShape]
     identity_proven: bool
-    evaluated_at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    expires_at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    evaluated_at: Timestamp
+    expires_at: Timestamp
     decision_token: Annotated[
         str, Field(description="Compact JWS (Ed25519); keys at /.well-known/jwks.json; 5 minutes.")
     ]

@@ -1,6 +1,6 @@
 """Health and discovery (spec 4.1)."""
 
-from assay.web.wire.shape import Answer
+from assay.web.wire.shape import Answer, Timestamp
 
 
 class HealthShape(Answer):
@@ -11,7 +11,7 @@ class HealthShape(Answer):
     service: str
     supported_chains: list[str]
     default_chain: str
-    timestamp: str
+    timestamp: Timestamp
 
 
 class DiscoveryShape(Answer):

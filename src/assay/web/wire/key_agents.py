@@ -8,27 +8,38 @@ from assay.identity.challenge import CHALLENGE_CHARS_MAX, SIGNATURE_BYTES_MAX
 from assay.identity.model import Challenge
 from assay.kit.clock import iso
 from assay.trust.key_profile import KeyProfile
-from assay.web.wire.shape import Answer, Body
+from assay.web.wire.shape import Answer, Body, Timestamp
 
 ADDRESS = r"^0x[a-fA-F0-9]{40}$"
 """Source: spec 4.3."""
 
-Address = Annotated[str, Field(pattern=ADDRESS)]
+Address = Annotated[
+    str, Field(pattern=ADDRESS, examples=["0x52908400098527886E0F7030069857D2E4169EE7"])
+]
+"""The example is of EIP-55's."""
 
 
 class VerifyBody(Body):
     """The answer to a challenge."""
 
     agent_address: Address
-    challenge: Annotated[str, Field(max_length=CHALLENGE_CHARS_MAX)]
-    signature: Annotated[str, Field(max_length=2 * SIGNATURE_BYTES_MAX + 2)]
+    challenge: Annotated[
+        str, Field(max_length=CHALLENGE_CHARS_MAX, description="The text that was signed, exactly.")
+    ]
+    signature: Annotated[
+        str,
+        Field(
+            max_length=2 * SIGNATURE_BYTES_MAX + 2,
+            description="Of an EIP-191 personal message, or what an ERC-1271 wallet takes; hex.",
+        ),
+    ]
 
 
 class ChallengeShape(Answer):
     """A text to sign as an EIP-191 personal message."""
 
     challenge: str
-    expires_at: str
+    expires_at: Timestamp
     agent_address: str
 
 
@@ -43,7 +54,7 @@ class KeyProfileShape(Answer):
     route: str | None
     attestation: None = None
     reasons: list[str]
-    timestamp: str
+    timestamp: Timestamp
 
 
 class SessionEnded(Answer):

@@ -1,7 +1,12 @@
 """What every shape on the wire has in common: camelCase names; bodies strict and closed."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+"""Always as `kit.clock.iso` writes it."""
 
 
 class Answer(BaseModel):
