@@ -1,0 +1,210 @@
+"""Signatures, tokens, boxes and hashes: what they accept, and above all what they do not."""
+
+import asyncio
+import base64
+import json
+import secrets
+from datetime import timedelta
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from eth_account import Account
+from eth_account.messages import encode_defunct
+from hypothesis import given
+from hypothesis import strategies as st
+from joserfc import jwt
+from joserfc.jwk import OctKey
+
+from assay.infra.crypto.decision_tokens import Ed25519DecisionSigner
+from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
+from assay.infra.crypto.passwords import Argon2PasswordHasher
+from assay.infra.crypto.secretbox import SecretBox
+from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
+from assay.kit.errors import Unavailable
+from tests.fakes.clock import FrozenClock
+
+ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+ADDRESS = "0x" + "a" * 40
+SECRET = "s" * 40
+
+
+def reference(key: bytes, text: str) -> tuple[str, bytes]:
+    """Address and signature by the reference implementation."""
+    signed = Account.sign_message(encode_defunct(text=text), key)
+    return Account.from_key(key).address.lower(), bytes(signed.signature)
+
+
+def test_two_hundred_signatures_of_the_reference_signer_are_recovered() -> None:
+    for number in range(200):
+        key = secrets.token_bytes(32)
+        text = f"challenge {number} \u00e9\u4e2d" * (number % 7)
+        address, signature = reference(key, text)
+        assert Eip191Signatures().recover(text, signature) == address
+        zero_based = signature[:64] + bytes([signature[64] - 27])
+        assert Eip191Signatures().recover(text, zero_based) == address
+        assert address_of_key(key.hex()) == address
+        assert bytes.fromhex(sign_message("0x" + key.hex(), text)[2:]) == signature
+
+
+def test_a_mirrored_signature_is_refused() -> None:
+    """The high s of EIP-2: the same proof in another spelling must not count as another."""
+    address, signature = reference(b"\x07" * 32, "text")
+    s = ORDER - int.from_bytes(signature[32:64])
+    mirrored = signature[:32] + s.to_bytes(32) + bytes([55 - signature[64]])
+    assert (
+        Account.recover_message(encode_defunct(text="text"), signature=mirrored).lower() == address
+    )
+    assert Eip191Signatures().recover("text", mirrored) is None
+
+
+@pytest.mark.parametrize("v", [2, 3, 26, 29, 31, 255])
+def test_other_recovery_ids_are_refused(v: int) -> None:
+    _, signature = reference(b"\x07" * 32, "text")
+    assert Eip191Signatures().recover("text", signature[:64] + bytes([v])) is None
+
+
+@given(st.binary(max_size=80))
+def test_no_bytes_break_the_recovery(signature: bytes) -> None:
+    recovered = Eip191Signatures().recover("text", signature)
+    assert recovered is None or len(recovered) == 42
+
+
+@given(st.binary(min_size=65, max_size=65))
+def test_no_signature_of_the_right_length_breaks_it_either(signature: bytes) -> None:
+    Eip191Signatures().recover("text", signature[:64] + b"\x1b")
+
+
+@pytest.mark.parametrize("key", ["", "0x", "zz" * 32, "11" * 31, "00" * 32, "ff" * 32])
+def test_what_is_no_private_key_is_refused(key: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        sign_message(key, "text")
+
+
+def test_a_session_token_holds_for_its_address_and_time() -> None:
+    clock = FrozenClock()
+    tokens, expires = HmacSessionTokens(SECRET), clock.now() + timedelta(hours=1)
+    token = tokens.issue("id-1", ADDRESS, expires)
+    session = tokens.read(token, clock.now())
+    assert session is not None
+    assert (session.id, session.agent_address, session.expires_at) == ("id-1", ADDRESS, expires)
+    assert tokens.read(token, expires) is None
+    assert HmacSessionTokens("t" * 40).read(token, clock.now()) is None
+
+
+@given(st.data())
+def test_a_changed_session_token_is_none(data: st.DataObject) -> None:
+    clock = FrozenClock()
+    tokens = HmacSessionTokens(SECRET)
+    raw = base64.urlsafe_b64decode(
+        tokens.issue("id-1", ADDRESS, clock.now() + timedelta(hours=1)) + "=="
+    )
+    at = data.draw(st.integers(0, len(raw) - 1))
+    bit = 1 << data.draw(st.integers(0, 7))
+    changed = raw[:at] + bytes([raw[at] ^ bit]) + raw[at + 1 :]
+    token = base64.urlsafe_b64encode(changed).rstrip(b"=").decode()
+    assert tokens.read(token, clock.now()) is None
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_session_token_or_none(text: str) -> None:
+    assert HmacSessionTokens(SECRET).read(text, FrozenClock().now()) is None
+
+
+def test_a_login_token_names_the_account_for_twelve_hours() -> None:
+    clock = FrozenClock()
+    tokens = JwtLoginTokens(SECRET, "http://assay", clock)
+    token = tokens.issue("operator-1")
+    assert tokens.read(token) == "operator-1"
+    payload = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
+    assert payload.keys() == {"iss", "aud", "sub", "iat", "exp", "jti"}
+    clock.move(12 * 3600 + 1)
+    assert tokens.read(token) is None
+
+
+def test_login_tokens_of_others_are_none() -> None:
+    clock = FrozenClock()
+    tokens = JwtLoginTokens(SECRET, "http://assay", clock)
+    for other in (
+        JwtLoginTokens("t" * 40, "http://assay", clock),
+        JwtLoginTokens(SECRET, "http://elsewhere", clock),
+    ):
+        assert tokens.read(other.issue("operator-1")) is None
+    claims = {"iss": "http://assay", "aud": "assay-dashboard", "sub": "x", "exp": 2**40}
+    key = OctKey.import_key(SECRET)
+    stranger = jwt.encode({"alg": "HS256"}, claims, key)
+    bare = base64.urlsafe_b64encode(b'{"alg":"none"}').rstrip(b"=").decode()
+    unsigned = f"{bare}.{stranger.split('.')[1]}."
+    for token in (stranger, unsigned, "", "a.b.c", "x" * 5000):
+        assert tokens.read(token) is None
+
+
+@given(st.binary(max_size=200), st.binary(max_size=20))
+def test_what_was_sealed_is_opened_in_its_place_only(data: bytes, place: bytes) -> None:
+    box = SecretBox.from_secrets(SECRET)
+    sealed = box.seal(data, place)
+    assert box.open(sealed, place) == data
+    assert box.seal(data, place) != sealed
+    with pytest.raises(ValueError, match=r"changed|moved"):
+        box.open(sealed, place + b"x")
+
+
+@given(st.integers(0, 60))
+def test_a_changed_box_does_not_open(at: int) -> None:
+    box = SecretBox.from_secrets(SECRET)
+    sealed = bytearray(box.seal(b"x" * 40, b""))
+    sealed[at] ^= 1
+    with pytest.raises(ValueError, match=r"."):
+        box.open(bytes(sealed), b"")
+
+
+def test_a_ring_opens_what_an_older_key_sealed_and_seals_with_the_newest() -> None:
+    old, ring = SecretBox.from_secrets("old" * 20), SecretBox.from_secrets("new" * 20, "old" * 20)
+    assert ring.open(old.seal(b"x", b""), b"") == b"x"
+    with pytest.raises(ValueError, match="ring"):
+        old.open(ring.seal(b"x", b""), b"")
+    for keys in ([], [b"short"]):
+        with pytest.raises(ValueError, match="32-byte"):
+            SecretBox(keys)
+
+
+def test_a_decision_token_is_verified_by_another_library() -> None:
+    signer = Ed25519DecisionSigner(SECRET)
+    head, payload, signature = signer.sign({"allow": True}).split(".")
+    (key,) = signer.jwks()["keys"]  # type: ignore[misc]
+    public = Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(key["x"] + "="))  # type: ignore[index,operator,call-overload]
+    public.verify(base64.urlsafe_b64decode(signature + "=="), f"{head}.{payload}".encode())
+    header = json.loads(base64.urlsafe_b64decode(head + "=="))
+    assert (header["alg"], header["kid"]) == ("Ed25519", key["kid"])  # type: ignore[index,call-overload]
+    assert Ed25519DecisionSigner(SECRET).jwks() == signer.jwks()
+
+
+async def test_passwords_are_argon2id_with_a_salt_of_their_own() -> None:
+    hasher = Argon2PasswordHasher()
+    first, second = await hasher.hash("correct horse"), await hasher.hash("correct horse")
+    assert first != second
+    assert first.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+    assert await hasher.verify(first, "correct horse") is True
+    assert await hasher.verify(first, "wrong horse") is False
+    assert await hasher.verify(None, "correct horse") is False
+    with pytest.raises(Unavailable):
+        await hasher.verify("no hash at all", "x")
+    hasher.close()
+
+
+async def test_a_flood_of_logins_is_shed_instead_of_queued() -> None:
+    hasher = Argon2PasswordHasher()
+    stored = await hasher.hash("x")
+
+    async def attempt() -> bool:
+        try:
+            await hasher.verify(stored, "y")
+        except Unavailable as shed:
+            return shed.retry_after_s is None
+        return True
+
+    async with asyncio.TaskGroup() as group:
+        tried = [group.create_task(attempt()) for _ in range(100)]
+    served = sum(task.result() for task in tried)
+    assert served == 64
+    assert await attempt() is True
+    hasher.close()

@@ -1,0 +1,116 @@
+"""Secrets, snapshot blocks and logs on disk and on the wire."""
+
+import base64
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from assay.infra.blobs import LocalSnapshotBlobs, NoSnapshotBlobs, cid_v1_raw
+from assay.infra.crypto.secretbox import SecretBox
+from assay.infra.log import RequestLog, open_log
+from assay.infra.secret_file import SecretFileError, load_or_create
+from assay.kit.errors import Unavailable
+
+BOX = SecretBox.from_secrets("s" * 40)
+
+
+def test_secrets_are_drawn_once_and_kept_for_their_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "secrets.json"
+    first = load_or_create(path, ["a", "b"])
+    assert len(set(first.values())) == 2
+    assert all(len(value) == 64 for value in first.values())
+    assert path.stat().st_mode & 0o777 == 0o600
+    again = load_or_create(path, ["a", "b", "c"])
+    assert {name: again[name] for name in first} == first
+    assert [p.name for p in path.parent.iterdir()] == ["secrets.json"]
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
+def test_a_file_others_can_read_is_refused_with_its_mend(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "secrets.json"
+    load_or_create(path, ["a"])
+    path.chmod(mode)
+    with pytest.raises(SecretFileError, match="chmod 600"):
+        load_or_create(path, ["a"])
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '"x"'])
+def test_a_file_that_holds_no_secrets_is_refused_and_not_overwritten(
+    tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "secrets.json"
+    path.touch(0o600)
+    path.write_text(text)
+    with pytest.raises(SecretFileError):
+        load_or_create(path, ["a"])
+    assert path.read_text() == text
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SecretFileError, match="cannot"):
+        load_or_create(tmp_path / "file" / "secrets.json", ["a"])
+
+
+def test_the_content_id_is_that_of_the_specification() -> None:
+    """Multibase b (RFC 4648 base32, lower case, unpadded), CID 1, raw, sha2-256 of 32 bytes."""
+    cid = cid_v1_raw(b"hello world")
+    assert cid[0] == "b"
+    raw = base64.b32decode(cid[1:].upper() + "=" * (-len(cid[1:]) % 8))
+    digest = "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"
+    assert raw.hex() == "01551220" + digest
+
+
+async def test_a_block_is_encrypted_named_by_content_and_read_back(tmp_path: Path) -> None:
+    blobs = LocalSnapshotBlobs(tmp_path / "blocks", BOX)
+    uri = await blobs.store(b'{"evidence": "plain"}')
+    assert uri is not None
+    (block,) = (tmp_path / "blocks").iterdir()
+    assert uri == f"ipfs://{block.name}"
+    assert b"plain" not in block.read_bytes()
+    assert blobs.read(uri) == b'{"evidence": "plain"}'
+
+
+async def test_a_tampered_block_is_refused(tmp_path: Path) -> None:
+    blobs = LocalSnapshotBlobs(tmp_path, BOX)
+    uri = await blobs.store(b"data")
+    assert uri is not None
+    (block,) = tmp_path.iterdir()  # noqa: ASYNC240 - nothing else runs
+    block.write_bytes(block.read_bytes() + b"x")
+    with pytest.raises(ValueError, match="content id"):
+        blobs.read(uri)
+
+
+async def test_a_store_that_does_not_take_it_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Unavailable):
+        await LocalSnapshotBlobs(tmp_path / "file", BOX).store(b"data")
+
+
+async def test_switched_off_nothing_is_stored() -> None:
+    assert await NoSnapshotBlobs().store(b"data") is None
+
+
+async def test_requests_are_one_json_line_each() -> None:
+    out = io.StringIO()
+    log = RequestLog(open_log("json", "info", out), "json", "info", out)
+    log.write(method="GET", route="/x", status=200, operator=None)
+    log.write(method="GET", route="/y", status=404)
+    assert out.getvalue() == ""
+    log.flush()
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(line["event"], line["route"]) for line in lines] == [
+        ("request", "/x"),
+        ("request", "/y"),
+    ]
+    assert "operator" not in lines[0]
+
+
+async def test_a_higher_level_silences_requests() -> None:
+    out = io.StringIO()
+    log = RequestLog(open_log("json", "warning", out), "json", "warning", out)
+    log.write(method="GET")
+    log.flush()
+    assert out.getvalue() == ""
