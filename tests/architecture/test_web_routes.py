@@ -1,0 +1,114 @@
+"""Every operation asks for the credential of spec 5.4; nothing is served beside `route`."""
+
+import ast
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.settings import load
+from assay.web.app import framework, openapi_document
+from assay.wiring import App, assemble
+
+WEB = Path(__file__).parents[2] / "src/assay/web"
+
+NONE: list[set[str]] = []
+OP_KEY, JWT = [{"operatorKey"}], [{"dashboardToken"}]
+AGENT = [{"agentAddress", "agentSession"}]
+BOTH = [{"operatorKey", "agentAddress", "agentSession"}]
+
+CREDENTIALS: Mapping[str, list[set[str]]] = {
+    "GET /operator/health": NONE,
+    "GET /api": NONE,
+    "GET /api/health": NONE,
+    "GET /.well-known/jwks.json": NONE,
+    "GET /operator/agent/{agentId}": OP_KEY,
+    "GET /operator/agent/{agentId}/snapshot": NONE,
+    "GET /operator/wallet/{wallet}": NONE,
+    "GET /operator/resolve-wallet/{wallet}": NONE,
+    "POST /operator/trigger-sandbox/{agentId}": NONE,
+    "POST /operator/trigger-sandbox-key/{agentAddress}": NONE,
+    "POST /operator/gate/{agentId}": BOTH,
+    "POST /operator/key/{agentAddress}/challenge": NONE,
+    "POST /operator/key/verify": NONE,
+    "GET /operator/key/{agentAddress}": OP_KEY,
+    "DELETE /operator/key/{agentAddress}/session": AGENT,
+    "POST /operator/register": NONE,
+    "POST /operator/login": NONE,
+    "GET /operator/me": JWT,
+    "PATCH /operator/me": JWT,
+    "GET /operator/keys": JWT,
+    "POST /operator/keys/rotate": JWT,
+    "DELETE /operator/keys/{keyId}": JWT,
+}
+"""Source: spec 5.4; for the open question of 5.6, decisions, section 7."""
+
+OPEN_QUESTION = {
+    "GET /operator/agent/{agentId}/snapshot",
+    "GET /operator/wallet/{wallet}",
+    "GET /operator/resolve-wallet/{wallet}",
+    "POST /operator/trigger-sandbox/{agentId}",
+    "POST /operator/trigger-sandbox-key/{agentAddress}",
+}
+
+PAGES = {"/openapi.json", "/docs", "/docs/reference.js", "/docs/reference.css"}
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    async with assemble(load(data_dir=tmp_path, log_level="error")) as made:
+        yield made
+
+
+def credentials(document: Mapping[str, Any]) -> dict[str, list[set[str]]]:
+    return {
+        f"{method.upper()} {path}": [set(needed) for needed in operation["security"]]
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+    }
+
+
+async def test_every_operation_asks_for_the_credential_of_the_specification(app: App) -> None:
+    assert credentials(openapi_document(app)) == CREDENTIALS
+
+
+async def test_the_setting_closes_the_endpoints_of_the_open_question_and_no_other(
+    tmp_path: Path,
+) -> None:
+    settings = load(data_dir=tmp_path, log_level="error", open_endpoints=())
+    async with assemble(settings) as closed:
+        asked = credentials(openapi_document(closed))
+    assert asked == {
+        name: OP_KEY if name in OPEN_QUESTION else needed for name, needed in CREDENTIALS.items()
+    }
+
+
+async def test_only_the_pages_are_served_undeclared(app: App) -> None:
+    """No credential, no route: what `route` did not declare has no `security`."""
+    undeclared = {
+        route.path  # type: ignore[attr-defined]
+        for route in framework(app).routes
+        if "security" not in (getattr(route, "openapi_extra", None) or {})
+    }
+    assert undeclared == PAGES
+
+
+async def test_nothing_stands_between_the_edge_and_the_routes(app: App) -> None:
+    """One framework middleware costs more than the rest together (decision 0006)."""
+    assert framework(app).user_middleware == []
+
+
+def test_routes_are_declared_by_route_alone() -> None:
+    for path in sorted((WEB / "routes").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in {
+                    "add_api_route",
+                    "get",
+                    "post",
+                    "put",
+                    "patch",
+                    "delete",
+                    "api_route",
+                } or not (isinstance(node.value, ast.Name) and node.value.id == "router"), path.name
