@@ -1,5 +1,7 @@
 """Laws of the traffic limit, for any rhythm of requests."""
 
+from ipaddress import IPv6Address
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,11 +62,14 @@ def test_any_text_is_some_caller(text: str) -> None:
     assert isinstance(caller_of(text), str)
 
 
-@given(st.ip_addresses(v=6), st.integers(0, 2**64 - 1))
-def test_an_ipv6_network_of_64_bits_is_one_caller(address: object, low: int) -> None:
-    base = type(address)(int(address) >> 64 << 64 | low)  # type: ignore[call-overload]
-    if base.ipv4_mapped is None and address.ipv4_mapped is None:  # type: ignore[attr-defined]
-        assert caller_of(str(base)) == caller_of(str(address))
+@given(st.integers(1, 2**64 - 1), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_an_ipv6_network_of_64_bits_is_one_caller_and_its_neighbour_another(
+    network: int, one: int, other: int
+) -> None:
+    """From network 1 on: network 0 also holds the IPv4 addresses in IPv6 clothes."""
+    here, there = (IPv6Address(network << 64 | host) for host in (one, other))
+    beside = IPv6Address((network ^ 1 or 2) << 64 | one)
+    assert caller_of(str(here)) == caller_of(str(there)) != caller_of(str(beside))
 
 
 @given(st.ip_addresses(v=4), st.ip_addresses(v=4))

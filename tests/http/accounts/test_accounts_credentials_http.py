@@ -49,6 +49,11 @@ async def test_401_a_stolen_api_key_can_neither_make_nor_see_nor_end_keys(house:
         refused(await house.http.request(method, path, headers=key), 401, "unauthorized")
 
 
+async def test_401_who_takes_an_api_key_for_a_dashboard_token_is_told(house: House) -> None:
+    answer = await house.http.get("/operator/me", headers=await house.operator())
+    assert "not an API key" in refused(answer, 401, "unauthorized")["message"]
+
+
 async def test_401_a_dashboard_token_is_no_api_key(house: House) -> None:
     await house.operator()
     path = "/operator/key/0x" + "a" * 40
