@@ -7,6 +7,7 @@ from fastapi import APIRouter, Path, Request
 from assay.accounts.model import Operator
 from assay.web.credentials import Credential
 from assay.web.exchange import exchange_of
+from assay.web.limits import caller_of
 from assay.web.route import app_of, read, route
 from assay.web.wire import accounts as wire
 
@@ -41,7 +42,7 @@ async def register(request: Request) -> wire.Registered:
 async def login(request: Request) -> wire.LoggedIn:
     """Log in for a dashboard token."""
     body = read(wire.LoginBody, await request.body())
-    address = exchange_of(request.scope).client_address
+    address = caller_of(exchange_of(request.scope).client_address)
     operator, token = await app_of(request).operators.login(body.email, body.password, address)
     return wire.LoggedIn(operator=wire.brief(operator), token=token)
 
