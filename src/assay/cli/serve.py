@@ -103,6 +103,7 @@ async def serving(service: AsgiApp, door: socket.socket) -> AsyncGenerator[Serve
     config = uvicorn.Config(
         service,
         http="httptools",
+        ws="none",
         access_log=False,
         log_level="warning",
         lifespan="off",

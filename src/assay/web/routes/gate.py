@@ -32,6 +32,9 @@ ANSWER_REUSED_S = 30.0
 _ANSWERS_MAX = 20_000
 _DEFAULTS = GateRequest()
 _CHAIN_CHARS_MAX = 64
+
+_PROOF = ("x-agent-challenge", "x-agent-signature")
+"""A signed challenge may come with the call instead of a session (spec 5.3, step 3)."""
 _QUERY_FIELDS_MAX = 50
 
 _Key = tuple[str, str, str, bool, GateRequest]
@@ -147,6 +150,7 @@ def operation() -> Mapping[str, Any]:
     refusals = {str(s): {"description": "A refusal.", "content": error} for s in statuses}
     shown = {"application/json": {"schema": {"$ref": f"#/components/schemas/{GateShape.__name__}"}}}
     body = {"application/json": {"schema": {"$ref": f"#/components/schemas/{GateBody.__name__}"}}}
+    text = {"type": "string"}
     chain = {"type": "string", "maxLength": _CHAIN_CHARS_MAX}
     return {
         "tags": ["Trust"],
@@ -158,6 +162,7 @@ def operation() -> Mapping[str, Any]:
             {"name": "agentId", "in": "path", "required": True, "schema": {"type": "string"}},
             {"name": "chain", "in": "query", "required": False, "schema": chain},
             {"name": "x-chain", "in": "header", "required": False, "schema": chain},
+            *({"name": n, "in": "header", "required": False, "schema": text} for n in _PROOF),
         ],
         "requestBody": {"required": False, "content": body},
         "responses": {"200": {"description": "The decision.", "content": shown}, **refusals},
