@@ -17,6 +17,7 @@ from assay.web.app import build
 from assay.wiring import App, assemble
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import NETWORK, FakeChain
+from tests.http.promises import promises_of
 
 OWNER_KEY = "0x" + "11" * 32
 STRANGER_KEY = "0x" + "22" * 32
@@ -95,7 +96,10 @@ async def open_house(folder: Path, **settings: Any) -> AsyncGenerator[House]:
     )
     async with assemble(made, clock, {"evm": chain}) as app:  # type: ignore[arg-type]
         sender = httpx2.ASGITransport(build(app), raise_app_exceptions=False)
-        async with httpx2.AsyncClient(transport=sender, base_url="http://assay") as http:
+        hooks = {"response": [promises_of(app)]}
+        async with httpx2.AsyncClient(
+            transport=sender, base_url="http://assay", event_hooks=hooks
+        ) as http:
             yield House(app, http, clock, chain)
 
 

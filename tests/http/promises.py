@@ -1,0 +1,65 @@
+"""What is promised of every answer, checked on every answer any HTTP test gets."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+
+import httpx2
+
+from assay.web.app import openapi_document
+from assay.wiring import App
+
+Statuses = Mapping[str, frozenset[int]]
+"""By method in upper case."""
+
+_ALWAYS = (
+    "x-request-id",
+    "ratelimit-limit",
+    "ratelimit-remaining",
+    "ratelimit-reset",
+    "cache-control",
+    "content-type",
+)
+
+
+def promises_of(app: App) -> Callable[[httpx2.Response], Awaitable[None]]:
+    """A response hook that fails the test of an answer nobody was promised."""
+
+    @cache
+    def documented() -> list[tuple[re.Pattern[str], Statuses]]:
+        paths = openapi_document(app)["paths"]
+        return [
+            (
+                re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path))),
+                {m.upper(): frozenset(map(int, op["responses"])) for m, op in item.items()},
+            )
+            for path, item in sorted(paths.items(), key=lambda pair: pair[0].count("{"))
+        ]
+
+    def statuses(method: str, path: str) -> frozenset[int] | None:
+        """Of the template that fits best; None for a path that is in no document."""
+        for pattern, methods in documented():
+            if pattern.fullmatch(path):
+                return methods.get(method, frozenset({405, 413, 408, 429, 400}))
+        return None
+
+    async def check(answer: httpx2.Response) -> None:
+        request = answer.request
+        promised = statuses(request.method, request.url.path)
+        said = f"{request.method} {request.url.path} -> {answer.status_code}"
+        assert promised is None or answer.status_code in promised, f"{said} is not documented"
+        for name in _ALWAYS:
+            assert answer.headers.get(name), f"{said} has no {name}"
+        assert answer.headers.get("x-content-type-options") == "nosniff", said
+        assert answer.headers.get("referrer-policy") == "no-referrer", said
+        assert "server" not in answer.headers, said
+        if answer.status_code >= 400:
+            await answer.aread()
+            body = answer.json()
+            assert body.keys() >= {"error", "code", "message", "requestId"}, said
+            assert answer.headers["cache-control"] == "no-store", said
+            assert ("allow" in answer.headers) == (answer.status_code == 405), said
+            waits = answer.status_code in {429, 503}
+            assert ("retry-after" in answer.headers) == waits, said
+
+    return check
