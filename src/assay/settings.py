@@ -121,8 +121,11 @@ class Settings(BaseSettings):
         float, Field(gt=0, le=60, description="Seconds trigger-sandbox may take.")
     ] = 25.0
     snapshot_store: Annotated[
-        Literal["local", "off"], Field(description="Where encrypted snapshots go.")
+        Literal["local", "ipfs", "off"], Field(description="Where encrypted snapshots go.")
     ] = "local"
+    ipfs_api: Annotated[
+        str, Field(description="HTTP API of the IPFS node for `ipfs` snapshots.")
+    ] = "http://127.0.0.1:5001"
     log_format: Annotated[
         Literal["auto", "json", "console"],
         Field(description="`auto`: console on a terminal, else JSON lines."),
@@ -165,7 +168,7 @@ class Settings(BaseSettings):
             ip_network(network)
         return value
 
-    @field_validator("public_url", "upgrade_url", "ipfs_gateway")
+    @field_validator("public_url", "upgrade_url", "ipfs_gateway", "ipfs_api")
     @classmethod
     def _http_address(cls, value: str | None) -> str | None:
         if not value:

@@ -21,7 +21,7 @@ from assay.identity.challenge import Challenges
 from assay.identity.prove import AgentIdentity
 from assay.identity.session import Sessions
 from assay.infra.agents.dialers import StockDialers
-from assay.infra.blobs import LocalSnapshotBlobs, NoSnapshotBlobs
+from assay.infra.blobs import IpfsSnapshotBlobs, LocalSnapshotBlobs, NoSnapshotBlobs
 from assay.infra.contract_wallets import OnchainWallets
 from assay.infra.crypto.decision_tokens import Ed25519DecisionSigner
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
@@ -102,6 +102,7 @@ class _Outside:
     http: GuardedHttp
     rpc: JsonRpc
     readers: Mapping[Family, ChainReader]
+    blobs: SnapshotBlobs
 
 
 def networks_from(settings: Settings) -> Networks:
@@ -162,7 +163,10 @@ async def _open(
     readers: dict[Family, ChainReader] = {
         family.name: family.reader(rpc, documents, clock) for family in families.values()
     }
-    return _Outside(database, networks, http, rpc, readers)
+    blobs = _blobs(settings, _secrets(settings)["snapshot_secret"])
+    if isinstance(blobs, IpfsSnapshotBlobs):
+        stack.push_async_callback(blobs.aclose)
+    return _Outside(database, networks, http, rpc, readers, blobs)
 
 
 def _compose(settings: Settings, clock: Clock, log: Log, rules: Rules, outside: _Outside) -> App:
@@ -195,7 +199,7 @@ def _compose(settings: Settings, clock: Clock, log: Log, rules: Rules, outside: 
             http=outside.http,
             dialers=StockDialers(),
             store=evaluations,
-            blobs=_blobs(settings, secrets["snapshot_secret"]),
+            blobs=outside.blobs,
             rules=rules,
             listeners=[announce],
             clock=clock,
@@ -278,6 +282,8 @@ def _wallets(settings: Settings, outside: _Outside) -> OnchainWallets:
 def _blobs(settings: Settings, secret: str) -> SnapshotBlobs:
     if settings.snapshot_store == "off":
         return NoSnapshotBlobs()
+    if settings.snapshot_store == "ipfs":
+        return IpfsSnapshotBlobs(settings.ipfs_api, SecretBox.from_secrets(secret))
     return LocalSnapshotBlobs(settings.data_dir / "blocks", SecretBox.from_secrets(secret))
 
 

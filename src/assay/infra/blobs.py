@@ -6,10 +6,16 @@ import hashlib
 import os
 from pathlib import Path
 
+import httpx2
+
 from assay.infra.crypto.secretbox import SecretBox
 from assay.kit.errors import Unavailable
 
+IPFS_S = 10.0
+"""How long a node may take for one block."""
+
 _ASSOCIATED = b"assay.snapshot"
+_PUT = {"cid-codec": "raw", "mhtype": "sha2-256", "pin": "true"}
 
 
 def cid_v1_raw(data: bytes) -> str:
@@ -31,9 +37,7 @@ class LocalSnapshotBlobs:
         try:
             await asyncio.to_thread(self._write, cid, block)
         except OSError as error:
-            raise Unavailable(
-                "Snapshots cannot be stored now.", detail=str(error), retry_after_s=30
-            ) from error
+            raise _unavailable(str(error)) from error
         return f"ipfs://{cid}"
 
     def read(self, uri: str) -> bytes:
@@ -52,9 +56,49 @@ class LocalSnapshotBlobs:
         temporary.replace(self._folder / cid)
 
 
+class IpfsSnapshotBlobs:
+    """Blocks put on an IPFS node through its HTTP API; the node is one the operator configured.
+
+    Source: Kubo RPC API, `/api/v0/block/put`. The content id is computed here, not believed.
+    """
+
+    def __init__(self, api: str, box: SecretBox) -> None:
+        self._url = f"{api}/api/v0/block/put"
+        self._box = box
+        self._http: httpx2.AsyncClient | None = None
+
+    async def store(self, data: bytes) -> str | None:
+        block = self._box.seal(data, _ASSOCIATED)
+        cid = cid_v1_raw(block)
+        try:
+            answer = await self._opened().post(
+                self._url, params=_PUT, files={"data": ("block", block)}
+            )
+            named = answer.raise_for_status().json()["Key"]
+        except (httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
+            raise _unavailable(repr(error)) from error
+        if named != cid:
+            raise _unavailable("the node names the block otherwise")
+        return f"ipfs://{cid}"
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._http is not None:
+            await self._http.aclose()
+
+    def _opened(self) -> httpx2.AsyncClient:
+        if self._http is None:
+            self._http = httpx2.AsyncClient(timeout=IPFS_S, trust_env=False)
+        return self._http
+
+
 class NoSnapshotBlobs:
     """Storing is switched off."""
 
     async def store(self, data: bytes) -> str | None:
         del data
         return None
+
+
+def _unavailable(detail: str) -> Unavailable:
+    return Unavailable("Snapshots cannot be stored now.", detail=detail, retry_after_s=30)
