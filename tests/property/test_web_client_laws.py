@@ -1,0 +1,68 @@
+"""Laws of whose request it is, for any chain of proxies."""
+
+from ipaddress import ip_address, ip_network
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.web.edge import Edge
+from tests.fakes.clock import FrozenClock
+
+OURS = "10.0.0.0/8"
+PROXIES = st.ip_addresses(v=4, network=OURS).map(str)
+STRANGERS = st.ip_addresses(v=4).map(str).filter(lambda a: ip_address(a) not in ip_network(OURS))
+WORDS = st.one_of(PROXIES, STRANGERS, st.text("abc.:0 ", min_size=1, max_size=80))
+
+
+async def nothing(*_: object) -> None:
+    """No framework: only the address is asked for."""
+
+
+def client(peer: str, *lines: str, trusted: tuple[str, ...] = (OURS,)) -> str:
+    settings = SimpleNamespace(
+        anonymous_per_minute=1, keyed_per_minute=1, trusted_proxies=trusted
+    )  # fmt: skip
+    app: Any = SimpleNamespace(settings=settings, clock=FrozenClock())
+    headers = [(b"x-forwarded-for", line.encode("latin-1")) for line in lines]
+    return Edge(app, nothing, ())._client({"client": (peer, 1), "headers": headers})
+
+
+@given(STRANGERS, st.lists(WORDS, max_size=5))
+def test_a_stranger_is_whoever_called_whatever_he_forwards(peer: str, hops: list[str]) -> None:
+    assert client(peer, ",".join(hops)) == peer
+
+
+@given(PROXIES, st.lists(WORDS, max_size=5))
+def test_without_configured_proxies_nobody_is_believed(peer: str, hops: list[str]) -> None:
+    assert client(peer, ",".join(hops), trusted=()) == peer
+
+
+@given(PROXIES, st.lists(WORDS, max_size=4), STRANGERS, st.lists(PROXIES, max_size=3))
+def test_what_stands_before_the_last_stranger_changes_nothing(
+    peer: str, invented: list[str], caller: str, behind: list[str]
+) -> None:
+    """A caller may write what it likes; each of our proxies adds whom it saw to the right."""
+    assert client(peer, ",".join([*invented, caller, *behind])) == caller
+
+
+@given(PROXIES, st.lists(WORDS, max_size=5), st.data())
+def test_lines_and_words_are_one_list(peer: str, hops: list[str], data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(hops)))
+    lines = [",".join(part) for part in (hops[:cut], hops[cut:])]
+    assert client(peer, *lines) == client(peer, ",".join(hops))
+
+
+@given(PROXIES, st.lists(WORDS, max_size=5))
+def test_an_address_is_short(peer: str, hops: list[str]) -> None:
+    assert len(client(peer, ",".join(hops))) <= 64
+
+
+def test_a_caller_without_an_address_is_somebody() -> None:
+    """A Unix socket has no peer name."""
+    app: Any = SimpleNamespace(
+        settings=SimpleNamespace(anonymous_per_minute=1, keyed_per_minute=1, trusted_proxies=()),
+        clock=FrozenClock(),
+    )
+    assert Edge(app, nothing, ())._client({"client": None, "headers": []})
