@@ -52,6 +52,7 @@ class ApiKeys:
         self._clock = clock
         self._memory: OrderedDict[bytes, _Remembered] = OrderedDict()
         self._last_used: dict[str, datetime] = {}
+        self._changes = 0
 
     async def issue(self, operator_id: str, label: str | None) -> tuple[ApiKey, str]:
         """A new key: its record, and the full key that is never seen again.
@@ -93,16 +94,19 @@ class ApiKeys:
         """
         if (operator := self.authenticate_cached(key)) is not None:
             return operator
-        digest = _hash(key[:KEY_CHARS_MAX])
+        digest, changes = _hash(key[:KEY_CHARS_MAX]), self._changes
         found = await self._store.find_by_hash(digest.hex())
         owner = await self._operators.find(found.operator_id) if found else None
         if not _shaped(key) or found is None or found.revoked or owner is None:
             raise InvalidCredentials("A valid operator API key is needed.")
-        self._remember(digest, found.id, owner)
+        self._last_used[found.id] = self._clock.now()
+        if changes == self._changes:  # what was read may be what just changed
+            self._remember(digest, found.id, owner)
         return owner
 
     def forget(self, operator_id: str) -> None:
         """Ask the store again about this operator's keys, plan and role."""
+        self._changes += 1
         known = [d for d, k in self._memory.items() if k.operator.id == operator_id]
         for digest in known:
             del self._memory[digest]
@@ -122,7 +126,6 @@ class ApiKeys:
         until = self._clock.monotonic_s() + REMEMBERED_S
         self._memory[digest] = _Remembered(key_id, operator, until)
         self._memory.move_to_end(digest)
-        self._last_used[key_id] = self._clock.now()
         while len(self._memory) > _REMEMBERED_MAX:
             self._memory.popitem(last=False)
 

@@ -77,6 +77,7 @@ class Gate:
     def __init__(self, needs: GateNeeds) -> None:
         self._needs = needs
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
+        self._evaluations = 0
 
     def check_cached(
         self, caller: Caller, network: Network, agent_id: str, request: GateRequest
@@ -111,6 +112,7 @@ class Gate:
         subject = await needs.subjects.find(network, agent_id)
         require_control(caller, subject)
         reservation = await needs.allowance.reserve(caller.operator)
+        evaluations = self._evaluations
         try:
             evaluation = await self._reuse(subject, request)
             cached = evaluation is not None
@@ -120,11 +122,14 @@ class Gate:
         except BaseException:
             needs.allowance.release(reservation)
             raise
-        known = self._remember(subject, evaluation)
+        known = self._remembered(subject, evaluation)
+        if not cached or evaluations == self._evaluations:  # else it may be outdated by now
+            self._remember(known)
         return self._decide(known, request, reservation, cached=cached)
 
     def evaluated(self, news: EvaluationCompleted) -> None:
         """A listener: a newer evaluation replaces the remembered one at once."""
+        self._evaluations += 1
         if (known := self._memory.get(news.evaluation.subject_key)) is not None:
             known.evaluation = news.evaluation
             known.decisions.clear()
@@ -167,13 +172,15 @@ class Gate:
             return False
         return self._needs.clock.now() < reusable_until(evaluation, request)
 
-    def _remember(self, subject: Subject, evaluation: Evaluation) -> _Remembered:
+    def _remembered(self, subject: Subject, evaluation: Evaluation) -> _Remembered:
         fresh_until = self._needs.clock.monotonic_s() + CONTROLLERS_MAX_AGE_S
-        self._memory[subject.key] = known = _Remembered(subject, fresh_until, evaluation)
-        self._memory.move_to_end(subject.key)
+        return _Remembered(subject, fresh_until, evaluation)
+
+    def _remember(self, known: _Remembered) -> None:
+        self._memory[known.subject.key] = known
+        self._memory.move_to_end(known.subject.key)
         while len(self._memory) > _REMEMBERED_MAX:
             self._memory.popitem(last=False)
-        return known
 
 
 def require_control(caller: Caller, subject: Subject) -> None:

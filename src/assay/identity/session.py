@@ -25,6 +25,7 @@ class Sessions:
         self._state = state
         self._clock = clock
         self._confirmed: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+        self._revocations = 0
 
     def begin(self, address: str) -> Session:
         """A new session of a lower-case address that has just proven itself."""
@@ -51,9 +52,11 @@ class Sessions:
         session = self._tokens.read(token, self._clock.now())
         if session is None or session.agent_address != address:
             return None
+        revocations = self._revocations
         if await self._state.get(_revoked(session.id)) is not None:
             return None
-        self._confirm(token, session)
+        if revocations == self._revocations:  # else it may be this one that was revoked meanwhile
+            self._confirm(token, session)
         return session
 
     async def revoke(self, address: str, token: str) -> None:
@@ -63,6 +66,7 @@ class Sessions:
             left_s = (session.expires_at - self._clock.now()).total_seconds()
             await self._state.put(_revoked(session.id), "1", max(1.0, left_s + 60))
             self._confirmed.pop(token, None)
+            self._revocations += 1
 
     def _confirm(self, token: str, session: Session) -> None:
         self._confirmed[token] = (session, self._clock.monotonic_s() + CONFIRMED_S)
