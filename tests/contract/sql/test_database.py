@@ -45,6 +45,18 @@ async def test_processes_that_start_at_once_migrate_once(database_url: str) -> N
         await one.close()
 
 
+async def test_a_fresh_sqlite_file_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
+    """SQLite refuses, without waiting, whoever turns a file to WAL while another does."""
+    for turn in range(12):
+        url = f"sqlite:///{tmp_path}/{turn}.db"
+        opened = [await Database.open(url) for _ in range(8)]
+        async with asyncio.TaskGroup() as group:
+            for one in opened:
+                group.create_task(one.ping())
+        for one in opened:
+            await one.close()
+
+
 async def test_a_database_newer_than_the_code_is_refused(database: Database) -> None:
     async with database.write() as connection:
         await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))

@@ -1,7 +1,11 @@
 """How each database is reached: the URL, the driver, and what makes its connections safe."""
 
+import asyncio
 import os
+import sqlite3
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias, cast
 
 from sqlalchemy import URL, Connection, event
@@ -14,6 +18,8 @@ Kind: TypeAlias = Literal["sqlite", "postgresql"]
 
 POOL_SIZE = 8
 """Connections of one process; PostgreSQL takes 100 from all of them unless told otherwise."""
+
+_WAL_RETRY_S = 0.01
 
 WRITES = "assay_writes"
 """The execution option that says a transaction will write."""
@@ -51,26 +57,48 @@ def _sqlite(path: str, wait_s: float) -> AsyncEngine:
     )
 
     def keep_private(*_: object) -> None:
-        """Password hashes are in it. The -wal and -shm files take over the mode."""
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        """Password hashes are in it. The -wal and -shm files take over the mode.
+
+        Only a file that is not there is opened: closing one that SQLite has open would drop the
+        locks of the whole process on it (https://sqlite.org/howtocorrupt.html, 2.2).
+        """
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+    def prepare(connection: Any, _entry: ConnectionPoolEntry) -> None:  # noqa: ANN401
+        _prepare_sqlite(connection, wait_s)
 
     event.listen(engine.sync_engine, "do_connect", keep_private)
-    event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+    event.listen(engine.sync_engine, "connect", prepare)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     event.listen(engine.sync_engine, "before_cursor_execute", _refuse_unstorable)
     return engine
 
 
-def _prepare_sqlite(connection: Any, _entry: ConnectionPoolEntry) -> None:  # noqa: ANN401
+def _prepare_sqlite(connection: Any, wait_s: float) -> None:  # noqa: ANN401
     """WAL lets readers and the one writer work at once; synchronous=FULL makes a commit durable.
 
     With NORMAL a power cut could take back the last commits: a used challenge would be fresh
     again, a revoked key alive.
     """
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    _turn_to_wal(connection, cursor, time.monotonic() + wait_s)
+    for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _turn_to_wal(connection: Any, cursor: Any, deadline_s: float) -> None:  # noqa: ANN401
+    """A fresh file is turned once, and SQLite does not wait for whoever is turning it: we do."""
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline_s:
+                raise
+            connection.run_async(lambda _: asyncio.sleep(_WAL_RETRY_S))
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:
