@@ -96,9 +96,13 @@ def _turn_to_wal(connection: Any, cursor: Any, deadline_s: float) -> None:  # no
         except sqlite3.OperationalError:
             if time.monotonic() > deadline_s:
                 raise
-            connection.run_async(lambda _: asyncio.sleep(_WAL_RETRY_S))
+            connection.run_async(_wait_for_the_other)
         else:
             return
+
+
+async def _wait_for_the_other(_driver: object) -> None:
+    await asyncio.sleep(_WAL_RETRY_S)
 
 
 def _begin_sqlite(connection: Connection) -> None:
