@@ -74,6 +74,9 @@ class Settings(BaseSettings):
     sandbox_per_agent_minute: Annotated[
         int, Field(ge=1, description="Triggered evaluations a minute, per agent.")
     ] = 6
+    wrapper_per_minute: Annotated[
+        int, Field(ge=1, description="Wrapper requests a minute per client address.")
+    ] = 6_000
     body_bytes_max: Annotated[
         int, Field(ge=1024, description="Largest request body accepted, bytes.")
     ] = 1024 * 1024
@@ -145,6 +148,48 @@ class Settings(BaseSettings):
     signing_secret: Annotated[
         SecretStr | None, Field(description="Seeds the decision-token key; unset: generated once.")
     ] = None
+    payout_address: Annotated[
+        str | None,
+        Field(
+            pattern=r"^0x[0-9a-fA-F]{40}$",
+            description="Wallet that is paid where a wrapper names none.",
+        ),
+    ] = None
+    price_max: Annotated[
+        Decimal, Field(gt=0, le=1_000_000, description="Largest price of a wrapper call, USD.")
+    ] = Decimal(100)
+    x402_private_key: Annotated[
+        SecretStr | None,
+        Field(description="Settles x402 payments and pays their gas; 64 hex digits."),
+    ] = None
+    x402_facilitator_url: Annotated[
+        str | None,
+        Field(description="A remote x402 facilitator that verifies and settles instead."),
+    ] = None
+    payment_rpc: Annotated[
+        dict[str, tuple[str, ...]],
+        Field(description="JSON: RPC endpoints by payment network, such as `eip155:8453`."),
+    ] = {}
+    settlement_s: Annotated[
+        float, Field(gt=0, le=120, description="Seconds a settlement's outcome is waited for.")
+    ] = 20.0
+    paid_response_bytes_max: Annotated[
+        int, Field(ge=1024, description="Largest upstream answer that can be paid for, bytes.")
+    ] = 10 * 1024 * 1024
+    paid_response_hours: Annotated[
+        int, Field(ge=1, description="Hours a paid answer is kept for a retry of its request.")
+    ] = 24
+    upstream_secrets: Annotated[
+        tuple[SecretStr, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated ring that seals upstream secrets, current one first;"
+            " unset: generated once."
+        ),
+    ] = ()
+    payment_secret: Annotated[
+        SecretStr | None, Field(description="Signs MPP challenges; unset: generated once.")
+    ] = None
     fee_rate: Annotated[Decimal, Field(ge=0, le=1, description="Fee rate of new accounts.")] = (
         Decimal("0.00")
     )
@@ -154,7 +199,13 @@ class Settings(BaseSettings):
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()
 
-    @field_validator("trusted_proxies", "open_endpoints", "contract_wallet_chains", mode="before")
+    @field_validator(
+        "trusted_proxies",
+        "open_endpoints",
+        "contract_wallet_chains",
+        "upstream_secrets",
+        mode="before",
+    )
     @classmethod
     def _comma_separated(cls, value: object) -> object:
         if isinstance(value, str):
@@ -168,7 +219,9 @@ class Settings(BaseSettings):
             ip_network(network)
         return value
 
-    @field_validator("public_url", "upgrade_url", "ipfs_gateway", "ipfs_api")
+    @field_validator(
+        "public_url", "upgrade_url", "ipfs_gateway", "ipfs_api", "x402_facilitator_url"
+    )
     @classmethod
     def _http_address(cls, value: str | None) -> str | None:
         if not value:
@@ -179,12 +232,21 @@ class Settings(BaseSettings):
             raise ValueError(message)
         return value.rstrip("/")
 
-    @field_validator("jwt_secret", "session_secret", "snapshot_secret", "signing_secret")
+    @field_validator(
+        "jwt_secret", "session_secret", "snapshot_secret", "signing_secret", "payment_secret"
+    )
     @classmethod
     def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and len(value.get_secret_value()) < SECRET_CHARS_MIN:
             message = f"must have at least {SECRET_CHARS_MIN} characters"
             raise ValueError(message)
+        return value
+
+    @field_validator("upstream_secrets")
+    @classmethod
+    def _all_long_enough(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        for secret in value:
+            cls._long_enough(secret)
         return value
 
     @property

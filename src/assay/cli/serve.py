@@ -108,6 +108,7 @@ async def serving(service: AsgiApp, door: socket.socket) -> AsyncGenerator[Serve
         log_level="warning",
         lifespan="off",
         server_header=False,
+        date_header=False,  # a forwarded answer has its own, and the edge dates the others
         proxy_headers=False,
         timeout_graceful_shutdown=DRAIN_S,
         limit_concurrency=CONCURRENCY_MAX,

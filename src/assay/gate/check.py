@@ -4,7 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from assay.accounts.allowance import Allowance, Reservation
+from assay.accounts.allowance import Allowance
 from assay.accounts.model import Feature, Operator
 from assay.accounts.plans import require
 from assay.chains.model import Network
@@ -12,7 +12,7 @@ from assay.gate.decide import decide, reusable_until
 from assay.gate.model import Decision, GateRequest
 from assay.identity.model import IdentityMismatch
 from assay.kit.clock import Clock
-from assay.kit.errors import InvalidRequest, Problem, ServiceError
+from assay.kit.errors import InvalidRequest, Problem
 from assay.trust.evaluate import Evaluator
 from assay.trust.model import Evaluation, EvaluationCompleted, SignalName, Subject, subject_key
 from assay.trust.ports import EvaluationStore
@@ -86,16 +86,31 @@ class Gate:
 
         Raises the same refusals as `check`.
         """
-        known = self._memory.get(subject_key(network, canonical_agent_id(agent_id)))
-        if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
-            return None
-        decision = known.decisions.get(request)
-        if decision is None or decision.expires_at <= self._needs.clock.now():
+        decision = self._cached(network, canonical_agent_id(agent_id), request)
+        if decision is None:
             return None
         self.require_signals(caller.operator, request)
-        require_control(caller, known.subject)
+        require_control(caller.agent_address, decision.subject)
         reservation = self._needs.allowance.reserve_cached(caller.operator)
         return None if reservation is None else decision
+
+    def assess_cached(
+        self, network: Network, agent_id: str, request: GateRequest
+    ) -> Decision | None:
+        """The unmetered decision from memory, else None. No I/O, no waiting, no refusals.
+
+        `agent_id` is canonical; whoever asks holds the caller against `require_control`.
+        """
+        return self._cached(network, agent_id, request)
+
+    async def assess(self, network: Network, agent_id: str, request: GateRequest) -> Decision:
+        """The same, evaluating when there is nothing to reuse; nothing is counted.
+
+        Raises `AgentNotFound`, `ChainUnavailable` and `EvidenceUnavailable`.
+        """
+        subject = await self._needs.subjects.find(network, agent_id)
+        known, cached = await self._evaluation_of(subject, request)
+        return self._decide(known, request, cached=cached)
 
     async def check(
         self, caller: Caller, network: Network, agent_id: str, request: GateRequest
@@ -110,22 +125,14 @@ class Gate:
         agent_id = canonical_agent_id(agent_id)
         self.require_signals(caller.operator, request)
         subject = await needs.subjects.find(network, agent_id)
-        require_control(caller, subject)
+        require_control(caller.agent_address, subject)
         reservation = await needs.allowance.reserve(caller.operator)
-        evaluations = self._evaluations
         try:
-            evaluation = await self._reuse(subject, request)
-            cached = evaluation is not None
-            if evaluation is None:
-                news = await needs.evaluator.evaluate(subject, needs.evaluation_s)
-                evaluation = news.evaluation
+            known, cached = await self._evaluation_of(subject, request)
+            return self._decide(known, request, cached=cached)
         except BaseException:
             needs.allowance.release(reservation)
             raise
-        known = self._remembered(subject, evaluation)
-        if not cached or evaluations == self._evaluations:  # else it may be outdated by now
-            self._remember(known)
-        return self._decide(known, request, reservation, cached=cached)
 
     def evaluated(self, news: EvaluationCompleted) -> None:
         """A listener: a newer evaluation replaces the remembered one at once."""
@@ -146,16 +153,35 @@ class Gate:
                 details=[Problem(("body", "trustSignals"), message)],
             )
 
-    def _decide(
-        self, known: _Remembered, request: GateRequest, reservation: Reservation, *, cached: bool
-    ) -> Decision:
+    def _cached(self, network: Network, agent_id: str, request: GateRequest) -> Decision | None:
+        known = self._memory.get(subject_key(network, agent_id))
+        if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
+            return None
+        decision = known.decisions.get(request)
+        if decision is None or decision.expires_at <= self._needs.clock.now():
+            return None
+        return decision
+
+    async def _evaluation_of(
+        self, subject: Subject, request: GateRequest
+    ) -> tuple[_Remembered, bool]:
+        """What is known of the subject, evaluated now unless the tuple says it was reused."""
+        evaluations = self._evaluations
+        evaluation = await self._reuse(subject, request)
+        cached = evaluation is not None
+        if evaluation is None:
+            news = await self._needs.evaluator.evaluate(subject, self._needs.evaluation_s)
+            evaluation = news.evaluation
+        known = self._remembered(subject, evaluation)
+        if not cached or evaluations == self._evaluations:  # else it may be outdated by now
+            self._remember(known)
+        return known, cached
+
+    def _decide(self, known: _Remembered, request: GateRequest, *, cached: bool) -> Decision:
         """The decision; it is kept as the cached answer to the same request."""
-        rules = self._needs.rules
-        try:
-            decision = decide(known.subject, known.evaluation, request, rules, cached=cached)
-        except ServiceError:
-            self._needs.allowance.release(reservation)
-            raise
+        decision = decide(
+            known.subject, known.evaluation, request, self._needs.rules, cached=cached
+        )
         if len(known.decisions) >= REQUESTS_REMEMBERED:
             known.decisions.clear()
         known.decisions[request] = replace(decision, cached=True, sandbox_ran=False)
@@ -183,16 +209,21 @@ class Gate:
             self._memory.popitem(last=False)
 
 
-def require_control(caller: Caller, subject: Subject) -> None:
+def require_control(address: str, subject: Subject) -> None:
     """An agent id is a claim until proven (decisions, section 6). Raises `IdentityMismatch`.
 
     An address that is only asserted is held to the same rule: believing a header is no reason to
     believe one that contradicts the registry.
     """
-    controllers = subject.agent.controllers if subject.agent else frozenset({subject.agent_id})
-    if caller.agent_address not in controllers:
+    if not controls(address, subject):
         raise IdentityMismatch(
             "This address does not control the named agent: prove its owner or agentWallet.",
             agentId=subject.agent_id,
-            agentAddress=caller.agent_address,
+            agentAddress=address,
         )
+
+
+def controls(address: str, subject: Subject) -> bool:
+    """Whether the address speaks for the subject."""
+    agent = subject.agent
+    return address in agent.controllers if agent else address == subject.agent_id

@@ -15,14 +15,15 @@ from assay.web.errors import MethodNotAllowed, envelope, error_headers, fault, s
 from assay.web.exchange import exchange_of, note_detail
 from assay.web.openapi import document
 from assay.web.route import app_of
-from assay.web.routes import accounts, agents, health, key_agents
+from assay.web.routes import accounts, agents, endpoints, health, key_agents
 from assay.web.routes.gate import GateLane
+from assay.web.routes.wrap import WrapLane
 from assay.wiring import App
 
 
 def build(app: App) -> Edge:
     """The service, ready for any ASGI server. Startup and shutdown are `wiring.assemble`'s."""
-    return Edge(app, framework(app), (GateLane(app),))
+    return Edge(app, framework(app), (GateLane(app),), WrapLane(app))
 
 
 def openapi_document(app: App) -> dict[str, Any]:
@@ -32,7 +33,13 @@ def openapi_document(app: App) -> dict[str, Any]:
 
 def framework(app: App) -> FastAPI:
     """The ordinary endpoints."""
-    rooms = (health.router, agents.build_router(app), key_agents.router, accounts.router)
+    rooms = (
+        health.router,
+        agents.build_router(app),
+        key_agents.router,
+        accounts.router,
+        endpoints.router,
+    )
     made = FastAPI(
         # The routes themselves: an included router hides them, and a 405 must name their methods.
         routes=[one for room in rooms for one in room.routes],

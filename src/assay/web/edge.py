@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Protocol
 
+from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, ServiceError, TooLarge
 from assay.kit.ids import new_id
 from assay.web.errors import RequestTimeout, fault
@@ -22,6 +23,7 @@ from assay.web.exchange import (
     Receive,
     Scope,
     Send,
+    date_header,
     headers_of,
     note_detail,
     refuse,
@@ -32,6 +34,9 @@ from assay.wiring import App
 
 BODY_S = 15.0
 """How long a body may take to arrive."""
+
+WRAP_PREFIX = "/wrap/"
+"""Answers below it are upstreams', not ours: nothing of the edge's is added to them."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -54,6 +59,16 @@ class Lane(Protocol):
         ...
 
 
+class WrapperLane(Protocol):
+    """Answers every request below `WRAP_PREFIX` all by itself."""
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, exchange: Exchange
+    ) -> None:
+        """One request."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The traffic limits: of callers with an API key, and of everybody else."""
@@ -65,10 +80,13 @@ class Limits:
 class Edge:
     """The service as one ASGI application."""
 
-    def __init__(self, app: App, framework: AsgiApp, lanes: tuple[Lane, ...]) -> None:
+    def __init__(
+        self, app: App, framework: AsgiApp, lanes: tuple[Lane, ...], wrap: WrapperLane
+    ) -> None:
         self._app = app
         self._framework = framework
         self._lanes = lanes
+        self._wrap = wrap
         settings, clock = app.settings, app.clock
         self._limits = Limits(
             RateLimit(settings.anonymous_per_minute, clock),
@@ -84,7 +102,10 @@ class Edge:
         headers = headers_of(scope)
         exchange = Exchange(_request_id(headers), self._client(scope), headers)
         scope[KEY] = exchange
-        outgoing = _Outgoing(send, exchange)
+        if scope["path"].startswith(WRAP_PREFIX):
+            await self._wrap(scope, receive, send, exchange)
+            return
+        outgoing = _Outgoing(send, exchange, self._app.clock)
         try:
             verdict = self._take(exchange)
             exchange.answer_headers.extend(_limit_headers(verdict))
@@ -155,10 +176,11 @@ class Edge:
 class _Outgoing:
     """`send`, with the headers every answer has, and a memory of the status."""
 
-    __slots__ = ("_exchange", "_send", "status")
+    __slots__ = ("_clock", "_exchange", "_send", "status")
 
-    def __init__(self, send: Send, exchange: Exchange) -> None:
+    def __init__(self, send: Send, exchange: Exchange, clock: Clock) -> None:
         self._send = send
+        self._clock = clock
         self._exchange = exchange
         self.status = 0
 
@@ -169,6 +191,7 @@ class _Outgoing:
             headers = message["headers"] = [
                 *message["headers"],
                 (b"x-request-id", exchange.request_id.encode()),
+                date_header(self._clock.now()),
                 *_ALWAYS,
                 *exchange.answer_headers,
             ]

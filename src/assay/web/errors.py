@@ -10,6 +10,7 @@ from assay.kit.json import JsonValue
 STATUS: Mapping[str, int] = MappingProxyType(
     {
         "invalid_request": 400,
+        "payment_required": 402,
         "unauthorized": 401,
         "identity_required": 401,
         "challenge_required": 401,
@@ -17,25 +18,33 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "identity_mismatch": 401,
         "forbidden": 403,
         "plan_required": 403,
+        "trust_denied": 403,
         "not_found": 404,
         "agent_not_found": 404,
         "snapshot_not_found": 404,
         "key_not_found": 404,
         "operator_not_found": 404,
+        "endpoint_not_found": 404,
+        "wrapper_not_found": 404,
         "method_not_allowed": 405,
         "request_timeout": 408,
         "conflict": 409,
         "email_taken": 409,
+        "endpoint_overlaps": 409,
         "payload_too_large": 413,
         "rate_limited": 429,
+        "rate_limit_exceeded": 429,
         "MONTHLY_REQUEST_LIMIT_EXCEEDED": 429,
         "internal_error": 500,
+        "wrapper_request_failed": 502,
         "temporarily_unavailable": 503,
         "chain_unavailable": 503,
         "evidence_unavailable": 503,
+        "payments_unavailable": 503,
+        "settlement_pending": 503,
     }
 )
-"""Source: spec, sections 7.1 and 7.2; decisions, section 2."""
+"""Source: spec, sections 7.1 to 7.3; decisions, section 2."""
 
 
 class MethodNotAllowed(ServiceError):

@@ -2,6 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import formatdate
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from assay.accounts.model import Operator
@@ -19,6 +22,16 @@ KEY = "assay.exchange"
 """Where the exchange stands in the scope."""
 
 JSON = (b"content-type", b"application/json")
+
+
+def date_header(moment: datetime) -> tuple[bytes, bytes]:
+    """`Date`, which an origin server with a clock must send (RFC 9110, section 6.6.1)."""
+    return (b"date", _http_date(int(moment.timestamp())))
+
+
+@lru_cache(maxsize=4)
+def _http_date(second: int) -> bytes:
+    return formatdate(second, usegmt=True).encode()
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from vyper.compiler import compile_code
 from vyper.compiler.settings import OptimizationLevel, Settings
 
 HERE = Path(__file__).parent
-NAMES = ("IdentityRegistry", "ReputationRegistry", "ContractWallet")
+NAMES = ("IdentityRegistry", "ReputationRegistry", "ContractWallet", "TestUSD")
 
 
 def compile_all() -> dict[str, dict[str, object]]:
@@ -19,8 +19,12 @@ def compile_all() -> dict[str, dict[str, object]]:
     artifacts: dict[str, dict[str, object]] = {}
     for name in NAMES:
         source = (HERE / "contracts" / f"{name}.vy").read_text("utf-8")
-        made = compile_code(source, output_formats=["abi", "bytecode"], settings=settings)
+        made = compile_code(
+            source, output_formats=["abi", "bytecode", "bytecode_runtime"], settings=settings
+        )
         artifacts[name] = {"abi": made["abi"], "bytecode": made["bytecode"]}
+        if name == "TestUSD":  # put at the address of the real one, without being deployed
+            artifacts[name]["runtime"] = made["bytecode_runtime"]
     return artifacts
 
 

@@ -1,8 +1,8 @@
 """A local EVM chain on loopback: py-evm in this process, JSON-RPC in front of it.
 
-    python -m assay_demo.chain.node [--port N]
+    python -m assay_demo.chain.node [--port N] [--chain-id N] [--dollar ADDRESS]
 
-Every transaction is mined at once. Prints one line of JSON with its `url` when it answers.
+`--dollar` puts a test dollar at an address, where clients expect the real one. Every transaction is mined at once. Prints one line of JSON with its `url` when it answers.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from eth_utils import to_checksum_address
 
 from assay_demo import lifeline
 from assay_demo.chain.accounts import ACCOUNTS
+from assay_demo.chain.registries import ARTIFACTS
 
 CHAIN_ID = 31337
 """What local development chains are called everywhere."""
@@ -41,8 +42,8 @@ class RpcError(Exception):
 class Chain:
     """The chain and the JSON-RPC methods over it."""
 
-    def __init__(self) -> None:
-        state = {
+    def __init__(self, chain_id: int = CHAIN_ID, dollar: str | None = None) -> None:
+        state: dict[bytes, Any] = {
             bytes.fromhex(account.address[2:]): {
                 "balance": _BALANCE,
                 "nonce": 0,
@@ -51,11 +52,19 @@ class Chain:
             }
             for account in ACCOUNTS
         }
+        if dollar is not None:
+            code = bytes.fromhex(ARTIFACTS["TestUSD"]["runtime"].removeprefix("0x"))
+            state[bytes.fromhex(dollar[2:])] = {
+                "balance": 0,
+                "nonce": 1,
+                "code": code,
+                "storage": {},
+            }
         self._tester = EthereumTester(PyEVMBackend(genesis_state=state))
-        self._tester.backend.chain.chain_id = CHAIN_ID
+        self._tester.backend.chain.chain_id = chain_id
         self._methods: Mapping[str, Callable[..., Any]] = {
-            "eth_chainId": lambda: hex(CHAIN_ID),
-            "net_version": lambda: str(CHAIN_ID),
+            "eth_chainId": lambda: hex(chain_id),
+            "net_version": lambda: str(chain_id),
             "web3_clientVersion": lambda: "assay-demo-chain/py-evm",
             "eth_blockNumber": lambda: hex(self._head()),
             "eth_gasPrice": lambda: hex(_GAS_PRICE),
@@ -243,9 +252,11 @@ def main() -> None:
     lifeline.hold()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
-    port = parser.parse_args().port
-    chain = Chain()
-    with socket.create_server(("127.0.0.1", port)) as door:
+    parser.add_argument("--chain-id", type=int, default=CHAIN_ID)
+    parser.add_argument("--dollar")
+    options = parser.parse_args()
+    chain = Chain(options.chain_id, options.dollar)
+    with socket.create_server(("127.0.0.1", options.port)) as door:
         url = f"http://127.0.0.1:{door.getsockname()[1]}"
         print(json.dumps({"url": url}), flush=True)
         config = uvicorn.Config(

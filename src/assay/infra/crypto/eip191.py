@@ -3,7 +3,7 @@
 from coincurve import PrivateKey, PublicKey
 from Crypto.Hash import keccak
 
-_HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
+HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 """Half the order of secp256k1; a larger s is the mirror image of a signature. Source: EIP-2."""
 
 _SIGNATURE_BYTES = 65
@@ -29,7 +29,7 @@ class Eip191Signatures:
     def recover(self, text: str, signature: bytes) -> str | None:
         if len(signature) != _SIGNATURE_BYTES or signature[64] not in {0, 1, 27, 28}:
             return None
-        if not 0 < int.from_bytes(signature[32:64]) <= _HALF_ORDER:
+        if not 0 < int.from_bytes(signature[32:64]) <= HALF_ORDER:
             return None
         plain = signature[:64] + bytes([signature[64] % 27])
         try:

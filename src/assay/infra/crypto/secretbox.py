@@ -47,6 +47,10 @@ class SecretBox:
         except InvalidTag as error:
             raise ValueError("the sealed value was changed or moved") from error
 
+    def is_current(self, sealed: bytes) -> bool:
+        """Whether the ring's first key sealed it."""
+        return sealed[1 : 1 + _KEY_ID_BYTES] == self._current
+
 
 def _key_id(key: bytes) -> bytes:
     return hashlib.sha256(b"assay.box.id|" + key).digest()[:_KEY_ID_BYTES]

@@ -41,37 +41,10 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         try:
             async with asyncio.timeout(timeout):
-                addresses = await self._judged(host, port)
+                addresses = await judged_addresses(host, port, self._policy, self._resolver)
                 return await self._dial_one(addresses, port, timeout)
         except TimeoutError:
             raise EgressError(Failure.TIMEOUT, f"connecting to {host} took too long") from None
-
-    async def _judged(self, host: str, port: int) -> Sequence[str]:
-        """The addresses of `host`; refused as a whole when any of them is denied.
-
-        A name that mixes public and private answers is an attack or a mistake: picking the good
-        ones would let its owner try until we pick wrong.
-        """
-        try:
-            ip_address(host)
-            addresses: Sequence[str] = (host,)
-        except ValueError:
-            addresses = await self._resolve(host, port)
-        for address in addresses:
-            if denial := self._policy.judge(address):
-                raise EgressError(Failure.REFUSED_ADDRESS, f"{host}: {denial}")
-        return addresses
-
-    async def _resolve(self, host: str, port: int) -> Sequence[str]:
-        try:
-            addresses = await self._resolver.resolve(host, port)
-        except TimeoutError:
-            raise  # an OSError too, but it is the time that ran out
-        except OSError as error:
-            raise EgressError(Failure.NAME, f"{host}: {error}") from error
-        if not addresses:
-            raise EgressError(Failure.NAME, f"{host} has no address")
-        return addresses
 
     async def _dial_one(
         self, addresses: Sequence[str], port: int, timeout_s: float | None
@@ -88,6 +61,37 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
                 timed_out = isinstance(error, httpcore2.ConnectTimeout)
         failure = Failure.TIMEOUT if timed_out else Failure.CONNECT
         raise EgressError(failure, "; ".join(failures))
+
+
+async def judged_addresses(
+    host: str, port: int, policy: EgressPolicy, resolver: Resolver
+) -> Sequence[str]:
+    """The addresses of `host`; refused as a whole when any of them is denied.
+
+    A name that mixes public and private answers is an attack or a mistake: picking the good
+    ones would let its owner try until we pick wrong. Raises `EgressError`.
+    """
+    try:
+        ip_address(host)
+        addresses: Sequence[str] = (host,)
+    except ValueError:
+        addresses = await _resolve(host, port, resolver)
+    for address in addresses:
+        if denial := policy.judge(address):
+            raise EgressError(Failure.REFUSED_ADDRESS, f"{host}: {denial}")
+    return addresses
+
+
+async def _resolve(host: str, port: int, resolver: Resolver) -> Sequence[str]:
+    try:
+        addresses = await resolver.resolve(host, port)
+    except TimeoutError:
+        raise  # an OSError too, but it is the time that ran out
+    except OSError as error:
+        raise EgressError(Failure.NAME, f"{host}: {error}") from error
+    if not addresses:
+        raise EgressError(Failure.NAME, f"{host} has no address")
+    return addresses
 
 
 def _first_of_each_family(addresses: Sequence[str]) -> list[str]:

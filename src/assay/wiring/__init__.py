@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from importlib import import_module
 
 from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.operators import Operators
 from assay.accounts.throttle import LoginThrottle
+from assay.calls.log import CallLog
+from assay.calls.ports import CallStore
 from assay.chains.model import Family
 from assay.chains.networks import Networks
 from assay.chains.ports import ChainFamily, ChainReader
@@ -44,6 +47,8 @@ from assay.kit.clock import Clock, SystemClock
 from assay.kit.plugins import load_plugins
 from assay.kit.singleflight import SingleFlight
 from assay.kit.tasks import Tasks
+from assay.payments.ports import LedgerStore
+from assay.payments.till import Till
 from assay.settings import Settings
 from assay.trust.evaluate import Evaluator, EvaluatorNeeds
 from assay.trust.key_profile import KeyProfiles
@@ -53,6 +58,9 @@ from assay.trust.profile import Profiles
 from assay.trust.scoring import weights_from
 from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules, tiers_from
+from assay.wiring.wrappers import Ground, wrapping
+from assay.wrapper.configs import Endpoints
+from assay.wrapper.pipeline import Pipeline
 
 __all__ = ["App", "address_of_key", "assemble", "networks_from", "sign_message"]
 
@@ -62,7 +70,18 @@ FLUSH_EVERY_S = 1.0
 SHUTDOWN_GRACE_S = 5.0
 """How long a shutdown waits for work in the background."""
 
-_SECRETS = ("jwt_secret", "session_secret", "snapshot_secret", "signing_secret")
+RECONCILE_EVERY_S = 5.0
+"""How often settlements that nobody works on any more are looked after."""
+
+PURGE_EVERY_S = 600.0
+
+_SECRETS = (
+    "jwt_secret",
+    "session_secret",
+    "snapshot_secret",
+    "signing_secret",
+    "payment_secret",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +108,12 @@ class App:
     key_profiles: KeyProfiles
     gate: Gate
     decision_tokens: DecisionTokens
+    endpoints: Endpoints
+    wrappers: Pipeline
+    till: Till
+    ledger: LedgerStore
+    call_log: CallLog
+    call_store: CallStore
     probes: Mapping[str, Probe]
     offered_signals: frozenset[SignalName]
 
@@ -134,8 +159,9 @@ async def assemble(
         tasks = Tasks(
             lambda name, error: log.error("background work failed", task=name, error=repr(error))
         )
-        app = _compose(settings, clock, log, rules, outside)
+        app = _compose(settings, clock, log, rules, outside, stack)
         tasks.spawn("flush", _flush_forever(app, log))
+        tasks.spawn("reconcile", _reconcile_forever(app))
         stack.callback(app.request_log.flush)
         stack.push_async_callback(_flush, app)
         stack.push_async_callback(tasks.drain, 0)
@@ -169,7 +195,14 @@ async def _open(
     return _Outside(database, networks, http, rpc, readers, blobs)
 
 
-def _compose(settings: Settings, clock: Clock, log: Log, rules: Rules, outside: _Outside) -> App:
+def _compose(
+    settings: Settings,
+    clock: Clock,
+    log: Log,
+    rules: Rules,
+    outside: _Outside,
+    stack: AsyncExitStack,
+) -> App:
     """Use cases over the machinery; nothing is opened and nobody is asked in here."""
     database, networks = outside.database, outside.networks
     secrets = _secrets(settings)
@@ -220,6 +253,22 @@ def _compose(settings: Settings, clock: Clock, log: Log, rules: Rules, outside: 
         )
     )
     announce.listeners.append(gate)
+    identity = AgentIdentity(challenges, sessions, key_agents, clock)
+    wrapped = wrapping(
+        Ground(
+            settings=settings,
+            clock=clock,
+            database=database,
+            state=state,
+            networks=networks,
+            rpc=outside.rpc,
+            gate=gate,
+            identity=identity,
+            upstream_secrets=_ring(settings),
+            payment_secret=secrets["payment_secret"],
+        ),
+        stack,
+    )
     return App(
         settings=settings,
         clock=clock,
@@ -240,7 +289,7 @@ def _compose(settings: Settings, clock: Clock, log: Log, rules: Rules, outside: 
         allowance=allowance,
         challenges=challenges,
         sessions=sessions,
-        identity=AgentIdentity(challenges, sessions, key_agents, clock),
+        identity=identity,
         subjects=subjects,
         resolver=Resolver(outside.readers, clock),
         rpc=outside.rpc,
@@ -251,6 +300,12 @@ def _compose(settings: Settings, clock: Clock, log: Log, rules: Rules, outside: 
         decision_tokens=DecisionTokens(
             Ed25519DecisionSigner(secrets["signing_secret"]), settings.address
         ),
+        endpoints=wrapped.endpoints,
+        wrappers=wrapped.pipeline,
+        till=wrapped.till,
+        ledger=wrapped.ledger,
+        call_log=wrapped.call_log,
+        call_store=wrapped.call_store,
         probes=probes,
         offered_signals=frozenset(signals),
     )
@@ -299,6 +354,32 @@ async def _flush_forever(app: App, log: Log) -> None:
 async def _flush(app: App) -> None:
     await app.api_keys.flush_last_used()
     await app.allowance.flush()
+    await app.call_log.flush()
+
+
+async def _reconcile_forever(app: App) -> None:
+    """What a crash or an outage left unfinished is finished; old paid answers are forgotten."""
+    purge_at_s = app.clock.monotonic_s()
+    keep = timedelta(hours=app.settings.paid_response_hours)
+    while True:
+        try:
+            for entry in await app.till.reconcile():
+                app.log.info("payment reconciled", payment=entry.id, state=entry.state.value)
+            if app.clock.monotonic_s() >= purge_at_s:
+                purge_at_s = app.clock.monotonic_s() + PURGE_EVERY_S
+                await app.ledger.purge_stored(app.clock.now() - keep)
+        except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
+            app.log.warning("payments could not be reconciled, again soon", error=repr(error))
+        await asyncio.sleep(RECONCILE_EVERY_S)
+
+
+def _ring(settings: Settings) -> tuple[str, ...]:
+    """The secrets that seal upstream credentials, the current one first."""
+    given = tuple(secret.get_secret_value() for secret in settings.upstream_secrets)
+    if given:
+        return given
+    generated = load_or_create(settings.data_dir / "secrets.json", ["upstream_secret"])
+    return (generated["upstream_secret"],)
 
 
 def _secrets(settings: Settings) -> Mapping[str, str]:

@@ -1,0 +1,81 @@
+"""EIP-1559 transactions, signed."""
+
+from dataclasses import dataclass
+from typing import TypeAlias, Union
+
+from coincurve import PrivateKey
+
+from assay.infra.crypto.eip191 import address_of, keccak256
+
+Rlp: TypeAlias = Union[bytes, "list[Rlp]"]
+
+_TYPE = b"\x02"
+_SHORT_MAX = 55
+_BYTE_MAX = 0x7F
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A call of a contract that carries no ether. Amounts in wei. Source: EIP-1559."""
+
+    chain_id: int
+    nonce: int
+    priority_fee: int
+    fee: int
+    gas: int
+    to: str
+    data: bytes
+
+
+class TransactionSigner:
+    """One key; signs whatever it is given."""
+
+    def __init__(self, private_key: str) -> None:
+        """Raises `ValueError` for what is no key of 64 hex digits."""
+        digits = private_key.removeprefix("0x")
+        if len(digits) != 64:  # noqa: PLR2004 - 32 bytes
+            raise ValueError("a private key has 64 hexadecimal digits")
+        self._key = PrivateKey(bytes.fromhex(digits))
+        self.address = address_of(self._key.public_key)
+
+    def sign(self, transaction: Transaction) -> tuple[str, str]:
+        """The raw transaction and its hash, both `0x` hex."""
+        fields: list[Rlp] = [
+            _number(transaction.chain_id),
+            _number(transaction.nonce),
+            _number(transaction.priority_fee),
+            _number(transaction.fee),
+            _number(transaction.gas),
+            bytes.fromhex(transaction.to[2:]),
+            b"",
+            transaction.data,
+            [],
+        ]
+        digest = keccak256(_TYPE + rlp(fields))
+        plain = self._key.sign_recoverable(  # pyright: ignore[reportUnknownMemberType] - half-typed
+            digest, hasher=None
+        )
+        r, s = int.from_bytes(plain[:32]), int.from_bytes(plain[32:64])
+        raw = _TYPE + rlp([*fields, _number(plain[64]), _number(r), _number(s)])
+        return "0x" + raw.hex(), "0x" + keccak256(raw).hex()
+
+
+def rlp(value: Rlp) -> bytes:
+    """Recursive length prefix. Source: Yellow Paper, appendix B."""
+    if isinstance(value, bytes):
+        if len(value) == 1 and value[0] <= _BYTE_MAX:
+            return value
+        return _length(len(value), 0x80) + value
+    content = b"".join(rlp(item) for item in value)
+    return _length(len(content), 0xC0) + content
+
+
+def _length(size: int, offset: int) -> bytes:
+    if size <= _SHORT_MAX:
+        return bytes([offset + size])
+    digits = _number(size)
+    return bytes([offset + _SHORT_MAX + len(digits)]) + digits
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes((value.bit_length() + 7) // 8, "big")

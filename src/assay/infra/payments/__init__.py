@@ -1,0 +1,1 @@
+"""Where payments meet chains and facilitators."""

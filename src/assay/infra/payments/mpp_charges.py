@@ -1,0 +1,330 @@
+"""MPP charges on Tempo, by the protocol's own library (`pympp`).
+
+The library makes and reads challenges and credentials; the ledger, not its store, is what keeps a
+credential from being used twice. It is imported when the first challenge is asked for: its EVM
+parts take most of a second. Source: facts, payments 4.
+"""
+
+import asyncio
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from assay.chains.abi import BadAnswer, Reader, address_word
+from assay.chains.model import Network
+from assay.chains.ports import Call, Returned, Rpc
+from assay.infra.crypto.eip191 import keccak256
+from assay.kit.canonical import canonical_bytes
+from assay.kit.clock import Clock, iso
+from assay.kit.errors import Unavailable
+from assay.kit.json import is_object
+from assay.kit.state import SharedState
+from assay.payments.model import (
+    DECIMALS,
+    Attempt,
+    Demand,
+    Entry,
+    Outcome,
+    Payment,
+    PaymentNetwork,
+    PaymentRefused,
+    PaymentsUnavailable,
+    Quote,
+    Rejected,
+    Settled,
+    Undecided,
+)
+from assay.payments.ports import Note, PaidRequest
+
+CHALLENGE_TTL = timedelta(minutes=5)
+LATE = timedelta(minutes=10)
+"""How long after its challenge a transaction may still land before it counts as never sent."""
+
+MARKER_TTL_S = 7 * 86_400.0
+POLL_S = 0.1
+POLL_MAX_S = 1.0
+_BALANCE_OF = keccak256(b"balanceOf(address)")[:4]
+_EXPIRED = "payment-expired"
+
+
+class _Store:
+    """The library's replay store, on the state every process shares."""
+
+    def __init__(self, state: SharedState) -> None:
+        self._state = state
+
+    async def get(self, key: str) -> Any | None:  # noqa: ANN401 - the library's own shape
+        found = await self._state.get(_key(key))
+        return None if found is None else json.loads(found)
+
+    async def put(self, key: str, value: Any) -> None:  # noqa: ANN401
+        await self._state.put(_key(key), json.dumps(value), MARKER_TTL_S)
+
+    async def delete(self, key: str) -> None:
+        await self._state.take(_key(key))
+
+    async def put_if_absent(self, key: str, value: Any) -> bool:  # noqa: ANN401
+        return await self._state.put_if_absent(_key(key), json.dumps(value), MARKER_TTL_S)
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """What is used of it."""
+
+    server: ModuleType
+    errors: ModuleType
+    credential: Any
+    engines: Mapping[str, Any]
+
+
+class TempoCharges:
+    """Implements `payments.ports.MppCharges`."""
+
+    def __init__(  # noqa: PLR0913 - what a till needs
+        self,
+        networks: Mapping[str, PaymentNetwork],
+        chains: Mapping[str, Network],
+        rpc: Rpc,
+        state: SharedState,
+        secret: str,
+        realm: str,
+        clock: Clock,
+        settlement_s: float,
+        challenge_ttl: timedelta = CHALLENGE_TTL,
+    ) -> None:
+        self._networks = networks
+        self._chains = chains
+        self._rpc = rpc
+        self._store = _Store(state)
+        self._secret = hashlib.sha256(b"assay.mpp|" + secret.encode()).hexdigest()
+        self._realm = realm
+        self._clock = clock
+        self._settlement_s = settlement_s
+        self._challenge_ttl = challenge_ttl
+        self._library: _Library | None = None
+        self._client: Any = None
+        self._loading = asyncio.Lock()
+
+    async def challenge(self, quote: Quote, problem: str) -> Demand:
+        library = await self._loaded()
+        handler = library.engines[quote.network.id].tempo.charge(
+            **_terms(quote), meta=_meta(quote), expires_in=self._challenge_ttl,
+            description=quote.description or None,
+        )  # fmt: skip
+        asked = await handler(library.server.Request(quote.method, quote.url))
+        headers = tuple(
+            (name.lower().encode(), value.encode())
+            for name, value in asked.challenge.headers.multi_items()
+            if name.lower() == "www-authenticate"
+        )
+        kind = "payment-required" if problem == "payment_required" else problem
+        extras = {
+            "type": f"https://paymentauth.org/problems/{kind}",
+            "title": "Payment Required",
+            "status": 402,
+            "reason": problem,
+        }
+        return Demand(headers, extras)
+
+    async def read(self, credential: str, quote: Quote, request: PaidRequest) -> Payment:
+        library = await self._loaded()
+        parsed = self._parsed(library, credential)
+        content = {"id": parsed.challenge.id, "payload": parsed.payload}
+        digest = hashlib.sha256(canonical_bytes(content)).hexdigest()
+        try:
+            found = await library.engines[quote.network.id].validate_credential(
+                parsed, intent="charge", request=_terms(quote), meta=_meta(quote)
+            )
+        except library.errors.PaymentExpiredError as error:
+            raise PaymentRefused(_EXPIRED, "The challenge has expired.", digest=digest) from error
+        except library.errors.InternalPaymentError as error:
+            raise _unavailable(repr(error.__cause__)) from error
+        except library.errors.PaymentError as error:
+            raise PaymentRefused(_word(error), "The payment does not pay for this.") from error
+        except (ValueError, TypeError, KeyError) as error:
+            raise PaymentRefused("invalid-payload", "The payment is malformed.") from error
+        payer = found.payer
+        if payer is None:
+            raise PaymentRefused("verification-failed", "The payment has no single payer.")
+        payload = parsed.payload
+        pushed = payload.get("type") == "hash"
+        return Payment(
+            quote=quote,
+            payer=payer.lower(),
+            nonce=str(payload["hash"]).lower() if pushed else parsed.challenge.id,
+            digest=digest,
+            expires_at=_expiry(parsed.challenge.expires) + LATE,
+            credential={"authorization": credential, "payload": payload},
+            already_paid=pushed,
+        )
+
+    async def verify(self, payment: Payment) -> int | None:
+        if payment.already_paid:
+            return None
+        network = payment.quote.network
+        call = Call(network.asset.address, _BALANCE_OF + address_word(payment.payer))
+        (answer,) = await self._rpc.call(self._chains[network.id], (call,))
+        try:
+            if isinstance(answer, Returned):
+                return Reader(answer.data).number(0)
+        except BadAnswer as error:
+            raise _unavailable(str(error)) from error
+        raise _unavailable("balanceOf reverted")
+
+    async def settle(self, entry: Entry, note: Note) -> Outcome:
+        library = await self._loaded()
+        attempt = _attempt(entry)
+        await note(attempt)
+        try:
+            receipt = await library.engines[entry.network].broadcast_credential(
+                str(entry.credential["authorization"]), intent="charge"
+            )
+        except library.errors.PaymentOutcomeUnknownError as error:
+            return Undecided(repr(error.cause))
+        except library.errors.InternalPaymentError as error:
+            return Undecided(repr(error.__cause__))
+        except library.errors.PaymentError as error:
+            found = await self.outcome(entry)  # a refusal after it was sent is still paid
+            return found if isinstance(found, Settled) else Rejected(_word(error))
+        return Settled(str(receipt.reference))
+
+    async def outcome(self, entry: Entry) -> Outcome:
+        transaction = entry.attempt.transaction or _attempt(entry).transaction
+        try:
+            receipt = await self._rpc.request(
+                self._chains[entry.network], "eth_getTransactionReceipt", (transaction,)
+            )
+        except Unavailable as error:
+            return Undecided(error.detail or error.message)
+        if is_object(receipt):
+            paid = receipt.get("status") == "0x1"
+            return Settled(transaction) if paid else Rejected("transaction-failed")
+        if self._clock.now() > entry.expires_at:
+            return Rejected(_EXPIRED)
+        return Undecided("no receipt yet")
+
+    async def resend(self, entry: Entry, note: Note) -> Outcome:
+        del note  # the client's own transaction: there is no other to be made
+        chain = self._chains[entry.network]
+        try:
+            await self._rpc.request(chain, "eth_sendRawTransaction", (entry.attempt.raw,))
+        except Unavailable as error:
+            problem = error.detail or error.message
+        else:
+            problem = "sent again"
+        deadline_s = self._clock.monotonic_s() + self._settlement_s
+        pause_s = POLL_S
+        while self._clock.monotonic_s() < deadline_s:
+            found = await self.outcome(entry)
+            if not isinstance(found, Undecided):
+                return found
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, POLL_MAX_S)
+        return Undecided(problem)
+
+    def receipt(self, entry: Entry) -> bytes:
+        said = {
+            "method": "tempo",
+            "reference": entry.attempt.transaction,
+            "status": "success",
+            "timestamp": iso(entry.updated_at),
+        }
+        text = json.dumps(said, separators=(",", ":")).encode()
+        return base64.urlsafe_b64encode(text).rstrip(b"=")
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    def _parsed(self, library: _Library, credential: str) -> Any:  # noqa: ANN401
+        try:
+            parsed = library.credential.from_authorization(credential)
+        except Exception as error:
+            raise PaymentRefused("malformed-credential", "The credential is malformed.") from error
+        if not isinstance(parsed.payload, dict) or not isinstance(parsed.challenge.id, str):
+            raise PaymentRefused("malformed-credential", "The credential is malformed.")
+        return parsed
+
+    async def _loaded(self) -> _Library:
+        async with self._loading:
+            if self._library is None:
+                self._library = await asyncio.to_thread(self._load)
+            return self._library
+
+    def _load(self) -> _Library:
+        httpx = import_module("httpx")
+        mpp, server = import_module("mpp"), import_module("mpp.server")
+        tempo = import_module("mpp.methods.tempo.server")
+        self._client = httpx.AsyncClient(trust_env=False, timeout=self._settlement_s)
+        engines: dict[str, Any] = {
+            network.id: server.Mpp(
+                tempo.charge(
+                    chain_id=network.chain_id,
+                    rpc_url=network.rpc_urls[0],
+                    currencies=[network.asset.address],
+                    decimals=DECIMALS,
+                    store=self._store,
+                    http_client=self._client,
+                    confirmation_timeout=self._settlement_s,
+                ),
+                realm=self._realm,
+                secret_key=self._secret,
+            )
+            for network in self._networks.values()
+            if network.protocol == "mpp"
+        }
+        return _Library(server, import_module("mpp.errors"), mpp.Credential, engines)
+
+
+def _terms(quote: Quote) -> dict[str, Any]:
+    return {
+        "amount": f"{Decimal(quote.amount).scaleb(-DECIMALS):f}",
+        "recipient": quote.pay_to,
+        "currency": quote.network.asset.address,
+        "chain_id": quote.network.chain_id,
+    }
+
+
+def _meta(quote: Quote) -> dict[str, str]:
+    """What a challenge is bound to. Source: facts, payments 4.5 (the library's own scope is not
+    looked at where credentials are read apart from a handler).
+    """
+    return {"wrapper": quote.wrapper_id, "path": quote.path, "method": quote.method}
+
+
+def _attempt(entry: Entry) -> Attempt:
+    payload = entry.credential.get("payload")
+    if not is_object(payload):
+        return entry.attempt
+    if payload.get("type") == "hash":
+        return Attempt(str(payload.get("hash")))
+    raw = str(payload.get("signature"))
+    return Attempt("0x" + keccak256(bytes.fromhex(raw.removeprefix("0x"))).hex(), raw)
+
+
+def _expiry(text: str | None) -> datetime:
+    moment = datetime.fromisoformat((text or "").replace("Z", "+00:00"))
+    return moment.astimezone(UTC)
+
+
+def _word(error: Any) -> str:  # noqa: ANN401 - the library's own errors
+    """The problem's own word: the last part of its type."""
+    return str(getattr(error, "type", "verification-failed")).rsplit("/", 1)[-1][:60]
+
+
+def _unavailable(detail: str) -> PaymentsUnavailable:
+    return PaymentsUnavailable(
+        "Payments cannot be checked now.", detail=f"tempo: {detail}", retry_after_s=5
+    )
+
+
+def _key(key: str) -> str:
+    return "mpp:" + hashlib.sha256(key.encode()).hexdigest()

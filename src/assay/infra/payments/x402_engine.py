@@ -1,0 +1,344 @@
+"""Our own x402 facilitator: verifies by one read of the chain, settles with the operator's key.
+
+Source: EIP-3009; x402 `schemes/exact/scheme_exact_evm.md`; facts, payments 2 and 6.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.chains.abi import BadAnswer, Reader, address_word, word
+from assay.chains.model import ChainUnavailable, Network
+from assay.chains.ports import Call, Returned, Reverted, Rpc, RpcRefused
+from assay.infra.crypto.eip191 import keccak256
+from assay.infra.crypto.transactions import Transaction, TransactionSigner
+from assay.kit.clock import Clock
+from assay.kit.errors import Unavailable
+from assay.kit.json import JsonValue, is_array, is_object
+from assay.payments.model import (
+    Attempt,
+    Entry,
+    Outcome,
+    Payment,
+    PaymentNetwork,
+    PaymentRefused,
+    PaymentsUnavailable,
+    Rejected,
+    Settled,
+    Undecided,
+)
+from assay.payments.ports import Authorization, Note
+from assay.payments.protocols.x402 import authorization_of
+
+GAS_MAX = 200_000
+"""Most a transfer may burn; Circle's takes less than half. Source: facts, payments 6, row 27."""
+
+FEES_KNOWN_S = 5.0
+NONCE_TRIES = 4
+POLL_S = 0.02
+POLL_MAX_S = 0.5
+CHAIN_CLOCK_SLACK_S = 120.0
+"""How far a chain's clock may lag before an authorisation that has ended counts as ended."""
+
+LOG_BLOCKS = 2000
+LOG_WINDOWS = 12
+"""How far back a settlement by somebody else is looked for: 24,000 blocks, 13 hours on Base."""
+
+
+def _selector(signature: str) -> bytes:
+    return keccak256(signature.encode())[:4]
+
+
+_TRANSFER = _selector(
+    "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
+)
+_BALANCE_OF = _selector("balanceOf(address)")
+_STATE = _selector("authorizationState(address,bytes32)")
+_USED = "0x" + keccak256(b"AuthorizationUsed(address,bytes32)").hex()
+_TRANSFERRED = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
+"""Source: EIP-3009; ERC-20."""
+
+_UNUSED = "not used yet"
+_NONCE_TROUBLE = ("nonce too low", "replacement transaction underpriced", "nonce too high")
+_ALREADY_SENT = ("already known", "already imported", "known transaction")
+
+
+@dataclass(slots=True)
+class _Chain:
+    """What is known of a chain a moment ago, and the turn of whoever sends on it."""
+
+    turn: asyncio.Lock
+    fees: tuple[int, int] = (0, 0)
+    fees_until_s: float = 0.0
+
+
+class X402Engine:
+    """Implements `payments.ports.Facilitator` with a key of ours.
+
+    Nonces are asked for, never counted: a transaction that failed to be sent leaves no gap.
+    """
+
+    def __init__(
+        self,
+        rpc: Rpc,
+        networks: Mapping[str, Network],
+        signer: TransactionSigner | None,
+        clock: Clock,
+        settlement_s: float,
+    ) -> None:
+        self._rpc = rpc
+        self._networks = networks
+        self._signer = signer
+        self._clock = clock
+        self._settlement_s = settlement_s
+        self._chains: dict[str, _Chain] = {}
+
+    async def verify(self, payment: Payment) -> int:
+        if self._signer is None:
+            raise PaymentsUnavailable("x402 payments cannot be settled here now.", detail="no key")
+        network = payment.quote.network
+        signed = authorization_of(payment.credential)
+        asset = network.asset.address
+        calls = (
+            Call(asset, _BALANCE_OF + address_word(signed.payer)),
+            Call(asset, _STATE + address_word(signed.payer) + bytes.fromhex(signed.nonce[2:])),
+            Call(asset, transfer_data(signed)),
+        )
+        balance, used, transfer = await self._call(network.id, calls)
+        if _number(used):
+            raise PaymentRefused(
+                "invalid_exact_evm_nonce_already_used", "This authorisation was used already."
+            )
+        held = _number(balance)
+        if held < signed.value:
+            raise PaymentRefused("insufficient_funds", "The payer does not have the amount.")
+        if isinstance(transfer, Reverted):
+            raise PaymentRefused(
+                "invalid_transaction_state", "The asset's contract refuses this transfer."
+            )
+        return held
+
+    async def balance(self, network: PaymentNetwork, payer: str) -> int:
+        call = Call(network.asset.address, _BALANCE_OF + address_word(payer))
+        (balance,) = await self._call(network.id, (call,))
+        return _number(balance)
+
+    async def settle(self, entry: Entry, note: Note) -> Outcome:
+        deadline_s = self._clock.monotonic_s() + self._settlement_s
+        try:
+            sent = await self._send(entry, note)
+        except Unavailable as error:
+            return Undecided(error.detail or error.message)
+        if isinstance(sent, Undecided):
+            return sent
+        return await self._wait(entry, sent, deadline_s)
+
+    async def outcome(self, entry: Entry) -> Outcome:
+        """Whoever sent it: what the asset's contract says of this payer's nonce."""
+        try:
+            return await self._outcome(entry)
+        except Unavailable as error:
+            return Undecided(error.detail or error.message)
+
+    async def resend(self, entry: Entry, note: Note) -> Outcome:
+        try:
+            await self._request(entry.network, "eth_sendRawTransaction", entry.attempt.raw)
+        except RpcRefused as error:
+            if "nonce too low" in error.rpc_message.lower():
+                found = await self.outcome(entry)
+                unused = isinstance(found, Undecided) and found.detail == _UNUSED
+                return await self.settle(entry, note) if unused else found
+        except Unavailable as error:
+            return Undecided(error.detail or error.message)
+        deadline_s = self._clock.monotonic_s() + self._settlement_s
+        return await self._wait(entry, entry.attempt.transaction, deadline_s)
+
+    async def _outcome(self, entry: Entry) -> Outcome:
+        if entry.attempt.transaction:
+            receipt = await self._receipt(entry.network, entry.attempt.transaction)
+            if receipt is not None and _pays(receipt, entry):
+                return Settled(entry.attempt.transaction)
+        signed = authorization_of(entry.credential)
+        data = _STATE + address_word(signed.payer) + bytes.fromhex(signed.nonce[2:])
+        (used,) = await self._call(entry.network, (Call(entry.asset, data),))
+        if not _number(used):
+            ended = self._clock.now().timestamp() - CHAIN_CLOCK_SLACK_S > signed.valid_before
+            return Rejected("expired_unused") if ended else Undecided(_UNUSED)
+        return await self._find_use(entry)
+
+    async def _send(self, entry: Entry, note: Note) -> str | Undecided:
+        """The hash of the transaction that went out."""
+        signer = self._signer
+        if signer is None:
+            return Undecided("no key to settle with")
+        chain = self._chains.setdefault(entry.network, _Chain(asyncio.Lock()))
+        problem = ""
+        for _ in range(NONCE_TRIES):
+            async with chain.turn:
+                raw, transaction = await self._sign(entry, chain, signer)
+                await note(Attempt(transaction, raw))
+                try:
+                    await self._request(entry.network, "eth_sendRawTransaction", raw)
+                except RpcRefused as error:
+                    problem = error.rpc_message.lower()
+                else:
+                    return transaction
+            if any(words in problem for words in _ALREADY_SENT):
+                return transaction
+            if not any(words in problem for words in _NONCE_TROUBLE):
+                break  # the node will not have it: no gas money, say
+        return Undecided(f"not sent: {problem}")
+
+    async def _sign(
+        self, entry: Entry, chain: _Chain, signer: TransactionSigner
+    ) -> tuple[str, str]:
+        priority, fee = await self._fees(entry.network, chain)
+        nonce = _quantity(
+            await self._request(entry.network, "eth_getTransactionCount", signer.address, "pending")
+        )
+        data = transfer_data(authorization_of(entry.credential))
+        chain_id = self._networks[entry.network].chain_id
+        return signer.sign(Transaction(chain_id, nonce, priority, fee, GAS_MAX, entry.asset, data))
+
+    async def _fees(self, network: str, chain: _Chain) -> tuple[int, int]:
+        """Priority and most per gas: twice the price of now outlasts six full blocks (EIP-1559)."""
+        now = self._clock.monotonic_s()
+        if chain.fees_until_s <= now:
+            price = _quantity(await self._request(network, "eth_gasPrice"))
+            tip = max(1, min(price, price // 10 + 1))
+            chain.fees, chain.fees_until_s = (tip, price * 2 + tip), now + FEES_KNOWN_S
+        return chain.fees
+
+    async def _wait(self, entry: Entry, transaction: str, deadline_s: float) -> Outcome:
+        pause_s = POLL_S
+        while self._clock.monotonic_s() < deadline_s:
+            try:
+                receipt = await self._receipt(entry.network, transaction)
+            except ChainUnavailable:
+                receipt = None
+            if receipt is not None:
+                if _pays(receipt, entry):
+                    return Settled(transaction)
+                return await self._after_revert(entry)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, POLL_MAX_S)
+        return Undecided("no receipt in time")
+
+    async def _after_revert(self, entry: Entry) -> Outcome:
+        """Ours reverted: perhaps because somebody else sent it first, and then it is paid."""
+        found = await self.outcome(entry)
+        if isinstance(found, Undecided) and found.detail == _UNUSED:
+            return Rejected("transaction_failed")
+        return found
+
+    async def _find_use(self, entry: Entry) -> Outcome:
+        """The transaction that used it, and whether that paid us; a cancelled one did not."""
+        newest = _quantity(await self._request(entry.network, "eth_blockNumber"))
+        payer, nonce = "0x" + address_word(entry.payer).hex(), entry.nonce
+        for window in range(LOG_WINDOWS):
+            last = newest - window * LOG_BLOCKS
+            if last < 0:
+                break
+            asked = {
+                "address": entry.asset,
+                "fromBlock": hex(max(0, last - LOG_BLOCKS + 1)),
+                "toBlock": hex(last),
+                "topics": [_USED, payer, nonce],
+            }
+            logs = await self._request(entry.network, "eth_getLogs", asked)
+            if found := _transaction_of(logs):
+                receipt = await self._receipt(entry.network, found)
+                if receipt is not None and _pays(receipt, entry):
+                    return Settled(found)
+        ended = self._clock.now() > entry.expires_at
+        return Rejected("authorization_cancelled") if ended else Undecided("used, not found")
+
+    async def _receipt(self, network: str, transaction: str) -> JsonValue:
+        return await self._request(network, "eth_getTransactionReceipt", transaction)
+
+    async def _call(self, network: str, calls: tuple[Call, ...]) -> tuple[Returned | Reverted, ...]:
+        try:
+            return tuple(await self._rpc.call(self._networks[network], calls))
+        except ChainUnavailable as error:
+            raise _unavailable(error) from error
+
+    async def _request(self, network: str, method: str, *params: JsonValue) -> JsonValue:
+        return await self._rpc.request(self._networks[network], method, params)
+
+
+def transfer_data(signed: Authorization) -> bytes:
+    """The call that moves the money. Source: EIP-3009, `transferWithAuthorization`."""
+    signature = bytes.fromhex(signed.signature[2:])
+    v = signature[64] if signature[64] >= 27 else signature[64] + 27  # noqa: PLR2004 - EIP-191's v
+    return b"".join(
+        (
+            _TRANSFER,
+            address_word(signed.payer),
+            address_word(signed.to),
+            word(signed.value),
+            word(signed.valid_after),
+            word(signed.valid_before),
+            bytes.fromhex(signed.nonce[2:]),
+            word(v),
+            signature[:64],
+        )
+    )
+
+
+def _pays(receipt: JsonValue, entry: Entry) -> bool:
+    """Whether the transaction went through and moved the amount from the payer to the payee."""
+    if not is_object(receipt) or receipt.get("status") != "0x1":
+        return False
+    logs = receipt.get("logs")
+    wanted = [
+        _TRANSFERRED,
+        "0x" + address_word(entry.payer).hex(),
+        "0x" + address_word(entry.pay_to).hex(),
+    ]
+    return is_array(logs) and any(
+        is_object(log)
+        and str(log.get("address")).lower() == entry.asset
+        and _topics(log.get("topics")) == wanted
+        and _hex_number(log.get("data")) == entry.amount
+        for log in logs
+    )
+
+
+def _topics(value: JsonValue) -> list[str]:
+    return [str(topic).lower() for topic in value] if is_array(value) else []
+
+
+def _hex_number(value: JsonValue) -> int:
+    try:
+        return int(str(value), 16)
+    except ValueError:
+        return -1
+
+
+def _transaction_of(logs: JsonValue) -> str:
+    first = logs[0] if is_array(logs) and logs else None
+    return str(first.get("transactionHash", "")) if is_object(first) else ""
+
+
+def _number(outcome: Returned | Reverted) -> int:
+    """The one word returned."""
+    if isinstance(outcome, Reverted):
+        raise PaymentsUnavailable(
+            "Payments cannot be checked now.", detail=f"reverted: {outcome.message}"
+        )
+    try:
+        return Reader(outcome.data).number(0)
+    except BadAnswer as error:
+        raise PaymentsUnavailable("Payments cannot be checked now.", detail=str(error)) from error
+
+
+def _quantity(value: JsonValue) -> int:
+    try:
+        return int(str(value), 16)
+    except ValueError:
+        raise ChainUnavailable("The chain gave no number.", detail=str(value)[:100]) from None
+
+
+def _unavailable(error: ChainUnavailable) -> PaymentsUnavailable:
+    detail = error.detail or error.message
+    return PaymentsUnavailable("Payments cannot be checked now.", detail=detail, retry_after_s=5)

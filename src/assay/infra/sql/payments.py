@@ -1,0 +1,260 @@
+"""The payment ledger in SQL."""
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import RowMapping, delete, func, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.tables import paid_responses, payments
+from assay.kit.clock import Clock
+from assay.payments.model import Attempt, Entry, IdentifierReused, State, Stored
+from assay.payments.ports import Claim
+
+_IN_FLIGHT = (State.CLAIMED, State.SETTLING, State.PENDING)
+_OPEN = (State.SETTLING, State.PENDING)
+
+
+class SqlLedgerStore:
+    """Implements `payments.ports.LedgerStore`.
+
+    `moves` counts every change of a row, so that a change made from an old reading comes to
+    nothing.
+    """
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def claim(self, fresh: Entry, failures_since: datetime) -> Claim:
+        async with self._database.write() as connection:
+            # One payer's claims in one order: what is in flight is then counted exactly.
+            await self._database.lock(connection, f"payer {fresh.network} {fresh.payer}")
+            entry, is_ours = await self._claim(connection, fresh)
+            if not is_ours:
+                return Claim(entry, is_ours=False, committed=0, failures=0)
+            committed = await self._committed(connection, entry)
+            failures = await _failures(connection, entry, failures_since)
+        return Claim(entry, is_ours=True, committed=committed, failures=failures)
+
+    async def committed(self, entry: Entry) -> int:
+        async with self._database.read() as connection:
+            return await self._committed(connection, entry)
+
+    async def find(self, network: str, digest: str) -> Entry | None:
+        statement = select(payments).where(
+            payments.c.network == network, payments.c.digest == digest
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().first()
+        return None if row is None else _entry(row)
+
+    async def move(
+        self,
+        entry: Entry,
+        state: State,
+        *,
+        attempt: Attempt | None = None,
+        reason: str = "",
+        lease_until: datetime | None = None,
+        stored: Stored | None = None,
+    ) -> Entry | None:
+        moved = replace(
+            entry,
+            state=state,
+            attempt=attempt or entry.attempt,
+            reason=reason[:500],
+            lease_until=lease_until or entry.lease_until,
+            updated_at=self._clock.now(),
+            moves=entry.moves + 1,
+        )
+        async with self._database.write() as connection:
+            if not await _update(connection, entry, moved):
+                return None
+            if stored is not None:
+                await _store(connection, moved, stored)
+        return moved
+
+    async def stored(self, entry_id: str) -> Stored | None:
+        statement = select(paid_responses).where(paid_responses.c.payment_id == entry_id)
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        if row is None:
+            return None
+        headers = tuple(
+            (base64.b64decode(name), base64.b64decode(value))
+            for name, value in json.loads(row["headers"])
+        )
+        return Stored(row["status"], headers, bytes(row["body"]))
+
+    async def unfinished(self, before: datetime, at_most: int) -> Sequence[Entry]:
+        statement = (
+            select(payments)
+            .where(payments.c.state.in_(_OPEN), payments.c.lease_us < to_us(before))
+            .order_by(payments.c.lease_us)
+            .limit(at_most)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [_entry(row) for row in rows]
+
+    async def purge_stored(self, before: datetime) -> int:
+        statement = delete(paid_responses).where(paid_responses.c.stored_us < to_us(before))
+        async with self._database.write() as connection:
+            return (await connection.execute(statement)).rowcount
+
+    async def list(
+        self, operator_id: str | None, states: Sequence[State], at_most: int
+    ) -> Sequence[Entry]:
+        statement = select(payments).order_by(payments.c.created_us.desc()).limit(at_most)
+        if operator_id is not None:
+            statement = statement.where(payments.c.operator_id == operator_id)
+        if states:
+            statement = statement.where(payments.c.state.in_(states))
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [_entry(row) for row in rows]
+
+    async def _claim(self, connection: AsyncConnection, fresh: Entry) -> tuple[Entry, bool]:
+        """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
+        if fresh.identifier is not None:
+            await _refuse_reuse(connection, fresh)
+        where = [
+            payments.c.network == fresh.network,
+            payments.c.asset == fresh.asset,
+            payments.c.payer == fresh.payer,
+            payments.c.nonce == fresh.nonce,
+        ]
+        found = (await connection.execute(select(payments).where(*where))).mappings().one_or_none()
+        if found is None:
+            await connection.execute(insert(payments).values(_values(fresh)))
+            return fresh, True
+        known = _entry(found)
+        abandoned = known.state is State.CLAIMED and known.lease_until <= fresh.created_at
+        if known.state is not State.RELEASED and not abandoned:
+            return known, False
+        taken = replace(fresh, id=known.id, moves=known.moves + 1)
+        return taken, await _update(connection, known, taken)
+
+    async def _committed(self, connection: AsyncConnection, entry: Entry) -> int:
+        now_us = to_us(self._clock.now())
+        statement = select(func.coalesce(func.sum(payments.c.amount), 0)).where(
+            payments.c.network == entry.network,
+            payments.c.asset == entry.asset,
+            payments.c.payer == entry.payer,
+            payments.c.nonce != entry.nonce,
+            payments.c.state.in_(_IN_FLIGHT),
+            or_(payments.c.state != State.CLAIMED, payments.c.lease_us > now_us),
+        )
+        return int((await connection.execute(statement)).scalar_one())
+
+
+async def _refuse_reuse(connection: AsyncConnection, fresh: Entry) -> None:
+    statement = select(payments.c.nonce).where(
+        payments.c.network == fresh.network,
+        payments.c.asset == fresh.asset,
+        payments.c.payer == fresh.payer,
+        payments.c.operator_id == fresh.operator_id,
+        payments.c.identifier == fresh.identifier,
+        payments.c.nonce != fresh.nonce,
+    )
+    if (await connection.execute(statement)).first() is not None:
+        raise IdentifierReused("This payment-identifier belongs to another payment.")
+
+
+async def _failures(connection: AsyncConnection, entry: Entry, since: datetime) -> int:
+    statement = select(func.count()).where(
+        payments.c.network == entry.network,
+        payments.c.asset == entry.asset,
+        payments.c.payer == entry.payer,
+        payments.c.state == State.FAILED,
+        payments.c.updated_us >= to_us(since),
+    )
+    return int((await connection.execute(statement)).scalar_one())
+
+
+async def _update(connection: AsyncConnection, known: Entry, moved: Entry) -> bool:
+    """Whether the row was still as it was read."""
+    statement = (
+        update(payments)
+        .where(payments.c.id == known.id, payments.c.moves == known.moves)
+        .values(_values(moved))
+    )
+    return (await connection.execute(statement)).rowcount == 1
+
+
+async def _store(connection: AsyncConnection, entry: Entry, stored: Stored) -> None:
+    headers = [
+        (base64.b64encode(name).decode(), base64.b64encode(value).decode())
+        for name, value in stored.headers
+    ]
+    await connection.execute(delete(paid_responses).where(paid_responses.c.payment_id == entry.id))
+    values = {
+        "payment_id": entry.id,
+        "status": stored.status,
+        "headers": json.dumps(headers),
+        "body": stored.body,
+        "stored_us": to_us(entry.updated_at),
+    }
+    await connection.execute(insert(paid_responses).values(values))
+
+
+def _values(entry: Entry) -> dict[str, object]:
+    return {
+        "id": entry.id,
+        "protocol": entry.protocol,
+        "network": entry.network,
+        "asset": entry.asset,
+        "payer": entry.payer,
+        "nonce": entry.nonce,
+        "digest": entry.digest,
+        "amount": entry.amount,
+        "pay_to": entry.pay_to,
+        "operator_id": entry.operator_id,
+        "wrapper_id": entry.wrapper_id,
+        "request_digest": entry.request_digest,
+        "state": entry.state.value,
+        "tx": entry.attempt.transaction,
+        "raw_tx": entry.attempt.raw,
+        "reason": entry.reason,
+        "credential": json.dumps(entry.credential),
+        "version": entry.version,
+        "identifier": entry.identifier,
+        "expires_us": to_us(entry.expires_at),
+        "lease_us": to_us(entry.lease_until),
+        "created_us": to_us(entry.created_at),
+        "updated_us": to_us(entry.updated_at),
+        "moves": entry.moves,
+    }
+
+
+def _entry(row: RowMapping) -> Entry:
+    return Entry(
+        id=row["id"],
+        protocol=row["protocol"],
+        network=row["network"],
+        asset=row["asset"],
+        payer=row["payer"],
+        nonce=row["nonce"],
+        digest=row["digest"],
+        amount=row["amount"],
+        pay_to=row["pay_to"],
+        operator_id=row["operator_id"],
+        wrapper_id=row["wrapper_id"],
+        request_digest=row["request_digest"],
+        state=State(row["state"]),
+        attempt=Attempt(row["tx"], row["raw_tx"]),
+        reason=row["reason"],
+        credential=json.loads(row["credential"]),
+        version=row["version"],
+        identifier=row["identifier"],
+        expires_at=from_us(row["expires_us"]),
+        lease_until=from_us(row["lease_us"]),
+        created_at=from_us(row["created_us"]),
+        updated_at=from_us(row["updated_us"]),
+        moves=row["moves"],
+    )

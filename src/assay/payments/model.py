@@ -1,0 +1,258 @@
+"""What is asked, what is paid, and what became of it (spec 2.14, 4.7; decisions, section 9).
+
+Amounts are integers in the asset's base units; every asset here has six decimals, so that a base
+unit is a micro-dollar (decisions, section 13).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from assay.kit.errors import Conflict, ServiceError, Unavailable
+from assay.kit.json import JsonObject, JsonValue
+
+Protocol: TypeAlias = Literal["x402", "mpp"]
+"""Source: spec 2.17."""
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""As they came: names in lower case, repeated ones repeated."""
+
+DECIMALS = 6
+"""Of every asset in `payments.networks`. Source: each asset's `decimals()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A stablecoin. `eip712_name` and `eip712_version` are its signing domain, where it has one."""
+
+    address: str
+    eip712_name: str = ""
+    eip712_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentNetwork:
+    """A chain payments are taken on. `id` is how configs name it (spec 2.17)."""
+
+    id: str
+    protocol: Protocol
+    chain_id: int
+    asset: Asset
+    rpc_urls: tuple[str, ...]
+    testnet: bool
+    source: str
+    short_name: str = ""
+    """How x402 version 1 spells it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What one call of a wrapper costs, to whom, and what exactly is bought."""
+
+    wrapper_id: str
+    operator_id: str
+    url: str
+    """Public address of the wrapper's route, from our own configuration, never the Host header."""
+    method: str
+    path: str
+    """Path of the request below our own address, without its query."""
+    description: str
+    network: PaymentNetwork
+    amount: int
+    pay_to: str
+    work_s: float
+    """How long the upstream may take: an authorisation must outlive it."""
+    settles_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """A payment as attached: well formed, for this quote, and its payer established.
+
+    `nonce` is what makes it unique on its network: the authorisation's nonce, the challenge's id,
+    or the hash of a transaction that has paid already.
+    """
+
+    quote: Quote
+    payer: str
+    nonce: str
+    digest: str
+    """SHA-256 of the credential itself: only who holds it may fetch what it bought."""
+    expires_at: datetime
+    """After this it can no longer be spent."""
+    credential: JsonObject
+    """What settling takes; stored, never shown or logged."""
+    already_paid: bool = False
+    version: int = 0
+    identifier: str | None = None
+    """x402's optional payment-identifier."""
+
+
+class State(StrEnum):
+    """What has become of a payment.
+
+    claimed -> settling -> settled -> delivered; a claim ends as `released` when nobody was served
+    and nothing moved, as `failed` when settling was refused for good. `pending` is settling whose
+    outcome is not known yet.
+    """
+
+    CLAIMED = "claimed"
+    SETTLING = "settling"
+    PENDING = "pending"
+    SETTLED = "settled"
+    DELIVERED = "delivered"
+    RELEASED = "released"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A settlement about to be sent: written down before it is, so that a crash forgets nothing."""
+
+    transaction: str
+    """Its hash, `0x` and 64 digits, or empty when somebody else will make the transaction."""
+    raw: str = ""
+    """The signed transaction, to be sent again unchanged; empty when there is none of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The money has arrived."""
+
+    transaction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """It will not arrive: a reason of the protocol's own words."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Nobody can say yet; it may still arrive."""
+
+    detail: str
+
+
+Outcome: TypeAlias = Settled | Rejected | Undecided
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of the ledger."""
+
+    id: str
+    protocol: Protocol
+    network: str
+    asset: str
+    payer: str
+    nonce: str
+    digest: str
+    amount: int
+    pay_to: str
+    operator_id: str
+    wrapper_id: str
+    request_digest: str
+    """SHA-256 over what was bought: wrapper, method, path, query and body."""
+    state: State
+    attempt: Attempt
+    reason: str
+    credential: JsonObject
+    version: int
+    identifier: str | None
+    expires_at: datetime
+    lease_until: datetime
+    """Until when the process that works on it may be believed alive."""
+    created_at: datetime
+    updated_at: datetime
+    moves: int = 0
+    """How often it changed: what a change is made from."""
+
+    @property
+    def has_paid(self) -> bool:
+        """Whether the money has arrived."""
+        return self.state in {State.SETTLED, State.DELIVERED}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a payment bought, kept to be handed out again."""
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A claimed payment: serve, then settle; or release it."""
+
+    entry: Entry
+    quote: Quote
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The payment was spent on this very request: here is what it bought."""
+
+    entry: Entry
+    stored: Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A 402 answer: the protocol's headers and the members it adds to the error body."""
+
+    headers: tuple[tuple[bytes, bytes], ...]
+    extras: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    media_type: bytes = b"application/json"
+
+
+class PaymentRefused(Exception):
+    """The attached payment does not pay for this; `reason` is a word of its protocol.
+
+    `message` is public: one sentence. `transaction` names a settlement that failed, if any;
+    `digest` the credential, when all that is wrong with it is that its time has passed.
+    """
+
+    def __init__(
+        self, reason: str, message: str, transaction: str = "", *, digest: str = ""
+    ) -> None:
+        super().__init__(f"{reason}: {message}")
+        self.reason = reason
+        self.message = message
+        self.transaction = transaction
+        self.digest = digest
+
+
+class PaymentRequired(ServiceError):
+    """402 (spec 7.3): how to pay stands in `demand`."""
+
+    code = "payment_required"
+
+    def __init__(self, message: str, demand: Demand) -> None:
+        super().__init__(message)
+        self.extras = dict(demand.extras)
+        self.demand = demand
+
+
+class IdentifierReused(Conflict):
+    """A payment-identifier stands for one payment: it is no bearer token for another."""
+
+    code = "conflict"
+
+
+class SettlementPending(Unavailable):
+    """A payment whose outcome is not known yet: never a 402, or it would be paid twice."""
+
+    code = "settlement_pending"
+
+
+class PaymentsUnavailable(Unavailable):
+    """The chain or the facilitator cannot be asked: nothing is forwarded, nobody is charged."""
+
+    code = "payments_unavailable"

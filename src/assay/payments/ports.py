@@ -1,0 +1,256 @@
+"""What payments need of the outside, and what a payment protocol is."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, TypeAlias
+from typing import Protocol as Port
+
+from assay.kit.clock import Clock
+from assay.payments.model import (
+    Attempt,
+    Demand,
+    Entry,
+    Headers,
+    Outcome,
+    Payment,
+    PaymentNetwork,
+    Protocol,
+    Quote,
+    State,
+    Stored,
+)
+
+Note: TypeAlias = Callable[[Attempt], Awaitable[None]]
+"""Writes an attempt down, durably, before it is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """An EIP-3009 `TransferWithAuthorization`, addresses and hex in lower case, times in seconds."""
+
+    payer: str
+    to: str
+    value: int
+    valid_after: int
+    valid_before: int
+    nonce: str
+    signature: str
+
+
+class AuthorizationSigners(Port):
+    """EIP-712 signatures over EIP-3009 authorisations."""
+
+    def signer(self, authorization: Authorization, network: PaymentNetwork) -> str | None:
+        """The lower-case address that signed for the network's own asset, or None."""
+        ...
+
+
+class Facilitator(Port):
+    """Verifies and settles EIP-3009 authorisations: our own engine, or somebody's service.
+
+    Every method raises `PaymentsUnavailable` when the chain or the service cannot be asked.
+    """
+
+    async def verify(self, payment: Payment) -> int:
+        """The payer's balance, once everything says the transfer would go through now.
+
+        Raises `PaymentRefused`.
+        """
+        ...
+
+    async def balance(self, network: PaymentNetwork, payer: str) -> int:
+        """What the payer has of the network's asset, in base units."""
+        ...
+
+    async def settle(self, entry: Entry, note: Note) -> Outcome:
+        """Settle and wait for the outcome; every attempt is handed to `note` before it is sent."""
+        ...
+
+    async def outcome(self, entry: Entry) -> Outcome:
+        """What became of a settlement, from the chain alone; nothing is sent."""
+        ...
+
+    async def resend(self, entry: Entry, note: Note) -> Outcome:
+        """Send what was signed before once more; anew only where that can no longer go through."""
+        ...
+
+
+class MppCharges(Port):
+    """The `charge` intent of the Payment authentication scheme on Tempo, by its own library."""
+
+    async def challenge(self, quote: Quote, problem: str) -> Demand:
+        """A fresh challenge bound to wrapper, method and path."""
+        ...
+
+    async def read(self, credential: str, quote: Quote, request: "PaidRequest") -> Payment:
+        """The validated payment of an `Authorization: Payment` value; nothing is consumed.
+
+        Raises `PaymentRefused` and `PaymentsUnavailable`.
+        """
+        ...
+
+    async def verify(self, payment: Payment) -> int | None:
+        """The payer's balance; None when the transfer has happened already."""
+        ...
+
+    async def settle(self, entry: Entry, note: Note) -> Outcome:
+        """Settle and wait for the outcome; the transaction is handed to `note` before it is sent."""
+        ...
+
+    async def outcome(self, entry: Entry) -> Outcome:
+        """What became of a settlement, from the chain alone; nothing is sent."""
+        ...
+
+    async def resend(self, entry: Entry, note: Note) -> Outcome:
+        """Send what was signed before once more; anew only where that can no longer go through."""
+        ...
+
+    def receipt(self, entry: Entry) -> bytes:
+        """The value of `Payment-Receipt` for a settled entry."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PaidRequest:
+    """The request a payment is attached to."""
+
+    method: str
+    url: str
+    headers: Headers
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolNeeds:
+    """What a protocol works with."""
+
+    signers: AuthorizationSigners
+    facilitator: Facilitator
+    charges: MppCharges
+    clock: Clock
+
+
+class PaymentProtocol(Port):
+    """A file of `payments/protocols`: how one protocol asks, reads, settles and thanks."""
+
+    name: ClassVar[Protocol]
+
+    async def demand(
+        self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""
+    ) -> Demand:
+        """How to pay; `reason` is the protocol's word for what was wrong with the last try."""
+        ...
+
+    def is_attached(self, headers: Headers) -> bool:
+        """Whether a payment of this protocol is attached, good or bad."""
+        ...
+
+    async def read(self, request: PaidRequest, quote: Quote, needs: ProtocolNeeds) -> Payment:
+        """The attached payment, its payer established; nothing is consumed.
+
+        Raises `PaymentRefused` for anything that does not pay for `quote`, `PaymentsUnavailable`.
+        """
+        ...
+
+    async def verify(self, payment: Payment, needs: ProtocolNeeds) -> int | None:
+        """The payer's balance where it must cover every payment in flight, else None.
+
+        Raises `PaymentRefused` and `PaymentsUnavailable`.
+        """
+        ...
+
+    async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
+        """Settle and wait for the outcome; every attempt is handed to `note` before it is sent."""
+        ...
+
+    async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
+        """What became of a settlement, from the chain alone; nothing is sent."""
+        ...
+
+    async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
+        """Send what was signed before once more; anew only where that can no longer go through."""
+        ...
+
+    def receipt(self, entry: Entry, needs: ProtocolNeeds) -> Headers:
+        """The headers that say it was paid."""
+        ...
+
+    def pending(self, entry: Entry) -> Headers:
+        """The headers of an answer that cannot say yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a claim found: the entry, whether it is ours to work on now, and what is in flight.
+
+    `committed` is the sum of the payer's other payments in flight, in base units.
+    """
+
+    entry: Entry
+    is_ours: bool
+    committed: int
+    failures: int
+    """Settlements of this payer that failed in the last hour."""
+
+
+class LedgerStore(Port):
+    """Payments and what they bought; every change is durable before it is answered.
+
+    Of any number of processes at most one works on an entry: a change names the state and the
+    lease it was read with, and comes to nothing when they are no longer so.
+    """
+
+    async def claim(self, fresh: Entry, failures_since: datetime) -> Claim:
+        """Claim the payment of `fresh`, unless somebody has.
+
+        Raises `IdentifierReused` when its identifier stands for another payment of this payer.
+
+        Unique over (network, asset, payer, nonce). An entry that was released, or claimed by a
+        process whose lease has run out, is claimed anew. Claims of one payer are in one order:
+        `committed` counts all that came before and are still in flight.
+        """
+        ...
+
+    async def committed(self, entry: Entry) -> int:
+        """What the payer has in flight now, in base units, without this entry."""
+        ...
+
+    async def find(self, network: str, digest: str) -> Entry | None:
+        """The entry of exactly this credential."""
+        ...
+
+    async def move(
+        self,
+        entry: Entry,
+        state: State,
+        *,
+        attempt: Attempt | None = None,
+        reason: str = "",
+        lease_until: datetime | None = None,
+        stored: Stored | None = None,
+    ) -> Entry | None:
+        """Move an entry on, with what it bought in the same transaction.
+
+        None, and nothing changed, when it is not as `entry` says any more.
+        """
+        ...
+
+    async def stored(self, entry_id: str) -> Stored | None:
+        """What a payment bought, while it is kept."""
+        ...
+
+    async def unfinished(self, before: datetime, at_most: int) -> Sequence[Entry]:
+        """Entries in settling or pending whose lease ended before that moment, oldest first."""
+        ...
+
+    async def purge_stored(self, before: datetime) -> int:
+        """Forget what was bought before that moment; how much it was."""
+        ...
+
+    async def list(
+        self, operator_id: str | None, states: Sequence[State], at_most: int
+    ) -> Sequence[Entry]:
+        """Entries, newest first."""
+        ...

@@ -1,0 +1,77 @@
+"""MPP: the `Payment` HTTP authentication scheme, intent `charge`, method `tempo`.
+
+The protocol's own library makes challenges and reads credentials; here is only where they stand in
+a request. Source: IETF draft "The Payment HTTP Authentication Scheme"; facts, payments 4.
+"""
+
+from typing import ClassVar, Final
+
+from assay.payments.model import (
+    Demand,
+    Entry,
+    Headers,
+    Outcome,
+    Payment,
+    PaymentRefused,
+    Protocol,
+    Quote,
+)
+from assay.payments.ports import Note, PaidRequest, PaymentProtocol, ProtocolNeeds
+
+HEADER_BYTES_MAX = 64 * 1024
+"""Largest credential read. Source: facts, payments 4.2."""
+
+_SCHEME = b"payment "
+
+
+class Mpp:
+    """One credential a request, in `Authorization`."""
+
+    name: ClassVar[Protocol] = "mpp"
+
+    async def demand(
+        self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""
+    ) -> Demand:
+        del transaction
+        return await needs.charges.challenge(quote, reason)
+
+    def is_attached(self, headers: Headers) -> bool:
+        return bool(_credentials(headers))
+
+    async def read(self, request: PaidRequest, quote: Quote, needs: ProtocolNeeds) -> Payment:
+        found = _credentials(request.headers)
+        if len(found) != 1:
+            raise PaymentRefused("malformed-credential", "One Payment credential is taken.")
+        if len(found[0]) > HEADER_BYTES_MAX or not found[0].isascii():
+            raise PaymentRefused("malformed-credential", "The Payment credential is malformed.")
+        return await needs.charges.read(found[0].decode("ascii"), quote, request)
+
+    async def verify(self, payment: Payment, needs: ProtocolNeeds) -> int | None:
+        return await needs.charges.verify(payment)
+
+    async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
+        return await needs.charges.settle(entry, note)
+
+    async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
+        return await needs.charges.outcome(entry)
+
+    async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
+        return await needs.charges.resend(entry, note)
+
+    def receipt(self, entry: Entry, needs: ProtocolNeeds) -> Headers:
+        return ((b"payment-receipt", needs.charges.receipt(entry)),)
+
+    def pending(self, entry: Entry) -> Headers:
+        del entry
+        return ()
+
+
+def _credentials(headers: Headers) -> list[bytes]:
+    return [
+        value
+        for name, value in headers
+        if name == b"authorization" and value[: len(_SCHEME)].lower() == _SCHEME
+    ]
+
+
+PROTOCOL: Final[PaymentProtocol] = Mpp()

@@ -1,0 +1,61 @@
+"""Wrapper configs: the operator's own endpoints (spec 2.14, 4.6)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+
+from assay.accounts.model import Operator
+from assay.web.credentials import Credential
+from assay.web.route import app_of, read, route
+from assay.web.wire import endpoints as wire
+
+router = APIRouter(tags=["Wrappers"])
+
+
+@route(
+    router,
+    "GET",
+    "/operator/endpoints",
+    credential=Credential.JWT,
+    answers=list[wire.EndpointShape],
+)
+async def list_endpoints(request: Request) -> list[wire.EndpointShape]:
+    """The account's wrappers, newest first, deactivated ones included."""
+    configs = await app_of(request).endpoints.list(_operator(request).id)
+    return [wire.endpoint(config) for config in configs]
+
+
+@route(
+    router,
+    "POST",
+    "/operator/endpoints",
+    credential=Credential.JWT,
+    body=wire.EndpointBody,
+    answers=wire.EndpointShape,
+    also=(409,),
+)
+async def create_endpoint(request: Request) -> wire.EndpointShape:
+    """A new wrapper, at once. Callers use `/wrap/{operatorId}` and its path."""
+    asked = read(wire.EndpointBody, await request.body())
+    config = await app_of(request).endpoints.create(_operator(request).id, asked.new())
+    return wire.endpoint(config)
+
+
+@route(
+    router,
+    "DELETE",
+    "/operator/endpoints/{endpointId}",
+    credential=Credential.JWT,
+    answers=wire.Deactivated,
+)
+async def deactivate_endpoint(
+    request: Request, endpoint_id: Annotated[str, Path(alias="endpointId", max_length=64)]
+) -> wire.Deactivated:
+    """Deactivate a wrapper, at once."""
+    await app_of(request).endpoints.deactivate(_operator(request).id, endpoint_id)
+    return wire.Deactivated(ok=True, id=endpoint_id, active=False)
+
+
+def _operator(request: Request) -> Operator:
+    """Who the declared credential found."""
+    return request.state.principal

@@ -1,0 +1,254 @@
+"""The wrappers' lane: `/wrap/{operatorId}/{path}`, any method (spec 4.7; decisions, section 9).
+
+It stands before the edge's own bookkeeping, for an answer here is the upstream's, not ours.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from assay.kit.clock import Clock
+from assay.kit.errors import InvalidRequest, ServiceError
+from assay.payments.model import PaymentRequired
+from assay.payments.till import PaymentPending
+from assay.web.credentials import agent_headers
+from assay.web.edge import WRAP_PREFIX
+from assay.web.errors import RequestTimeout, envelope, error_headers, fault, status_of
+from assay.web.exchange import JSON, Exchange, Receive, Scope, Send, date_header, note_detail
+from assay.web.limits import RateLimit, caller_of
+from assay.web.limits import refuse as refuse_by_limit
+from assay.wiring import App
+from assay.wrapper.model import (
+    Answer,
+    Incoming,
+    Journey,
+    RateLimitExceeded,
+    WrapperNotFound,
+    WrapperTooLarge,
+)
+from assay.wrapper.steps.limit import limit_headers
+
+BODY_PIECE_S = 15.0
+"""How long the next piece of a body may take."""
+
+WATCH_AFTER_S = 0.05
+"""When an answer takes longer than this, the caller's going away is listened for."""
+
+_EXPOSED = (
+    b"access-control-expose-headers",
+    b"PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, WWW-Authenticate, Payment-Receipt",
+)
+"""What a browser's client must be able to read. Source: facts, payments 1.6."""
+
+_NO_BODY = frozenset({204, 304})
+
+
+class WrapLane:
+    """Answers every request below `/wrap/`."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._limit = RateLimit(app.settings.wrapper_per_minute, app.clock)
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, exchange: Exchange
+    ) -> None:
+        """One request, answered whatever happens."""
+        app = self._app
+        operator_id, slash, rest = _raw_path(scope)[len(WRAP_PREFIX) :].partition("/")
+        body = _Body(scope, receive, exchange)
+        journey = Journey(
+            incoming=_incoming(scope, exchange, slash + rest, body),
+            operator_id=operator_id,
+            begun_s=app.clock.monotonic_s(),
+        )
+        outgoing = _Outgoing(send, exchange, journey, app.clock)
+        try:
+            refuse_by_limit(self._limit.take(caller_of(exchange.client_address)))
+            if not slash:
+                raise WrapperNotFound("No active wrapper answers this operator, path and method.")
+            await self._watched(journey, body, outgoing)
+        except ServiceError as error:
+            journey.outcome = error.code
+            note_detail(app.log, exchange, error)
+            await outgoing.refuse(error)
+        except asyncio.CancelledError:
+            journey.outcome = "cancelled"
+            if not body.is_gone:
+                raise
+        except Exception as error:
+            journey.outcome = "internal_error"
+            app.log.exception("unhandled", request_id=exchange.request_id, exc_info=error)
+            await outgoing.refuse(fault())
+        finally:
+            app.wrappers.record(journey, outgoing.status, outgoing.bytes_out)
+
+    async def _watched(self, journey: Journey, body: "_Body", outgoing: "_Outgoing") -> None:
+        """Answer; a caller that goes away meanwhile takes its upstream call with it."""
+        loop = asyncio.get_running_loop()
+        watch = loop.call_later(WATCH_AFTER_S, body.watch, asyncio.current_task())
+        try:
+            answer = await self._app.wrappers.answer(journey)
+            try:
+                await outgoing.answer(answer)
+            finally:
+                if answer.close is not None:
+                    answer.close()
+            if answer.delivered is not None:
+                await answer.delivered()
+        finally:
+            watch.cancel()
+            body.unwatch()
+
+
+class _Body:
+    """The request's body, and whether the caller is still there."""
+
+    def __init__(self, scope: Scope, receive: Receive, exchange: Exchange) -> None:
+        self._receive = receive
+        self._task: asyncio.Task[None] | None = None
+        self._ended = False
+        self.is_gone = False
+        self.length = _length(exchange)
+        del scope
+
+    async def pieces(self, bytes_max: int) -> AsyncIterator[bytes]:
+        """The body as it arrives. Raises `WrapperTooLarge`, `RequestTimeout`, `InvalidRequest`."""
+        size = 0
+        while not self._ended:
+            try:
+                async with asyncio.timeout(BODY_PIECE_S):
+                    message = await self._receive()
+            except TimeoutError:
+                raise RequestTimeout("The body stopped arriving.") from None
+            if message["type"] == "http.disconnect":
+                self.is_gone = True
+                raise InvalidRequest("The body ended before it was whole.")
+            self._ended = not message.get("more_body", False)
+            piece: bytes = message.get("body", b"")
+            size += len(piece)
+            if size > bytes_max:
+                raise WrapperTooLarge(
+                    f"The body is larger than {bytes_max} bytes.", maxBytes=bytes_max
+                )
+            yield piece
+
+    def watch(self, task: "asyncio.Task[Any] | None") -> None:
+        """From now on, a caller that goes away ends `task`; only once its body is in."""
+        if task is not None and (self._ended or self.length == 0):
+            loop = asyncio.get_running_loop()
+            self._task = loop.create_task(self._listen(task))
+
+    def unwatch(self) -> None:
+        """Stop listening."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _listen(self, task: "asyncio.Task[Any]") -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            continue
+        self.is_gone = True
+        task.cancel()
+
+
+class _Outgoing:
+    """What goes back, with the headers every answer here has."""
+
+    __slots__ = ("_clock", "_exchange", "_journey", "_send", "bytes_out", "status")
+
+    def __init__(self, send: Send, exchange: Exchange, journey: Journey, clock: Clock) -> None:
+        self._send = send
+        self._clock = clock
+        self._exchange = exchange
+        self._journey = journey
+        self.status = 0
+        self.bytes_out = 0
+
+    async def answer(self, answer: Answer) -> None:
+        """The upstream's answer, whole or as it comes."""
+        headers = [*answer.headers, *self._journey.answer_headers]
+        headers.append((b"x-request-id", self._exchange.request_id.encode()))
+        if not any(name == b"date" for name, _ in headers):
+            headers.append(date_header(self._clock.now()))
+        body = answer.body
+        is_head = self._journey.incoming.method == "HEAD"
+        if isinstance(body, bytes):
+            if not is_head and answer.status not in _NO_BODY:
+                headers = [header for header in headers if header[0] != b"content-length"]
+                headers.append((b"content-length", b"%d" % len(body)))
+            await self._start(answer.status, headers)
+            self.bytes_out = len(body)
+            await self._send({"type": "http.response.body", "body": body})
+            return
+        await self._start(answer.status, headers)
+        async for piece in body:
+            self.bytes_out += len(piece)
+            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def refuse(self, error: ServiceError) -> None:
+        """A refusal in the one envelope; nothing, when an answer has begun already."""
+        if self.status:
+            return
+        body = envelope(error, self._exchange.request_id)
+        headers = [
+            JSON,
+            (b"content-length", b"%d" % len(body)),
+            (b"cache-control", b"no-store"),
+            (b"x-content-type-options", b"nosniff"),
+            date_header(self._clock.now()),
+            (b"x-request-id", self._exchange.request_id.encode()),
+            *error_headers(error),
+            *_extra_headers(error),
+            *self._journey.answer_headers,
+        ]
+        await self._start(status_of(error), headers)
+        self.bytes_out = len(body)
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self.status = status
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+
+def _extra_headers(error: ServiceError) -> list[tuple[bytes, bytes]]:
+    """Headers that a refusal of payment or of a limit has."""
+    if isinstance(error, PaymentRequired):
+        return [*error.demand.headers, _EXPOSED]
+    if isinstance(error, PaymentPending):
+        return [*error.headers, _EXPOSED]
+    if isinstance(error, RateLimitExceeded):
+        limit, reset = error.extras.get("limit"), error.extras.get("resetSeconds")
+        if isinstance(limit, int) and isinstance(reset, int):
+            return list(limit_headers(limit, 0, reset))
+    return []
+
+
+def _incoming(scope: Scope, exchange: Exchange, path: str, body: _Body) -> Incoming:
+    return Incoming(
+        method=scope["method"],
+        path=path,
+        query=scope["query_string"].decode("latin-1"),
+        headers=scope["headers"],
+        agent=agent_headers(exchange.headers),
+        agent_id=exchange.headers.get("x-agent-id"),
+        chain=exchange.headers.get("x-chain"),
+        client_address=exchange.client_address,
+        request_id=exchange.request_id,
+        content_length=body.length,
+        body=body.pieces,
+    )
+
+
+def _raw_path(scope: Scope) -> str:
+    """As it was sent: the upstream gets the very same."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw.decode("latin-1")
+
+
+def _length(exchange: Exchange) -> int | None:
+    """The declared length; None for a body in chunks, 0 for none."""
+    if "transfer-encoding" in exchange.headers:
+        return None
+    declared = exchange.headers.get("content-length", "0")
+    return int(declared[:20]) if declared.isdecimal() else 0

@@ -1,0 +1,129 @@
+"""Wrapper configs (spec 2.14, 4.6)."""
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from assay.kit.clock import iso
+from assay.payments.model import DECIMALS
+from assay.web.wire.shape import Answer, Body, Timestamp
+from assay.wrapper.configs import NewEndpoint
+from assay.wrapper.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
+
+Text = Annotated[str, Field(max_length=10_000)]
+"""The use case says what may stand in it; this only bounds what is looked at."""
+
+
+class EndpointBody(Body):
+    """A new wrapper; the earlier, shorter form is one that leaves the rest out."""
+
+    path: Annotated[Text, Field(examples=["/quote"])]
+    method: Annotated[Text, Field(examples=["GET"])] = "GET"
+    price_per_call: Annotated[Decimal, Field(strict=False, ge=0, max_digits=30, examples=[0.01])]
+    description: Text | None = None
+    rate_limit: int | None = None
+    target_url: Annotated[Text | None, Field(examples=["https://api.example.com/v1"])] = None
+    payment_protocol: Literal["x402", "mpp"] = "x402"
+    payment_network: Literal["eip155:8453", "eip155:84532", "tempo:4217", "tempo:42431"] | None = (
+        None
+    )
+    payout_address: Text | None = None
+    trust_enabled: bool = False
+    upstream_auth_type: Literal["none", "header"] = "none"
+    upstream_auth_header: Text | None = None
+    upstream_auth_secret: Annotated[Text | None, Field(json_schema_extra={"writeOnly": True})] = (
+        None
+    )
+    min_score: Annotated[float, Field(ge=0, le=100)] = 65.0
+    identity_proof: Literal["required", "asserted"] = "required"
+    settle: Literal["after", "before"] = "after"
+    max_body_bytes: int = MAX_BODY_BYTES
+    timeout_ms: int = TIMEOUT_MS
+
+    def new(self) -> NewEndpoint:
+        """What is asked for, as the use case takes it."""
+        return NewEndpoint(
+            path=self.path,
+            price=self.price_per_call,
+            target_url=self.target_url,
+            method=self.method.upper(),
+            description=self.description or "",
+            rate_limit=self.rate_limit,
+            protocol=self.payment_protocol,
+            network=self.payment_network,
+            payout_address=self.payout_address,
+            trust_enabled=self.trust_enabled,
+            min_score=self.min_score,
+            identity_proof=self.identity_proof,
+            settle=self.settle,
+            max_body_bytes=self.max_body_bytes,
+            timeout_ms=self.timeout_ms,
+            auth_type=self.upstream_auth_type,
+            auth_header=self.upstream_auth_header,
+            auth_secret=self.upstream_auth_secret,
+        )
+
+
+class EndpointShape(Answer):
+    """A wrapper; its upstream secret is never shown."""
+
+    id: str
+    path: str
+    method: str
+    price_per_call: str
+    description: str
+    rate_limit: int | None
+    target_url: str
+    payment_protocol: str
+    payment_network: str
+    payout_address: str | None
+    trust_enabled: bool
+    min_score: float
+    identity_proof: str
+    settle: str
+    max_body_bytes: int
+    timeout_ms: int
+    upstream_auth_type: str
+    upstream_auth_header: str | None
+    active: bool
+    created_at: Timestamp
+
+
+class Deactivated(Answer):
+    """The wrapper answers no more."""
+
+    ok: bool
+    id: str
+    active: bool
+
+
+def endpoint(config: WrapperConfig) -> EndpointShape:
+    """A wrapper on the wire."""
+    return EndpointShape(
+        id=config.id,
+        path=config.path,
+        method=config.method,
+        price_per_call=usd(config.price),
+        description=config.description,
+        rate_limit=config.rate_limit,
+        target_url=config.target_url,
+        payment_protocol=config.protocol,
+        payment_network=config.network,
+        payout_address=config.payout_address,
+        trust_enabled=config.trust_enabled,
+        min_score=config.min_score,
+        identity_proof=config.identity_proof,
+        settle=config.settle,
+        max_body_bytes=config.max_body_bytes,
+        timeout_ms=config.timeout_ms,
+        upstream_auth_type="none" if config.auth is None else "header",
+        upstream_auth_header=None if config.auth is None else config.auth.header,
+        active=config.active,
+        created_at=iso(config.created_at),
+    )
+
+
+def usd(micro: int) -> str:
+    """Micro-dollars as dollars with six places (decisions, section 13)."""
+    return f"{Decimal(micro).scaleb(-DECIMALS):.6f}"

@@ -1,0 +1,165 @@
+"""Wrappers and payments, put together."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from importlib import import_module
+from urllib.parse import urlsplit
+
+from assay.calls.log import CallLog
+from assay.calls.model import Call
+from assay.chains.model import Network
+from assay.chains.networks import Networks
+from assay.egress.url import EgressPolicy
+from assay.gate.check import Gate
+from assay.identity.prove import AgentIdentity
+from assay.infra.crypto.eip3009 import Eip3009Signers
+from assay.infra.crypto.secretbox import SecretBox
+from assay.infra.crypto.transactions import TransactionSigner
+from assay.infra.http.rpc import JsonRpc
+from assay.infra.http.upstream import UpstreamPool
+from assay.infra.payments.mpp_charges import TempoCharges
+from assay.infra.payments.x402_engine import X402Engine
+from assay.infra.payments.x402_facilitator import RemoteFacilitator
+from assay.infra.sql.calls import SqlCallStore
+from assay.infra.sql.engine import Database
+from assay.infra.sql.payments import SqlLedgerStore
+from assay.infra.sql.wrappers import SqlWrapperStore
+from assay.kit.clock import Clock
+from assay.kit.plugins import load_plugins
+from assay.kit.state import SharedState
+from assay.payments.model import PaymentNetwork
+from assay.payments.networks import payment_networks
+from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolNeeds
+from assay.payments.till import Till
+from assay.settings import Settings
+from assay.wrapper.configs import ConfigRules, Endpoints
+from assay.wrapper.pipeline import Pipeline, Steps
+from assay.wrapper.routes import Routes
+from assay.wrapper.steps.forward import ForwardStep
+from assay.wrapper.steps.limit import LimitStep
+from assay.wrapper.steps.pay import PayStep
+from assay.wrapper.steps.record import RecordStep
+from assay.wrapper.steps.trust import TrustStep
+
+NO_REGISTRY = "0x" + "00" * 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What wrappers stand on."""
+
+    settings: Settings
+    clock: Clock
+    database: Database
+    state: SharedState
+    networks: Networks
+    rpc: JsonRpc
+    gate: Gate
+    identity: AgentIdentity
+    upstream_secrets: tuple[str, ...]
+    payment_secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """Wrappers, ready to be called."""
+
+    endpoints: Endpoints
+    pipeline: Pipeline
+    till: Till
+    ledger: LedgerStore
+    call_log: CallLog
+    call_store: SqlCallStore
+
+
+def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
+    """The payment networks with the configured endpoints; raises `ValueError`."""
+    return payment_networks(settings.payment_rpc)
+
+
+def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
+    """Everything of wrappers and payments; what it opens, `stack` closes."""
+    settings, clock = ground.settings, ground.clock
+    networks = payment_rows(settings)
+    ledger = SqlLedgerStore(ground.database, clock)
+    till = _till(ground, networks, ledger, stack)
+    private = settings.allow_private_upstreams
+    egress = EgressPolicy(allow_private=private, require_https=not private)
+    store = SqlWrapperStore(ground.database)
+    rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
+    endpoints = Endpoints(store, SecretBox.from_secrets(*ground.upstream_secrets), rules, clock)
+    upstream = UpstreamPool(egress, clock)
+    stack.push_async_callback(upstream.aclose)
+    call_store = SqlCallStore(ground.database)
+    log = CallLog(call_store)
+    add: Callable[[Call], None] = log.add
+    steps = Steps(
+        routes=Routes(store, endpoints, egress, clock),
+        trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),
+        limit=LimitStep(clock),
+        pay=PayStep(till, networks, settings.address, settings.payout_address),
+        forward=ForwardStep(upstream, settings.address),
+        record=RecordStep(add, clock),
+    )
+    pipeline = Pipeline(steps, till, settings.paid_response_bytes_max)
+    return Wrapping(endpoints, pipeline, till, ledger, log, call_store)
+
+
+def _till(
+    ground: Ground,
+    networks: Mapping[str, PaymentNetwork],
+    ledger: LedgerStore,
+    stack: AsyncExitStack,
+) -> Till:
+    settings, clock = ground.settings, ground.clock
+    chains = {network.id: _chain(network) for network in networks.values()}
+    charges = TempoCharges(
+        networks,
+        chains,
+        ground.rpc,
+        ground.state,
+        ground.payment_secret,
+        urlsplit(settings.address).netloc,
+        clock,
+        settings.settlement_s,
+    )
+    stack.push_async_callback(charges.aclose)
+    needs = ProtocolNeeds(
+        Eip3009Signers(), _facilitator(ground, networks, chains, stack), charges, clock
+    )
+    protocols = load_plugins(import_module("assay.payments.protocols"), "PROTOCOL", PaymentProtocol)
+    return Till(protocols, needs, ledger, clock)
+
+
+def _facilitator(
+    ground: Ground,
+    networks: Mapping[str, PaymentNetwork],
+    chains: Mapping[str, Network],
+    stack: AsyncExitStack,
+) -> Facilitator:
+    """The remote one where its address is set; what became of a payment says the chain anyway."""
+    settings = ground.settings
+    key = settings.x402_private_key
+    signer = TransactionSigner(key.get_secret_value()) if key is not None else None
+    engine = X402Engine(ground.rpc, chains, signer, ground.clock, settings.settlement_s)
+    if settings.x402_facilitator_url is None:
+        return engine
+    remote = RemoteFacilitator(settings.x402_facilitator_url, networks, engine)
+    stack.push_async_callback(remote.aclose)
+    return remote
+
+
+def _chain(network: PaymentNetwork) -> Network:
+    """A payment network as the RPC layer knows chains."""
+    return Network(
+        slug=network.id,
+        name=network.id,
+        chain_id=network.chain_id,
+        testnet=network.testnet,
+        identity_registry=NO_REGISTRY,
+        reputation_registry=NO_REGISTRY,
+        rpc_urls=network.rpc_urls,
+        source=network.source,
+        multicall3=network.protocol == "x402",
+    )

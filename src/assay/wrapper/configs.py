@@ -1,0 +1,266 @@
+"""Creating, listing and deactivating wrappers; the rules of POST /operator/endpoints (spec 4.6)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from assay.egress.url import EgressPolicy, Refused, parse_target
+from assay.kit.clock import Clock
+from assay.kit.errors import InvalidRequest, Problem
+from assay.kit.ids import new_id
+from assay.payments.model import DECIMALS, PaymentNetwork, Protocol
+from assay.payments.networks import DEFAULTS
+from assay.wrapper.match import BadPath, check_method, check_pattern, route_key
+from assay.wrapper.model import (
+    MAX_BODY_BYTES,
+    TIMEOUT_MS,
+    EndpointNotFound,
+    EndpointOverlaps,
+    IdentityProof,
+    SettleWhen,
+    UpstreamAuth,
+    WrapperConfig,
+)
+from assay.wrapper.ports import Secrets, WrapperStore
+
+BODY_BYTES_CEILING = 100 * 1024 * 1024
+TIMEOUT_MS_CEILING = 600_000
+RATE_LIMIT_MAX = 100_000_000
+DESCRIPTION_CHARS_MAX = 1000
+SECRET_CHARS_MAX = 8192
+ENDPOINTS_MAX = 1000
+"""Active wrappers of one operator."""
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+_HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+_NEVER_SET = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer"}
+    | {"upgrade", "expect", "proxy-authorization", "proxy-connection"}
+)
+"""Headers that frame a request: not for an operator to set. Source: RFC 9110, section 7.6.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewEndpoint:
+    """What an operator asks for, with the defaults of spec 4.6."""
+
+    path: str
+    price: Decimal
+    target_url: str | None
+    method: str = "GET"
+    description: str = ""
+    rate_limit: int | None = None
+    protocol: Protocol = "x402"
+    network: str | None = None
+    payout_address: str | None = None
+    trust_enabled: bool = False
+    min_score: float = 65.0
+    identity_proof: IdentityProof = "required"
+    settle: SettleWhen = "after"
+    max_body_bytes: int = MAX_BODY_BYTES
+    timeout_ms: int = TIMEOUT_MS
+    auth_type: str = "none"
+    auth_header: str | None = None
+    auth_secret: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRules:
+    """What the operator of this service has decided for all wrappers."""
+
+    egress: EgressPolicy
+    networks: Mapping[str, PaymentNetwork]
+    payout_address: str | None
+    price_max: Decimal
+
+
+class Endpoints:
+    """An operator's wrappers."""
+
+    def __init__(
+        self, store: WrapperStore, secrets: Secrets, rules: ConfigRules, clock: Clock
+    ) -> None:
+        self._store = store
+        self._secrets = secrets
+        self._rules = rules
+        self._clock = clock
+        self.changes = 0
+        """Counts what this process changed, for whoever remembers routes."""
+
+    async def create(self, operator_id: str, asked: NewEndpoint) -> WrapperConfig:
+        """A new wrapper. Raises `InvalidRequest` naming every problem, and `EndpointOverlaps`."""
+        problems = list(_problems(asked, self._rules))
+        if problems:
+            details = [Problem(("body", name), text) for name, text in problems]
+            raise InvalidRequest("The wrapper cannot be made like this.", details=details)
+        if len(await self._store.active(operator_id)) >= ENDPOINTS_MAX:
+            details = [Problem(("body",), f"an operator has at most {ENDPOINTS_MAX} wrappers")]
+            raise InvalidRequest("There are too many wrappers.", details=details)
+        config = self._config(operator_id, asked)
+        if not await self._store.add(config, route_key(config.method, config.path)):
+            raise EndpointOverlaps("Another active wrapper answers this path and method.")
+        self.changes += 1
+        return config
+
+    async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
+        """The operator's wrappers, newest first."""
+        return await self._store.list(operator_id)
+
+    async def deactivate(self, operator_id: str, config_id: str) -> None:
+        """Stop a wrapper, at once. Raises `EndpointNotFound`."""
+        if not await self._store.deactivate(operator_id, config_id):
+            raise EndpointNotFound("You have no wrapper of this id.")
+        self.changes += 1
+
+    async def reseal(self, operator_id: str) -> int:
+        """Seal secrets anew that an older key of the ring sealed; how many there were."""
+        old = [
+            config
+            for config in await self._store.list(operator_id)
+            if config.auth and not self._secrets.is_current(config.auth.sealed_secret)
+        ]
+        for config in old:
+            secret = self.upstream_secret(config)
+            if config.auth and secret is not None:
+                sealed = self._secrets.seal(secret, _place(config.id))
+                await self._store.reseal(
+                    replace(config, auth=UpstreamAuth(config.auth.header, sealed))
+                )
+        self.changes += 1
+        return len(old)
+
+    def upstream_secret(self, config: WrapperConfig) -> bytes | None:
+        """The opened secret; raises `ValueError` when no key of the ring fits."""
+        if config.auth is None:
+            return None
+        return self._secrets.open(config.auth.sealed_secret, _place(config.id))
+
+    def _config(self, operator_id: str, asked: NewEndpoint) -> WrapperConfig:
+        config_id = new_id()
+        auth = None
+        if asked.auth_type == "header" and asked.auth_header and asked.auth_secret:
+            sealed = self._secrets.seal(asked.auth_secret.encode("ascii"), _place(config_id))
+            auth = UpstreamAuth(asked.auth_header.lower(), sealed)
+        payout = asked.payout_address or self._rules.payout_address
+        return WrapperConfig(
+            id=config_id,
+            operator_id=operator_id,
+            path=asked.path,
+            method=asked.method,
+            price=int(asked.price.scaleb(DECIMALS)),
+            description=asked.description,
+            rate_limit=asked.rate_limit,
+            target_url=(asked.target_url or "").rstrip("/"),
+            protocol=asked.protocol,
+            network=asked.network or DEFAULTS[asked.protocol],
+            payout_address=payout.lower() if payout and asked.price else None,
+            trust_enabled=asked.trust_enabled,
+            min_score=asked.min_score,
+            identity_proof=asked.identity_proof,
+            settle=asked.settle,
+            max_body_bytes=asked.max_body_bytes,
+            timeout_ms=asked.timeout_ms,
+            auth=auth,
+            active=True,
+            created_at=self._clock.now(),
+        )
+
+
+Found = tuple[str, str]
+
+
+def _problems(asked: NewEndpoint, rules: ConfigRules) -> Sequence[Found]:
+    """Every rule that does not hold: the field, and what is wrong in a sentence."""
+    return [
+        *_route_problems(asked),
+        *_price_problems(asked, rules),
+        *_target_problems(asked, rules),
+        *_payment_problems(asked, rules),
+        *_auth_problems(asked),
+        *_number_problems(asked),
+    ]
+
+
+def _route_problems(asked: NewEndpoint) -> list[Found]:
+    found: list[Found] = []
+    for name, check, value in (
+        ("path", check_pattern, asked.path),
+        ("method", check_method, asked.method),
+    ):
+        try:
+            check(value)
+        except BadPath as error:
+            found.append((name, str(error)))
+    if len(asked.description) > DESCRIPTION_CHARS_MAX or not asked.description.isprintable():
+        found.append(("description", f"is at most {DESCRIPTION_CHARS_MAX} printable characters"))
+    return found
+
+
+def _price_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
+    price = asked.price
+    if not price.is_finite() or not 0 <= price <= rules.price_max:
+        return [("pricePerCall", f"must be at least 0 and at most {rules.price_max} USD")]
+    if price.scaleb(DECIMALS) != int(price.scaleb(DECIMALS)):
+        return [("pricePerCall", "must be a multiple of 0.000001 USD")]
+    return []
+
+
+def _target_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
+    if not asked.target_url:
+        return [("targetUrl", "is needed: where requests are forwarded to")]
+    target = parse_target(asked.target_url, rules.egress)
+    if isinstance(target, Refused):
+        return [("targetUrl", target.why)]
+    if "?" in asked.target_url or "#" in asked.target_url:
+        return [("targetUrl", "has a query or a fragment; the request's own query is passed on")]
+    if any(part in {".", ".."} for part in target.path_and_query.split("/")):
+        return [("targetUrl", "has dot segments")]
+    return []
+
+
+def _payment_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
+    found: list[Found] = []
+    network = rules.networks.get(asked.network or DEFAULTS[asked.protocol])
+    if network is None or network.protocol != asked.protocol:
+        fitting = sorted(n.id for n in rules.networks.values() if n.protocol == asked.protocol)
+        found.append(("paymentNetwork", f"must be one of {', '.join(fitting)}"))
+    payout = asked.payout_address
+    if payout is not None and (not _ADDRESS.fullmatch(payout) or int(payout, 16) == 0):
+        found.append(("payoutAddress", "must be 0x and 40 hexadecimal digits, not all zero"))
+    elif asked.price and payout is None and rules.payout_address is None:
+        found.append(
+            ("payoutAddress", "is needed: this service has no receiving wallet of its own")
+        )
+    return found
+
+
+def _auth_problems(asked: NewEndpoint) -> list[Found]:
+    if asked.auth_type == "none":
+        given = asked.auth_header is not None or asked.auth_secret is not None
+        return [("upstreamAuthType", "must be header when a header or secret is given")] * given
+    found: list[Found] = []
+    header, secret = asked.auth_header or "", asked.auth_secret or ""
+    if not _HEADER.fullmatch(header) or header.lower() in _NEVER_SET:
+        found.append(("upstreamAuthHeader", "must be the name of a header that may be set"))
+    if len(secret) > SECRET_CHARS_MAX or not _HEADER_VALUE.fullmatch(secret):
+        found.append(("upstreamAuthSecret", "must be printable ASCII, as a header's value is"))
+    return found
+
+
+def _number_problems(asked: NewEndpoint) -> list[Found]:
+    found: list[Found] = []
+    if asked.rate_limit is not None and not 1 <= asked.rate_limit <= RATE_LIMIT_MAX:
+        found.append(("rateLimit", f"must be null or 1 to {RATE_LIMIT_MAX} requests a minute"))
+    if not 0 <= asked.min_score <= 100:  # noqa: PLR2004 - the scale
+        found.append(("minScore", "must be 0 to 100"))
+    if not 0 <= asked.max_body_bytes <= BODY_BYTES_CEILING:
+        found.append(("maxBodyBytes", f"must be 0 to {BODY_BYTES_CEILING}"))
+    if not 1 <= asked.timeout_ms <= TIMEOUT_MS_CEILING:
+        found.append(("timeoutMs", f"must be 1 to {TIMEOUT_MS_CEILING}"))
+    return found
+
+
+def _place(config_id: str) -> bytes:
+    return b"wrapper/" + config_id.encode()

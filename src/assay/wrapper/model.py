@@ -1,0 +1,248 @@
+"""Wrapper configs, and a request on its way through the pipeline (spec 2.14, 4.6, 4.7).
+
+The stages are types: what was not matched cannot be trusted, what was not admitted cannot be paid
+for, what was not paid for cannot be forwarded. A free wrapper yields `Free`, an open one
+`NotRequired`: absence is never permission.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from assay.egress.url import Target
+from assay.gate.model import GateRequest
+from assay.identity.model import AgentHeaders
+from assay.kit.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
+from assay.payments.model import Entry, Headers, Held, Protocol, Quote
+
+IdentityProof = Literal["required", "asserted"]
+SettleWhen = Literal["after", "before"]
+
+MAX_BODY_BYTES = 10 * 1024 * 1024
+"""Default body cap. Source: decisions, section 9."""
+
+TIMEOUT_MS = 30_000
+"""Default time an upstream has for the head of its answer, and for each further piece."""
+
+ANY_METHOD = "*"
+"""A config for whatever method has none of its own."""
+
+
+class WrapperNotFound(NotFound):
+    """No active wrapper matches operator, path and method (spec 7.3)."""
+
+    code = "wrapper_not_found"
+
+
+class EndpointNotFound(NotFound):
+    """The operator has no wrapper of this id."""
+
+    code = "endpoint_not_found"
+
+
+class EndpointOverlaps(Conflict):
+    """Another active wrapper of the operator answers this path and method."""
+
+    code = "endpoint_overlaps"
+
+
+class TrustDenied(Forbidden):
+    """The agent did not pass (spec 7.3); the extras say what would change it."""
+
+    code = "trust_denied"
+
+
+class RateLimitExceeded(TooMany):
+    """More requests than the wrapper lets one agent make (spec 7.3)."""
+
+    code = "rate_limit_exceeded"
+
+
+class WrapperTooLarge(TooLarge):
+    """The body exceeds the wrapper's limit (spec 7.3)."""
+
+    code = "payload_too_large"
+
+
+class UpstreamFailed(ServiceError):
+    """The upstream failed or answered with what is no answer (spec 7.3)."""
+
+    code = "wrapper_request_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamAuth:
+    """A header added to every upstream request; the secret only ever sealed."""
+
+    header: str
+    sealed_secret: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WrapperConfig:
+    """An operator's API as agents reach it. `price` is in micro-dollars."""
+
+    id: str
+    operator_id: str
+    path: str
+    method: str
+    price: int
+    description: str
+    rate_limit: int | None
+    target_url: str
+    protocol: Protocol
+    network: str
+    payout_address: str | None
+    trust_enabled: bool
+    min_score: float
+    identity_proof: IdentityProof
+    settle: SettleWhen
+    max_body_bytes: int
+    timeout_ms: int
+    auth: UpstreamAuth | None
+    active: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A request below `/wrap/{operatorId}`, as it came.
+
+    `path` begins with a slash and is still percent-encoded; header names are lower case.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Headers
+    agent: AgentHeaders
+    agent_id: str | None
+    chain: str | None
+    client_address: str
+    request_id: str
+    content_length: int | None
+    """What is declared; None for a body of unknown length, 0 without a body."""
+    body: "Callable[[int], AsyncIterator[bytes]]"
+    """The body in pieces, once; at most that many bytes, else it raises `WrapperTooLarge`."""
+
+    @property
+    def path_and_query(self) -> str:
+        """As the upstream gets it."""
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A config made ready for requests."""
+
+    config: WrapperConfig
+    target: Target
+    gate_request: GateRequest
+    upstream_header: tuple[bytes, bytes] | None
+    """The opened auth header. Never logged, never in an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A request and the wrapper that answers it."""
+
+    incoming: Incoming
+    route: Route
+
+    @property
+    def config(self) -> WrapperConfig:
+        """The wrapper."""
+        return self.route.config
+
+
+@dataclass(frozen=True, slots=True)
+class NotRequired:
+    """The wrapper asks for no trust; `key` is whom the rate limit counts."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An agent that passed."""
+
+    agent_id: str
+    address: str
+    proven: bool
+    tier: str
+    score: float
+    session: str | None = None
+    """A session that began with this request."""
+
+    @property
+    def key(self) -> str:
+        """Whom the rate limit counts."""
+        return self.address
+
+
+Trust: TypeAlias = NotRequired | Known
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """A request whose agent passed, or need not."""
+
+    matched: Matched
+    trust: Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request within its limit; `limits` are the headers that say how much is left."""
+
+    trusted: Trusted
+    limits: Headers
+
+    @property
+    def matched(self) -> Matched:
+        """The request."""
+        return self.trusted.matched
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Nothing is to be paid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """A request whose payment is claimed and verified, or that is free."""
+
+    admitted: Admitted
+    payment: "Free | Held"
+    body: bytes | None = None
+    """The body, where it had to be read for the payment's sake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back. `close` is called in any case; `delivered` when the last byte is out."""
+
+    status: int
+    headers: Headers
+    body: "bytes | AsyncIterator[bytes]"
+    close: "Callable[[], None] | None" = None
+    delivered: "Callable[[], Awaitable[None]] | None" = None
+
+
+@dataclass(slots=True)
+class Journey:
+    """What the call log will say of a request; the stages fill it in."""
+
+    incoming: Incoming
+    operator_id: str
+    begun_s: float
+    config: WrapperConfig | None = None
+    quote: Quote | None = None
+    trust: Trust | None = None
+    payer: str | None = None
+    entry: Entry | None = None
+    outcome: str = "forwarded"
+    answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
+    """Headers for whatever the answer turns out to be: a session that began, say."""

@@ -1,0 +1,181 @@
+"""The order of a wrapper call (decisions, section 9).
+
+    match -> body cap -> [402 when nothing is attached] -> trust -> limit -> [payment] -> forward
+
+Nobody is charged for a refusal: money is held before the upstream is called, and taken after it
+has answered (or before, where the wrapper says so, and then kept for another try).
+"""
+
+from dataclasses import dataclass
+
+from assay.payments.model import Held, Quote, Replay, Stored
+from assay.payments.ports import PaidRequest
+from assay.payments.till import Till
+from assay.wrapper.model import (
+    Admitted,
+    Answer,
+    Incoming,
+    Journey,
+    Matched,
+    Paid,
+    UpstreamFailed,
+    WrapperTooLarge,
+)
+from assay.wrapper.routes import Routes
+from assay.wrapper.steps.forward import ForwardStep
+from assay.wrapper.steps.limit import LimitStep
+from assay.wrapper.steps.pay import PayStep
+from assay.wrapper.steps.record import RecordStep
+from assay.wrapper.steps.trust import TrustStep
+
+_REFUSED_FROM = 400
+_FAILED_FROM = 500
+_CACHING = (b"cache-control", b"expires", b"surrogate-control", b"cdn-cache-control", b"age")
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The stages, each of which only its own place in the order can call."""
+
+    routes: Routes
+    trust: TrustStep
+    limit: LimitStep
+    pay: PayStep
+    forward: ForwardStep
+    record: RecordStep
+
+
+class Pipeline:
+    """Answers requests below `/wrap/{operatorId}`."""
+
+    def __init__(self, steps: Steps, till: Till, response_bytes_max: int) -> None:
+        self._steps = steps
+        self._till = till
+        self._response_bytes_max = response_bytes_max
+
+    async def answer(self, journey: Journey) -> Answer:
+        """The answer, or a refusal, raised (spec 7.3)."""
+        matched = await self._match(journey)
+        quote = self._steps.pay.quote(matched)
+        if quote is None:
+            return await self._serve_free(journey, matched)
+        journey.quote = quote
+        if not self._steps.pay.is_attached(quote, matched.incoming):
+            if self._steps.trust.is_presented(matched):
+                await self._trust(journey, matched, None)
+            await self._steps.pay.require(quote)
+        return await self._serve_paid(journey, matched, quote)
+
+    def record(self, journey: Journey, status: int, response_bytes: int) -> None:
+        """Write down how it ended."""
+        self._steps.record.record(journey, status, response_bytes)
+
+    async def _match(self, journey: Journey) -> Matched:
+        incoming = journey.incoming
+        route = await self._steps.routes.find(journey.operator_id, incoming.method, incoming.path)
+        journey.config = route.config
+        limit = route.config.max_body_bytes
+        if incoming.content_length is not None and incoming.content_length > limit:
+            raise WrapperTooLarge(f"The body is larger than {limit} bytes.", maxBytes=limit)
+        return Matched(incoming, route)
+
+    async def _trust(self, journey: Journey, matched: Matched, payer: str | None) -> Admitted:
+        trusted = await self._steps.trust.check(matched, payer)
+        journey.trust = trusted.trust
+        session = getattr(trusted.trust, "session", None)
+        if session is not None:
+            journey.answer_headers.append((b"x-agent-session", session.encode()))
+        return Admitted(trusted, ())
+
+    async def _admit(self, journey: Journey, matched: Matched, payer: str | None) -> Admitted:
+        admitted = await self._trust(journey, matched, payer)
+        return self._steps.limit.admit(admitted.trusted, payer)
+
+    async def _serve_free(self, journey: Journey, matched: Matched) -> Answer:
+        admitted = await self._admit(journey, matched, None)
+        paid = self._steps.pay.free(admitted)
+        reply = await self._steps.forward.send(paid)
+        headers = self._steps.forward.answer_headers(paid, reply)
+        whole = reply.whole
+        return Answer(reply.status, headers, reply.body() if whole is None else whole, reply.close)
+
+    async def _serve_paid(self, journey: Journey, matched: Matched, quote: Quote) -> Answer:
+        incoming = matched.incoming
+        body = await _read(incoming, matched.config.max_body_bytes)
+        request = PaidRequest(incoming.method, _url(quote, incoming), incoming.headers, body)
+        payment = await self._steps.pay.read(quote, request)
+        journey.payer = payment.payer
+        admitted = await self._admit(journey, matched, payment.payer)
+        paid = await self._steps.pay.hold(admitted, payment, request)
+        if isinstance(paid, Replay):
+            journey.entry, journey.outcome = paid.entry, "replayed"
+            return self._bought(journey, paid.stored)
+        if not isinstance(paid.payment, Held):
+            raise TypeError("a paid request without a payment")
+        return await self._serve_held(journey, paid, paid.payment)
+
+    async def _serve_held(self, journey: Journey, paid: Paid, held: Held) -> Answer:
+        """Forward, settle, answer; whatever fails before settling releases the payment."""
+        journey.entry = held.entry
+        try:
+            stored = await self._forward_whole(paid)
+        except BaseException as error:
+            await self._till.release(held, getattr(error, "code", type(error).__name__))
+            if held.entry.has_paid:
+                journey.answer_headers.extend(self._till.receipt(held.entry))
+            raise
+        if stored.status >= _REFUSED_FROM:  # not served, so not charged
+            await self._till.release(held, f"upstream {stored.status}")
+            receipts = self._till.receipt(held.entry) if held.entry.has_paid else ()
+            return Answer(stored.status, (*stored.headers, *receipts), stored.body)
+        if held.entry.has_paid:
+            journey.entry = await self._till.keep(held.entry, stored)
+        else:
+            journey.entry = await self._till.settle(held, stored)
+        return self._bought(journey, stored)
+
+    async def _forward_whole(self, paid: Paid) -> Stored:
+        """The upstream's whole answer, held back until it is paid for."""
+        reply = await self._steps.forward.send(paid)
+        try:
+            if reply.status >= _FAILED_FROM:
+                raise UpstreamFailed(
+                    "The upstream failed; nothing was charged.", upstreamStatus=reply.status
+                )
+            body = bytearray()
+            async for piece in reply.body():
+                body += piece
+                if len(body) > self._response_bytes_max:
+                    raise UpstreamFailed(
+                        "The upstream's answer is larger than a paid answer may be.",
+                        maxBytes=self._response_bytes_max,
+                    )
+        finally:
+            reply.close()
+        headers = self._steps.forward.answer_headers(paid, reply)
+        return Stored(reply.status, tuple(headers), bytes(body))
+
+    def _bought(self, journey: Journey, stored: Stored) -> Answer:
+        """What was paid for, with its receipt, for nobody's shared cache."""
+        entry = journey.entry
+        if entry is None:
+            raise TypeError("nothing was bought")
+        no_store = any(n == b"cache-control" and b"no-store" in v for n, v in stored.headers)
+        headers = [header for header in stored.headers if header[0] not in _CACHING]
+        headers.append((b"cache-control", b"private, no-store" if no_store else b"private"))
+        headers.extend(self._till.receipt(entry))
+
+        async def finish() -> None:
+            await self._till.delivered(entry)
+
+        return Answer(stored.status, headers, stored.body, delivered=finish)
+
+
+async def _read(incoming: Incoming, bytes_max: int) -> bytes:
+    if incoming.content_length == 0:
+        return b""
+    return b"".join([piece async for piece in incoming.body(bytes_max)])
+
+
+def _url(quote: Quote, incoming: Incoming) -> str:
+    return f"{quote.url}?{incoming.query}" if incoming.query else quote.url

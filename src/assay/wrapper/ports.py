@@ -1,0 +1,95 @@
+"""What wrappers need of the outside."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from assay.egress.url import Target
+from assay.payments.model import Headers
+from assay.wrapper.model import WrapperConfig
+
+
+class WrapperStore(Protocol):
+    """Wrapper configs."""
+
+    async def add(self, config: WrapperConfig, route_key: str) -> bool:
+        """Store; False when an active config of the operator has the same route key."""
+        ...
+
+    async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
+        """The operator's configs, newest first, inactive ones included."""
+        ...
+
+    async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
+        """The operator's active configs."""
+        ...
+
+    async def deactivate(self, operator_id: str, config_id: str) -> bool:
+        """Whether the operator has such a config; it is inactive afterwards."""
+        ...
+
+    async def reseal(self, config: WrapperConfig) -> None:
+        """Replace the sealed secret."""
+        ...
+
+
+class Secrets(Protocol):
+    """Seals upstream secrets: AES-256-GCM under a ring of keys, bound to the row."""
+
+    def seal(self, data: bytes, associated: bytes) -> bytes:
+        """Sealed under the current key."""
+        ...
+
+    def open(self, sealed: bytes, associated: bytes) -> bytes:
+        """The secret; raises `ValueError` for what no key of the ring sealed for this row."""
+        ...
+
+    def is_current(self, sealed: bytes) -> bool:
+        """Whether the current key sealed it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRequest:
+    """A request to an operator's upstream. `headers` are complete but for framing and Host."""
+
+    method: str
+    target: Target
+    path_and_query: bytes
+    headers: Headers
+    body: "bytes | AsyncIterator[bytes]"
+    content_length: int | None
+    """Of a body in pieces, where it is known; else it goes out chunked."""
+    timeout_s: float
+
+
+class UpstreamReply(Protocol):
+    """An answer whose head has arrived; names of headers are lower case."""
+
+    status: int
+    headers: Headers
+
+    @property
+    def whole(self) -> bytes | None:
+        """The body, where all of it has arrived already."""
+        ...
+
+    def body(self) -> AsyncIterator[bytes]:
+        """The body as it arrives. Raises `UpstreamFailed` when it breaks off."""
+        ...
+
+    def close(self) -> None:
+        """Give up what has not been read. Harmless at the end."""
+        ...
+
+
+class Upstream(Protocol):
+    """The guarded way to upstreams: judges, dials what was judged, keeps connections alive."""
+
+    async def send(self, request: UpstreamRequest) -> UpstreamReply:
+        """One request, and the head of its answer (any status but 1xx).
+
+        Raises `UpstreamFailed`. A request is sent at most once, but for one that met a kept
+        connection just being closed and has no body: that one is sent again.
+        """
+        ...

@@ -1,0 +1,85 @@
+"""Which wrapper answers, from memory: no request of a known operator waits for the store."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from assay.egress.url import EgressPolicy, Refused, parse_target
+from assay.gate.model import GateRequest
+from assay.kit.clock import Clock
+from assay.kit.singleflight import SingleFlight
+from assay.wrapper.configs import Endpoints
+from assay.wrapper.match import BadPath, Table
+from assay.wrapper.model import Route, WrapperConfig, WrapperNotFound
+from assay.wrapper.ports import WrapperStore
+
+REMEMBERED_S = 5.0
+"""How long an operator's wrappers are believed without asking the store: the longest one
+deactivated by another process still answers here. What this process changes counts at once."""
+
+_OPERATORS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    table: Table[Route]
+    until_s: float
+    changes: int
+
+
+class Routes:
+    """Finds the route of a request."""
+
+    def __init__(
+        self, store: WrapperStore, endpoints: Endpoints, egress: EgressPolicy, clock: Clock
+    ) -> None:
+        self._store = store
+        self._endpoints = endpoints
+        self._egress = egress
+        self._clock = clock
+        self._memory: OrderedDict[str, _Remembered] = OrderedDict()
+        self._flights: SingleFlight[Table[Route]] = SingleFlight()
+
+    async def find(self, operator_id: str, method: str, path: str) -> Route:
+        """The route. Raises `WrapperNotFound`, also for a path two readers could read two ways."""
+        known = self._memory.get(operator_id)
+        if (
+            known is not None
+            and known.until_s > self._clock.monotonic_s()
+            and known.changes == self._endpoints.changes
+        ):
+            table = known.table
+        else:
+            table = await self._flights.run(operator_id, lambda: self._load(operator_id))
+        try:
+            route = table.find(method, path)
+        except BadPath:
+            route = None
+        if route is None:
+            raise WrapperNotFound("No active wrapper answers this operator, path and method.")
+        return route
+
+    async def _load(self, operator_id: str) -> Table[Route]:
+        changes = self._endpoints.changes
+        configs = await self._store.active(operator_id)
+        rows = [(c.method, c.path, route) for c in configs if (route := self._route(c))]
+        table = Table(rows)
+        until = self._clock.monotonic_s() + REMEMBERED_S
+        self._memory[operator_id] = _Remembered(table, until, changes)
+        self._memory.move_to_end(operator_id)
+        while len(self._memory) > _OPERATORS_MAX:
+            self._memory.popitem(last=False)
+        return table
+
+    def _route(self, config: WrapperConfig) -> Route | None:
+        """None for a config that must not be served: its target is shut, or its secret is lost."""
+        target = parse_target(config.target_url, self._egress)
+        if isinstance(target, Refused):
+            return None
+        try:
+            secret = self._endpoints.upstream_secret(config)
+        except ValueError:
+            return None
+        header = None
+        if config.auth is not None and secret is not None:
+            header = (config.auth.header.encode("ascii"), secret)
+        return Route(config, target, GateRequest(min_score=config.min_score), header)

@@ -1,0 +1,193 @@
+"""To the upstream and back: what is passed on, what is added, what is dropped.
+
+Source: RFC 9110, section 7; decisions, section 9; facts, payments 6 rows 19 to 22.
+"""
+
+from collections.abc import AsyncIterator
+from urllib.parse import quote
+
+from assay.payments.model import Headers
+from assay.wrapper.model import Incoming, Known, Paid, UpstreamFailed, WrapperConfig
+from assay.wrapper.ports import Upstream, UpstreamReply, UpstreamRequest
+
+SMALL_BODY_BYTES = 64 * 1024
+"""A body up to this size is read before the upstream is called, and sent in one go."""
+
+_HOP_BY_HOP = frozenset(
+    {b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate"}
+    | {b"proxy-authorization", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+)
+"""Source: RFC 9110, section 7.6.1; RFC 2616, section 13.5.1."""
+
+_NOT_SENT = _HOP_BY_HOP | {
+    b"host", b"content-length", b"expect", b"forwarded", b"x-real-ip", b"via", b"x-request-id",
+    b"x-payment", b"payment-signature", b"payment-authorization",
+}  # fmt: skip
+_NOT_SENT_PREFIXES = (b"x-forwarded-", b"x-assay-", b"x-agent-")
+"""The caller's credentials for us, and what only we may say."""
+
+_NOT_RETURNED = _HOP_BY_HOP | {
+    b"payment-required", b"payment-response", b"payment-receipt", b"payment-signature",
+    b"settlement-overrides", b"x-request-id", b"strict-transport-security", b"clear-site-data",
+    b"service-worker-allowed", b"alt-svc", b"public-key-pins", b"content-security-policy",
+}  # fmt: skip
+"""Receipts are ours to write, and an upstream sets no policy for our whole origin."""
+
+_NOT_RETURNED_PREFIXES = (b"x-payment", b"x-assay-")
+
+_SANDBOX = (
+    (b"content-security-policy", b"sandbox"),
+    (b"x-content-type-options", b"nosniff"),
+)
+"""Pages of strangers, opened in a browser, get no part of our origin."""
+
+_PAYMENT_REQUIRED = 402
+_OPERATOR_KEY = b"svc_op_"
+
+
+class ForwardStep:
+    """Sends a request that may be sent."""
+
+    def __init__(self, upstream: Upstream, address: str) -> None:
+        self._upstream = upstream
+        self._address = address
+        scheme, _, host = address.partition("://")
+        self._ours = (
+            (b"x-forwarded-proto", scheme.encode()),
+            (b"x-forwarded-host", host.partition("/")[0].encode()),
+            (b"via", b"1.1 assay"),
+        )
+
+    async def send(self, paid: Paid) -> UpstreamReply:
+        """The upstream's answer. Raises `UpstreamFailed`, and `WrapperTooLarge` while sending."""
+        matched = paid.admitted.matched
+        route, incoming = matched.route, matched.incoming
+        body, length = await _body(paid, incoming, matched.config)
+        reply = await self._upstream.send(
+            UpstreamRequest(
+                method=incoming.method,
+                target=route.target,
+                path_and_query=_path(route.target.path_and_query, incoming),
+                headers=self._request_headers(paid),
+                body=body,
+                content_length=length,
+                timeout_s=matched.config.timeout_ms / 1000,
+            )
+        )
+        if reply.status == _PAYMENT_REQUIRED:
+            reply.close()
+            raise UpstreamFailed("The upstream itself asks for payment.", detail="upstream 402")
+        return reply
+
+    def answer_headers(self, paid: Paid, reply: UpstreamReply) -> list[tuple[bytes, bytes]]:
+        """The upstream's headers as they go back, and ours."""
+        config = paid.admitted.matched.config
+        dropped = _named_by_connection(reply.headers)
+        headers = [
+            (name, value)
+            for name, value in reply.headers
+            if name not in _NOT_RETURNED
+            and not name.startswith(_NOT_RETURNED_PREFIXES)
+            and name not in dropped
+        ]
+        if any(name in _REWRITTEN for name, _ in headers):
+            headers = [
+                (name, self._rewritten(name, value, config))
+                for name, value in headers
+                if not _asks_for_payment(name, value)
+            ]
+        headers.extend(_SANDBOX)
+        if paid.admitted.limits:
+            headers = [h for h in headers if not h[0].startswith(b"ratelimit")]
+            headers.extend(paid.admitted.limits)
+        return headers
+
+    def _request_headers(self, paid: Paid) -> Headers:
+        incoming = paid.admitted.matched.incoming
+        dropped = _named_by_connection(incoming.headers)
+        added = paid.admitted.matched.route.upstream_header
+        headers = [
+            (name, value)
+            for name, value in incoming.headers
+            if name not in _NOT_SENT
+            and not name.startswith(_NOT_SENT_PREFIXES)
+            and name not in dropped
+            and not (name == b"authorization" and _is_for_us(value))
+        ]
+        if added is not None:
+            headers = [header for header in headers if header[0] != added[0]]
+            headers.append(added)
+        headers.extend(self._ours)
+        headers.append((b"x-forwarded-for", incoming.client_address.encode("ascii", "replace")))
+        headers.append((b"x-assay-request-id", incoming.request_id.encode()))
+        trust = paid.admitted.trusted.trust
+        if isinstance(trust, Known):
+            headers.append((b"x-assay-agent", trust.agent_id.encode()))
+            headers.append((b"x-assay-tier", trust.tier.encode()))
+            headers.append((b"x-assay-score", b"%.2f" % trust.score))
+            headers.append((b"x-assay-identity-proven", b"true" if trust.proven else b"false"))
+        return headers
+
+    def _rewritten(self, name: bytes, value: bytes, config: WrapperConfig) -> bytes:
+        """What points at the upstream points at us; a cookie stays below its operator's path."""
+        prefix = f"/wrap/{config.operator_id}"
+        if name == b"set-cookie":
+            return _cookie_below(value, prefix.encode())
+        if name in {b"location", b"content-location"}:
+            target = config.target_url.encode()
+            if value == target or value.startswith(target + b"/"):
+                return (self._address + prefix).encode() + value[len(target) :]
+        return value
+
+
+_REWRITTEN = frozenset({b"set-cookie", b"location", b"content-location", b"www-authenticate"})
+
+
+def _path(base: str, incoming: Incoming) -> bytes:
+    """The target's own path, then the request's, exactly as it came."""
+    path = base.rstrip("/") + incoming.path_and_query
+    if path.isascii():
+        return path.encode("ascii")
+    return quote(path.encode("latin-1"), safe="/?%:@!$&'()*+,;=-._~[]").encode("ascii")
+
+
+async def _body(
+    paid: Paid, incoming: Incoming, config: WrapperConfig
+) -> tuple[bytes | AsyncIterator[bytes], int | None]:
+    """The body: in hand already, read now because it is small, or passed on as it comes."""
+    if paid.body is not None:
+        return paid.body, len(paid.body)
+    length = incoming.content_length
+    if length == 0:
+        return b"", 0
+    if length is not None and length <= SMALL_BODY_BYTES:
+        whole = b"".join([piece async for piece in incoming.body(config.max_body_bytes)])
+        return whole, len(whole)
+    return incoming.body(config.max_body_bytes), length
+
+
+def _named_by_connection(headers: Headers) -> frozenset[bytes]:
+    """Headers that `Connection` says end here."""
+    named = [value for name, value in headers if name == b"connection"]
+    if not named:
+        return frozenset()
+    return frozenset(part.strip().lower() for value in named for part in value.split(b","))
+
+
+def _is_for_us(value: bytes) -> bool:
+    scheme, _, rest = value.partition(b" ")
+    return scheme.lower() == b"payment" or rest.strip().startswith(_OPERATOR_KEY)
+
+
+def _asks_for_payment(name: bytes, value: bytes) -> bool:
+    return name == b"www-authenticate" and b"payment" in value.lower()
+
+
+def _cookie_below(value: bytes, prefix: bytes) -> bytes:
+    """Operators share our origin, so a cookie's Path goes below its own and Domain is dropped."""
+    parts = [part.strip() for part in value.split(b";")]
+    kept = [p for p in parts[1:] if not p.lower().startswith((b"domain", b"path"))]
+    path = next((p.partition(b"=")[2] for p in parts[1:] if p.lower().startswith(b"path")), b"/")
+    if not path.startswith(b"/"):
+        path = b"/"
+    return b"; ".join([parts[0], *kept, b"Path=" + prefix + path.rstrip(b"/")])

@@ -1,0 +1,84 @@
+"""The wrapper's rate limit: a window of 60 seconds that slides, per wrapper and agent."""
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+
+from assay.kit.clock import Clock
+from assay.wrapper.model import Admitted, RateLimitExceeded, Trusted
+
+WINDOW_S = 60
+CALLERS_MAX = 200_000
+"""Callers remembered; the one unseen for longest is forgotten first."""
+
+
+@dataclass(slots=True)
+class _Window:
+    """Calls of each second, oldest first. A second counts until all of it is 60 seconds old."""
+
+    seconds: deque[list[int]] = field(default_factory=deque[list[int]])
+    total: int = 0
+
+    def forget_before(self, oldest: int) -> None:
+        """Drop seconds that have left the window."""
+        while self.seconds and self.seconds[0][0] < oldest:
+            self.total -= self.seconds.popleft()[1]
+
+    def add(self, second: int) -> None:
+        """Count a call."""
+        if self.seconds and self.seconds[-1][0] == second:
+            self.seconds[-1][1] += 1
+        else:
+            self.seconds.append([second, 1])
+        self.total += 1
+
+
+class LimitStep:
+    """Admits a request, or says when the next one will be."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
+
+    def admit(self, trusted: Trusted, payer: str | None) -> Admitted:
+        """Count the request against its agent, else its payer, else its address.
+
+        Raises `RateLimitExceeded` with `retry_after_s` and the limit headers' values.
+        """
+        limit = trusted.matched.config.rate_limit
+        if limit is None:
+            return Admitted(trusted, ())
+        who = trusted.trust.key or payer or trusted.matched.incoming.client_address
+        second = int(self._clock.monotonic_s())
+        window = self._window((trusted.matched.config.id, who))
+        window.forget_before(second - WINDOW_S)
+        if window.total >= limit:
+            reset_s = window.seconds[0][0] + WINDOW_S + 1 - second
+            raise RateLimitExceeded(
+                f"At most {limit} requests a minute are taken from one agent here.",
+                retry_after_s=max(1, reset_s),
+                limit=limit,
+                remaining=0,
+                resetSeconds=reset_s,
+            )
+        window.add(second)
+        reset_s = window.seconds[0][0] + WINDOW_S + 1 - second
+        return Admitted(trusted, limit_headers(limit, limit - window.total, reset_s))
+
+    def _window(self, key: tuple[str, str]) -> _Window:
+        window = self._windows.get(key)
+        if window is None:
+            window = self._windows[key] = _Window()
+            if len(self._windows) > CALLERS_MAX:
+                self._windows.popitem(last=False)
+        else:
+            self._windows.move_to_end(key)
+        return window
+
+
+def limit_headers(limit: int, remaining: int, reset_s: int) -> tuple[tuple[bytes, bytes], ...]:
+    """Source: draft-ietf-httpapi-ratelimit-headers-07, the three headers clients read."""
+    return (
+        (b"ratelimit-limit", b"%d" % limit),
+        (b"ratelimit-remaining", b"%d" % remaining),
+        (b"ratelimit-reset", b"%d" % reset_s),
+    )

@@ -1,0 +1,136 @@
+"""Who calls a wrapper, and whether it is good enough (decisions, sections 6 and 9)."""
+
+from assay.chains.model import Network
+from assay.chains.networks import Networks
+from assay.gate.check import Gate, controls, require_control
+from assay.gate.model import Decision
+from assay.identity.model import AgentPrincipal, IdentityRequired
+from assay.identity.prove import AgentIdentity, agent_address
+from assay.trust.subjects import canonical_agent_id
+from assay.wrapper.model import (
+    IdentityProof,
+    Incoming,
+    Known,
+    Matched,
+    NotRequired,
+    TrustDenied,
+    Trusted,
+)
+
+REASONS_SHOWN = 3
+
+
+class TrustStep:
+    """Finds out who calls, holds it against the agent it names, and asks the gate's memory."""
+
+    def __init__(
+        self, identity: AgentIdentity, gate: Gate, networks: Networks, proof: IdentityProof
+    ) -> None:
+        self._identity = identity
+        self._gate = gate
+        self._networks = networks
+        self._proof = proof
+
+    def is_presented(self, matched: Matched) -> bool:
+        """Whether the caller says who it is, so that it can be told before it pays."""
+        agent = matched.incoming.agent
+        return matched.config.trust_enabled and (
+            agent.session is not None or agent.signature is not None
+        )
+
+    async def check(self, matched: Matched, payer: str | None = None) -> Trusted:
+        """The request of an agent that passed.
+
+        `payer` is an address that has signed a payment for this call: proof, where no session is.
+        Raises the refusals of `AgentIdentity.prove`, `IdentityMismatch`, `TrustDenied`, and those
+        of `Gate.assess`.
+        """
+        if not matched.config.trust_enabled:
+            return Trusted(matched, NotRequired(payer or ""))
+        incoming = matched.incoming
+        network = self._network(incoming)
+        address, proven, session = await self._address(matched, payer)
+        agent_id = canonical_agent_id(incoming.agent_id) if incoming.agent_id else address
+        if agent_id is None:
+            raise IdentityRequired("Send x-agent-id or x-agent-address, and prove it.")
+        request = matched.route.gate_request
+        decision = self._gate.assess_cached(network, agent_id, request)
+        if decision is None:
+            decision = await self._gate.assess(network, agent_id, request)
+        address, proven = self._held(decision, address, payer, proven=proven)
+        if not decision.allow:
+            raise _denied(decision, matched.config.min_score)
+        return Trusted(
+            matched,
+            Known(
+                agent_id=agent_id,
+                address=address,
+                proven=proven,
+                tier=decision.grade.tier,
+                score=decision.score.value,
+                session=session,
+            ),
+        )
+
+    async def _address(
+        self, matched: Matched, payer: str | None
+    ) -> tuple[str | None, bool, str | None]:
+        """The caller's address, whether it is proven, and a session that began."""
+        incoming = matched.incoming
+        headers = incoming.agent
+        principal: AgentPrincipal | None = self._identity.prove_cached(headers)
+        if principal is not None:
+            return principal.address, True, None
+        presented = headers.session is not None or headers.signature is not None
+        if payer is not None and not presented:
+            return payer, True, None
+        asserted = "asserted" in {matched.config.identity_proof, self._proof}
+        if asserted and not presented:
+            return (agent_address(headers) if headers.address else None), False, None
+        if headers.address is None and incoming.agent_id is None:
+            raise IdentityRequired("Send x-agent-address, and x-agent-id for a registered agent.")
+        principal = await self._identity.prove(headers)
+        begun = principal.new_session
+        return principal.address, True, begun.token if begun else None
+
+    @staticmethod
+    def _held(
+        decision: Decision, address: str | None, payer: str | None, *, proven: bool
+    ) -> tuple[str, bool]:
+        """Who is believed to speak for the agent. Raises `IdentityMismatch`."""
+        subject = decision.subject
+        if address is None:  # only an id was asserted: nobody has spoken for it
+            return subject.wallet, False
+        if payer is not None and not controls(address, subject) and controls(payer, subject):
+            return payer, True
+        require_control(address, subject)
+        return address, proven
+
+    def _network(self, incoming: Incoming) -> Network:
+        """By `x-chain` alone: the query belongs to the upstream."""
+        if incoming.chain is None:
+            return self._networks.default
+        return self._networks.by_slug(incoming.chain[:64])
+
+
+def _denied(decision: Decision, min_score: float) -> TrustDenied:
+    """What would change it is part of the refusal (decisions, section 2)."""
+    return TrustDenied(
+        f"This agent's grade is {decision.grade.tier}; the wrapper asks for {min_score:g} points.",
+        agentId=decision.subject.agent_id,
+        tier=decision.grade.tier,
+        riskLevel=decision.grade.risk_level,
+        score=decision.score.value,
+        minScore=min_score,
+        reasons=list(decision.score.reasons[:REASONS_SHOWN]),
+        improve=_missing(decision),
+    )
+
+
+def _missing(decision: Decision) -> list[str]:
+    """Evidence that was not there, and so could not speak for the agent."""
+    score = decision.score
+    weak = [c.signal for c in score.contributions if c.confidence == 0]
+    return [f"{name} could not be read" for name in score.unavailable] + [
+        f"there is no evidence from {name} yet" for name in weak
+    ]
