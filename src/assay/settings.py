@@ -173,6 +173,10 @@ class Settings(BaseSettings):
     settlement_s: Annotated[
         float, Field(gt=0, le=120, description="Seconds a settlement's outcome is waited for.")
     ] = 20.0
+    settlement_lease_s: Annotated[
+        float,
+        Field(ge=1, le=3600, description="Seconds an abandoned payment is left to its process."),
+    ] = 45.0
     paid_response_bytes_max: Annotated[
         int, Field(ge=1024, description="Largest upstream answer that can be paid for, bytes.")
     ] = 10 * 1024 * 1024

@@ -33,6 +33,9 @@ BUILT = {
     ("get", "/operator/keys"),
     ("post", "/operator/keys/rotate"),
     ("delete", "/operator/keys/{keyId}"),
+    ("delete", "/operator/endpoints/{endpointId}"),
+    ("post", "/operator/endpoints"),
+    ("get", "/operator/endpoints"),
 }
 
 NOT_BUILT = {
@@ -43,9 +46,6 @@ NOT_BUILT = {
     ("get", "/operator/personhood/status/{agentId}"),
     ("get", "/operator/personhood/profile/{agentId}"),
     ("post", "/operator/webhooks/register"),
-    ("get", "/operator/endpoints"),
-    ("post", "/operator/endpoints"),
-    ("delete", "/operator/endpoints/{endpointId}"),
     ("get", "/operator/analytics/stats"),
     ("get", "/operator/analytics/revenue"),
     ("get", "/operator/analytics/top-endpoints"),

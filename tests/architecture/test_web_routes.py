@@ -41,6 +41,9 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "GET /operator/keys": JWT,
     "POST /operator/keys/rotate": JWT,
     "DELETE /operator/keys/{keyId}": JWT,
+    "GET /operator/endpoints": JWT,
+    "POST /operator/endpoints": JWT,
+    "DELETE /operator/endpoints/{endpointId}": JWT,
 }
 """Source: spec 5.4; for the open question of 5.6, decisions, section 7."""
 

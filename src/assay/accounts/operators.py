@@ -99,6 +99,13 @@ class Operators:
         """Every account, oldest first."""
         return await self._store.list_for_admin()
 
+    async def find_for_admin(self, who: str) -> Operator:
+        """The account of an e-mail address or id. Raises `OperatorNotFound`."""
+        operator = await self._store.find(await self._id_of(who))
+        if operator is None:
+            raise OperatorNotFound("There is no such account.")
+        return operator
+
     async def set_plan_for_admin(self, who: str, plan: Plan) -> Operator:
         """Change the plan of an account named by id or e-mail. Raises `OperatorNotFound`."""
         operator_id = await self._id_of(who)

@@ -29,7 +29,7 @@ class CallLog:
         self._waiting.append(call)
 
     async def flush(self) -> None:
-        """Write down everything that waits. On failure nothing is lost; the next call tries again."""
+        """Write down everything that waits. On failure nothing is lost: it is tried again."""
         async with self._turn:
             while self._waiting:
                 batch = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]

@@ -37,7 +37,19 @@ def build(web: "Web") -> App:
         "set-role": accounts_set_role,
     }.items():
         accounts.command(command, name=name)
-    app.command(accounts)
+    wrappers = App(name="wrappers", help="Agent-ready wrappers of operators' APIs.")
+    for name, command in {
+        "add": wrappers_add,
+        "list": wrappers_list,
+        "remove": wrappers_remove,
+        "reseal": wrappers_reseal,
+    }.items():
+        wrappers.command(command, name=name)
+    payments = App(name="payments", help="The payment ledger.")
+    payments.command(payments_list, name="list")
+    payments.command(payments_reconcile, name="reconcile")
+    for group in (accounts, wrappers, payments):
+        app.command(group)
     return app
 
 
@@ -145,3 +157,89 @@ def accounts_set_role(email: Email, role: Literal["operator", "admin"]) -> int:
     from assay.cli import accounts  # noqa: PLC0415
 
     return accounts.set_role(email, role)
+
+
+def wrappers_add(  # noqa: PLR0913 - a wrapper's fields
+    email: Email,
+    path: Annotated[str, Parameter(help="Public path: `/quote`, `/items/{id}` or `/files/*`.")],
+    target_url: Annotated[str, Parameter(help="The upstream; the path is appended to it.")],
+    *,
+    method: Annotated[str, Parameter(help="HTTP method, or * for any.")] = "GET",
+    price: Annotated[str, Parameter(help="USD a call; 0 is free.")] = "0",
+    rate_limit: Annotated[int | None, Parameter(help="Requests a minute and agent.")] = None,
+    protocol: Annotated[Literal["x402", "mpp"], Parameter(help="How it is paid.")] = "x402",
+    network: Annotated[str | None, Parameter(help="Where it is paid.")] = None,
+    payout_address: Annotated[str | None, Parameter(help="Who is paid.")] = None,
+    trust: Annotated[bool, Parameter(negative=(), help="Ask for a grade.")] = False,
+    min_score: Annotated[float, Parameter(help="The score asked for.")] = 65.0,
+    settle: Annotated[Literal["after", "before"], Parameter(help="When it is settled.")] = "after",
+    auth_header: Annotated[
+        str | None, Parameter(help="Header for the upstream; its value is asked for.")
+    ] = None,
+) -> int:
+    """Put a wrapper in front of an API; prints its public address."""
+    from assay.cli import wrappers  # noqa: PLC0415
+
+    return wrappers.add(
+        email,
+        auth_header,
+        path=path,
+        target_url=target_url,
+        method=method,
+        price=price,
+        rate_limit=rate_limit,
+        protocol=protocol,
+        network=network,
+        payout_address=payout_address,
+        trust_enabled=trust,
+        min_score=min_score,
+        settle=settle,
+    )
+
+
+def wrappers_list(
+    email: Email, *, json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False
+) -> int:
+    """List an account's wrappers."""
+    from assay.cli import wrappers  # noqa: PLC0415
+
+    return wrappers.list_all(email, as_json=json)
+
+
+def wrappers_remove(
+    email: Email, wrapper_id: Annotated[str, Parameter(help="From `wrappers list`.")]
+) -> int:
+    """Deactivate a wrapper."""
+    from assay.cli import wrappers  # noqa: PLC0415
+
+    return wrappers.remove(email, wrapper_id)
+
+
+def wrappers_reseal() -> int:
+    """Seal every upstream secret under the current key, so that older keys can go."""
+    from assay.cli import wrappers  # noqa: PLC0415
+
+    return wrappers.reseal()
+
+
+def payments_list(
+    *,
+    state: Annotated[
+        Literal["claimed", "settling", "pending", "settled", "delivered", "released", "failed"]
+        | None,
+        Parameter(help="Only payments in this state."),
+    ] = None,
+    limit: Annotated[int, Parameter(help="How many, newest first.")] = 50,
+    json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False,
+) -> int:
+    """List payments: who paid whom what for which wrapper, and what became of it."""
+    from assay.cli import payments  # noqa: PLC0415
+
+    return payments.list_all(state, limit, as_json=json)
+
+
+def payments_reconcile() -> int:
+    """Ask the chains what became of unfinished settlements. `serve` does so by itself."""
+    from assay.cli import payments  # noqa: PLC0415
+
+    return payments.reconcile()

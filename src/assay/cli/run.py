@@ -58,7 +58,7 @@ def with_app(
     settings = read_settings({"log_level": "warning", **(overrides or {})})
 
     async def run() -> int:
-        async with assemble(settings) as app:
+        async with assemble(settings, serving=False) as app:
             return await work(app)
 
     try:

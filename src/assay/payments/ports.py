@@ -27,7 +27,7 @@ Note: TypeAlias = Callable[[Attempt], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """An EIP-3009 `TransferWithAuthorization`, addresses and hex in lower case, times in seconds."""
+    """An EIP-3009 `TransferWithAuthorization`; hex in lower case, times in seconds."""
 
     payer: str
     to: str
@@ -83,7 +83,7 @@ class MppCharges(Port):
         """A fresh challenge bound to wrapper, method and path."""
         ...
 
-    async def read(self, credential: str, quote: Quote, request: "PaidRequest") -> Payment:
+    async def read(self, credential: str, quote: Quote) -> Payment:
         """The validated payment of an `Authorization: Payment` value; nothing is consumed.
 
         Raises `PaymentRefused` and `PaymentsUnavailable`.
@@ -95,7 +95,7 @@ class MppCharges(Port):
         ...
 
     async def settle(self, entry: Entry, note: Note) -> Outcome:
-        """Settle and wait for the outcome; the transaction is handed to `note` before it is sent."""
+        """Settle and wait for the outcome; the transaction goes to `note` before it is sent."""
         ...
 
     async def outcome(self, entry: Entry) -> Outcome:

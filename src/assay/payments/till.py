@@ -1,24 +1,20 @@
-"""Taking payments: claim, serve, settle, and whatever a crash or a retry makes of it.
+"""Taking payments: claim, serve, settle, and whatever a retry makes of it.
 
     claimed -> settling(tx) -> settled -> delivered        (released, failed, pending)
 
 Every step is in the ledger before it is taken. Whoever comes again with the same credential for
-the same request gets what it bought; nobody pays for what was not served; an outcome that is not
-known is never told as a refusal. Source: decisions, section 9; facts, payments 6 and 7.
+the same request gets what it bought; nobody pays for what was not served. Source: decisions,
+section 9; facts, payments 6 and 7.
 """
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
-from assay.kit.clock import Clock
-from assay.kit.errors import ServiceError, Unavailable
+from assay.kit.errors import Unavailable
 from assay.kit.ids import new_id
 from assay.payments.model import (
     Attempt,
-    Demand,
     Entry,
     Headers,
     Held,
@@ -26,73 +22,50 @@ from assay.payments.model import (
     PaymentRefused,
     PaymentRequired,
     Quote,
-    Rejected,
     Replay,
-    Settled,
-    SettlementPending,
     State,
     Stored,
-    Undecided,
 )
-from assay.payments.ports import Claim, LedgerStore, PaidRequest, PaymentProtocol, ProtocolNeeds
+from assay.payments.ports import Claim, PaidRequest
+from assay.payments.settlement import PaymentPending, Settlement
 
-SETTLE_LEASE: Final = timedelta(seconds=45)
-"""How long a settlement is left to the process that began it."""
+__all__ = ["PaymentPending", "Till"]
 
 FAILURES_WINDOW: Final = timedelta(hours=1)
 FAILURES_MAX: Final = 5
 """Settlements of one payer that may fail in an hour: each can burn gas of ours.
 Source: facts, payments 6, row 27."""
 
-RECONCILED_AT_ONCE: Final = 100
-
 _USED = "invalid_exact_evm_nonce_already_used"
 
 
-class PaymentPending(SettlementPending):
-    """With the protocol's own headers for it."""
-
-    def __init__(self, headers: Headers) -> None:
-        super().__init__(
-            "The payment's outcome is not known yet: send the same request again, do not pay anew.",
-            retry_after_s=2,
-        )
-        self.headers = headers
-
-
 class Till:
-    """The one place that changes the ledger."""
+    """What wrappers know of payments."""
 
-    def __init__(
-        self,
-        protocols: Mapping[str, PaymentProtocol],
-        needs: ProtocolNeeds,
-        ledger: LedgerStore,
-        clock: Clock,
-    ) -> None:
-        self._protocols = protocols
-        self._needs = needs
-        self._ledger = ledger
-        self._clock = clock
+    def __init__(self, settlement: Settlement) -> None:
+        self._settlement = settlement
+        self._ledger = settlement.ledger
+        self._clock = settlement.clock
 
     def is_attached(self, quote: Quote, headers: Headers) -> bool:
         """Whether a payment is attached, good or bad."""
-        return self._of(quote).is_attached(headers)
+        return self._settlement.of(quote).is_attached(headers)
 
     async def demand(self, quote: Quote) -> PaymentRequired:
         """The 402 of a call without payment; to be raised."""
-        demand = await self._of(quote).demand(quote, self._needs, "payment_required")
+        needs = self._settlement.needs
+        demand = await self._settlement.of(quote).demand(quote, needs, "payment_required")
         return PaymentRequired("This call has to be paid for.", demand)
 
     async def read(self, quote: Quote, request: PaidRequest) -> Payment:
         """The attached payment. Raises `PaymentRequired` and `PaymentsUnavailable`."""
         try:
-            return await self._of(quote).read(request, quote, self._needs)
+            return await self._settlement.of(quote).read(request, quote, self._settlement.needs)
         except PaymentRefused as refusal:
             known = refusal.digest and await self._ledger.find(quote.network.id, refusal.digest)
             if known and known.state not in {State.CLAIMED, State.RELEASED}:
                 return _as_read(known, quote)  # its time is over, but it was spent in time
-            raise await self._refused(quote, refusal) from refusal
+            raise await self._settlement.refused(quote, refusal) from refusal
 
     async def hold(self, payment: Payment, request: PaidRequest) -> Held | Replay:
         """Claim and verify a payment. Nothing has moved yet.
@@ -101,20 +74,18 @@ class Till:
         `PaymentsUnavailable`; the claim is released then.
         """
         fresh = self._fresh(payment, request_digest(payment.quote, request))
-        claim = await self._claim(fresh)
+        claim = await self._ledger.claim(fresh, self._clock.now() - FAILURES_WINDOW)
         if not claim.is_ours:
             return await self._known(claim.entry, payment, fresh.request_digest)
         if payment.already_paid:
             return Held(await self._arrived(claim.entry), payment.quote)
         try:
-            if claim.failures >= FAILURES_MAX:
-                message = "Too many settlements of this payer failed: try again in an hour."
-                raise PaymentRefused("too_many_failed_settlements", message)
-            await self._verify(payment, claim.committed, fresh)
-        except (PaymentRefused, Unavailable) as error:
-            await self._ledger.move(claim.entry, State.RELEASED, reason=_reason(error))
-            if isinstance(error, PaymentRefused):
-                raise await self._refused(payment.quote, error) from error
+            await self._verify(payment, claim)
+        except PaymentRefused as refusal:
+            await self._ledger.move(claim.entry, State.RELEASED, reason=refusal.reason)
+            raise await self._settlement.refused(payment.quote, refusal) from refusal
+        except Unavailable as error:
+            await self._ledger.move(claim.entry, State.RELEASED, reason=error.code)
             raise
         return Held(claim.entry, payment.quote)
 
@@ -124,14 +95,17 @@ class Till:
         Raises `PaymentRequired` when it was refused (what was bought is withheld) and
         `PaymentPending` when nobody can say yet.
         """
-        entry = await self._moved(
-            held.entry, State.SETTLING, lease_until=self._lease(), stored=stored
+        lease = self._settlement.lease(held.quote.work_s if stored is None else 0.0)
+        entry = await self._settlement.moved(
+            held.entry, State.SETTLING, lease_until=lease, stored=stored
         )
-        return await self._settle(entry, held.quote)
+        return await self._settlement.settle(entry, held.quote)
 
     async def keep(self, entry: Entry, stored: Stored) -> Entry:
         """Keep what a settled payment bought."""
-        return await self._moved(entry, State.SETTLED, lease_until=self._lease(), stored=stored)
+        return await self._settlement.moved(
+            entry, State.SETTLED, lease_until=self._settlement.lease(), stored=stored
+        )
 
     async def delivered(self, entry: Entry) -> None:
         """The answer has been handed over."""
@@ -149,167 +123,58 @@ class Till:
 
     def receipt(self, entry: Entry) -> Headers:
         """The headers that say it was paid."""
-        return self._protocols[entry.protocol].receipt(entry, self._needs)
+        return self._settlement.receipt(entry)
 
     async def reconcile(self) -> list[Entry]:
-        """Find out what became of settlements nobody works on any more; those that moved on.
-
-        Nothing new is sent here but a transaction that was signed before.
-        """
-        found = await self._ledger.unfinished(self._clock.now(), RECONCILED_AT_ONCE)
-        moved = [await self._reconcile(entry) for entry in found]
-        return [entry for entry in moved if entry is not None]
-
-    async def _settle(self, entry: Entry, quote: Quote) -> Entry:
-        latest = entry
-
-        async def note(attempt: Attempt) -> None:
-            nonlocal latest
-            latest = await self._moved(latest, State.SETTLING, attempt=attempt)
-
-        outcome = await self._protocols[entry.protocol].settle(entry, note, self._needs)
-        match outcome:
-            case Settled():
-                return await self._moved(
-                    latest,
-                    State.SETTLED,
-                    attempt=replace(latest.attempt, transaction=outcome.transaction),
-                    lease_until=self._lease(),
-                )
-            case Rejected():
-                await self._moved(latest, State.FAILED, reason=outcome.reason)
-                message = "The payment could not be settled; nothing was charged."
-                refusal = PaymentRefused(outcome.reason, message, latest.attempt.transaction)
-                raise await self._refused(quote, refusal)
-            case Undecided():
-                waiting = await self._moved(
-                    latest, State.PENDING, reason=outcome.detail, lease_until=self._clock.now()
-                )
-                raise self._pending(waiting)
+        """Finish what nobody works on any more; those that moved on."""
+        return await self._settlement.reconcile_all()
 
     async def _known(self, entry: Entry, payment: Payment, digest: str) -> Held | Replay:
         """Somebody has claimed this payment before: the same caller again, or a thief."""
+        settlement, quote = self._settlement, payment.quote
         if entry.digest != payment.digest or entry.request_digest != digest:
             refusal = PaymentRefused(_USED, "This payment was used for another request.")
-            raise await self._refused(payment.quote, refusal)
+            raise await settlement.refused(quote, refusal)
         if entry.state is State.FAILED:
             refusal = PaymentRefused(entry.reason, "This payment could not be settled.")
-            raise await self._refused(payment.quote, refusal)
+            raise await settlement.refused(quote, refusal)
+        if entry.state is State.CLAIMED:
+            raise settlement.pending(entry)
         if not entry.has_paid:
-            entry = await self._finish(entry, payment.quote)
+            entry = await settlement.finish(entry, quote)
         stored = await self._ledger.stored(entry.id)
         if stored is not None:
             return Replay(entry, stored)
         if entry.state is State.DELIVERED:
             refusal = PaymentRefused(_USED, "What this payment bought is not kept any more.")
-            raise await self._refused(payment.quote, refusal)
+            raise await settlement.refused(quote, refusal)
         if entry.lease_until > self._clock.now():
-            raise self._pending(entry)
-        taken = await self._moved(entry, State.SETTLED, lease_until=self._work_lease(payment.quote))
-        return Held(taken, payment.quote)
+            raise settlement.pending(entry)
+        lease = settlement.lease(quote.work_s)
+        return Held(await settlement.moved(entry, State.SETTLED, lease_until=lease), quote)
 
-    async def _finish(self, entry: Entry, quote: Quote) -> Entry:
-        """The entry once it has been paid; whoever left it unfinished is dead by its lease."""
-        if entry.lease_until > self._clock.now():
-            raise self._pending(entry)
-        found = await self._protocols[entry.protocol].outcome(entry, self._needs)
-        if isinstance(found, Undecided) and not entry.attempt.transaction:
-            entry = await self._moved(entry, State.SETTLING, lease_until=self._lease())
-            return await self._settle(entry, quote)
-        moved = await self._reconcile(entry)
-        if moved is None or moved.state is State.PENDING:
-            raise self._pending(entry)
-        if moved.state is State.FAILED:
-            refusal = PaymentRefused(moved.reason, "This payment could not be settled.")
-            raise await self._refused(quote, refusal)
-        return moved
-
-    async def _reconcile(self, entry: Entry) -> Entry | None:
-        """What the chain says of an entry, written down; None when somebody else was faster."""
-        leased = await self._ledger.move(entry, entry.state, lease_until=self._lease())
-        if leased is None:
-            return None
-        entry = leased
-        protocol = self._protocols[entry.protocol]
-        found = await protocol.outcome(entry, self._needs)
-        if isinstance(found, Undecided) and entry.attempt.raw:
-
-            async def note(attempt: Attempt) -> None:
-                nonlocal entry
-                entry = await self._moved(entry, State.SETTLING, attempt=attempt)
-
-            found = await protocol.resend(entry, note, self._needs)
-        now = self._clock.now()
-        match found:
-            case Settled():
-                attempt = replace(entry.attempt, transaction=found.transaction)
-                return await self._ledger.move(
-                    entry, State.SETTLED, attempt=attempt, lease_until=now
-                )
-            case Rejected():
-                return await self._ledger.move(entry, State.FAILED, reason=found.reason)
-            case Undecided():
-                return await self._ledger.move(
-                    entry, State.PENDING, reason=found.detail, lease_until=now
-                )
-
-    async def _verify(self, payment: Payment, committed: int, fresh: Entry) -> None:
+    async def _verify(self, payment: Payment, claim: Claim) -> None:
         """The protocol's own checks, and that the balance covers everything in flight."""
-        balance = await self._of(payment.quote).verify(payment, self._needs)
-        if balance is None or balance >= committed + fresh.amount:
+        if claim.failures >= FAILURES_MAX:
+            message = "Too many settlements of this payer failed: try again in an hour."
+            raise PaymentRefused("too_many_failed_settlements", message)
+        protocol, needs = self._settlement.of(payment.quote), self._settlement.needs
+        amount = claim.entry.amount
+        balance = await protocol.verify(payment, needs)
+        if balance is None or balance >= claim.committed + amount:
             return
         # What was in flight may have settled since it was counted: then it was counted twice.
-        committed = await self._ledger.committed(fresh)
-        balance = await self._of(payment.quote).verify(payment, self._needs)
-        if balance is not None and balance < committed + fresh.amount:
+        committed = await self._ledger.committed(claim.entry)
+        balance = await protocol.verify(payment, needs)
+        if balance is not None and balance < committed + amount:
             message = "The payer's balance does not cover its other payments in flight as well."
             raise PaymentRefused("insufficient_funds", message)
 
     async def _arrived(self, entry: Entry) -> Entry:
         """The money moved before we were asked: it is written down as settled at once."""
-        attempt = Attempt(entry.nonce)
-        return await self._moved(
-            entry, State.SETTLED, attempt=attempt, lease_until=entry.lease_until
+        return await self._settlement.moved(
+            entry, State.SETTLED, attempt=Attempt(entry.nonce), lease_until=entry.lease_until
         )
-
-    async def _claim(self, fresh: Entry) -> Claim:
-        return await self._ledger.claim(fresh, self._clock.now() - FAILURES_WINDOW)
-
-    async def _moved(
-        self,
-        entry: Entry,
-        state: State,
-        *,
-        attempt: Attempt | None = None,
-        reason: str = "",
-        lease_until: datetime | None = None,
-        stored: Stored | None = None,
-    ) -> Entry:
-        """The entry moved on; raises `PaymentPending` when somebody else has taken it over."""
-        moved = await self._ledger.move(
-            entry, state, attempt=attempt, reason=reason, lease_until=lease_until, stored=stored
-        )
-        if moved is None:
-            raise self._pending(entry)
-        return moved
-
-    async def _refused(self, quote: Quote, refusal: PaymentRefused) -> ServiceError:
-        demand: Demand = await self._of(quote).demand(
-            quote, self._needs, refusal.reason, refusal.transaction
-        )
-        return PaymentRequired(refusal.message, demand)
-
-    def _pending(self, entry: Entry) -> PaymentPending:
-        return PaymentPending(self._protocols[entry.protocol].pending(entry))
-
-    def _of(self, quote: Quote) -> PaymentProtocol:
-        return self._protocols[quote.network.protocol]
-
-    def _lease(self) -> datetime:
-        return self._clock.now() + SETTLE_LEASE
-
-    def _work_lease(self, quote: Quote) -> datetime:
-        return self._clock.now() + timedelta(seconds=quote.work_s) + SETTLE_LEASE
 
     def _fresh(self, payment: Payment, digest: str) -> Entry:
         quote, now = payment.quote, self._clock.now()
@@ -333,7 +198,7 @@ class Till:
             version=payment.version,
             identifier=payment.identifier,
             expires_at=payment.expires_at,
-            lease_until=self._work_lease(quote),
+            lease_until=self._settlement.lease(quote.work_s),
             created_at=now,
             updated_at=now,
         )
@@ -358,7 +223,3 @@ def _as_read(entry: Entry, quote: Quote) -> Payment:
         version=entry.version,
         identifier=entry.identifier,
     )
-
-
-def _reason(error: Exception) -> str:
-    return error.reason if isinstance(error, PaymentRefused) else "payments_unavailable"

@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from assay.web.routes import gate
 from assay.web.routes import key_agents as key_agents_routes
-from assay.web.wire import accounts, key_agents
+from assay.web.wire import accounts, endpoints, key_agents
 from assay.web.wire.gate import GateBody, GateShape
 from assay.wiring import App
 
@@ -46,6 +46,7 @@ TAGS = (
     ("Health and discovery", "Whether the service is up, and where to find what."),
     ("Trust", "Profiles, evaluations and the gate."),
     ("Key agents", "Agents without an on-chain identity prove an address by signing."),
+    ("Wrappers", "An operator's APIs, as agents reach and pay for them."),
     ("Accounts and keys", "Operators, their dashboard tokens and their API keys."),
 )
 
@@ -75,6 +76,7 @@ _BODIES = (
     accounts.RenameBody,
     accounts.RotateBody,
     key_agents.VerifyBody,
+    endpoints.EndpointBody,
     GateBody,
 )
 

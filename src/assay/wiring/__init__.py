@@ -1,6 +1,5 @@
 """The composition root: Settings -> App. The only module that names concrete machinery."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -58,22 +57,15 @@ from assay.trust.profile import Profiles
 from assay.trust.scoring import weights_from
 from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules, tiers_from
+from assay.wiring.background import flush_forever, reconcile_forever
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.pipeline import Pipeline
 
 __all__ = ["App", "address_of_key", "assemble", "networks_from", "sign_message"]
 
-FLUSH_EVERY_S = 1.0
-"""How often counts kept in memory are written down; what a crash may lose of them."""
-
 SHUTDOWN_GRACE_S = 5.0
 """How long a shutdown waits for work in the background."""
-
-RECONCILE_EVERY_S = 5.0
-"""How often settlements that nobody works on any more are looked after."""
-
-PURGE_EVERY_S = 600.0
 
 _SECRETS = (
     "jwt_secret",
@@ -117,6 +109,12 @@ class App:
     probes: Mapping[str, Probe]
     offered_signals: frozenset[SignalName]
 
+    async def flush(self) -> None:
+        """Write down everything that is kept in memory for a moment."""
+        await self.api_keys.flush_last_used()
+        await self.allowance.flush()
+        await self.call_log.flush()
+
 
 @dataclass(frozen=True, slots=True)
 class _Outside:
@@ -140,10 +138,13 @@ async def assemble(
     settings: Settings,
     clock: Clock | None = None,
     readers: Mapping[Family, ChainReader] | None = None,
+    *,
+    serving: bool = True,
 ) -> AsyncGenerator[App]:
     """Open everything, migrate the database, and close it all again at the end.
 
-    `readers` stand in for the chain families' own, for a house that reads no chain.
+    `readers` stand in for the chain families' own, for a house that reads no chain. Without
+    `serving` unfinished payments are left to whoever serves.
 
     Raises `SettingsError`-like sentences (`ValueError`, `SecretFileError`, `PluginError`) for a
     configuration that does not hold, before anything is opened.
@@ -160,10 +161,12 @@ async def assemble(
             lambda name, error: log.error("background work failed", task=name, error=repr(error))
         )
         app = _compose(settings, clock, log, rules, outside, stack)
-        tasks.spawn("flush", _flush_forever(app, log))
-        tasks.spawn("reconcile", _reconcile_forever(app))
+        keep = timedelta(hours=settings.paid_response_hours)
+        tasks.spawn("flush", flush_forever(app.flush, log))
+        if serving:
+            tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
         stack.callback(app.request_log.flush)
-        stack.push_async_callback(_flush, app)
+        stack.push_async_callback(app.flush)
         stack.push_async_callback(tasks.drain, 0)
         if settings.allow_private_upstreams:
             log.warning(
@@ -340,37 +343,6 @@ def _blobs(settings: Settings, secret: str) -> SnapshotBlobs:
     if settings.snapshot_store == "ipfs":
         return IpfsSnapshotBlobs(settings.ipfs_api, SecretBox.from_secrets(secret))
     return LocalSnapshotBlobs(settings.data_dir / "blocks", SecretBox.from_secrets(secret))
-
-
-async def _flush_forever(app: App, log: Log) -> None:
-    while True:
-        await asyncio.sleep(FLUSH_EVERY_S)
-        try:
-            await _flush(app)
-        except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
-            log.warning("counts could not be written down, again in a second", error=repr(error))
-
-
-async def _flush(app: App) -> None:
-    await app.api_keys.flush_last_used()
-    await app.allowance.flush()
-    await app.call_log.flush()
-
-
-async def _reconcile_forever(app: App) -> None:
-    """What a crash or an outage left unfinished is finished; old paid answers are forgotten."""
-    purge_at_s = app.clock.monotonic_s()
-    keep = timedelta(hours=app.settings.paid_response_hours)
-    while True:
-        try:
-            for entry in await app.till.reconcile():
-                app.log.info("payment reconciled", payment=entry.id, state=entry.state.value)
-            if app.clock.monotonic_s() >= purge_at_s:
-                purge_at_s = app.clock.monotonic_s() + PURGE_EVERY_S
-                await app.ledger.purge_stored(app.clock.now() - keep)
-        except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
-            app.log.warning("payments could not be reconciled, again soon", error=repr(error))
-        await asyncio.sleep(RECONCILE_EVERY_S)
 
 
 def _ring(settings: Settings) -> tuple[str, ...]:

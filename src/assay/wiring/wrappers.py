@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib import import_module
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.http.upstream import UpstreamPool
 from assay.infra.payments.mpp_charges import TempoCharges
+from assay.infra.payments.mpp_library import LibraryLoader
 from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.payments.x402_facilitator import RemoteFacilitator
 from assay.infra.sql.calls import SqlCallStore
@@ -31,6 +33,7 @@ from assay.kit.state import SharedState
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import payment_networks
 from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolNeeds
+from assay.payments.settlement import Settlement
 from assay.payments.till import Till
 from assay.settings import Settings
 from assay.wrapper.configs import ConfigRules, Endpoints
@@ -114,22 +117,21 @@ def _till(
 ) -> Till:
     settings, clock = ground.settings, ground.clock
     chains = {network.id: _chain(network) for network in networks.values()}
-    charges = TempoCharges(
+    loader = LibraryLoader(
         networks,
-        chains,
-        ground.rpc,
         ground.state,
-        ground.payment_secret,
-        urlsplit(settings.address).netloc,
-        clock,
-        settings.settlement_s,
+        secret=ground.payment_secret,
+        realm=urlsplit(settings.address).netloc,
+        timeout_s=settings.settlement_s,
     )
-    stack.push_async_callback(charges.aclose)
+    stack.push_async_callback(loader.aclose)
+    charges = TempoCharges(loader, chains, ground.rpc, clock, settlement_s=settings.settlement_s)
     needs = ProtocolNeeds(
         Eip3009Signers(), _facilitator(ground, networks, chains, stack), charges, clock
     )
     protocols = load_plugins(import_module("assay.payments.protocols"), "PROTOCOL", PaymentProtocol)
-    return Till(protocols, needs, ledger, clock)
+    lease = timedelta(seconds=settings.settlement_lease_s)
+    return Till(Settlement(protocols, needs, ledger, clock, lease))
 
 
 def _facilitator(

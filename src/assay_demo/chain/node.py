@@ -2,7 +2,8 @@
 
     python -m assay_demo.chain.node [--port N] [--chain-id N] [--dollar ADDRESS]
 
-`--dollar` puts a test dollar at an address, where clients expect the real one. Every transaction is mined at once. Prints one line of JSON with its `url` when it answers.
+`--dollar` puts a test dollar at an address, where clients expect the real
+one. Every transaction is mined at once. Prints one line of JSON with its `url` when it answers.
 """
 
 import argparse

@@ -10,22 +10,19 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from assay.chains.abi import BadAnswer, Reader, address_word
 from assay.chains.model import Network
 from assay.chains.ports import Call, Returned, Rpc
 from assay.infra.crypto.eip191 import keccak256
+from assay.infra.payments.mpp_library import Library, LibraryLoader
 from assay.kit.canonical import canonical_bytes
 from assay.kit.clock import Clock, iso
 from assay.kit.errors import Unavailable
 from assay.kit.json import is_object
-from assay.kit.state import SharedState
 from assay.payments.model import (
     DECIMALS,
     Attempt,
@@ -33,7 +30,6 @@ from assay.payments.model import (
     Entry,
     Outcome,
     Payment,
-    PaymentNetwork,
     PaymentRefused,
     PaymentsUnavailable,
     Quote,
@@ -41,79 +37,40 @@ from assay.payments.model import (
     Settled,
     Undecided,
 )
-from assay.payments.ports import Note, PaidRequest
+from assay.payments.ports import Note
 
 CHALLENGE_TTL = timedelta(minutes=5)
 LATE = timedelta(minutes=10)
 """How long after its challenge a transaction may still land before it counts as never sent."""
 
-MARKER_TTL_S = 7 * 86_400.0
 POLL_S = 0.1
 POLL_MAX_S = 1.0
 _BALANCE_OF = keccak256(b"balanceOf(address)")[:4]
 _EXPIRED = "payment-expired"
 
 
-class _Store:
-    """The library's replay store, on the state every process shares."""
-
-    def __init__(self, state: SharedState) -> None:
-        self._state = state
-
-    async def get(self, key: str) -> Any | None:  # noqa: ANN401 - the library's own shape
-        found = await self._state.get(_key(key))
-        return None if found is None else json.loads(found)
-
-    async def put(self, key: str, value: Any) -> None:  # noqa: ANN401
-        await self._state.put(_key(key), json.dumps(value), MARKER_TTL_S)
-
-    async def delete(self, key: str) -> None:
-        await self._state.take(_key(key))
-
-    async def put_if_absent(self, key: str, value: Any) -> bool:  # noqa: ANN401
-        return await self._state.put_if_absent(_key(key), json.dumps(value), MARKER_TTL_S)
-
-
-@dataclass(frozen=True, slots=True)
-class _Library:
-    """What is used of it."""
-
-    server: ModuleType
-    errors: ModuleType
-    credential: Any
-    engines: Mapping[str, Any]
-
-
 class TempoCharges:
     """Implements `payments.ports.MppCharges`."""
 
-    def __init__(  # noqa: PLR0913 - what a till needs
+    def __init__(
         self,
-        networks: Mapping[str, PaymentNetwork],
+        loader: LibraryLoader,
         chains: Mapping[str, Network],
         rpc: Rpc,
-        state: SharedState,
-        secret: str,
-        realm: str,
         clock: Clock,
+        *,
         settlement_s: float,
         challenge_ttl: timedelta = CHALLENGE_TTL,
     ) -> None:
-        self._networks = networks
+        self._loader = loader
         self._chains = chains
         self._rpc = rpc
-        self._store = _Store(state)
-        self._secret = hashlib.sha256(b"assay.mpp|" + secret.encode()).hexdigest()
-        self._realm = realm
         self._clock = clock
         self._settlement_s = settlement_s
         self._challenge_ttl = challenge_ttl
-        self._library: _Library | None = None
-        self._client: Any = None
-        self._loading = asyncio.Lock()
 
     async def challenge(self, quote: Quote, problem: str) -> Demand:
-        library = await self._loaded()
+        library = await self._loader.get()
         handler = library.engines[quote.network.id].tempo.charge(
             **_terms(quote), meta=_meta(quote), expires_in=self._challenge_ttl,
             description=quote.description or None,
@@ -133,8 +90,8 @@ class TempoCharges:
         }
         return Demand(headers, extras)
 
-    async def read(self, credential: str, quote: Quote, request: PaidRequest) -> Payment:
-        library = await self._loaded()
+    async def read(self, credential: str, quote: Quote) -> Payment:
+        library = await self._loader.get()
         parsed = self._parsed(library, credential)
         content = {"id": parsed.challenge.id, "payload": parsed.payload}
         digest = hashlib.sha256(canonical_bytes(content)).hexdigest()
@@ -179,7 +136,7 @@ class TempoCharges:
         raise _unavailable("balanceOf reverted")
 
     async def settle(self, entry: Entry, note: Note) -> Outcome:
-        library = await self._loaded()
+        library = await self._loader.get()
         attempt = _attempt(entry)
         await note(attempt)
         try:
@@ -239,12 +196,7 @@ class TempoCharges:
         text = json.dumps(said, separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(text).rstrip(b"=")
 
-    async def aclose(self) -> None:
-        """Close every connection."""
-        if self._client is not None:
-            await self._client.aclose()
-
-    def _parsed(self, library: _Library, credential: str) -> Any:  # noqa: ANN401
+    def _parsed(self, library: Library, credential: str) -> Any:  # noqa: ANN401
         try:
             parsed = library.credential.from_authorization(credential)
         except Exception as error:
@@ -252,36 +204,6 @@ class TempoCharges:
         if not isinstance(parsed.payload, dict) or not isinstance(parsed.challenge.id, str):
             raise PaymentRefused("malformed-credential", "The credential is malformed.")
         return parsed
-
-    async def _loaded(self) -> _Library:
-        async with self._loading:
-            if self._library is None:
-                self._library = await asyncio.to_thread(self._load)
-            return self._library
-
-    def _load(self) -> _Library:
-        httpx = import_module("httpx")
-        mpp, server = import_module("mpp"), import_module("mpp.server")
-        tempo = import_module("mpp.methods.tempo.server")
-        self._client = httpx.AsyncClient(trust_env=False, timeout=self._settlement_s)
-        engines: dict[str, Any] = {
-            network.id: server.Mpp(
-                tempo.charge(
-                    chain_id=network.chain_id,
-                    rpc_url=network.rpc_urls[0],
-                    currencies=[network.asset.address],
-                    decimals=DECIMALS,
-                    store=self._store,
-                    http_client=self._client,
-                    confirmation_timeout=self._settlement_s,
-                ),
-                realm=self._realm,
-                secret_key=self._secret,
-            )
-            for network in self._networks.values()
-            if network.protocol == "mpp"
-        }
-        return _Library(server, import_module("mpp.errors"), mpp.Credential, engines)
 
 
 def _terms(quote: Quote) -> dict[str, Any]:
@@ -294,8 +216,10 @@ def _terms(quote: Quote) -> dict[str, Any]:
 
 
 def _meta(quote: Quote) -> dict[str, str]:
-    """What a challenge is bound to. Source: facts, payments 4.5 (the library's own scope is not
-    looked at where credentials are read apart from a handler).
+    """What a challenge is bound to.
+
+    The library does not look at its own scope where a credential is read apart from a handler.
+    Source: facts, payments 4.5.
     """
     return {"wrapper": quote.wrapper_id, "path": quote.path, "method": quote.method}
 
@@ -311,7 +235,7 @@ def _attempt(entry: Entry) -> Attempt:
 
 
 def _expiry(text: str | None) -> datetime:
-    moment = datetime.fromisoformat((text or "").replace("Z", "+00:00"))
+    moment = datetime.fromisoformat(text or "")
     return moment.astimezone(UTC)
 
 
@@ -324,7 +248,3 @@ def _unavailable(detail: str) -> PaymentsUnavailable:
     return PaymentsUnavailable(
         "Payments cannot be checked now.", detail=f"tempo: {detail}", retry_after_s=5
     )
-
-
-def _key(key: str) -> str:
-    return "mpp:" + hashlib.sha256(key.encode()).hexdigest()

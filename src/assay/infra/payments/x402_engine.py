@@ -7,11 +7,17 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from assay.chains.abi import BadAnswer, Reader, address_word, word
+from assay.chains.abi import BadAnswer, Reader
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc, RpcRefused
-from assay.infra.crypto.eip191 import keccak256
 from assay.infra.crypto.transactions import Transaction, TransactionSigner
+from assay.infra.payments.eip3009_contract import (
+    balance_of,
+    pays,
+    state_of,
+    transfer_data,
+    used_topics,
+)
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.json import JsonValue, is_array, is_object
@@ -27,8 +33,8 @@ from assay.payments.model import (
     Settled,
     Undecided,
 )
-from assay.payments.ports import Authorization, Note
-from assay.payments.protocols.x402 import authorization_of
+from assay.payments.ports import Note
+from assay.payments.x402_wire import authorization_of
 
 GAS_MAX = 200_000
 """Most a transfer may burn; Circle's takes less than half. Source: facts, payments 6, row 27."""
@@ -44,19 +50,6 @@ LOG_BLOCKS = 2000
 LOG_WINDOWS = 12
 """How far back a settlement by somebody else is looked for: 24,000 blocks, 13 hours on Base."""
 
-
-def _selector(signature: str) -> bytes:
-    return keccak256(signature.encode())[:4]
-
-
-_TRANSFER = _selector(
-    "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
-)
-_BALANCE_OF = _selector("balanceOf(address)")
-_STATE = _selector("authorizationState(address,bytes32)")
-_USED = "0x" + keccak256(b"AuthorizationUsed(address,bytes32)").hex()
-_TRANSFERRED = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
-"""Source: EIP-3009; ERC-20."""
 
 _UNUSED = "not used yet"
 _NONCE_TROUBLE = ("nonce too low", "replacement transaction underpriced", "nonce too high")
@@ -100,8 +93,8 @@ class X402Engine:
         signed = authorization_of(payment.credential)
         asset = network.asset.address
         calls = (
-            Call(asset, _BALANCE_OF + address_word(signed.payer)),
-            Call(asset, _STATE + address_word(signed.payer) + bytes.fromhex(signed.nonce[2:])),
+            Call(asset, balance_of(signed.payer)),
+            Call(asset, state_of(signed.payer, signed.nonce)),
             Call(asset, transfer_data(signed)),
         )
         balance, used, transfer = await self._call(network.id, calls)
@@ -119,7 +112,7 @@ class X402Engine:
         return held
 
     async def balance(self, network: PaymentNetwork, payer: str) -> int:
-        call = Call(network.asset.address, _BALANCE_OF + address_word(payer))
+        call = Call(network.asset.address, balance_of(payer))
         (balance,) = await self._call(network.id, (call,))
         return _number(balance)
 
@@ -156,10 +149,10 @@ class X402Engine:
     async def _outcome(self, entry: Entry) -> Outcome:
         if entry.attempt.transaction:
             receipt = await self._receipt(entry.network, entry.attempt.transaction)
-            if receipt is not None and _pays(receipt, entry):
+            if receipt is not None and pays(receipt, entry):
                 return Settled(entry.attempt.transaction)
         signed = authorization_of(entry.credential)
-        data = _STATE + address_word(signed.payer) + bytes.fromhex(signed.nonce[2:])
+        data = state_of(signed.payer, signed.nonce)
         (used,) = await self._call(entry.network, (Call(entry.asset, data),))
         if not _number(used):
             ended = self._clock.now().timestamp() - CHAIN_CLOCK_SLACK_S > signed.valid_before
@@ -217,7 +210,7 @@ class X402Engine:
             except ChainUnavailable:
                 receipt = None
             if receipt is not None:
-                if _pays(receipt, entry):
+                if pays(receipt, entry):
                     return Settled(transaction)
                 return await self._after_revert(entry)
             await asyncio.sleep(pause_s)
@@ -234,7 +227,6 @@ class X402Engine:
     async def _find_use(self, entry: Entry) -> Outcome:
         """The transaction that used it, and whether that paid us; a cancelled one did not."""
         newest = _quantity(await self._request(entry.network, "eth_blockNumber"))
-        payer, nonce = "0x" + address_word(entry.payer).hex(), entry.nonce
         for window in range(LOG_WINDOWS):
             last = newest - window * LOG_BLOCKS
             if last < 0:
@@ -243,12 +235,12 @@ class X402Engine:
                 "address": entry.asset,
                 "fromBlock": hex(max(0, last - LOG_BLOCKS + 1)),
                 "toBlock": hex(last),
-                "topics": [_USED, payer, nonce],
+                "topics": used_topics(entry),
             }
             logs = await self._request(entry.network, "eth_getLogs", asked)
             if found := _transaction_of(logs):
                 receipt = await self._receipt(entry.network, found)
-                if receipt is not None and _pays(receipt, entry):
+                if receipt is not None and pays(receipt, entry):
                     return Settled(found)
         ended = self._clock.now() > entry.expires_at
         return Rejected("authorization_cancelled") if ended else Undecided("used, not found")
@@ -264,55 +256,6 @@ class X402Engine:
 
     async def _request(self, network: str, method: str, *params: JsonValue) -> JsonValue:
         return await self._rpc.request(self._networks[network], method, params)
-
-
-def transfer_data(signed: Authorization) -> bytes:
-    """The call that moves the money. Source: EIP-3009, `transferWithAuthorization`."""
-    signature = bytes.fromhex(signed.signature[2:])
-    v = signature[64] if signature[64] >= 27 else signature[64] + 27  # noqa: PLR2004 - EIP-191's v
-    return b"".join(
-        (
-            _TRANSFER,
-            address_word(signed.payer),
-            address_word(signed.to),
-            word(signed.value),
-            word(signed.valid_after),
-            word(signed.valid_before),
-            bytes.fromhex(signed.nonce[2:]),
-            word(v),
-            signature[:64],
-        )
-    )
-
-
-def _pays(receipt: JsonValue, entry: Entry) -> bool:
-    """Whether the transaction went through and moved the amount from the payer to the payee."""
-    if not is_object(receipt) or receipt.get("status") != "0x1":
-        return False
-    logs = receipt.get("logs")
-    wanted = [
-        _TRANSFERRED,
-        "0x" + address_word(entry.payer).hex(),
-        "0x" + address_word(entry.pay_to).hex(),
-    ]
-    return is_array(logs) and any(
-        is_object(log)
-        and str(log.get("address")).lower() == entry.asset
-        and _topics(log.get("topics")) == wanted
-        and _hex_number(log.get("data")) == entry.amount
-        for log in logs
-    )
-
-
-def _topics(value: JsonValue) -> list[str]:
-    return [str(topic).lower() for topic in value] if is_array(value) else []
-
-
-def _hex_number(value: JsonValue) -> int:
-    try:
-        return int(str(value), 16)
-    except ValueError:
-        return -1
 
 
 def _transaction_of(logs: JsonValue) -> str:

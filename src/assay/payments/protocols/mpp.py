@@ -44,7 +44,7 @@ class Mpp:
             raise PaymentRefused("malformed-credential", "One Payment credential is taken.")
         if len(found[0]) > HEADER_BYTES_MAX or not found[0].isascii():
             raise PaymentRefused("malformed-credential", "The Payment credential is malformed.")
-        return await needs.charges.read(found[0].decode("ascii"), quote, request)
+        return await needs.charges.read(found[0].decode("ascii"), quote)
 
     async def verify(self, payment: Payment, needs: ProtocolNeeds) -> int | None:
         return await needs.charges.verify(payment)

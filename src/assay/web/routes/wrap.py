@@ -23,7 +23,6 @@ from assay.wrapper.model import (
     Incoming,
     Journey,
     RateLimitExceeded,
-    WrapperNotFound,
     WrapperTooLarge,
 )
 from assay.wrapper.steps.limit import limit_headers
@@ -55,18 +54,16 @@ class WrapLane:
     ) -> None:
         """One request, answered whatever happens."""
         app = self._app
-        operator_id, slash, rest = _raw_path(scope)[len(WRAP_PREFIX) :].partition("/")
+        operator_id, _, rest = _raw_path(scope)[len(WRAP_PREFIX) :].partition("/")
         body = _Body(scope, receive, exchange)
         journey = Journey(
-            incoming=_incoming(scope, exchange, slash + rest, body),
+            incoming=_incoming(scope, exchange, "/" + rest, body),
             operator_id=operator_id,
             begun_s=app.clock.monotonic_s(),
         )
         outgoing = _Outgoing(send, exchange, journey, app.clock)
         try:
             refuse_by_limit(self._limit.take(caller_of(exchange.client_address)))
-            if not slash:
-                raise WrapperNotFound("No active wrapper answers this operator, path and method.")
             await self._watched(journey, body, outgoing)
         except ServiceError as error:
             journey.outcome = error.code

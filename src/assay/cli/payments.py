@@ -1,0 +1,70 @@
+"""`assay payments`: the ledger, from the operator's terminal."""
+
+import json
+import sys
+from decimal import Decimal
+
+from rich.console import Console
+from rich.table import Table
+
+from assay.cli.run import with_app
+from assay.kit.clock import iso
+from assay.payments.model import DECIMALS, Entry, State
+from assay.wiring import App
+
+LIMIT_MAX = 10_000
+
+
+def list_all(state: str | None, limit: int, *, as_json: bool) -> int:
+    """Print payments, newest first."""
+
+    async def work(app: App) -> int:
+        states = [] if state is None else [State(state)]
+        entries = await app.ledger.list(None, states, max(1, min(limit, LIMIT_MAX)))
+        rows = [_row(entry) for entry in entries]
+        if as_json:
+            sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        else:
+            _print(rows)
+        return 0
+
+    return with_app(work)
+
+
+def reconcile() -> int:
+    """Finish what can be finished, and print what moved."""
+
+    async def work(app: App) -> int:
+        moved = await app.till.reconcile()
+        for entry in moved:
+            sys.stdout.write(f"{entry.id} {entry.state.value} {entry.attempt.transaction}\n")
+        sys.stdout.write(f"{len(moved)} payments looked after\n")
+        return 0
+
+    return with_app(work)
+
+
+def _row(entry: Entry) -> dict[str, str]:
+    return {
+        "id": entry.id,
+        "createdAt": iso(entry.created_at),
+        "state": entry.state.value,
+        "amount": f"{Decimal(entry.amount).scaleb(-DECIMALS):.6f}",
+        "network": entry.network,
+        "payer": entry.payer,
+        "payTo": entry.pay_to,
+        "wrapperId": entry.wrapper_id,
+        "operatorId": entry.operator_id,
+        "transaction": entry.attempt.transaction,
+        "reason": entry.reason,
+    }
+
+
+def _print(rows: list[dict[str, str]]) -> None:
+    table = Table()
+    shown = ("createdAt", "state", "amount", "network", "payer", "wrapperId", "transaction")
+    for column in shown:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(row[column] for column in shown))
+    Console().print(table)

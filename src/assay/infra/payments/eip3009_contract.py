@@ -1,0 +1,88 @@
+"""The contract of an EIP-3009 asset: the calls that ask and move, and what a receipt proves.
+
+Source: EIP-3009; ERC-20.
+"""
+
+from assay.chains.abi import address_word, word
+from assay.infra.crypto.eip191 import keccak256
+from assay.kit.json import JsonValue, is_array, is_object
+from assay.payments.model import Entry
+from assay.payments.ports import Authorization
+
+
+def _selector(signature: str) -> bytes:
+    return keccak256(signature.encode())[:4]
+
+
+_TRANSFER = _selector(
+    "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
+)
+_BALANCE_OF = _selector("balanceOf(address)")
+_STATE = _selector("authorizationState(address,bytes32)")
+_USED = "0x" + keccak256(b"AuthorizationUsed(address,bytes32)").hex()
+_TRANSFERRED = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
+"""Source: EIP-3009; ERC-20."""
+
+
+def balance_of(payer: str) -> bytes:
+    """The call that asks for a balance."""
+    return _BALANCE_OF + address_word(payer)
+
+
+def state_of(payer: str, nonce: str) -> bytes:
+    """The call that asks whether an authorisation was used or cancelled."""
+    return _STATE + address_word(payer) + bytes.fromhex(nonce[2:])
+
+
+def used_topics(entry: Entry) -> list[str]:
+    """The topics of the log that says which transaction used it."""
+    return [_USED, "0x" + address_word(entry.payer).hex(), entry.nonce]
+
+
+def transfer_data(signed: Authorization) -> bytes:
+    """The call that moves the money. Source: EIP-3009, `transferWithAuthorization`."""
+    signature = bytes.fromhex(signed.signature[2:])
+    v = signature[64] if signature[64] >= 27 else signature[64] + 27  # noqa: PLR2004 - EIP-191's v
+    return b"".join(
+        (
+            _TRANSFER,
+            address_word(signed.payer),
+            address_word(signed.to),
+            word(signed.value),
+            word(signed.valid_after),
+            word(signed.valid_before),
+            bytes.fromhex(signed.nonce[2:]),
+            word(v),
+            signature[:64],
+        )
+    )
+
+
+def pays(receipt: JsonValue, entry: Entry) -> bool:
+    """Whether the transaction went through and moved the amount from the payer to the payee."""
+    if not is_object(receipt) or receipt.get("status") != "0x1":
+        return False
+    logs = receipt.get("logs")
+    wanted = [
+        _TRANSFERRED,
+        "0x" + address_word(entry.payer).hex(),
+        "0x" + address_word(entry.pay_to).hex(),
+    ]
+    return is_array(logs) and any(
+        is_object(log)
+        and str(log.get("address")).lower() == entry.asset
+        and _topics(log.get("topics")) == wanted
+        and _hex_number(log.get("data")) == entry.amount
+        for log in logs
+    )
+
+
+def _topics(value: JsonValue) -> list[str]:
+    return [str(topic).lower() for topic in value] if is_array(value) else []
+
+
+def _hex_number(value: JsonValue) -> int:
+    try:
+        return int(str(value), 16)
+    except ValueError:
+        return -1

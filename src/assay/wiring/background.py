@@ -1,0 +1,47 @@
+"""What runs beside the requests: counts written down, payments finished, old answers forgotten."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from assay.infra.log import Log
+from assay.kit.clock import Clock
+from assay.payments.ports import LedgerStore
+from assay.payments.till import Till
+
+FLUSH_EVERY_S = 1.0
+"""How often what is kept in memory is written down; what a crash may lose of it."""
+
+RECONCILE_EVERY_S = 5.0
+"""How often settlements that nobody works on any more are looked after."""
+
+PURGE_EVERY_S = 600.0
+
+Flush = Callable[[], Awaitable[None]]
+
+
+async def flush_forever(flush: Flush, log: Log) -> None:
+    """Flush every second; a store that is down now is tried again."""
+    while True:
+        await asyncio.sleep(FLUSH_EVERY_S)
+        try:
+            await flush()
+        except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
+            log.warning("counts could not be written down, again in a second", error=repr(error))
+
+
+async def reconcile_forever(
+    till: Till, ledger: LedgerStore, keep: timedelta, clock: Clock, log: Log
+) -> None:
+    """Finish what a crash or an outage left unfinished; forget old paid answers."""
+    purge_at_s = clock.monotonic_s()
+    while True:
+        try:
+            for entry in await till.reconcile():
+                log.info("payment reconciled", payment=entry.id, state=entry.state.value)
+            if clock.monotonic_s() >= purge_at_s:
+                purge_at_s = clock.monotonic_s() + PURGE_EVERY_S
+                await ledger.purge_stored(clock.now() - keep)
+        except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
+            log.warning("payments could not be reconciled, again soon", error=repr(error))
+        await asyncio.sleep(RECONCILE_EVERY_S)
