@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
+from eth_account import Account
+
 from assay_demo.agents.files import data_uri, registration
 from assay_demo.chain.accounts import ACCOUNTS
+from assay_demo.chain.dollars import BASE_SEPOLIA, BASE_SEPOLIA_USDC, mint
 from assay_demo.chain.registries import (
     Registries,
     Wallet,
@@ -25,6 +28,8 @@ CHAIN_ID = 31337
 START_S = 30.0
 END_S = 5.0
 _FIRST_CLIENT = 20
+_SELLER = 19
+_DOLLARS = 100 * 10**6
 
 Say = Callable[[str], None]
 
@@ -81,6 +86,14 @@ class World:
     rpc_url: str
     registries: Registries
     agents: Sequence[WorldAgent]
+    dollar_url: str
+    """Where a second chain answers, with a test dollar at the address of Base Sepolia's."""
+    upstream_url: str
+    """An API to be sold."""
+    settler_key: str
+    """A funded key that settles payments."""
+    seller: str
+    """Who is paid."""
 
     @property
     def network_override(self) -> Mapping[str, object]:
@@ -109,11 +122,27 @@ class World:
             wallet = stack.enter_context(Wallet(rpc_url))
             say("deploying the ERC-8004 registries")
             registries = await asyncio.to_thread(deploy, wallet, ACCOUNTS[0].key)
-            say("starting the sample agents")
+            say("starting the sample agents, and an API to sell")
+            dollar_url = await stack.enter_async_context(
+                _process(
+                    "assay_demo.chain.node",
+                    *("--chain-id", str(BASE_SEPOLIA), "--dollar", BASE_SEPOLIA_USDC),
+                )
+            )
+            upstream_url = await stack.enter_async_context(_process("assay_demo.upstream"))
             urls = await _start_agents(stack, registries)
             say("registering the agents, collecting feedback")
             agents = await asyncio.to_thread(_populate, wallet, registries, urls)
-            yield World(rpc_url, registries, agents)
+            await asyncio.to_thread(_fund, dollar_url, agents)
+            yield World(
+                rpc_url,
+                registries,
+                agents,
+                dollar_url=dollar_url,
+                upstream_url=upstream_url,
+                settler_key=ACCOUNTS[0].key,
+                seller=ACCOUNTS[_SELLER].address,
+            )
 
 
 async def _start_agents(stack: AsyncExitStack, registries: Registries) -> Sequence[str]:
@@ -142,6 +171,14 @@ def _populate(wallet: Wallet, registries: Registries, urls: Sequence[str]) -> Se
             give_feedback(wallet, registries, client.key, agent_id, rating)
         agents.append(WorldAgent(agent_id, plan.name, owner.key, url))
     return agents
+
+
+def _fund(dollar_url: str, agents: Sequence[WorldAgent]) -> None:
+    """A hundred test dollars for every agent's owner."""
+    with Wallet(dollar_url) as wallet:
+        for agent in agents:
+            owner = Account.from_key(agent.owner_key).address
+            mint(wallet, ACCOUNTS[0].key, BASE_SEPOLIA_USDC, owner, _DOLLARS)
 
 
 def _registry(registries: Registries) -> str:

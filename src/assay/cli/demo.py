@@ -13,19 +13,25 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx2
 import uvloop
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from assay.cli.demo_client import Client, Graded
+from assay.cli.pay import Payer, call
 from assay.cli.run import FAILED, Web, complain, read_settings
 from assay.cli.serve import listen, serving
 from assay.settings import Settings
 from assay.wiring import assemble
+from assay_demo.upstream import SECRET as UPSTREAM_SECRET
 from assay_demo.world import World, WorldAgent
 
 Say = Callable[[str], None]
+
+PAID_ON = "eip155:84532"
+"""The demo's dollars stand where Base Sepolia's do."""
 
 _COLOURS = {"GREEN": "green", "YELLOW": "yellow", "RED": "red"}
 
@@ -38,6 +44,8 @@ class _Stage:
     client: Client
     graded: Sequence[Graded]
     key_files: Mapping[str, Path]
+    free_url: str
+    paid_url: str
 
 
 def demo(web: Web, *, once: bool, as_json: bool, port: int) -> int:
@@ -69,11 +77,15 @@ async def _demo(web: Web, *, once: bool, as_json: bool, port: int) -> None:
             server = await stack.enter_async_context(serving(web.build(app), door))
             client = await stack.enter_async_context(Client.open(settings.address))
             graded = await _grade_all(client, world.agents, say)
-        stage = _Stage(world, client, graded, _write_keys(folder, world.agents))
+            say("putting wrappers in front of an API")
+            free_url, paid_url = await _wrap(client, world)
+        keys = _write_keys(folder, world.agents)
+        stage = _Stage(world, client, graded, keys, free_url, paid_url)
         if as_json:
             sys.stdout.write(json.dumps([one.row() for one in graded], indent=2) + "\n")
         else:
             Console().print(table_of(graded))
+            await _show_paying(stage)
         if not once:
             _print_next(stage)
             await server.wait_closed()
@@ -96,9 +108,47 @@ def _settings(world: World, folder: Path, port: int) -> Settings:
             "chains": {"local": dict(world.network_override)},
             "default_chain": "local",
             "allow_private_upstreams": True,
+            "payment_rpc": {PAID_ON: (world.dollar_url,)},
+            "x402_private_key": world.settler_key,
+            "payout_address": world.seller,
             "log_level": "error",
         }
     )
+
+
+async def _wrap(client: Client, world: World) -> tuple[str, str]:
+    """A free wrapper, and one that asks for a grade and a cent."""
+    free = await client.wrap(path="/status", pricePerCall=0, targetUrl=world.upstream_url)
+    paid = await client.wrap(
+        path="/quote",
+        pricePerCall=0.01,
+        description="Quotes of an invented exchange",
+        targetUrl=world.upstream_url,
+        paymentNetwork=PAID_ON,
+        trustEnabled=True,
+        rateLimit=60,
+        upstreamAuthType="header",
+        upstreamAuthHeader="x-key",
+        upstreamAuthSecret=UPSTREAM_SECRET,
+    )
+    return free, paid
+
+
+async def _show_paying(stage: _Stage) -> None:
+    """Agents call the paid wrapper with their owner's wallet; the good one gets in."""
+    lines: list[str] = []
+    for agent in stage.world.agents[:3]:
+        payer = Payer(agent.owner_key, amount_max=100_000, agent_id=agent.agent_id)
+        lines.append(f"{agent.name} calls GET {stage.paid_url}")
+        answer = await asyncio.to_thread(_pay, stage.paid_url, payer, lines)
+        told = answer.json()
+        lines.append(f"  {told.get('message') or json.dumps(told)}")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _pay(url: str, payer: Payer, lines: list[str]) -> httpx2.Response:
+    with httpx2.Client(timeout=60, trust_env=False) as http:
+        return call(http, url, payer, lambda text: lines.append(f"  {text}"))
 
 
 async def _grade_all(client: Client, agents: Sequence[WorldAgent], say: Say) -> Sequence[Graded]:
@@ -158,6 +208,12 @@ SESSION=$(curl -s -X POST {address}/operator/key/{owner}/challenge \\
 # the gate: allow or deny
 curl -s -X POST {address}/operator/gate/{agent.agent_id} {bearer} \\
   -H "x-agent-address: {owner}" -H "x-agent-session: $SESSION"
+
+# an API behind a free wrapper, and behind one that asks for a grade and a cent
+curl -s {stage.free_url}
+curl -si {stage.paid_url} -H "x-agent-id: {agent.agent_id}"
+./assay pay {stage.paid_url} --agent-id {agent.agent_id} \\
+  --key-file {stage.key_files[agent.agent_id]}
 """
     sys.stdout.write(script)
     sys.stdout.flush()

@@ -44,10 +44,14 @@ class Graded:
 class Client:
     """An operator with an API key, and agents that sign for themselves."""
 
-    def __init__(self, http: httpx2.AsyncClient, address: str, api_key: str) -> None:
+    def __init__(
+        self, http: httpx2.AsyncClient, address: str, api_key: str, token: str, operator_id: str
+    ) -> None:
         self._http = http
         self.address = address
         self.api_key = api_key
+        self._token = token
+        self._operator_id = operator_id
 
     @classmethod
     @asynccontextmanager
@@ -56,13 +60,21 @@ class Client:
         async with httpx2.AsyncClient(
             base_url=address, timeout=_GATE_TIMEOUT_S, trust_env=False
         ) as http:
-            account = {
-                "email": "demo@example.com",
-                "password": secrets.token_urlsafe(24),
-                "name": "Demo",
-            }
-            answer = await http.post("/operator/register", json=account)
-            yield cls(http, address, str(_body(answer)["apiKey"]))
+            account = {"email": "demo@example.com", "password": secrets.token_urlsafe(24)}
+            new = {**account, "name": "Demo"}
+            registered = _body(await http.post("/operator/register", json=new))
+            login = _body(await http.post("/operator/login", json=account))
+            operator_id = str(login["operator"]["id"])
+            yield cls(http, address, str(registered["apiKey"]), str(login["token"]), operator_id)
+
+    async def wrap(self, **endpoint: object) -> str:
+        """A new wrapper; its public address."""
+        answer = await self._http.post(
+            "/operator/endpoints",
+            json=endpoint,
+            headers={"authorization": f"Bearer {self._token}"},
+        )
+        return f"{self.address}/wrap/{self._operator_id}{_body(answer)['path']}"
 
     async def grade(self, agent_id: str, name: str, owner_key: str) -> Graded:
         """Challenge, sign, gate: the agent's owner proves it, the operator asks."""

@@ -27,7 +27,7 @@ def build(web: "Web") -> App:
         result_action="return_value",
     )
     serving = _Serving(web)
-    for command in (serving.serve, serving.demo, serving.openapi, doctor, migrate, sign):
+    for command in (serving.serve, serving.demo, serving.openapi, doctor, migrate, sign, pay):
         app.command(command)
     accounts = App(name="accounts", help="Operator accounts.")
     for name, command in {
@@ -118,6 +118,19 @@ def sign(
     from assay.cli.sign import sign as run  # noqa: PLC0415
 
     return run(key_file)
+
+
+def pay(
+    url: Annotated[str, Parameter(help="A wrapper's public address, or any x402 resource.")],
+    *,
+    key_file: Annotated[Path, Parameter(help="File with the payer's key, 64 hex digits.")],
+    agent_id: Annotated[str | None, Parameter(help="The agent that the payer speaks for.")] = None,
+    max_usd: Annotated[str, Parameter(help="Pays no more than this.")] = "0.10",
+) -> int:
+    """Call a paid API: 402, sign, 200, with each step shown."""
+    from assay.cli.pay import pay as run  # noqa: PLC0415
+
+    return run(url, key_file, agent_id, max_usd)
 
 
 def accounts_create(

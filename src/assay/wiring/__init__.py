@@ -27,6 +27,7 @@ from assay.infra.blobs import IpfsSnapshotBlobs, LocalSnapshotBlobs, NoSnapshotB
 from assay.infra.contract_wallets import OnchainWallets
 from assay.infra.crypto.decision_tokens import Ed25519DecisionSigner
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
+from assay.infra.crypto.eip3009 import sign_authorization
 from assay.infra.crypto.passwords import Argon2PasswordHasher
 from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
@@ -62,7 +63,14 @@ from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.pipeline import Pipeline
 
-__all__ = ["App", "address_of_key", "assemble", "networks_from", "sign_message"]
+__all__ = [
+    "App",
+    "address_of_key",
+    "assemble",
+    "networks_from",
+    "sign_authorization",
+    "sign_message",
+]
 
 SHUTDOWN_GRACE_S = 5.0
 """How long a shutdown waits for work in the background."""

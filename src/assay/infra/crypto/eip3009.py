@@ -1,8 +1,9 @@
 """Signatures over EIP-3009 authorisations (EIP-712 typed data), by libsecp256k1."""
 
+from dataclasses import replace
 from functools import lru_cache
 
-from coincurve import PublicKey
+from coincurve import PrivateKey, PublicKey
 
 from assay.chains.abi import address_word, word
 from assay.infra.crypto.eip191 import HALF_ORDER, address_of, keccak256
@@ -51,6 +52,19 @@ def authorization_digest(signed: Authorization, network: PaymentNetwork) -> byte
         + bytes.fromhex(signed.nonce[2:])
     )
     return keccak256(b"\x19\x01" + _domain(network) + struct)
+
+
+def sign_authorization(
+    private_key: str, unsigned: Authorization, network: PaymentNetwork
+) -> Authorization:
+    """The same authorisation, signed; raises `ValueError` for what is no key."""
+    digits = private_key.removeprefix("0x")
+    if len(digits) != 64:  # noqa: PLR2004 - 32 bytes
+        raise ValueError("a private key has 64 hexadecimal digits")
+    plain = PrivateKey(bytes.fromhex(digits)).sign_recoverable(  # pyright: ignore[reportUnknownMemberType] - half-typed
+        authorization_digest(unsigned, network), hasher=None
+    )
+    return replace(unsigned, signature="0x" + (plain[:64] + bytes([plain[64] + 27])).hex())
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,144 @@
+"""`assay pay`: a paying client, one step after the other (x402 version 2, scheme `exact`)."""
+
+import base64
+import json
+import secrets
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from assay.cli.run import FAILED, complain
+from assay.payments.model import DECIMALS, PaymentNetwork
+from assay.payments.networks import ROWS
+from assay.payments.ports import Authorization
+from assay.wiring import address_of_key, sign_authorization
+
+TIMEOUT_S = 60.0
+_PAYMENT_REQUIRED = 402
+_SHOWN_CHARS = 2000
+
+Say = Callable[[str], None]
+
+
+class CannotPay(RuntimeError):
+    """Nothing was paid; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Who pays, at most how much (base units), and for which agent it speaks."""
+
+    key: str
+    amount_max: int
+    agent_id: str | None = None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Who the call is said to come from; the payment is the proof."""
+        return {} if self.agent_id is None else {"x-agent-id": self.agent_id}
+
+
+def pay(url: str, key_file: Path, agent_id: str | None, max_usd: str) -> int:
+    """Call, pay when asked to, and print every step."""
+    try:
+        amount_max = int(Decimal(max_usd).scaleb(DECIMALS))
+        payer = Payer(key_file.read_text("utf-8").strip(), amount_max, agent_id)
+        with httpx2.Client(timeout=TIMEOUT_S, trust_env=False) as http:
+            answer = call(http, url, payer, lambda text: print(text, file=sys.stderr))  # noqa: T201
+    except InvalidOperation:
+        complain(f"--max-usd {max_usd!r} is not a number")
+        return FAILED
+    except (OSError, ValueError, CannotPay, httpx2.HTTPError) as error:
+        complain(str(error) or type(error).__name__)
+        return FAILED
+    sys.stdout.write(answer.text[:_SHOWN_CHARS] + "\n")
+    return 0 if answer.is_success else FAILED
+
+
+def call(http: httpx2.Client, url: str, payer: Payer, say: Say) -> httpx2.Response:
+    """The final answer of a GET that is paid for when that is asked. Raises `CannotPay`."""
+    answer = http.get(url, headers=dict(payer.headers))
+    say(f"{answer.status_code} {answer.reason_phrase}")
+    if answer.status_code != _PAYMENT_REQUIRED:
+        return answer
+    required = _decoded(answer.headers.get("payment-required"))
+    requirement, network = _choose(required, payer)
+    usd = Decimal(int(requirement["amount"])).scaleb(-DECIMALS)
+    say(f"  asks for {usd:.6f} USD on {network.id} to {requirement['payTo']}; signing")
+    header = _payment(payer.key, required, requirement, network)
+    answer = http.get(url, headers={**payer.headers, "payment-signature": header})
+    say(f"{answer.status_code} {answer.reason_phrase}")
+    if "payment-response" in answer.headers:
+        receipt = _decoded(answer.headers["payment-response"])
+        say(f"  receipt: {receipt.get('transaction') or receipt.get('errorReason')}")
+    return answer
+
+
+def _choose(required: Mapping[str, Any], payer: Payer) -> tuple[Mapping[str, Any], PaymentNetwork]:
+    """The first requirement that can be met; what is signed comes from our own table."""
+    known = {row.id: row for row in ROWS if row.protocol == "x402"}
+    for requirement in required.get("accepts") or ():
+        network = known.get(str(requirement.get("network")))
+        if network is None or requirement.get("scheme") != "exact":
+            continue
+        if str(requirement.get("asset")).lower() != network.asset.address:
+            continue
+        if int(requirement["amount"]) > payer.amount_max:
+            raise CannotPay("it asks for more than --max-usd")
+        return requirement, network
+    raise CannotPay("it asks for no payment that can be made here")
+
+
+def _payment(
+    key: str,
+    required: Mapping[str, Any],
+    requirement: Mapping[str, Any],
+    network: PaymentNetwork,
+) -> str:
+    now = int(time.time())
+    signed = sign_authorization(
+        key,
+        Authorization(
+            payer=address_of_key(key),
+            to=str(requirement["payTo"]).lower(),
+            value=int(requirement["amount"]),
+            valid_after=now - 60,
+            valid_before=now + int(requirement.get("maxTimeoutSeconds", 60)),
+            nonce="0x" + secrets.token_hex(32),
+            signature="",
+        ),
+        network,
+    )
+    payment = {
+        "x402Version": 2,
+        "resource": required.get("resource"),
+        "accepted": requirement,
+        "payload": {
+            "signature": signed.signature,
+            "authorization": {
+                "from": signed.payer,
+                "to": signed.to,
+                "value": str(signed.value),
+                "validAfter": str(signed.valid_after),
+                "validBefore": str(signed.valid_before),
+                "nonce": signed.nonce,
+            },
+        },
+    }
+    return base64.b64encode(json.dumps(payment).encode()).decode()
+
+
+def _decoded(header: str | None) -> Mapping[str, Any]:
+    try:
+        value = json.loads(base64.b64decode(header or "", validate=True))
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise CannotPay("its 402 does not say how to pay by x402 version 2")
+    return value  # pyright: ignore[reportUnknownVariableType] - JSON of a stranger
