@@ -1,0 +1,169 @@
+"""The processes that `bench/wrapper.py` starts: nginx (upstream and proxy) and the Node proxy.
+
+Everything of theirs lives in one temporary folder, and ends with the benchmark.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+FILES = {"1k": 1024, "100k": 100 * 1024, "10m": 10 * 1024 * 1024}
+
+DEFAULT_BUFFERS = ""
+TUNED_BUFFERS = "proxy_buffer_size 16k; proxy_buffers 8 32k; proxy_busy_buffers_size 128k;"
+"""An answer of 100 KiB fits the buffers; the default 8 x 4 KiB are for pages."""
+
+_NGINX = """
+{user}
+worker_processes 1;
+daemon off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log error;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off;
+  keepalive_requests 1000000000;
+  keepalive_timeout 600s;
+  sendfile on;
+  tcp_nopush on;
+  default_type application/octet-stream;
+  client_body_temp_path {folder}/client;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
+  {inside}
+}}
+"""
+
+_STATIC = """
+  open_file_cache max=16 inactive=600s;
+  open_file_cache_valid 600s;
+  server {{ listen 127.0.0.1:{port} backlog=1024; root {files}; }}
+"""
+
+_PROXY = """
+  upstream files {{ server 127.0.0.1:{upstream}; keepalive 64; keepalive_requests 1000000000; }}
+  server {{
+    listen 127.0.0.1:{port} backlog=1024;
+    location / {{
+      proxy_pass http://files;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      {buffers}
+    }}
+  }}
+"""
+
+
+@contextmanager
+def on_core(core: int) -> Iterator[None]:
+    """What is started inside runs on this core (on the only one, where there is one)."""
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {sorted(mine)[core % len(mine)]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, mine)
+
+
+def free_port() -> int:
+    """A port nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def processes_of(pid: int) -> tuple[int, ...]:
+    """A process and its descendants."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
+    return (pid, *(p for child in children for p in processes_of(int(child))))
+
+
+@contextmanager
+def running(command: list[str], port: int, cwd: Path) -> Iterator[int]:
+    """A process that listens on `port`; ended at the end. Yields its pid."""
+    process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        _await_port(process, port)
+        yield process.pid
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def make_files(folder: Path) -> Path:
+    """The files that are served."""
+    files = folder / "files"
+    files.mkdir()
+    for name, size in FILES.items():
+        (files / name).write_bytes(os.urandom(size))
+        (files / name).chmod(0o644)
+    return files
+
+
+@contextmanager
+def static_nginx(folder: Path, files: Path) -> Iterator[int]:
+    """The upstream. Yields its port."""
+    port = free_port()
+    with _nginx(folder / "static", _STATIC.format(port=port, files=files), port):
+        yield port
+
+
+@contextmanager
+def proxy_nginx(folder: Path, name: str, upstream: int, buffers: str) -> Iterator[tuple[int, int]]:
+    """`proxy_pass` with a kept-alive upstream and no log. Yields pid and port."""
+    port = free_port()
+    inside = _PROXY.format(port=port, upstream=upstream, buffers=buffers)
+    with _nginx(folder / name, inside, port) as pid:
+        yield pid, port
+
+
+@contextmanager
+def proxy_node(folder: Path, upstream: int) -> Iterator[tuple[int, int]]:
+    """npm's `http-proxy`, installed into the folder. Yields pid and port."""
+    port = free_port()
+    script = folder / "node_proxy.mjs"
+    shutil.copy(Path(__file__).with_name("node_proxy.mjs"), script)
+    command = ["node", "--no-deprecation", str(script), str(port), str(upstream)]
+    with running(command, port, folder) as pid:
+        yield pid, port
+
+
+def install_http_proxy(folder: Path) -> str | None:
+    """None, or a sentence that says why there is no Node column."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        return "Node.js with npm is missing: no Node column."
+    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), "http-proxy@1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    if done.returncode:
+        return "npm could not install http-proxy: no Node column."
+    return None
+
+
+@contextmanager
+def _nginx(folder: Path, inside: str, port: int) -> Iterator[int]:
+    folder.mkdir()
+    user = "user root;" if os.geteuid() == 0 else ""  # the folder is ours alone
+    text = _NGINX.format(user=user, folder=folder, inside=inside)
+    (folder / "nginx.conf").write_text(text, "utf-8")
+    command = ["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")]
+    with running([*command, "-e", str(folder / "error.log")], port, folder) as pid:
+        yield pid
+
+
+def _await_port(process: subprocess.Popen[bytes], port: int) -> None:
+    end_s = time.monotonic() + 20
+    while time.monotonic() < end_s and process.poll() is None:
+        with socket.socket() as probe:
+            if not probe.connect_ex(("127.0.0.1", port)):
+                return
+        time.sleep(0.05)
+    process.kill()
+    said = process.communicate()[1].decode(errors="replace")
+    raise SystemExit(f"{process.args!r} did not start: {said}")
