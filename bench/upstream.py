@@ -44,7 +44,7 @@ http {{
 _STATIC = """
   open_file_cache max=16 inactive=600s;
   open_file_cache_valid 600s;
-  server {{ listen 127.0.0.1:{port} backlog=1024; root {files}; }}
+  server {{ listen 127.0.0.1:{port} backlog=1024; root {root}; }}
 """
 
 _PROXY = """
@@ -98,20 +98,20 @@ def running(command: list[str], port: int, cwd: Path) -> Iterator[int]:
 
 
 def make_files(folder: Path) -> Path:
-    """The files that are served."""
-    files = folder / "files"
-    files.mkdir()
+    """A root with the files below `/files/`."""
+    root = folder / "root"
+    files = root / "files"
+    files.mkdir(parents=True)
     for name, size in FILES.items():
         (files / name).write_bytes(os.urandom(size))
-        (files / name).chmod(0o644)
-    return files
+    return root
 
 
 @contextmanager
-def static_nginx(folder: Path, files: Path) -> Iterator[int]:
+def static_nginx(folder: Path, root: Path) -> Iterator[int]:
     """The upstream. Yields its port."""
     port = free_port()
-    with _nginx(folder / "static", _STATIC.format(port=port, files=files), port):
+    with _nginx(folder / "static", _STATIC.format(port=port, root=root), port):
         yield port
 
 
