@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.main import main as run
 
 if TYPE_CHECKING:
+    import asyncio
+
     from assay.cli.run import AsgiApp
     from assay.wiring import App
 
@@ -13,11 +15,13 @@ if TYPE_CHECKING:
 class Web:
     """The web room, imported when a command first serves: `--help` must not wait for it."""
 
-    def build(self, app: "App") -> "AsgiApp":
-        """The service as an ASGI application."""
+    def build(self, app: "App") -> "tuple[AsgiApp, type[asyncio.Protocol]]":
+        """The service as an ASGI application, and the server's protocol in front of it."""
         from assay.web.app import build  # noqa: PLC0415
+        from assay.web.fast import protocol_for  # noqa: PLC0415
 
-        return build(app)
+        edge = build(app)
+        return edge, protocol_for(edge)
 
     def openapi_document(self, app: "App") -> Mapping[str, Any]:
         """The OpenAPI 3.1 document."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """Who called what, how it went and what it cost. `cost` is in micro-dollars, 0 if not paid."""
 

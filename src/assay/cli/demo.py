@@ -74,7 +74,7 @@ async def _demo(web: Web, *, once: bool, as_json: bool, port: int) -> None:
             settings = _settings(world, folder, port)
             door, settings = stack.enter_context(listen(settings))
             app = await stack.enter_async_context(assemble(settings))
-            server = await stack.enter_async_context(serving(web.build(app), door))
+            server = await stack.enter_async_context(serving(web, app, door))
             client = await stack.enter_async_context(Client.open(settings.address))
             graded = await _grade_all(client, world.agents, say)
             say("putting wrappers in front of an API")

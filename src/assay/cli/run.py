@@ -15,8 +15,8 @@ AsgiApp: TypeAlias = Callable[..., Awaitable[None]]
 class Web(Protocol):
     """What the command line needs of the web room, which it does not know."""
 
-    def build(self, app: App) -> AsgiApp:
-        """The service as an ASGI application."""
+    def build(self, app: App) -> tuple[AsgiApp, type[asyncio.Protocol]]:
+        """The service as an ASGI application, and the server's protocol in front of it."""
         ...
 
     def openapi_document(self, app: App) -> Mapping[str, Any]:

@@ -6,10 +6,10 @@ answer, it adds to every answer, the framework's and the lanes'.
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, ServiceError, TooLarge
@@ -34,6 +34,8 @@ from assay.wiring import App
 
 BODY_S = 15.0
 """How long a body may take to arrive."""
+
+RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 WRAP_PREFIX = "/wrap/"
 """Answers below it are upstreams', not ours: nothing of the edge's is added to them."""
@@ -62,6 +64,9 @@ class Lane(Protocol):
 class WrapperLane(Protocol):
     """Answers every request below `WRAP_PREFIX` all by itself."""
 
+    limit: RateLimit
+    """Of requests a minute and client address."""
+
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, exchange: Exchange
     ) -> None:
@@ -83,10 +88,10 @@ class Edge:
     def __init__(
         self, app: App, framework: AsgiApp, lanes: tuple[Lane, ...], wrap: WrapperLane
     ) -> None:
-        self._app = app
+        self.app = app
         self._framework = framework
         self._lanes = lanes
-        self._wrap = wrap
+        self.wrap = wrap
         settings, clock = app.settings, app.clock
         self._limits = Limits(
             RateLimit(settings.anonymous_per_minute, clock),
@@ -98,14 +103,16 @@ class Edge:
         """Answer one request; anything but HTTP is left alone."""
         if scope["type"] != "http":
             return
-        begun_s = self._app.clock.monotonic_s()
+        begun_s = self.app.clock.monotonic_s()
         headers = headers_of(scope)
-        exchange = Exchange(_request_id(headers), self._client(scope), headers)
+        exchange = Exchange(
+            request_id_of(headers), self.client_of(scope.get("client"), scope["headers"]), headers
+        )
         scope[KEY] = exchange
         if scope["path"].startswith(WRAP_PREFIX):
-            await self._wrap(scope, receive, send, exchange)
+            await self.wrap(scope, receive, send, exchange)
             return
-        outgoing = _Outgoing(send, exchange, self._app.clock)
+        outgoing = _Outgoing(send, exchange, self.app.clock)
         try:
             verdict = self._take(exchange)
             exchange.answer_headers.extend(_limit_headers(verdict))
@@ -114,7 +121,7 @@ class Edge:
         except ServiceError as error:
             await self._refuse(outgoing, exchange, error)
         except Exception as error:
-            self._app.log.exception("unhandled", request_id=exchange.request_id, exc_info=error)
+            self.app.log.exception("unhandled", request_id=exchange.request_id, exc_info=error)
             if outgoing.status == 0:
                 await refuse(outgoing, fault(), exchange.request_id)
         finally:
@@ -127,31 +134,34 @@ class Edge:
                 scope[KEY].route = lane.route
                 await lane(scope, receive, send)
                 return
-        body = await read_body(scope, receive, self._app.settings.body_bytes_max)
+        body = await read_body(scope, receive, self.app.settings.body_bytes_max)
         await self._framework(scope, _replay(body, receive), send)
 
     async def _refuse(self, send: "_Outgoing", exchange: Exchange, error: ServiceError) -> None:
-        note_detail(self._app.log, exchange, error)
+        note_detail(self.app.log, exchange, error)
         if send.status == 0:
             await refuse(send, error, exchange.request_id)
 
     def _take(self, exchange: Exchange) -> Verdict:
         """Count the request: an operator's by its key, anybody else's by the address."""
         scheme, _, token = exchange.headers.get("authorization", "").partition(" ")
-        known = (
-            self._app.api_keys.authenticate_cached(token) if scheme.lower() == "bearer" else None
-        )
+        known = self.app.api_keys.authenticate_cached(token) if scheme.lower() == "bearer" else None
         if known is not None:
             exchange.operator = known
             return self._limits.keyed.take(known.id)
         return self._limits.anonymous.take(caller_of(exchange.client_address))
 
-    def _client(self, scope: Scope) -> str:
+    @property
+    def believes_proxies(self) -> bool:
+        """Whether a caller's address may come from a header."""
+        return bool(self._proxies)
+
+    def client_of(self, client: tuple[str, int] | None, headers: RawHeaders) -> str:
         """The caller's address; forwarded ones are believed only from configured proxies."""
-        peer: str = (scope.get("client") or ("unknown", 0))[0]
+        peer = (client or ("unknown", 0))[0]
         if not self._proxies or not self._trusted(peer):
             return peer
-        for hop in reversed(_forwarded(scope)):
+        for hop in reversed(_forwarded(headers)):
             peer = hop
             if not self._trusted(hop):
                 break
@@ -163,11 +173,11 @@ class Edge:
 
     def _log(self, scope: Scope, exchange: Exchange, status: int, begun_s: float) -> None:
         template = getattr(scope.get("route"), "path", None)
-        self._app.request_log.write(
+        self.app.request_log.write(
             method=scope["method"],
             route=exchange.route or template or "(none)",
             status=status,
-            ms=round((self._app.clock.monotonic_s() - begun_s) * 1000, 2),
+            ms=round((self.app.clock.monotonic_s() - begun_s) * 1000, 2),
             request_id=exchange.request_id,
             operator=exchange.operator.id if exchange.operator else None,
         )
@@ -244,14 +254,14 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-def _forwarded(scope: Scope) -> list[str]:
+def _forwarded(headers: RawHeaders) -> list[str]:
     """Every hop, from the caller on; a proxy may add a line of its own instead of a word."""
-    lines = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+    lines = [value for name, value in headers if name == b"x-forwarded-for"]
     hops = b",".join(lines).decode("latin-1").split(",")
     return [hop.strip() for hop in hops if hop.strip()]
 
 
-def _request_id(headers: Mapping[str, str]) -> str:
+def request_id_of(headers: Mapping[str, str]) -> str:
     """The caller's own when it is well formed."""
     given = headers.get("x-request-id")
     return given if given is not None and _REQUEST_ID.fullmatch(given) else new_id()

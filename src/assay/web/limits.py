@@ -51,6 +51,11 @@ class RateLimit:
             allowed=True, limit=self.per_minute, remaining=remaining, reset_s=ceil(full_at - now)
         )
 
+    def allows(self, caller: str) -> bool:
+        """Whether a request would be allowed now; nothing is counted."""
+        now = self._clock.monotonic_s()
+        return max(now, self._full_at_s.get(caller, now)) + self._cost_s - now <= 60.0 + 1e-9
+
     def require(self, caller: str) -> None:
         """Count one request; raises `TooMany` when it is refused."""
         refuse(self.take(caller))

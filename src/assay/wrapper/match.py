@@ -13,6 +13,8 @@ from assay.wrapper.model import ANY_METHOD
 
 PATH_CHARS_MAX = 2048
 SEGMENTS_MAX = 64
+FOUND_MAX = 1000
+"""Paths of one operator whose match is remembered."""
 
 _LITERAL = re.compile(r"[A-Za-z0-9._~!$&'()+,;=:@-]+")
 _PARAMETER = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]{0,63}\}")
@@ -76,6 +78,7 @@ class Table(Generic[T]):
     def __init__(self, rows: Sequence[tuple[str, str, T]]) -> None:
         """`rows` are method, path and value of configs that do not overlap."""
         self._exact: dict[tuple[str, str], T] = {}
+        self._found: dict[tuple[str, str], T] = {}
         self._patterns: list[tuple[tuple[str, ...], str, T]] = []
         for method, path, value in rows:
             if "{" in path or path.endswith("/*"):
@@ -86,6 +89,17 @@ class Table(Generic[T]):
 
     def find(self, method: str, path: str) -> T | None:
         """The value of the best match; HEAD is answered by GET's. Raises `BadPath`."""
+        known = self._found.get((method, path))
+        if known is not None:
+            return known
+        found = self._find(method, path)
+        if found is not None:
+            if len(self._found) >= FOUND_MAX:
+                self._found.clear()
+            self._found[method, path] = found
+        return found
+
+    def _find(self, method: str, path: str) -> T | None:
         segments = segments_of(path)
         plain = path if "%" not in path else "/" + "/".join(segments)
         methods = ("HEAD", "GET", ANY_METHOD) if method == "HEAD" else (method, ANY_METHOD)

@@ -2,7 +2,8 @@
 
 The stages are types: what was not matched cannot be trusted, what was not admitted cannot be paid
 for, what was not paid for cannot be forwarded. A free wrapper yields `Free`, an open one
-`NotRequired`: absence is never permission.
+`NotRequired`: absence is never permission. Stages are made once a request and never changed; they
+are not frozen because that would double what making them costs.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -105,7 +106,7 @@ class WrapperConfig:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Incoming:
     """A request below `/wrap/{operatorId}`, as it came.
 
@@ -143,7 +144,7 @@ class Route:
     """The opened auth header. Never logged, never in an answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Matched:
     """A request and the wrapper that answers it."""
 
@@ -156,14 +157,14 @@ class Matched:
         return self.route.config
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NotRequired:
     """The wrapper asks for no trust; `key` is whom the rate limit counts."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Known:
     """An agent that passed."""
 
@@ -184,7 +185,7 @@ class Known:
 Trust: TypeAlias = NotRequired | Known
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Trusted:
     """A request whose agent passed, or need not."""
 
@@ -192,7 +193,7 @@ class Trusted:
     trust: Trust
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Admitted:
     """A request within its limit; `limits` are the headers that say how much is left."""
 
@@ -210,7 +211,7 @@ class Free:
     """Nothing is to be paid."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Paid:
     """A request whose payment is claimed and verified, or that is free."""
 

@@ -8,7 +8,7 @@ has answered (or before, where the wrapper says so, and then kept for another tr
 
 from dataclasses import dataclass
 
-from assay.payments.model import Held, Quote, Replay, Stored
+from assay.payments.model import Headers, Held, Quote, Replay, Stored
 from assay.payments.ports import PaidRequest
 from assay.payments.till import Till
 from assay.wrapper.model import (
@@ -18,9 +18,11 @@ from assay.wrapper.model import (
     Journey,
     Matched,
     Paid,
+    RateLimitExceeded,
     UpstreamFailed,
     WrapperTooLarge,
 )
+from assay.wrapper.ports import Exchange, ReplySink
 from assay.wrapper.routes import Routes
 from assay.wrapper.steps.forward import ForwardStep
 from assay.wrapper.steps.limit import LimitStep
@@ -45,6 +47,14 @@ class Steps:
     record: RecordStep
 
 
+@dataclass(slots=True)
+class Begun:
+    """A request that went out without waiting."""
+
+    paid: Paid
+    exchange: Exchange
+
+
 class Pipeline:
     """Answers requests below `/wrap/{operatorId}`."""
 
@@ -65,6 +75,34 @@ class Pipeline:
                 await self._trust(journey, matched, None)
             await self._steps.pay.require(quote)
         return await self._serve_paid(journey, matched, quote)
+
+    def begin(self, journey: Journey, sink: ReplySink) -> "Begun | None":
+        """Answer the common case without waiting; None, and nothing done, in every other.
+
+        That is: a free wrapper, an agent that passed a moment ago, a kept connection, no body.
+        """
+        incoming, steps = journey.incoming, self._steps
+        route = steps.routes.find_cached(journey.operator_id, incoming.method, incoming.path)
+        if route is None or route.config.price or incoming.content_length != 0:
+            return None
+        matched = Matched(incoming, route)
+        trusted = steps.trust.check_cached(matched)
+        if trusted is None or not steps.forward.can_begin(route):
+            return None
+        try:
+            admitted = steps.limit.admit(trusted, None)
+        except RateLimitExceeded:
+            return None
+        paid = steps.pay.free(admitted)
+        exchange = steps.forward.begin(paid, sink)
+        if exchange is None:
+            return None
+        journey.config, journey.trust = route.config, trusted.trust
+        return Begun(paid, exchange)
+
+    def answer_headers(self, begun: "Begun", found: Headers) -> list[tuple[bytes, bytes]]:
+        """The upstream's headers as they go back, and ours."""
+        return self._steps.forward.answer_headers(begun.paid, found)
 
     def record(self, journey: Journey, status: int, response_bytes: int) -> None:
         """Write down how it ended."""
@@ -95,7 +133,7 @@ class Pipeline:
         admitted = await self._admit(journey, matched, None)
         paid = self._steps.pay.free(admitted)
         reply = await self._steps.forward.send(paid)
-        headers = self._steps.forward.answer_headers(paid, reply)
+        headers = self._steps.forward.answer_headers(paid, reply.headers)
         whole = reply.whole
         return Answer(reply.status, headers, reply.body() if whole is None else whole, reply.close)
 
@@ -152,7 +190,7 @@ class Pipeline:
                     )
         finally:
             reply.close()
-        headers = self._steps.forward.answer_headers(paid, reply)
+        headers = self._steps.forward.answer_headers(paid, reply.headers)
         return Stored(reply.status, tuple(headers), bytes(body))
 
     def _bought(self, journey: Journey, stored: Stored) -> Answer:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from assay.egress.url import Target
 from assay.payments.model import Headers
-from assay.wrapper.model import WrapperConfig
+from assay.wrapper.model import UpstreamFailed, WrapperConfig
 
 
 class WrapperStore(Protocol):
@@ -83,8 +83,59 @@ class UpstreamReply(Protocol):
         ...
 
 
+class ReplySink(Protocol):
+    """Takes an answer as it arrives, without waiting; every call is made from the event loop."""
+
+    def on_head(self, status: int, headers: Headers) -> None:
+        """The head, once."""
+        ...
+
+    def on_piece(self, piece: bytes) -> None:
+        """A piece of the body."""
+        ...
+
+    def flush(self) -> None:
+        """No more for the moment."""
+        ...
+
+    def on_end(self) -> None:
+        """The answer is whole."""
+        ...
+
+    def on_failure(self, error: UpstreamFailed, *, untouched: bool) -> None:
+        """It broke off; `untouched` when not a byte of an answer had come."""
+        ...
+
+
+class Exchange(Protocol):
+    """A request under way whose answer goes to a sink."""
+
+    def pause(self) -> None:
+        """Take no more of the answer for now."""
+        ...
+
+    def resume(self) -> None:
+        """Go on."""
+        ...
+
+    def abort(self) -> None:
+        """Give it up; the sink hears no more."""
+        ...
+
+
 class Upstream(Protocol):
     """The guarded way to upstreams: judges, dials what was judged, keeps connections alive."""
+
+    def has_kept(self, target: Target) -> bool:
+        """Whether a kept connection is there, so that `begin` need not wait for one."""
+        ...
+
+    def begin(self, request: UpstreamRequest, sink: ReplySink) -> Exchange | None:
+        """Send a request without a body over a kept connection; None when there is none.
+
+        The sink hears of the answer later, never before this returns.
+        """
+        ...
 
     async def send(self, request: UpstreamRequest) -> UpstreamReply:
         """One request, and the head of its answer (any status but 1xx).

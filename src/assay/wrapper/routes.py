@@ -39,16 +39,18 @@ class Routes:
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
         self._flights: SingleFlight[Table[Route]] = SingleFlight()
 
+    def find_cached(self, operator_id: str, method: str, path: str) -> Route | None:
+        """The route, where the operator's are in memory. No I/O."""
+        table = self._remembered(operator_id)
+        try:
+            return None if table is None else table.find(method, path)
+        except BadPath:
+            return None
+
     async def find(self, operator_id: str, method: str, path: str) -> Route:
         """The route. Raises `WrapperNotFound`, also for a path two readers could read two ways."""
-        known = self._memory.get(operator_id)
-        if (
-            known is not None
-            and known.until_s > self._clock.monotonic_s()
-            and known.changes == self._endpoints.changes
-        ):
-            table = known.table
-        else:
+        table = self._remembered(operator_id)
+        if table is None:
             table = await self._flights.run(operator_id, lambda: self._load(operator_id))
         try:
             route = table.find(method, path)
@@ -57,6 +59,16 @@ class Routes:
         if route is None:
             raise WrapperNotFound("No active wrapper answers this operator, path and method.")
         return route
+
+    def _remembered(self, operator_id: str) -> Table[Route] | None:
+        known = self._memory.get(operator_id)
+        if (
+            known is None
+            or known.until_s <= self._clock.monotonic_s()
+            or known.changes != self._endpoints.changes
+        ):
+            return None
+        return known.table
 
     async def _load(self, operator_id: str) -> Table[Route]:
         changes = self._endpoints.changes

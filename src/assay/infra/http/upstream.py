@@ -21,7 +21,7 @@ from assay.infra.http.upstream_connection import Connection, Stale, failed
 from assay.kit.clock import Clock
 from assay.payments.model import Headers
 from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import UpstreamReply, UpstreamRequest
+from assay.wrapper.ports import Exchange, ReplySink, UpstreamReply, UpstreamRequest
 
 CONNECT_S = 5.0
 KEEP_ALIVE_S = 4.0
@@ -80,6 +80,49 @@ class _Reply:
             self._pool.give_back(self._host, connection)
 
 
+class _Exchange:
+    """Implements `wrapper.ports.Exchange`; gives its connection back when the answer is over."""
+
+    __slots__ = ("_connection", "_host", "_pool", "_sink", "flush", "on_head", "on_piece")
+
+    def __init__(
+        self, pool: "UpstreamPool", host: _Host, connection: Connection, sink: ReplySink
+    ) -> None:
+        self._pool = pool
+        self._host = host
+        self._connection: Connection | None = connection
+        self._sink = sink
+        self.on_head = sink.on_head
+        self.on_piece = sink.on_piece
+        self.flush = sink.flush
+
+    def on_end(self) -> None:
+        self._give_back()
+        self._sink.on_end()
+
+    def on_failure(self, error: UpstreamFailed, *, untouched: bool) -> None:
+        self._give_back()
+        self._sink.on_failure(error, untouched=untouched)
+
+    def pause(self) -> None:
+        if self._connection is not None:
+            self._connection.pause()
+
+    def resume(self) -> None:
+        if self._connection is not None:
+            self._connection.resume()
+
+    def abort(self) -> None:
+        if self._connection is not None:
+            self._connection.stop_keeping()
+            self._give_back()
+
+    def _give_back(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._pool.give_back(self._host, connection)
+
+
 class UpstreamPool:
     """Implements `wrapper.ports.Upstream`."""
 
@@ -117,7 +160,7 @@ class UpstreamPool:
                 else:
                     await self._send_streamed(connection, request)
             except (Stale, UpstreamFailed) as error:
-                untouched = not connection.received
+                untouched = connection.was_stale or isinstance(error, Stale)
                 self.give_back(host, connection)
                 if untouched and not fresh and small and not request.body:
                     continue  # a kept connection that was just being closed
@@ -129,6 +172,34 @@ class UpstreamPool:
                 self.give_back(host, connection)
                 raise
             return _Reply(self, host, connection)
+
+    def has_kept(self, target: Target) -> bool:
+        host = self._hosts.get((target.scheme, target.host, target.port))
+        if host is None:
+            return False
+        connection = self._kept(host)
+        if connection is None:
+            return False
+        host.idle.append(connection)
+        return True
+
+    def begin(self, request: UpstreamRequest, sink: ReplySink) -> Exchange | None:
+        host = self._host(request.target)
+        connection = self._kept(host)
+        if connection is None:
+            return None
+        under_way = _Exchange(self, host, connection, sink)
+        try:
+            connection.begin(
+                _head(request),
+                is_head=request.method == "HEAD",
+                timeout_s=request.timeout_s,
+                sink=under_way,
+            )
+        except Stale:
+            self.give_back(host, connection)
+            return None
+        return under_way
 
     def give_back(self, host: _Host, connection: Connection) -> None:
         """Take a connection back: to be kept, or to be forgotten."""

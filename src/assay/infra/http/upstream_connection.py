@@ -8,6 +8,7 @@ import httptools
 from typing_extensions import override
 
 from assay.wrapper.model import UpstreamFailed
+from assay.wrapper.ports import ReplySink
 
 HEADER_BYTES_MAX = 64 * 1024
 HEADERS_MAX = 200
@@ -36,6 +37,7 @@ class Connection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._error: UpstreamFailed | None = None
+        self._sink: ReplySink | None = None
         self._headers: list[tuple[bytes, bytes]] = []
         self._paused = False
         self._complete = True
@@ -49,13 +51,21 @@ class Connection(asyncio.Protocol):
         self.made_s = self.idle_since_s = loop.time()
         self.busy = False
         self.received = False
+        self.was_stale = False
+        """Closed before it gave a byte, as a kept one may be: nobody has seen the request."""
         self.status = 0
 
     # -- the exchange ------------------------------------------------------------------------
 
-    def begin(self, head: bytes, *, is_head: bool, timeout_s: float) -> None:
-        """Send the head of a request (and a small body with it)."""
-        self.busy, self.received, self._complete = True, False, False
+    def begin(
+        self, head: bytes, *, is_head: bool, timeout_s: float, sink: ReplySink | None = None
+    ) -> None:
+        """Send the head of a request (and a small body with it).
+
+        With a `sink` the answer goes there, and nothing of it is kept here.
+        """
+        self._sink = sink
+        self.busy, self.received, self.was_stale, self._complete = True, False, False, False
         self._is_head, self._keep = is_head, True
         self._error = None
         self._chunks.clear()
@@ -112,6 +122,7 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
             self._timer = None
         self.busy = False
+        self._sink = None
         transport = self.transport
         reusable = (
             self._complete
@@ -127,6 +138,19 @@ class Connection(asyncio.Protocol):
             self._parser = httptools.HttpResponseParser(self)
         self.idle_since_s = self._loop.time()
         return True
+
+    def pause(self) -> None:
+        """Take no more for now."""
+        if not self._paused and self.transport is not None and not self.transport.is_closing():
+            self._paused = True
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        """Go on."""
+        if self._paused and self.transport is not None and not self.transport.is_closing():
+            self._paused = False
+            self._deadline_s = self._loop.time() + self._timeout_s
+            self.transport.resume_reading()
 
     def stop_keeping(self) -> None:
         """It may finish this exchange and serve no other."""
@@ -151,10 +175,7 @@ class Connection(asyncio.Protocol):
         data = self._chunks.popleft() if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks.clear()
         self._size = 0
-        if self._paused and self.transport is not None:
-            self._paused = False
-            self._deadline_s = self._loop.time() + self._timeout_s
-            self.transport.resume_reading()
+        self.resume()
         return data
 
     async def _wait(self) -> None:
@@ -182,9 +203,24 @@ class Connection(asyncio.Protocol):
         if self._error is None and not self._complete:
             self._error = failed(why)
         self.close()
+        self._tell_sink()
         self._wake()
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
+
+    def _tell_sink(self) -> None:
+        """What a piece of data, or the end of it, means for the sink."""
+        sink = self._sink
+        if sink is None:
+            return
+        if self._error is not None:
+            self._sink = None
+            sink.on_failure(self._error, untouched=self.was_stale)
+        elif self._complete:
+            self._sink = None
+            sink.on_end()
+        else:
+            sink.flush()
 
     def _reset_head(self) -> None:
         self.status = 0
@@ -213,10 +249,12 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             if not (self._complete and self._is_head):
                 self._fail(f"not HTTP: {error}")
-        if self._size > _HIGH_BYTES and not self._paused and self.transport is not None:
-            self._paused = True
-            self.transport.pause_reading()
-        self._wake()
+        if self._size > _HIGH_BYTES:
+            self.pause()
+        if self._sink is not None:
+            self._tell_sink()
+        else:
+            self._wake()
 
     @override
     def eof_received(self) -> bool:
@@ -230,6 +268,8 @@ class Connection(asyncio.Protocol):
                 self._complete = True
             elif self._error is None:
                 self._error = failed("it closed the connection")
+                self.was_stale = not self.received
+            self._tell_sink()
         self._wake()
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
@@ -268,6 +308,8 @@ class Connection(asyncio.Protocol):
             return
         self.status = status
         self._keep = self._keep and self._parser.should_keep_alive()
+        if self._sink is not None:
+            self._sink.on_head(status, self._headers)
         if self._is_head:
             self._complete = True
         else:
@@ -276,6 +318,9 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""
         if self._is_head:
+            return
+        if self._sink is not None:
+            self._sink.on_piece(body)
             return
         self._chunks.append(body)
         self._size += len(body)

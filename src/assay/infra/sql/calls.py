@@ -1,8 +1,9 @@
 """The call log in SQL."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 
-from sqlalchemy import insert, select
+from sqlalchemy import select
 
 from assay.calls.model import Call
 from assay.infra.sql.engine import Database, from_us, to_us
@@ -14,11 +15,16 @@ class SqlCallStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        columns = ("at_us", *_PLAIN)
+        numbered = database.kind == "postgresql"
+        values = (f"${n}" if numbered else "?" for n in range(1, len(columns) + 1))
+        self._insert = f"INSERT INTO calls ({', '.join(columns)}) VALUES ({', '.join(values)})"  # noqa: S608 - our own names
 
     async def add(self, batch: Sequence[Call]) -> None:
-        rows = [_row(call) for call in batch]
+        """By the driver's own `executemany`: the toolkit's would cost five times as much a row."""
+        rows = [(to_us(call.at), *_PLAIN_OF(call)) for call in batch]
         async with self._database.write() as connection:
-            await connection.execute(insert(calls), rows)
+            await connection.exec_driver_sql(self._insert, rows)
 
     async def recent(self, operator_id: str, at_most: int) -> Sequence[Call]:
         statement = (
@@ -35,9 +41,4 @@ class SqlCallStore:
 
 
 _PLAIN = tuple(name for name in Call.__dataclass_fields__ if name != "at")
-
-
-def _row(call: Call) -> dict[str, object]:
-    row: dict[str, object] = {name: getattr(call, name) for name in _PLAIN}
-    row["at_us"] = to_us(call.at)
-    return row
+_PLAIN_OF = attrgetter(*_PLAIN)

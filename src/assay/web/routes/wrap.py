@@ -4,12 +4,12 @@ It stands before the edge's own bookkeeping, for an answer here is the upstream'
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, ServiceError
-from assay.payments.model import PaymentRequired
+from assay.payments.model import Headers, PaymentRequired
 from assay.payments.till import PaymentPending
 from assay.web.credentials import agent_headers
 from assay.web.edge import WRAP_PREFIX
@@ -47,7 +47,7 @@ class WrapLane:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._limit = RateLimit(app.settings.wrapper_per_minute, app.clock)
+        self.limit = RateLimit(app.settings.wrapper_per_minute, app.clock)
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, exchange: Exchange
@@ -63,7 +63,7 @@ class WrapLane:
         )
         outgoing = _Outgoing(send, exchange, journey, app.clock)
         try:
-            refuse_by_limit(self._limit.take(caller_of(exchange.client_address)))
+            refuse_by_limit(self.limit.take(caller_of(exchange.client_address)))
             await self._watched(journey, body, outgoing)
         except ServiceError as error:
             journey.outcome = error.code
@@ -221,16 +221,47 @@ def _extra_headers(error: ServiceError) -> list[tuple[bytes, bytes]]:
     return []
 
 
-def _incoming(scope: Scope, exchange: Exchange, path: str, body: _Body) -> Incoming:
+def incoming_of(  # noqa: PLR0913 - a request's parts
+    *,
+    method: str,
+    path: str,
+    query: str,
+    raw: Headers,
+    headers: Mapping[str, str],
+    client: str,
+    request_id: str,
+    content_length: int | None,
+    body: Callable[[int], AsyncIterator[bytes]] | None = None,
+) -> Incoming:
+    """A request as the stages take it."""
     return Incoming(
+        method=method,
+        path=path,
+        query=query,
+        headers=raw,
+        agent=agent_headers(headers),
+        agent_id=headers.get("x-agent-id"),
+        chain=headers.get("x-chain"),
+        client_address=client,
+        request_id=request_id,
+        content_length=content_length,
+        body=body or _no_body,
+    )
+
+
+async def _no_body(_bytes_max: int) -> AsyncIterator[bytes]:
+    return
+    yield b""  # what makes it a generator
+
+
+def _incoming(scope: Scope, exchange: Exchange, path: str, body: _Body) -> Incoming:
+    return incoming_of(
         method=scope["method"],
         path=path,
         query=scope["query_string"].decode("latin-1"),
-        headers=scope["headers"],
-        agent=agent_headers(exchange.headers),
-        agent_id=exchange.headers.get("x-agent-id"),
-        chain=exchange.headers.get("x-chain"),
-        client_address=exchange.client_address,
+        raw=scope["headers"],
+        headers=exchange.headers,
+        client=exchange.client_address,
         request_id=exchange.request_id,
         content_length=body.length,
         body=body.pieces,

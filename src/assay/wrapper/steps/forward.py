@@ -7,11 +7,21 @@ from collections.abc import AsyncIterator
 from urllib.parse import quote
 
 from assay.payments.model import Headers
-from assay.wrapper.model import Incoming, Known, Paid, UpstreamFailed, WrapperConfig
-from assay.wrapper.ports import Upstream, UpstreamReply, UpstreamRequest
+from assay.wrapper.model import (
+    Incoming,
+    Known,
+    Matched,
+    Paid,
+    Route,
+    UpstreamFailed,
+    WrapperConfig,
+)
+from assay.wrapper.ports import Exchange, ReplySink, Upstream, UpstreamReply, UpstreamRequest
 
 SMALL_BODY_BYTES = 64 * 1024
 """A body up to this size is read before the upstream is called, and sent in one go."""
+
+NAMES_REMEMBERED = 2000
 
 _HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate"}
@@ -19,14 +29,14 @@ _HOP_BY_HOP = frozenset(
 )
 """Source: RFC 9110, section 7.6.1; RFC 2616, section 13.5.1."""
 
-_NOT_SENT = _HOP_BY_HOP | {
+_NOT_SENT: frozenset[bytes] = _HOP_BY_HOP | {
     b"host", b"content-length", b"expect", b"forwarded", b"x-real-ip", b"via", b"x-request-id",
     b"x-payment", b"payment-signature", b"payment-authorization",
 }  # fmt: skip
 _NOT_SENT_PREFIXES = (b"x-forwarded-", b"x-assay-", b"x-agent-")
 """The caller's credentials for us, and what only we may say."""
 
-_NOT_RETURNED = _HOP_BY_HOP | {
+_NOT_RETURNED: frozenset[bytes] = _HOP_BY_HOP | {
     b"payment-required", b"payment-response", b"payment-receipt", b"payment-signature",
     b"settlement-overrides", b"x-request-id", b"strict-transport-security", b"clear-site-data",
     b"service-worker-allowed", b"alt-svc", b"public-key-pins", b"content-security-policy",
@@ -45,6 +55,28 @@ _PAYMENT_REQUIRED = 402
 _OPERATOR_KEY = b"svc_op_"
 
 
+class _Names:
+    """Which headers pass; every name is judged once. The same few names come again and again."""
+
+    def __init__(self, dropped: frozenset[bytes], prefixes: tuple[bytes, ...]) -> None:
+        self._dropped = dropped
+        self._prefixes = prefixes
+        self._known: dict[bytes, bool] = {}
+
+    def keeps(self, name: bytes) -> bool:
+        """Whether a header of this lower-case name passes."""
+        known = self._known.get(name)
+        if known is None:
+            known = name not in self._dropped and not name.startswith(self._prefixes)
+            if len(self._known) < NAMES_REMEMBERED:
+                self._known[name] = known
+        return known
+
+
+_SENT = _Names(_NOT_SENT, _NOT_SENT_PREFIXES)
+_RETURNED = _Names(_NOT_RETURNED, _NOT_RETURNED_PREFIXES)
+
+
 class ForwardStep:
     """Sends a request that may be sent."""
 
@@ -58,38 +90,31 @@ class ForwardStep:
             (b"via", b"1.1 assay"),
         )
 
+    def can_begin(self, route: Route) -> bool:
+        """Whether `begin` would find a kept connection."""
+        return self._upstream.has_kept(route.target)
+
+    def begin(self, paid: Paid, sink: ReplySink) -> Exchange | None:
+        """Send a request without a body, its answer to a sink; None when that cannot be now."""
+        matched = paid.admitted.matched
+        return self._upstream.begin(self._request(paid, matched, b"", 0), sink)
+
     async def send(self, paid: Paid) -> UpstreamReply:
         """The upstream's answer. Raises `UpstreamFailed`, and `WrapperTooLarge` while sending."""
         matched = paid.admitted.matched
-        route, incoming = matched.route, matched.incoming
-        body, length = await _body(paid, incoming, matched.config)
-        reply = await self._upstream.send(
-            UpstreamRequest(
-                method=incoming.method,
-                target=route.target,
-                path_and_query=_path(route.target.path_and_query, incoming),
-                headers=self._request_headers(paid),
-                body=body,
-                content_length=length,
-                timeout_s=matched.config.timeout_ms / 1000,
-            )
-        )
+        body, length = await _body(paid, matched.incoming, matched.config)
+        reply = await self._upstream.send(self._request(paid, matched, body, length))
         if reply.status == _PAYMENT_REQUIRED:
             reply.close()
             raise UpstreamFailed("The upstream itself asks for payment.", detail="upstream 402")
         return reply
 
-    def answer_headers(self, paid: Paid, reply: UpstreamReply) -> list[tuple[bytes, bytes]]:
+    def answer_headers(self, paid: Paid, found: Headers) -> list[tuple[bytes, bytes]]:
         """The upstream's headers as they go back, and ours."""
         config = paid.admitted.matched.config
-        dropped = _named_by_connection(reply.headers)
-        headers = [
-            (name, value)
-            for name, value in reply.headers
-            if name not in _NOT_RETURNED
-            and not name.startswith(_NOT_RETURNED_PREFIXES)
-            and name not in dropped
-        ]
+        dropped = _named_by_connection(found)
+        returned = _RETURNED.keeps
+        headers = [h for h in found if returned(h[0]) and h[0] not in dropped]
         if any(name in _REWRITTEN for name, _ in headers):
             headers = [
                 (name, self._rewritten(name, value, config))
@@ -102,17 +127,35 @@ class ForwardStep:
             headers.extend(paid.admitted.limits)
         return headers
 
+    def _request(
+        self,
+        paid: Paid,
+        matched: Matched,
+        body: bytes | AsyncIterator[bytes],
+        length: int | None,
+    ) -> UpstreamRequest:
+        target, incoming = matched.route.target, matched.incoming
+        return UpstreamRequest(
+            method=incoming.method,
+            target=target,
+            path_and_query=_path(target.path_and_query, incoming),
+            headers=self._request_headers(paid),
+            body=body,
+            content_length=length,
+            timeout_s=matched.config.timeout_ms / 1000,
+        )
+
     def _request_headers(self, paid: Paid) -> Headers:
         incoming = paid.admitted.matched.incoming
         dropped = _named_by_connection(incoming.headers)
         added = paid.admitted.matched.route.upstream_header
+        sent = _SENT.keeps
         headers = [
-            (name, value)
-            for name, value in incoming.headers
-            if name not in _NOT_SENT
-            and not name.startswith(_NOT_SENT_PREFIXES)
-            and name not in dropped
-            and not (name == b"authorization" and _is_for_us(value))
+            h
+            for h in incoming.headers
+            if sent(h[0])
+            and h[0] not in dropped
+            and not (h[0] == b"authorization" and _is_for_us(h[1]))
         ]
         if added is not None:
             headers = [header for header in headers if header[0] != added[0]]

@@ -1,11 +1,12 @@
 """Who calls a wrapper, and whether it is good enough (decisions, sections 6 and 9)."""
 
-from assay.chains.model import Network
+from assay.chains.model import Network, is_address
 from assay.chains.networks import Networks
 from assay.gate.check import Gate, controls, require_control
 from assay.gate.model import Decision
 from assay.identity.model import AgentPrincipal, IdentityRequired
 from assay.identity.prove import AgentIdentity, agent_address
+from assay.kit.errors import ServiceError
 from assay.trust.subjects import canonical_agent_id
 from assay.wrapper.model import (
     IdentityProof,
@@ -37,6 +38,37 @@ class TrustStep:
         return matched.config.trust_enabled and (
             agent.session is not None or agent.signature is not None
         )
+
+    def check_cached(self, matched: Matched) -> Trusted | None:
+        """The request of an agent that passed a moment ago, or None. No I/O, no refusals."""
+        config, incoming = matched.config, matched.incoming
+        if not config.trust_enabled:
+            return Trusted(matched, NotRequired(""))
+        headers = incoming.agent
+        principal = self._identity.prove_cached(headers)
+        if principal is not None:
+            address = principal.address
+        elif (
+            headers.address is not None
+            and headers.session is None
+            and headers.signature is None
+            and "asserted" in {config.identity_proof, self._proof}
+            and is_address(headers.address)
+        ):
+            address = headers.address.lower()
+        else:
+            return None
+        try:
+            agent_id = canonical_agent_id(incoming.agent_id) if incoming.agent_id else address
+            network = self._network(incoming)
+        except ServiceError:
+            return None
+        decision = self._gate.assess_cached(network, agent_id, matched.route.gate_request)
+        if decision is None or not decision.allow or not controls(address, decision.subject):
+            return None
+        tier, score = decision.grade.tier, decision.score.value
+        proven = principal is not None
+        return Trusted(matched, Known(agent_id, address, proven, tier, score))
 
     async def check(self, matched: Matched, payer: str | None = None) -> Trusted:
         """The request of an agent that passed.
