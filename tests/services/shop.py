@@ -1,0 +1,225 @@
+"""A shop for tests: a chain with dollars, an upstream that counts, a serving Assay, wrappers."""
+
+import base64
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from assay_demo.chain import dollars
+from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
+from assay_demo.chain.registries import Wallet
+from tests.services.assay import Served, served
+
+ENGINE, SELLER, PLATFORM = ACCOUNTS[0], ACCOUNTS[30], ACCOUNTS[31]
+NETWORK, USDC = "eip155:84532", dollars.BASE_SEPOLIA_USDC
+PASSWORD = "correct horse battery"
+NO_CHAIN = {
+    "local": {
+        "chain_id": 31337,
+        "identity_registry": "0x" + "11" * 20,
+        "reputation_registry": "0x" + "22" * 20,
+        "rpc_urls": ["http://127.0.0.1:9"],
+    }
+}
+
+
+@dataclass
+class Dollars:
+    """The chain where payments are settled."""
+
+    url: str
+    wallet: Wallet
+
+    def balance(self, owner: str) -> int:
+        return dollars.balance(self.wallet, USDC, owner)
+
+    def mint(self, to: str, amount: int) -> None:
+        dollars.mint(self.wallet, ENGINE.key, USDC, to, amount)
+
+
+@pytest.fixture(scope="session")
+def dollar_chain() -> Iterator[Dollars]:
+    command = [sys.executable, "-m", "assay_demo.chain.node", "--chain-id", "84532"]
+    process = subprocess.Popen([*command, "--dollar", USDC], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    url = json.loads(process.stdout.readline())["url"]
+    try:
+        with Wallet(url) as wallet:
+            yield Dollars(url, wallet)
+    finally:
+        process.terminate()
+        process.wait(10)
+        process.stdout.close()
+
+
+@dataclass
+class Seen:
+    """A request as the upstream saw it."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass
+class Upstream:
+    """A real HTTP server: `/echo` answers what it got, `/status/N` answers N, `/slow/S` waits."""
+
+    url: str = ""
+    seen: list[Seen] = field(default_factory=list)
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def calls(self, path: str) -> int:
+        return sum(1 for one in self.seen if one.path.partition("?")[0] == path)
+
+
+@contextmanager
+def upstream() -> Iterator[Upstream]:
+    state = Upstream()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            headers = {k.lower(): v for k, v in self.headers.items()}
+            state.seen.append(Seen(self.command, self.path, headers, body))
+            status, extra = 200, {}
+            parts = self.path.partition("?")[0].strip("/").split("/")
+            if parts[0] == "status":
+                status = int(parts[1])
+            elif parts[0] == "held":
+                state.gate.wait(20)
+            elif parts[0] == "spoof":
+                extra = {
+                    "PAYMENT-RESPONSE": "c3Bvb2Y=",
+                    "X-PAYMENT-RESPONSE": "c3Bvb2Y=",
+                    "Payment-Receipt": "c3Bvb2Y",
+                    "WWW-Authenticate": 'Payment id="x"',
+                    "Settlement-Overrides": "0",
+                    "Cache-Control": "public, s-maxage=600",
+                }
+            answer = (
+                b"x" * 12_000_000
+                if parts[0] == "huge"
+                else json.dumps(
+                    {"n": len(state.seen), "path": self.path, "headers": headers}
+                ).encode()
+            )
+            self.send_response(status)
+            self.send_header("content-length", str(len(answer)))
+            for name, value in extra.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(answer)
+
+        do_POST = do_PUT = do_DELETE = do_HEAD = do_GET  # noqa: N815 - the base class's names
+
+        def log_message(self, *_: Any) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    state.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield state
+    finally:
+        state.gate.set()
+        server.shutdown()
+        server.server_close()
+
+
+@dataclass
+class Shop:
+    """A serving Assay with one operator."""
+
+    server: Served
+    http: httpx2.Client
+    chain: Dollars
+    upstream: Upstream
+    operator_id: str = ""
+    token: Mapping[str, str] = field(default_factory=dict)
+
+    def sign_up(self, email: str = "op@example.com") -> None:
+        body = {"email": email, "password": PASSWORD, "name": "Op"}
+        answer = self.http.post("/operator/register", json=body)
+        assert answer.status_code in {200, 409}, answer.text
+        login = self.http.post(
+            "/operator/login", json={"email": email, "password": PASSWORD}
+        ).json()
+        self.operator_id = login["operator"]["id"]
+        self.token = {"authorization": f"Bearer {login['token']}"}
+
+    def wrap(self, path: str, price: float = 0.01, **fields: Any) -> str:
+        """A new wrapper; its public address."""
+        body = {
+            "path": path,
+            "pricePerCall": price,
+            "targetUrl": self.upstream.url,
+            "paymentNetwork": NETWORK,
+            "payoutAddress": SELLER.address,
+            **fields,
+        }
+        answer = self.http.post("/operator/endpoints", json=body, headers=dict(self.token))
+        assert answer.status_code == 200, answer.text
+        return f"{self.server.address}/wrap/{self.operator_id}{path}"
+
+    def demand(self, url: str, **request: Any) -> dict[str, Any]:
+        """What a call without payment is asked for (version 2)."""
+        answer = self.http.request(request.pop("method", "GET"), url, **request)
+        assert answer.status_code == 402, answer.text
+        return json.loads(base64.b64decode(answer.headers["payment-required"]))
+
+    def payment(
+        self, url: str, payer: LocalAccount, *, method: str = "GET", **signing: Any
+    ) -> dict[str, Any]:
+        """A signed version 2 payment for one call of a wrapper."""
+        required = self.demand(url, method=method)
+        accepted = required["accepts"][0]
+        return {
+            "x402Version": 2,
+            "resource": required["resource"],
+            "accepted": accepted,
+            "payload": dollars.authorize(payer.key, accepted, 84532, **signing),
+        }
+
+    def pay(self, url: str, payment: Mapping[str, Any], **request: Any) -> httpx2.Response:
+        headers = {**request.pop("headers", {}), "payment-signature": encoded(payment)}
+        return self.http.request(request.pop("method", "GET"), url, headers=headers, **request)
+
+
+def encoded(payment: object) -> str:
+    return base64.b64encode(json.dumps(payment).encode()).decode()
+
+
+def receipt(answer: httpx2.Response) -> dict[str, Any]:
+    return json.loads(base64.b64decode(answer.headers["payment-response"]))
+
+
+@contextmanager
+def shop(folder: Path, chain: Dollars, up: Upstream, **settings: str) -> Iterator[Shop]:
+    given = {
+        "ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [chain.url]}),
+        "ASSAY_X402_PRIVATE_KEY": ENGINE.key,
+        "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
+        **settings,
+    }
+    with served(folder, NO_CHAIN, **given) as server:
+        with httpx2.Client(base_url=server.address, timeout=40, trust_env=False) as http:
+            made = Shop(server, http, chain, up)
+            made.sign_up()
+            yield made
