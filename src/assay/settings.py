@@ -173,6 +173,9 @@ class Settings(BaseSettings):
     settlement_s: Annotated[
         float, Field(gt=0, le=120, description="Seconds a settlement's outcome is waited for.")
     ] = 20.0
+    mpp_challenge_s: Annotated[
+        int, Field(ge=5, le=3600, description="Seconds an MPP challenge may be paid.")
+    ] = 300
     settlement_lease_s: Annotated[
         float,
         Field(ge=1, le=3600, description="Seconds an abandoned payment is left to its process."),

@@ -125,7 +125,14 @@ def _till(
         timeout_s=settings.settlement_s,
     )
     stack.push_async_callback(loader.aclose)
-    charges = TempoCharges(loader, chains, ground.rpc, clock, settlement_s=settings.settlement_s)
+    charges = TempoCharges(
+        loader,
+        chains,
+        ground.rpc,
+        clock,
+        settlement_s=settings.settlement_s,
+        challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
+    )
     needs = ProtocolNeeds(
         Eip3009Signers(), _facilitator(ground, networks, chains, stack), charges, clock
     )

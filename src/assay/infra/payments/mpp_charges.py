@@ -39,7 +39,6 @@ from assay.payments.model import (
 )
 from assay.payments.ports import Note
 
-CHALLENGE_TTL = timedelta(minutes=5)
 LATE = timedelta(minutes=10)
 """How long after its challenge a transaction may still land before it counts as never sent."""
 
@@ -60,7 +59,7 @@ class TempoCharges:
         clock: Clock,
         *,
         settlement_s: float,
-        challenge_ttl: timedelta = CHALLENGE_TTL,
+        challenge_ttl: timedelta,
     ) -> None:
         self._loader = loader
         self._chains = chains
