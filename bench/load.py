@@ -15,8 +15,9 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import cast
 
@@ -25,13 +26,18 @@ import uvloop
 READ_BYTES = 64 * 1024
 PAUSE_S = 0.25
 SETTLE_S = 0.3
+DRAIN_S = 20
 _BUFFER = bytearray(256 * 1024)
 """Shared by all connections: what was read is counted, not kept."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is asked of whom. `pids`: the proxy's processes; `rate`: of `open`, a second."""
+    """What is asked of whom.
+
+    `pids`: the proxy's processes. `rate`: of `open`, a second. `tickets`: a file with a JSON list
+    of values of the header `ticket_header`, each for one request (a payment is good once).
+    """
 
     mode: str
     port: int
@@ -42,10 +48,18 @@ class Order:
     rate: float = 0
     pids: tuple[int, ...] = ()
     headers: dict[str, str] = field(default_factory=dict[str, str])
+    ticket_header: str = ""
+    tickets: str = ""
 
-    @property
-    def request(self) -> bytes:
-        lines = [f"GET {self.path} HTTP/1.1", f"host: 127.0.0.1:{self.port}"]
+    def requests(self) -> Iterator[bytes]:
+        """The same for ever, or one a ticket."""
+        if not self.tickets:
+            return repeat(self._request())
+        values = json.loads(Path(self.tickets).read_text("utf-8"))
+        return iter([self._request(f"{self.ticket_header}: {value}") for value in values])
+
+    def _request(self, *more: str) -> bytes:
+        lines = [f"GET {self.path} HTTP/1.1", f"host: 127.0.0.1:{self.port}", *more]
         return "\r\n".join(
             [*lines, *(f"{k}: {v}" for k, v in self.headers.items()), "", ""]
         ).encode()
@@ -68,8 +82,10 @@ def _stat(pid: int) -> list[str]:
 class Connection(asyncio.BufferedProtocol):
     """One request at a time; only an answer of 200 with the expected length is an answer."""
 
-    def __init__(self, order: Order, on_done: "Callable[[Connection], None]") -> None:
-        self.request, self.size, self.on_done = order.request, order.size, on_done
+    def __init__(
+        self, requests: Iterator[bytes], size: int, on_done: "Callable[[Connection], None]"
+    ) -> None:
+        self.requests, self.size, self.on_done = requests, size, on_done
         self.view = memoryview(_BUFFER)
         self.head = b""
         self.left = -1  # of the body; below zero: the head is awaited
@@ -80,7 +96,7 @@ class Connection(asyncio.BufferedProtocol):
         self.transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
 
     def ask(self) -> None:
-        self.transport.write(self.request)
+        self.transport.write(next(self.requests))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
@@ -110,7 +126,7 @@ class Connection(asyncio.BufferedProtocol):
             not head.startswith(b"http/1.1 200")
             or b"\r\ncontent-length: %d" % self.size not in head
         ):
-            fail(f"not the file: {head[:300].decode('latin-1')!r}")
+            fail(f"not the file: {self.head[:600].decode('latin-1')!r}")
 
 
 def fail(text: str) -> None:
@@ -121,18 +137,28 @@ def fail(text: str) -> None:
 
 async def connect(order: Order, on_done: Callable[[Connection], None]) -> list[Connection]:
     """All connections of an order."""
-    loop = asyncio.get_running_loop()
+    loop, requests = asyncio.get_running_loop(), order.requests()
     return [
-        (await loop.create_connection(lambda: Connection(order, on_done), "127.0.0.1", order.port))[
-            1
-        ]
+        (
+            await loop.create_connection(
+                lambda: Connection(requests, order.size, on_done), "127.0.0.1", order.port
+            )
+        )[1]
         for _ in range(order.connections)
     ]
 
 
 async def closed(order: Order) -> dict[str, float]:
     """Requests a second, CPU microseconds a request, and how busy the proxy was (1: one core)."""
-    connections = await connect(order, Connection.ask)
+    running, idle = True, asyncio.Semaphore(0)
+
+    def again(connection: Connection) -> None:
+        if running:
+            connection.ask()
+        else:
+            idle.release()
+
+    connections = await connect(order, again)
     for connection in connections:
         connection.ask()
     await asyncio.sleep(SETTLE_S)
@@ -146,6 +172,10 @@ async def closed(order: Order) -> dict[str, float]:
     done, used, wall = asked() - before, cpu_s(order.pids) - cpu, time.monotonic() - begun_s
     if not done:
         fail("no answer at all")
+    running = False  # whole answers to the last: a proxy's pool is clean for the next round
+    async with asyncio.timeout(DRAIN_S):
+        for _ in connections:
+            await idle.acquire()
     return {"requests_s": done / wall, "cpu_us": used / done * 1e6, "busy": used / wall}
 
 
@@ -169,6 +199,8 @@ class Pace:
                 break
             self.sent += 1
             self.waiting.append(due_s)
+        if self.sent == self.total:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         while self.waiting and self.free:
             self._ask(self.free.pop())
 
@@ -188,18 +220,22 @@ class Pace:
 
 
 async def paced(order: Order) -> dict[str, float]:
-    """p50 and p99 of the latency in milliseconds, from when each request was due."""
+    """As `closed`, and p50 and p99 of the latency in milliseconds."""
     pace = Pace(order)
     pace.free = await connect(order, pace.done)
     pace.begun_s = time.monotonic() + SETTLE_S
     # The kernel's interval timer: a loop's own timers are only good to a millisecond.
     asyncio.get_running_loop().add_signal_handler(signal.SIGALRM, pace.tick)
-    signal.setitimer(signal.ITIMER_REAL, SETTLE_S, min(1 / order.rate, 0.01))
-    async with asyncio.timeout(60 + order.seconds):
+    signal.setitimer(signal.ITIMER_REAL, SETTLE_S, min(max(1 / order.rate, 1e-4), 0.01))
+    cpu = cpu_s(order.pids)
+    async with asyncio.timeout(120 + order.seconds):
         await pace.finished.wait()
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    used, wall = cpu_s(order.pids) - cpu, time.monotonic() - pace.begun_s
     ordered = sorted(pace.latencies_s)
     return {
+        "requests_s": pace.total / wall,
+        "cpu_us": used / pace.total * 1e6,
+        "busy": used / wall,
         "p50_ms": ordered[len(ordered) // 2] * 1e3,
         "p99_ms": ordered[int(len(ordered) * 0.99)] * 1e3,
     }
@@ -217,7 +253,7 @@ async def slow(order: Order) -> dict[str, float]:
             reader.setblocking(False)  # noqa: FBT003
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, READ_BYTES)
             await loop.sock_connect(reader, ("127.0.0.1", order.port))
-            await loop.sock_sendall(reader, order.request)
+            await loop.sock_sendall(reader, next(order.requests()))
             while piece := await loop.sock_recv(reader, READ_BYTES):
                 taken += len(piece)
                 await asyncio.sleep(PAUSE_S)

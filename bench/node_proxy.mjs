@@ -8,7 +8,7 @@ const agent = new http.Agent({ keepAlive: true });
 const proxy = httpProxy.createProxyServer({ target: `http://127.0.0.1:${upstream}`, agent });
 proxy.on("error", (error, request, response) => {
   if (response.writeHead && !response.headersSent) response.writeHead(502);
-  response.end();
+  response.end(String(error));
 });
 const server = http.createServer((request, response) => proxy.web(request, response));
 server.keepAliveTimeout = 600_000;

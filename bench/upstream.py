@@ -1,17 +1,34 @@
-"""The processes that `bench/wrapper.py` starts: nginx (upstream and proxy) and the Node proxy.
+"""The processes that `bench/wrapper.py` starts: the upstream, and each proxy before it.
 
 Everything of theirs lives in one temporary folder, and ends with the benchmark.
 """
 
+import json
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import httpx2
+from eth_account import Account
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
+
+from gate import make_pro, port_of  # noqa: E402
+
+from assay_demo.world import World  # noqa: E402
+from tests.services.assay import operator, served  # noqa: E402
+
+NGINX, TUNED, NODE, ASSAY = "nginx", "nginx tuned", "node http-proxy", "assay free"
+PAID, PAID_ON = "assay paid", "eip155:84532"
+"""The local chain's test dollars stand where Base Sepolia's do."""
+PLENTY = 100_000_000
 FILES = {"1k": 1024, "100k": 100 * 1024, "10m": 10 * 1024 * 1024}
 
 DEFAULT_BUFFERS = ""
@@ -59,6 +76,17 @@ _PROXY = """
     }}
   }}
 """
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A running proxy: the files are at `prefix` + name."""
+
+    name: str
+    pids: tuple[int, ...]
+    port: int
+    prefix: str = "/files/"
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @contextmanager
@@ -113,6 +141,102 @@ def static_nginx(folder: Path, root: Path) -> Iterator[int]:
     port = free_port()
     with _nginx(folder / "static", _STATIC.format(port=port, root=root), port):
         yield port
+
+
+def plain_proxies(
+    stack: AsyncExitStack, folder: Path, upstream: int, only: Sequence[str]
+) -> list[Proxy]:
+    """nginx and Node, as far as wanted; a sentence about what is not there."""
+    proxies: list[Proxy] = []
+    with on_core(0):
+        for name, buffers in ((NGINX, DEFAULT_BUFFERS), (TUNED, TUNED_BUFFERS)):
+            if name in only:
+                place = name.replace(" ", "-")
+                pid, port = stack.enter_context(proxy_nginx(folder, place, upstream, buffers))
+                proxies.append(Proxy(name, processes_of(pid), port))
+        missing = install_http_proxy(folder) if NODE in only else None
+        if missing:
+            print(missing, file=sys.stderr)
+        elif NODE in only:
+            pid, port = stack.enter_context(proxy_node(folder, upstream))
+            proxies.append(Proxy(NODE, processes_of(pid), port))
+    return proxies
+
+
+def assay_free(stack: AsyncExitStack, folder: Path, world: World, upstream: int) -> Proxy | None:
+    """Assay with a free wrapper of the upstream: trust, rate limit and call log are on."""
+    return assay(stack, folder / "free", world, {"pricePerCall": 0}, upstream)
+
+
+def assay_paid(stack: AsyncExitStack, folder: Path, world: World, upstream: int) -> Proxy | None:
+    """The same, and every call pays in test dollars of the local chain."""
+    settings = {
+        "ASSAY_PAYMENT_RPC": json.dumps({PAID_ON: [world.dollar_url]}),
+        "ASSAY_X402_PRIVATE_KEY": world.settler_key,
+        "ASSAY_PAYOUT_ADDRESS": world.seller,
+    }
+    terms = {"pricePerCall": 0.0001, "paymentNetwork": PAID_ON}
+    return assay(stack, folder / "paid", world, terms, upstream, **settings)
+
+
+def assay(
+    stack: AsyncExitStack,
+    data: Path,
+    world: World,
+    terms: Mapping[str, object],
+    upstream: int,
+    **settings: str,
+) -> Proxy | None:
+    """Assay on its own core with one wrapper; None where it has no wrappers."""
+    settings |= {
+        "ASSAY_WRAPPER_PER_MINUTE": str(PLENTY),
+        "ASSAY_KEYED_PER_MINUTE": str(PLENTY),
+        "ASSAY_LOG_LEVEL": "warning",
+    }
+    with on_core(0):
+        chains = {"local": dict(world.network_override)}
+        server = stack.enter_context(served(data, chains, **settings))
+    assert server.process is not None
+    with httpx2.Client(base_url=server.address, timeout=60, trust_env=False) as http:
+        operator(http)
+        make_pro(server.environment)
+        operator_id, token = log_in(http)
+        endpoint = {
+            "path": "/files/*",
+            "method": "GET",
+            "targetUrl": f"http://127.0.0.1:{upstream}",
+            "trustEnabled": True,
+            "minScore": 0,
+            "identityProof": "asserted",
+            "rateLimit": PLENTY,
+            **terms,
+        }
+        bearer = {"authorization": f"Bearer {token}"}
+        made = http.post("/operator/endpoints", json=endpoint, headers=bearer)
+        if made.status_code == 404:
+            print("Assay: not served (404).", file=sys.stderr)
+            return None
+        assert made.is_success, made.text
+        prefix = f"/wrap/{operator_id}/files/"
+        headers = {"x-agent-address": Account.from_key(world.agents[0].owner_key).address}
+        # The first call evaluates the agent and may take seconds.
+        first = http.get(prefix + "1k", headers=headers)
+        assert first.status_code == (402 if terms["pricePerCall"] else 200), first.text
+    name = PAID if terms["pricePerCall"] else ASSAY
+    pids = processes_of(server.process.pid)
+    return Proxy(name, pids, port_of(server.address), prefix, tuple(headers.items()))
+
+
+def log_in(http: httpx2.Client) -> tuple[str, str]:
+    """Operator id and dashboard token of the account `operator` registers."""
+    body = {"email": "op@example.com", "password": "correct horse battery"}
+    answer = http.post("/operator/login", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["operator"]["id"], answer.json()["token"]
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 @contextmanager

@@ -7,62 +7,64 @@ alternate between the proxies and medians are printed. CPU time is user + system
 processes, from /proc, divided by the requests answered. `busy` is the share of core 0 the proxy
 used: far below 1, the requests a second are the load's limit and not the proxy's. Latencies are
 at a fixed rate, from when each request was due. nginx is not asked to log or to limit; the
-wrapper has trust, rate limit and call log on. Needs: nginx; Node.js with npm.
+wrapper has trust, rate limit and call log on. The paid wrapper comes last and alone; its calls
+are settled on a local chain that runs on core 1 too. Needs: nginx; Node.js with npm.
 """
 
 import argparse
 import asyncio
+import base64
 import json
+import secrets
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx2
+from eth_account import Account
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
-from gate import make_pro, port_of  # noqa: E402
 from upstream import (  # noqa: E402
-    DEFAULT_BUFFERS,
+    ASSAY,
     FILES,
-    TUNED_BUFFERS,
-    install_http_proxy,
+    NGINX,
+    NODE,
+    PAID,
+    TUNED,
+    Proxy,
+    assay_free,
+    assay_paid,
     make_files,
     on_core,
-    processes_of,
-    proxy_nginx,
-    proxy_node,
+    plain_proxies,
+    say,
     static_nginx,
 )
 
+from assay.payments.networks import ROWS  # noqa: E402
+from assay.payments.ports import Authorization  # noqa: E402
+from assay.wiring import sign_authorization  # noqa: E402
 from assay_demo.world import World  # noqa: E402
-from tests.services.assay import operator, served  # noqa: E402
 
-NGINX, TUNED, NODE, ASSAY = "nginx", "nginx tuned", "node http-proxy", "assay free"
 CONNECTIONS = {"1k": 32, "100k": 32, "10m": 8}
 RATES = {"1k": 1000.0, "100k": 500.0, "10m": 10.0}
 """Requests a second of the latency pass: every proxy here can serve them."""
+PAYMENT_VALID_S = 1_000_000
+"""The local chain mines every payment at once and dates its blocks a second apart: its clock runs
+ahead of ours as fast as payments settle."""
+PAID_CALLS = {"1k": 200, "100k": 200, "10m": 32}
+PAID_RATES = {"1k": 25.0, "100k": 25.0, "10m": 5.0}
 WARM_S = 1.0
 SLOW_READERS = 32
-AGENT = "0x" + "a5" * 20
-PLENTY = 100_000_000
-
-
-@dataclass(frozen=True)
-class Proxy:
-    """A running proxy: the files are at `prefix` + name."""
-
-    name: str
-    pids: tuple[int, ...]
-    port: int
-    prefix: str = "/files/"
-    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,15 @@ class Memory:
     taken_mib: float
 
 
+@dataclass
+class Found:
+    """Everything that was measured."""
+
+    free: list[Row] = field(default_factory=list[Row])
+    paid: list[Row] = field(default_factory=list[Row])
+    memory: list[Memory] = field(default_factory=list[Memory])
+
+
 def measure_free(proxies: Sequence[Proxy], seconds: float, rounds: int) -> list[Row]:
     """Alternating rounds of the closed and the open loop, file by file."""
     rows: list[Row] = []
@@ -102,7 +113,7 @@ def measure_free(proxies: Sequence[Proxy], seconds: float, rounds: int) -> list[
             for proxy in proxies:
                 full = order(proxy, "closed", file, seconds, CONNECTIONS[file])
                 paced = order(proxy, "open", file, seconds, 64, rate=RATES[file])
-                taken[proxy.name].append(full | paced)
+                taken[proxy.name].append(paced | full)
         rows += with_ratios([Row(file, name, **medians(of)) for name, of in taken.items()])
     return rows
 
@@ -116,8 +127,80 @@ def measure_memory(proxies: Sequence[Proxy], seconds: float) -> list[Memory]:
     ]
 
 
-def order(
-    proxy: Proxy, mode: str, file: str, seconds: float, connections: int, rate: float = 0
+def measure_paid(proxy: Proxy, folder: Path, key: str, rounds: int) -> list[Row]:
+    """All payments at once on 32 connections, then at a fixed rate; each is good for one call."""
+    rows: list[Row] = []
+    for file, count in PAID_CALLS.items():
+        taken: list[dict[str, float]] = []
+        for number in range(rounds):
+            say(f"{file}, paid: round {number + 1} of {rounds}")
+            found: list[dict[str, float]] = []
+            for rate, connections in ((1e6, CONNECTIONS[file]), (PAID_RATES[file], 64)):
+                tickets = {
+                    "ticket_header": "payment-signature",
+                    "tickets": str(sign_payments(proxy, file, folder, key, count)),
+                }
+                seconds = (count + 0.5) / rate
+                found.append(order(proxy, "open", file, seconds, connections, rate, tickets))
+            latencies = {name: found[1][name] for name in ("p50_ms", "p99_ms")}
+            taken.append(found[0] | latencies)
+        rows.append(Row(file, proxy.name, **medians(taken)))
+    return rows
+
+
+def sign_payments(proxy: Proxy, file: str, folder: Path, key: str, count: int) -> Path:
+    """A file of `count` payments for what the wrapper asks (x402 version 2, scheme `exact`)."""
+    url = f"http://127.0.0.1:{proxy.port}{proxy.prefix}{file}"
+    answer = httpx2.get(url, headers=dict(proxy.headers), trust_env=False, timeout=60)
+    required = json.loads(base64.b64decode(answer.headers["payment-required"]))
+    asked = required["accepts"][0]
+    network = next(row for row in ROWS if row.id == asked["network"] and row.protocol == "x402")
+    now = int(time.time())
+    payments: list[str] = []
+    for _ in range(count):
+        signed = sign_authorization(
+            key,
+            Authorization(
+                payer=Account.from_key(key).address.lower(),
+                to=asked["payTo"].lower(),
+                value=int(asked["amount"]),
+                valid_after=now - 60,
+                valid_before=now + PAYMENT_VALID_S,
+                nonce="0x" + secrets.token_hex(32),
+                signature="",
+            ),
+            network,
+        )
+        authorization = {
+            "from": signed.payer,
+            "to": signed.to,
+            "value": str(signed.value),
+            "validAfter": str(signed.valid_after),
+            "validBefore": str(signed.valid_before),
+            "nonce": signed.nonce,
+        }
+        payment = {
+            "x402Version": 2,
+            "resource": required.get("resource"),
+            "accepted": asked,
+            "payload": {"signature": signed.signature, "authorization": authorization},
+        }
+        payments.append(base64.b64encode(json.dumps(payment).encode()).decode())
+    path = folder / "payments.json"
+    path.write_text(json.dumps(payments), "utf-8")
+    return path
+
+
+def order(  # noqa: PLR0913, PLR0917 - an order's parts
+    proxy: Proxy,
+    mode: str,
+    file: str,
+    seconds: float,
+    connections: int,
+    rate: float = 0,
+    more: Mapping[str, str] = MappingProxyType({}),
+    *,
+    is_last: bool = False,
 ) -> dict[str, float]:
     """One order to the load process, on its own core."""
     said = {
@@ -130,13 +213,18 @@ def order(
         "rate": rate,
         "pids": proxy.pids,
         "headers": dict(proxy.headers),
+        **more,
     }
     command = [sys.executable, str(Path(__file__).with_name("load.py")), json.dumps(said)]
     with on_core(1):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{proxy.name}, {mode}, {file}: {done.stderr.strip()[-600:]}")
-    return json.loads(done.stdout)
+    if not done.returncode:
+        return json.loads(done.stdout)
+    failure = f"{proxy.name}, {mode}, {file}: {done.stderr.strip()[-600:]}"
+    if is_last or more:  # a payment is good once
+        raise SystemExit(failure)
+    say(f"{failure}\nonce more")
+    return order(proxy, mode, file, seconds, connections, rate, is_last=True)
 
 
 def medians(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -157,86 +245,7 @@ def with_ratios(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-@asynccontextmanager
-async def proxies_of(
-    stack: AsyncExitStack, folder: Path, upstream: int, only: Sequence[str]
-) -> AsyncGenerator[list[Proxy]]:
-    """The proxies wanted, each alone on core 0; a sentence about each that is not there."""
-    proxies: list[Proxy] = []
-    world = None
-    if ASSAY in only:
-        with on_core(1):
-            world = await stack.enter_async_context(World.start(say))
-    with on_core(0):
-        for name, buffers in ((NGINX, DEFAULT_BUFFERS), (TUNED, TUNED_BUFFERS)):
-            if name in only:
-                place = name.replace(" ", "-")
-                pid, port = stack.enter_context(proxy_nginx(folder, place, upstream, buffers))
-                proxies.append(Proxy(name, processes_of(pid), port))
-        missing = install_http_proxy(folder) if NODE in only else None
-        if missing:
-            print(missing, file=sys.stderr)
-        elif NODE in only:
-            pid, port = stack.enter_context(proxy_node(folder, upstream))
-            proxies.append(Proxy(NODE, processes_of(pid), port))
-        if world is not None:
-            assay = assay_free(stack, folder, world, upstream)
-            proxies += [assay] if assay else []
-    yield proxies
-
-
-def assay_free(stack: AsyncExitStack, folder: Path, world: World, upstream: int) -> Proxy | None:
-    """Assay with a free wrapper of the upstream: trust, rate limit and call log are on."""
-    settings = {
-        "ASSAY_WRAPPER_PER_MINUTE": str(PLENTY),
-        "ASSAY_KEYED_PER_MINUTE": str(PLENTY),
-        "ASSAY_LOG_LEVEL": "warning",
-    }
-    data, chains = folder / "assay", {"local": dict(world.network_override)}
-    server = stack.enter_context(served(data, chains, **settings))
-    assert server.process is not None
-    with httpx2.Client(base_url=server.address, timeout=60, trust_env=False) as http:
-        operator(http)
-        make_pro(server.environment)
-        operator_id, token = log_in(http)
-        endpoint = {
-            "path": "/files/*",
-            "method": "GET",
-            "pricePerCall": 0,
-            "targetUrl": f"http://127.0.0.1:{upstream}",
-            "trustEnabled": True,
-            "minScore": 0,
-            "identityProof": "asserted",
-            "rateLimit": PLENTY,
-        }
-        made = http.post(
-            "/operator/endpoints", json=endpoint, headers={"authorization": f"Bearer {token}"}
-        )
-        prefix, headers = f"/wrap/{operator_id}/files/", {"x-agent-address": AGENT}
-        # The first call evaluates the agent and may take seconds.
-        first = http.get(prefix + "1k", headers=headers)
-    if made.status_code == 404:
-        print("Assay: not served (404).", file=sys.stderr)
-        return None
-    assert made.is_success, made.text
-    assert first.status_code == 200, first.text
-    pids = processes_of(server.process.pid)
-    return Proxy(ASSAY, pids, port_of(server.address), prefix, tuple(headers.items()))
-
-
-def log_in(http: httpx2.Client) -> tuple[str, str]:
-    """Operator id and dashboard token of the account `operator` registers."""
-    body = {"email": "op@example.com", "password": "correct horse battery"}
-    answer = http.post("/operator/login", json=body)
-    assert answer.status_code == 200, answer.text
-    return answer.json()["operator"]["id"], answer.json()["token"]
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def print_tables(rows: Iterable[Row], memory: Iterable[Memory]) -> None:
+def print_tables(found: Found) -> None:
     """For people."""
 
     def times(ratio: float | None) -> str:
@@ -246,24 +255,29 @@ def print_tables(rows: Iterable[Row], memory: Iterable[Memory]) -> None:
         f"{'file':5} {'proxy':16} {'requests/s':>10} {'CPU us/req':>11} {'x nginx':>8} "
         f"{'x tuned':>8} {'busy':>5} {'p50 ms':>7} {'p99 ms':>7}"
     )
-    for row in rows:
+    for row in [*found.free, *found.paid]:
         print(
             f"{row.file:5} {row.proxy:16} {row.requests_s:10.0f} {row.cpu_us:11.1f} "
             f"{times(row.x_nginx):>8} {times(row.x_tuned):>8} {row.busy:5.2f} "
             f"{row.p50_ms:7.2f} {row.p99_ms:7.2f}"
         )
-    rates = ", ".join(f"{file} {rate:.0f}" for file, rate in RATES.items())
-    print(f"p50 and p99 at a fixed rate of requests a second: {rates}.\n")
-    print(f"{SLOW_READERS} slow readers of 10m: {'RSS before MiB':>16} {'peak':>7} {'taken':>7}")
-    for held in memory:
+    for name, of, rows in (("free", RATES, found.free), ("paid", PAID_RATES, found.paid)):
+        rates = ", ".join(f"{file} {rate:.0f}" for file, rate in of.items())
+        if rows:
+            print(f"p50 and p99, {name}: at a fixed rate of requests a second: {rates}.")
+    if found.memory:
+        print(
+            f"{SLOW_READERS} slow readers of 10m: {'RSS before MiB':>16} {'peak':>7} {'taken':>7}"
+        )
+    for held in found.memory:
         print(
             f"{held.proxy:22} {held.rss_before_mib:16.1f} {held.rss_peak_mib:7.1f} "
             f"{held.taken_mib:7.1f}"
         )
 
 
-async def measure(quick: bool, only: Sequence[str], as_json: bool) -> None:  # noqa: FBT001
-    """Start everything, load the proxies in turn, print."""
+async def measure(quick: bool, only: Sequence[str]) -> Found:  # noqa: FBT001
+    """Start everything and load the proxies in turn."""
     if not shutil.which("nginx"):
         raise SystemExit("nginx is missing, and it is the upstream too: apt-get install nginx.")
     seconds, rounds = (1.0, 1) if quick else (4.0, 3)
@@ -271,14 +285,19 @@ async def measure(quick: bool, only: Sequence[str], as_json: bool) -> None:  # n
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with on_core(1):
             upstream = stack.enter_context(static_nginx(folder, make_files(folder)))
-        proxies = await stack.enter_async_context(proxies_of(stack, folder, upstream, only))
-        rows = await asyncio.to_thread(measure_free, proxies, seconds, rounds)
-        memory = await asyncio.to_thread(measure_memory, proxies, 3 if quick else 8)
-    if as_json:
-        found = {"free": [asdict(r) for r in rows], "memory": [asdict(m) for m in memory]}
-        print(json.dumps(found, indent=2))
-    else:
-        print_tables(rows, memory)
+            wanted = {ASSAY, PAID} & set(only)
+            world = await stack.enter_async_context(World.start(say)) if wanted else None
+        proxies = plain_proxies(stack, folder, upstream, only)
+        if world and ASSAY in only and (free := assay_free(stack, folder, world, upstream)):
+            proxies.append(free)
+        found = Found()
+        if proxies:
+            found.free = await asyncio.to_thread(measure_free, proxies, seconds, rounds)
+            found.memory = await asyncio.to_thread(measure_memory, proxies, 3 if quick else 8)
+        if world and PAID in only and (paid := assay_paid(stack, folder, world, upstream)):
+            key = world.agents[0].owner_key
+            found.paid = await asyncio.to_thread(measure_paid, paid, folder, key, rounds)
+    return found
 
 
 if __name__ == "__main__":
@@ -287,7 +306,11 @@ if __name__ == "__main__":
     )
     parser.add_argument("--quick", action="store_true", help="one short round of each")
     parser.add_argument("--json", action="store_true", help="figures for a machine")
-    names = (NGINX, TUNED, NODE, ASSAY)
+    names = (NGINX, TUNED, NODE, ASSAY, PAID)
     parser.add_argument("--only", action="append", choices=names, help="these proxies alone")
     arguments = parser.parse_args()
-    asyncio.run(measure(arguments.quick, arguments.only or names, arguments.json))
+    everything = asyncio.run(measure(arguments.quick, arguments.only or names))
+    if arguments.json:
+        print(json.dumps(asdict(everything), indent=2))
+    else:
+        print_tables(everything)
