@@ -12,4 +12,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "assay")  # noqa: TID251
 for _name in [n for n in os.environ if n.startswith("ASSAY_")]:  # noqa: TID251
     del os.environ[_name]  # noqa: TID251 - a developer's own settings are no part of a test
 
-pytest_plugins = ["tests.services.chain", "tests.services.shop", "tests.services.world"]
+pytest_plugins = [
+    "tests.services.chain",
+    "tests.services.shop",
+    "tests.services.tempo",
+    "tests.services.world",
+]

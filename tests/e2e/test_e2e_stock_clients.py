@@ -13,6 +13,7 @@ from x402.mechanisms.evm.exact import ExactEvmScheme
 from x402.mechanisms.evm.signers import EthAccountSigner
 
 from assay_demo.chain.accounts import ACCOUNTS
+from tests.services import node
 from tests.services.shop import SELLER, Dollars, Shop, shop, upstream
 
 pytestmark = pytest.mark.e2e
@@ -52,6 +53,17 @@ def test_the_x402_client_for_requests_pays(store: tuple[Shop, str]) -> None:
     assert answer.status_code == 200, answer.text
     assert made.chain.balance(SELLER.address) - before == CENT
     assert made.upstream.seen[-1].body == b'{"hello": "world"}'
+
+
+@pytest.mark.parametrize("client", ["x402_fetch_v2.mjs", "x402_fetch_v1.mjs"])
+def test_the_x402_clients_for_fetch_pay(store: tuple[Shop, str], client: str) -> None:
+    made, url = store
+    before = made.chain.balance(SELLER.address), made.chain.balance(PAYER.address)
+    answer = node.run(client, {"url": url, "method": "GET", "privateKey": PAYER.key})
+    assert answer.status == 200, answer
+    assert {"payment-response", "x-payment-response"} <= answer.headers.keys()
+    after = made.chain.balance(SELLER.address), made.chain.balance(PAYER.address)
+    assert (after[0] - before[0], before[1] - after[1]) == (CENT, CENT)
 
 
 def test_a_client_that_cannot_pay_reads_how(store: tuple[Shop, str]) -> None:

@@ -218,8 +218,10 @@ def shop(folder: Path, chain: Dollars, up: Upstream, **settings: str) -> Iterato
         "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
         **settings,
     }
-    with served(folder, NO_CHAIN, **given) as server:
-        with httpx2.Client(base_url=server.address, timeout=40, trust_env=False) as http:
-            made = Shop(server, http, chain, up)
-            made.sign_up()
-            yield made
+    with (
+        served(folder, NO_CHAIN, **given) as server,
+        httpx2.Client(base_url=server.address, timeout=40, trust_env=False) as http,
+    ):
+        made = Shop(server, http, chain, up)
+        made.sign_up()
+        yield made

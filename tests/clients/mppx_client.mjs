@@ -1,0 +1,18 @@
+// The stock MPP client. argv: JSON {url, method, body, privateKey, rpcUrl, mode: pull | push}
+import { createClient, http } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { tempoModerato } from 'viem/chains'
+import { Mppx, tempo } from 'mppx/client'
+
+const asked = JSON.parse(process.argv[2])
+const account = privateKeyToAccount(asked.privateKey)
+const getClient = () =>
+  createClient({ account, chain: tempoModerato, transport: http(asked.rpcUrl) })
+const mppx = Mppx.create({
+  methods: [tempo({ account, getClient, mode: asked.mode })],
+  polyfill: false,
+})
+const answer = await mppx.fetch(asked.url, { method: asked.method, body: asked.body })
+const headers = Object.fromEntries(answer.headers)
+console.log(JSON.stringify({ status: answer.status, body: await answer.text(), headers }))
+process.exit(0)
