@@ -2,6 +2,7 @@
 
 import base64
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +21,9 @@ from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from assay_demo.chain.registries import Wallet
 from tests.services.assay import Served, served
 
-ENGINE, SELLER, PLATFORM = ACCOUNTS[0], ACCOUNTS[30], ACCOUNTS[31]
+ENGINE, MINTER, SELLER, PLATFORM = ACCOUNTS[0], ACCOUNTS[2], ACCOUNTS[30], ACCOUNTS[31]
+"""The first settles, and nobody else uses its nonces."""
+
 NETWORK, USDC = "eip155:84532", dollars.BASE_SEPOLIA_USDC
 PASSWORD = "correct horse battery"
 NO_CHAIN = {
@@ -44,7 +47,7 @@ class Dollars:
         return dollars.balance(self.wallet, USDC, owner)
 
     def mint(self, to: str, amount: int) -> None:
-        dollars.mint(self.wallet, ENGINE.key, USDC, to, amount)
+        dollars.mint(self.wallet, MINTER.key, USDC, to, amount)
 
 
 @pytest.fixture(scope="session")
@@ -211,17 +214,26 @@ def receipt(answer: httpx2.Response) -> dict[str, Any]:
 
 
 @contextmanager
-def shop(folder: Path, chain: Dollars, up: Upstream, **settings: str) -> Iterator[Shop]:
+def shop(
+    folder: Path, chain: Dollars, up: Upstream, port: int = 0, **settings: str
+) -> Iterator[Shop]:
+    """With a `port` the address is there, whatever public one is configured."""
     given = {
+        "ASSAY_PORT": str(port),
         "ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [chain.url]}),
         "ASSAY_X402_PRIVATE_KEY": ENGINE.key,
         "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
         **settings,
     }
-    with (
-        served(folder, NO_CHAIN, **given) as server,
-        httpx2.Client(base_url=server.address, timeout=40, trust_env=False) as http,
-    ):
+    with served(folder, NO_CHAIN, **given) as server, httpx2.Client(timeout=40) as http:
+        if port:
+            server.address = f"http://127.0.0.1:{port}"
+        http.base_url = server.address
         made = Shop(server, http, chain, up)
         made.sign_up()
         yield made
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        return door.getsockname()[1]

@@ -59,7 +59,7 @@ def tempo() -> Iterator[Tempo]:
     drain = Thread(target=process.stdout.read, daemon=True)
     drain.start()
     with httpx2.Client(timeout=30, trust_env=False) as http:
-        shim = ThreadingHTTPServer(("127.0.0.1", 0), _shim(inner))
+        shim = ThreadingHTTPServer(("127.0.0.1", 0), _shim(inner, http))
         shim.daemon_threads = True
         Thread(target=shim.serve_forever, daemon=True).start()
         try:
@@ -73,9 +73,8 @@ def tempo() -> Iterator[Tempo]:
             process.stdout.close()
 
 
-def _shim(inner: str) -> type[BaseHTTPRequestHandler]:
+def _shim(inner: str, forward: httpx2.Client) -> type[BaseHTTPRequestHandler]:
     """anvil takes one parameter where the real node takes two (facts, payments 5)."""
-    forward = httpx2.Client(timeout=30, trust_env=False)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -1,7 +1,9 @@
 """Which wrapper answers, from memory: no request of a known operator waits for the store."""
 
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 
 from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.gate.model import GateRequest
@@ -15,6 +17,9 @@ from assay.wrapper.ports import WrapperStore
 REMEMBERED_S = 5.0
 """How long an operator's wrappers are believed without asking the store: the longest one
 deactivated by another process still answers here. What this process changes counts at once."""
+
+MISS_BELIEVED_S = 0.5
+"""How long it is believed that there is no such wrapper: another process may just have made it."""
 
 _OPERATORS_MAX = 10_000
 
@@ -49,16 +54,21 @@ class Routes:
 
     async def find(self, operator_id: str, method: str, path: str) -> Route:
         """The route. Raises `WrapperNotFound`, also for a path two readers could read two ways."""
-        table = self._remembered(operator_id)
-        if table is None:
+        route = self.find_cached(operator_id, method, path)
+        if route is None and self._age_s(operator_id) > MISS_BELIEVED_S:
             table = await self._flights.run(operator_id, lambda: self._load(operator_id))
-        try:
-            route = table.find(method, path)
-        except BadPath:
-            route = None
+            with suppress(BadPath):
+                route = table.find(method, path)
         if route is None:
             raise WrapperNotFound("No active wrapper answers this operator, path and method.")
         return route
+
+    def _age_s(self, operator_id: str) -> float:
+        """How long ago the operator's wrappers were read."""
+        if self._remembered(operator_id) is None:
+            return inf
+        left_s = self._memory[operator_id].until_s - self._clock.monotonic_s()
+        return REMEMBERED_S - left_s
 
     def _remembered(self, operator_id: str) -> Table[Route] | None:
         known = self._memory.get(operator_id)

@@ -4,6 +4,7 @@ Source: EIP-3009; x402 `schemes/exact/scheme_exact_evm.md`; facts, payments 2 an
 """
 
 import asyncio
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -40,7 +41,8 @@ GAS_MAX = 200_000
 """Most a transfer may burn; Circle's takes less than half. Source: facts, payments 6, row 27."""
 
 FEES_KNOWN_S = 5.0
-NONCE_TRIES = 4
+NONCE_TRIES = 10
+NONCE_PAUSE_S = 0.05
 POLL_S = 0.02
 POLL_MAX_S = 0.5
 CHAIN_CLOCK_SLACK_S = 120.0
@@ -52,7 +54,8 @@ LOG_WINDOWS = 12
 
 
 _UNUSED = "not used yet"
-_NONCE_TROUBLE = ("nonce too low", "replacement transaction underpriced", "nonce too high")
+_NONCE_TROUBLE = ("nonce", "replacement transaction underpriced")
+"""What nodes say when another process with our key was faster; in whatever words around it."""
 _ALREADY_SENT = ("already known", "already imported", "known transaction")
 
 
@@ -137,7 +140,7 @@ class X402Engine:
         try:
             await self._request(entry.network, "eth_sendRawTransaction", entry.attempt.raw)
         except RpcRefused as error:
-            if "nonce too low" in error.rpc_message.lower():
+            if any(words in error.rpc_message.lower() for words in _NONCE_TROUBLE):
                 found = await self.outcome(entry)
                 unused = isinstance(found, Undecided) and found.detail == _UNUSED
                 return await self.settle(entry, note) if unused else found
@@ -180,6 +183,7 @@ class X402Engine:
                 return transaction
             if not any(words in problem for words in _NONCE_TROUBLE):
                 break  # the node will not have it: no gas money, say
+            await asyncio.sleep(random.uniform(0, NONCE_PAUSE_S))  # noqa: S311 - who goes first
         return Undecided(f"not sent: {problem}")
 
     async def _sign(

@@ -1,0 +1,67 @@
+"""A JSON-RPC proxy that can lose a chain, method by method."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import httpx2
+
+
+@dataclass
+class NodeProxy:
+    """`lost` are methods that are answered with 500; `hooks` are called around a method."""
+
+    url: str = ""
+    lost: set[str] = field(default_factory=set)
+    before: Callable[[str], None] = lambda _method: None
+    after: Callable[[str], None] = lambda _method: None
+
+    @contextmanager
+    def failing(self, *methods: str) -> Iterator[None]:
+        self.lost = set(methods)
+        try:
+            yield
+        finally:
+            self.lost = set()
+
+
+@contextmanager
+def node_proxy(inner: str) -> Iterator[NodeProxy]:
+    proxy = NodeProxy()
+    with httpx2.Client(timeout=30, trust_env=False) as forward:
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                methods = [one["method"] for one in (asked if isinstance(asked, list) else [asked])]
+                status, body = 500, b"{}"
+                if not proxy.lost.intersection(methods):
+                    for method in methods:
+                        proxy.before(method)
+                    status, body = 200, forward.post(inner, json=asked).content
+                    for method in methods:
+                        proxy.after(method)
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                """Quiet."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        proxy.url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield proxy
+        finally:
+            server.shutdown()
+            server.server_close()
