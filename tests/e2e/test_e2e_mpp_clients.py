@@ -1,13 +1,17 @@
 """Stock MPP clients pay unmodified wrappers on a local Tempo chain."""
 
 import base64
+import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
+import httpx
 import httpx2
 import pytest
-from mpp.client import Mpp
+from mpp.client import Mpp, PaymentTransport
 from mpp.methods.tempo import client as tempo_client
 from mpp.methods.tempo.account import TempoAccount
 
@@ -91,3 +95,102 @@ def test_a_call_without_payment_is_told_how_to_pay(store: TempoShop) -> None:
     assert answer.headers["cache-control"] == "no-store"
     assert answer.json()["code"] == "payment_required"
     assert store.up.calls("/told") == 0
+
+
+def credential_parts(header: str) -> dict[str, Any]:
+    text = header.partition(" ")[2]
+    return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+
+
+def header_of(parts: Mapping[str, Any]) -> str:
+    text = base64.urlsafe_b64encode(json.dumps(parts).encode()).rstrip(b"=").decode()
+    return f"Payment {text}"
+
+
+async def signed(url: str, rpc_url: str) -> str:
+    """The credential a stock client would send, caught before it is sent."""
+    caught: list[str] = []
+
+    class Catching(httpx.AsyncBaseTransport):
+        def __init__(self) -> None:
+            self.inner = httpx.AsyncHTTPTransport()
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if "authorization" in request.headers:
+                caught.append(request.headers["authorization"])
+                return httpx.Response(200)
+            return await self.inner.handle_async_request(request)
+
+        async def aclose(self) -> None:
+            await self.inner.aclose()
+
+    account = TempoAccount.from_key(KEY)
+    method = tempo_client.charge(account=account, rpc_url=rpc_url, chain_id=CHAIN_ID)
+    async with httpx.AsyncClient(transport=PaymentTransport([method], Catching())) as client:
+        await client.get(url)
+    assert caught
+    return caught[0]
+
+
+async def test_row_25_what_a_credential_is_bound_to_cannot_be_changed(store: TempoShop) -> None:
+    url, other = store.wrap("/echo/row25", method="*"), store.wrap("/echo/row25-other")
+    dear = store.wrap("/echo/row25-dear", price=0.02)
+    header = await signed(url, store.tempo.url)
+    before = store.tempo.balance(SELLER)
+    parts = credential_parts(header)
+    tampered = []
+    for name, value in (
+        ("id", "x" * 43),
+        ("realm", "evil.example"),
+        ("expires", "2099-01-01T00:00:00Z"),
+    ):
+        changed = copy.deepcopy(parts)
+        changed["challenge"][name] = value
+        tampered.append(header_of(changed))
+    cheaper = copy.deepcopy(parts)
+    asked = json.loads(base64.urlsafe_b64decode(parts["challenge"]["request"] + "=="))
+    asked["amount"] = "1"
+    cheaper["challenge"]["request"] = (
+        base64.urlsafe_b64encode(json.dumps(asked).encode()).rstrip(b"=").decode()
+    )
+    unknown = copy.deepcopy(parts)
+    unknown["payload"] = {"type": "hash", "hash": "0x" + "12" * 32}
+    broken = copy.deepcopy(parts)
+    broken["payload"] = {"type": "transaction", "signature": "0x76deadbeef"}
+    tampered += [header_of(cheaper), header_of(broken), "Payment", "Payment !!!", "Payment e30"]
+    for bad in tampered:
+        answer = store.shop.http.get(url, headers={"authorization": bad})
+        assert answer.status_code == 402, (bad[:80], answer.text)
+        assert answer.headers["www-authenticate"].startswith("Payment ")
+    answer = store.shop.http.get(url, headers={"authorization": header_of(unknown)})
+    assert answer.status_code in {402, 503}  # a transaction nobody knows: not yet, or never
+    for place, method in ((other, "GET"), (dear, "GET"), (url, "POST")):
+        answer = store.shop.http.request(method, place, headers={"authorization": header})
+        assert answer.status_code == 402, (place, method, answer.text)
+    twice = [("authorization", header), ("authorization", header)]
+    assert store.shop.http.get(url, headers=twice).status_code == 402
+    for path in ("/echo/row25", "/echo/row25-other", "/echo/row25-dear"):
+        assert store.up.calls(path) == 0
+    assert store.tempo.balance(SELLER) == before
+
+
+async def test_row_26_a_used_credential_buys_nothing_else(store: TempoShop) -> None:
+    url = store.wrap("/echo/row26")
+    header = await signed(url, store.tempo.url)
+    before = store.tempo.balance(SELLER)
+    with ThreadPoolExecutor(10) as pool:
+        answers = list(
+            pool.map(
+                lambda _: httpx2.get(url, headers={"authorization": header}, timeout=40), range(10)
+            )
+        )
+    assert {a.status_code for a in answers} <= {200, 503}
+    again = store.shop.http.get(url, headers={"authorization": header})
+    assert again.status_code == 200  # the same request: what it bought, with its receipt
+    assert "payment-receipt" in again.headers
+    elsewhere = store.shop.http.get(f"{url}?x=1", headers={"authorization": header})
+    assert elsewhere.status_code == 402
+    assert elsewhere.headers["www-authenticate"].startswith("Payment ")
+    assert "payment-receipt" not in elsewhere.headers
+    assert store.up.calls("/echo/row26") == 1
+    assert store.tempo.balance(SELLER) - before == CENT

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -81,6 +81,8 @@ class Upstream:
 
     url: str = ""
     seen: list[Seen] = field(default_factory=list)
+    before: Callable[[str], None] = lambda _path: None
+    """Called before an answer is given."""
     gate: threading.Event = field(default_factory=threading.Event)
 
     def calls(self, path: str) -> int:
@@ -88,7 +90,7 @@ class Upstream:
 
 
 @contextmanager
-def upstream() -> Iterator[Upstream]:
+def upstream() -> Iterator[Upstream]:  # noqa: C901 - a server in a function
     state = Upstream()
 
     class Handler(BaseHTTPRequestHandler):
@@ -98,6 +100,7 @@ def upstream() -> Iterator[Upstream]:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             headers = {k.lower(): v for k, v in self.headers.items()}
             state.seen.append(Seen(self.command, self.path, headers, body))
+            state.before(self.path)
             status, extra = 200, {}
             parts = self.path.partition("?")[0].strip("/").split("/")
             if parts[0] == "status":
@@ -133,7 +136,11 @@ def upstream() -> Iterator[Upstream]:
         def log_message(self, *_: Any) -> None:
             """Quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: Any) -> None:
+            """A caller that has gone meanwhile is what some tests are about."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -10,6 +10,7 @@ import argparse
 import ast
 import json
 import socket
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,6 +29,10 @@ CHAIN_ID = 31337
 CALL_GAS = 29_000_000
 _GAS_PRICE = 10**9
 _BALANCE = 10**24
+
+
+_TIMED = frozenset({"eth_call", "eth_estimateGas", "eth_sendRawTransaction"})
+"""What may ask a contract what time it is."""
 
 
 class RpcError(Exception):
@@ -104,6 +109,8 @@ class Chain:
         work = self._methods.get(method)
         if work is None:
             raise RpcError(-32601, f"the method {method} does not exist")
+        if method in _TIMED:
+            self._keep_time()
         try:
             return work(*params)
         except TransactionFailed as error:
@@ -114,6 +121,12 @@ class Chain:
             raise
         except Exception as error:
             raise RpcError(-32602, f"invalid params: {error}"[:300]) from error
+
+    def _keep_time(self) -> None:
+        """Blocks here are mined for transactions only; without this an idle chain's clock stops."""
+        now = int(time.time())
+        if now > self._tester.get_block_by_number("pending")["timestamp"]:
+            self._tester.time_travel(now)
 
     def _head(self) -> int:
         return self._tester.get_block_by_number("latest")["number"]
