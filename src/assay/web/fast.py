@@ -26,6 +26,9 @@ from assay.wrapper.pipeline import Begun
 
 PREFIX = b"/wrap/"
 
+CONCURRENCY_MAX = 2000
+"""Connections beyond which the server itself sheds load; it is left to do so."""
+
 _METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
 _TARGET = re.compile(
     rb"/wrap/([^/?#]*)(/[\x21\x24-\x3e\x40-\x7e\x22]*)(?:\?([\x21\x22\x24-\x7e]*))?"
@@ -88,25 +91,25 @@ class FastCycle:
         if self._begun is None:
             return
         journey = self._journey
+        try:
+            passed = self._app.wrappers.answer_headers(self._begun, status, headers)
+        except UpstreamFailed as error:
+            self._begun.exchange.abort()
+            self.on_failure(error, untouched=False)
+            return
         self.status = status
-        lines = [STATUS_LINE[status]] if status in STATUS_LINE else [_status_line(status)]
-        has_length = has_date = False
-        for name, value in self._app.wrappers.answer_headers(self._begun, headers):
-            lines.append(b"%b: %b\r\n" % (name, value))
-            if name == b"content-length":
-                has_length = True
-            elif name == b"date":
-                has_date = True
-        if not has_date:
-            lines.append(b"%b: %b\r\n" % date_header(self._app.clock.now()))
-        lines.append(b"x-request-id: %b\r\n" % journey.incoming.request_id.encode())
-        self._chunked = not has_length and not self.is_head and status not in _NO_BODY
+        names = {name for name, _ in passed}
+        if b"date" not in names:
+            passed.append(date_header(self._app.clock.now()))
+        passed.append((b"x-request-id", journey.incoming.request_id.encode()))
+        bare = self.is_head or status in _NO_BODY
+        self._chunked = not bare and b"content-length" not in names
         if self._chunked:
-            lines.append(b"transfer-encoding: chunked\r\n")
+            passed.append((b"transfer-encoding", b"chunked"))
         if not self.keep_alive:
-            lines.append(b"connection: close\r\n")
-        lines.append(b"\r\n")
-        self._out = lines
+            passed.append((b"connection", b"close"))
+        lines = [b"%b: %b\r\n" % header for header in passed]
+        self._out = [STATUS_LINE.get(status) or _status_line(status), *lines, b"\r\n"]
 
     def on_piece(self, piece: bytes) -> None:
         """Write a piece of the body."""
@@ -224,12 +227,13 @@ class FastProtocol(HttpToolsProtocol):
 
     def _begin_fast(self) -> FastCycle | None:
         """The cycle of a request that is on its way, or None and nothing done."""
-        busy = self.cycle is not None and not self.cycle.response_complete
-        if busy or self.pipeline or len(self.connections) >= (self.limit_concurrency or 1):
+        cycle, parser = cast("FastCycle | None", self.cycle), self.parser
+        busy = cycle is not None and not cycle.response_complete
+        if parser is None or busy or self.pipeline or len(self.connections) >= CONCURRENCY_MAX:
             return None
-        method = self.parser.get_method()
+        method = parser.get_method()
         found = _TARGET.fullmatch(self.url)
-        if method not in _METHODS or found is None or self.parser.get_http_version() != "1.1":
+        if method not in _METHODS or found is None or parser.get_http_version() != "1.1":
             return None
         headers: dict[str, str] = {}
         for name, value in self.headers:
@@ -243,7 +247,7 @@ class FastProtocol(HttpToolsProtocol):
             key = self._client_key = caller_of(client)
         journey = self._journey(method.decode("ascii"), found, headers, client)
         cycle = FastCycle(edge.app, self, journey)
-        cycle.keep_alive = self.parser.should_keep_alive()
+        cycle.keep_alive = parser.should_keep_alive()
         if not edge.wrap.limit.allows(key) or not cycle.begin():
             return None
         edge.wrap.limit.take(key)

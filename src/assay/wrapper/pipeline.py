@@ -24,12 +24,13 @@ from assay.wrapper.model import (
 )
 from assay.wrapper.ports import Exchange, ReplySink
 from assay.wrapper.routes import Routes
-from assay.wrapper.steps.forward import ForwardStep
+from assay.wrapper.steps.forward import ForwardStep, asks_itself
 from assay.wrapper.steps.limit import LimitStep
 from assay.wrapper.steps.pay import PayStep
 from assay.wrapper.steps.record import RecordStep
 from assay.wrapper.steps.trust import TrustStep
 
+_PAYMENT_REQUIRED = 402
 _REFUSED_FROM = 400
 _FAILED_FROM = 500
 _CACHING = (b"cache-control", b"expires", b"surrogate-control", b"cdn-cache-control", b"age")
@@ -100,8 +101,12 @@ class Pipeline:
         journey.config, journey.trust = route.config, trusted.trust
         return Begun(paid, exchange)
 
-    def answer_headers(self, begun: "Begun", found: Headers) -> list[tuple[bytes, bytes]]:
-        """The upstream's headers as they go back, and ours."""
+    def answer_headers(
+        self, begun: "Begun", status: int, found: Headers
+    ) -> list[tuple[bytes, bytes]]:
+        """The upstream's headers as they go back, and ours. Raises `UpstreamFailed`."""
+        if status == _PAYMENT_REQUIRED:
+            raise asks_itself()
         return self._steps.forward.answer_headers(begun.paid, found)
 
     def record(self, journey: Journey, status: int, response_bytes: int) -> None:

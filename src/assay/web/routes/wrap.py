@@ -170,8 +170,9 @@ class _Outgoing:
         body = answer.body
         is_head = self._journey.incoming.method == "HEAD"
         if isinstance(body, bytes):
-            if not is_head and answer.status not in _NO_BODY:
+            if not is_head:
                 headers = [header for header in headers if header[0] != b"content-length"]
+            if not is_head and answer.status not in _NO_BODY:
                 headers.append((b"content-length", b"%d" % len(body)))
             await self._start(answer.status, headers)
             self.bytes_out = len(body)
