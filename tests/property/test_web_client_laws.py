@@ -26,7 +26,9 @@ def client(peer: str, *lines: str, trusted: tuple[str, ...] = (OURS,)) -> str:
     )  # fmt: skip
     app: Any = SimpleNamespace(settings=settings, clock=FrozenClock())
     headers = [(b"x-forwarded-for", line.encode("latin-1")) for line in lines]
-    return Edge(app, nothing, ())._client({"client": (peer, 1), "headers": headers})
+    lane: Any = SimpleNamespace()
+    edge = Edge(app, nothing, (), lane)
+    return edge.client_of((peer, 1) if peer else None, headers)
 
 
 @given(STRANGERS, st.lists(WORDS, max_size=5))
@@ -65,4 +67,5 @@ def test_a_caller_without_an_address_is_somebody() -> None:
         settings=SimpleNamespace(anonymous_per_minute=1, keyed_per_minute=1, trusted_proxies=()),
         clock=FrozenClock(),
     )
-    assert Edge(app, nothing, ())._client({"client": None, "headers": []})
+    lane: Any = SimpleNamespace()
+    assert Edge(app, nothing, (), lane).client_of(None, [])

@@ -1,6 +1,6 @@
 """What wrappers need of the outside."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,6 +61,8 @@ class UpstreamRequest:
     content_length: int | None
     """Of a body in pieces, where it is known; else it goes out chunked."""
     timeout_s: float
+    repeatable: bool = False
+    """Whether it may be sent again when a kept connection closed under it, body or not."""
 
 
 class UpstreamReply(Protocol):
@@ -74,7 +76,7 @@ class UpstreamReply(Protocol):
         """The body, where all of it has arrived already."""
         ...
 
-    def body(self) -> AsyncIterator[bytes]:
+    def body(self) -> AsyncGenerator[bytes]:
         """The body as it arrives. Raises `UpstreamFailed` when it breaks off."""
         ...
 

@@ -64,7 +64,7 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
 
 
 async def judged_addresses(
-    host: str, port: int, policy: EgressPolicy, resolver: Resolver
+    host: str, port: int, policy: EgressPolicy | None, resolver: Resolver
 ) -> Sequence[str]:
     """The addresses of `host`; refused as a whole when any of them is denied.
 
@@ -77,7 +77,7 @@ async def judged_addresses(
     except ValueError:
         addresses = await _resolve(host, port, resolver)
     for address in addresses:
-        if denial := policy.judge(address):
+        if policy is not None and (denial := policy.judge(address)):
             raise EgressError(Failure.REFUSED_ADDRESS, f"{host}: {denial}")
     return addresses
 

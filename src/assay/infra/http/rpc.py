@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import TypeVar
 
-import httpx2
-
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, RpcRefused
 from assay.infra.http.rpc_calls import BlockUnknown, read_at
 from assay.infra.http.rpc_endpoint import Endpoint, EndpointFault, RpcLimits
 from assay.infra.http.rpc_wire import Answer, NodeError, revert_of
+from assay.infra.http.upstream import UpstreamPool
 from assay.kit.clock import Clock
 from assay.kit.json import JsonValue
 
@@ -47,7 +46,7 @@ class JsonRpc:
         self._clock = clock
         self._limits = limits or RpcLimits()
         self._ids = count(1)
-        self._client: httpx2.AsyncClient | None = None
+        self._client = UpstreamPool(None, clock)
         self._endpoints: dict[tuple[int, str], Endpoint] = {}
 
     async def call(self, network: Network, calls: Sequence[Call]) -> Sequence[Returned | Reverted]:
@@ -84,8 +83,7 @@ class JsonRpc:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        if self._client is not None:
-            await self._client.aclose()
+        await self._client.aclose()
 
     async def _first_believable(self, network: Network, attempt: Attempt[T]) -> T:
         deadline_s = self._clock.monotonic_s() + self._limits.total_s
@@ -134,18 +132,10 @@ class JsonRpc:
     def _endpoint(self, chain_id: int, url: str) -> Endpoint:
         known = self._endpoints.get((chain_id, url))
         if known is None:
-            client = self._opened_client()
-            known = Endpoint(url, chain_id, client, self._clock, self._limits, self._ids)
+            client, limits = self._client, self._limits
+            known = Endpoint(url, chain_id, client, self._clock, limits, self._ids)
             self._endpoints[chain_id, url] = known
         return known
-
-    def _opened_client(self) -> httpx2.AsyncClient:
-        """Made at the first request: reading the system's certificates takes 30 ms."""
-        if self._client is None:
-            self._client = httpx2.AsyncClient(
-                trust_env=False, follow_redirects=False, timeout=self._limits.endpoint_s
-            )
-        return self._client
 
 
 def _hold_against(endpoint: Endpoint, fault: EndpointFault) -> None:

@@ -3,13 +3,13 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-import httpx2
-
 from assay.infra.http.body import ACCEPTED_ENCODINGS, BodyBroken, read_body
 from assay.infra.http.breaker import Breaker
+from assay.infra.http.configured import configured
 from assay.infra.http.rpc_wire import (
     Answer,
     Malformed,
@@ -23,6 +23,8 @@ from assay.infra.http.rpc_wire import (
 )
 from assay.kit.clock import Clock
 from assay.kit.json import JsonValue, is_array, is_object
+from assay.wrapper.model import UpstreamFailed
+from assay.wrapper.ports import Upstream, UpstreamRequest
 
 LIMIT_EXCEEDED = -32005
 FAIL_OVER_CODES = frozenset({LIMIT_EXCEEDED, -32603})
@@ -33,6 +35,13 @@ _RATIO_MAX = 1000
 of the reply is what is bounded."""
 
 _OK, _BAD_REQUEST, _TOO_MANY, _SERVER_ERROR = 200, 400, 429, 500
+
+_HEADERS = (
+    (b"content-type", b"application/json"),
+    (b"accept", b"application/json"),
+    (b"accept-encoding", ACCEPTED_ENCODINGS.encode()),
+    (b"user-agent", b"assay"),
+)
 
 Asked = tuple[str, Sequence[JsonValue]]
 """A method and its parameters."""
@@ -80,7 +89,7 @@ class Endpoint:
         self,
         url: str,
         chain_id: int,
-        client: httpx2.AsyncClient,
+        client: Upstream,
         clock: Clock,
         limits: RpcLimits,
         ids: Iterator[int],
@@ -173,11 +182,13 @@ class Endpoint:
         try:
             async with asyncio.timeout(left_s), self._slots:
                 sent = True
-                reply = await self._exchange(payload)
-        except (TimeoutError, httpx2.TimeoutException):
+                reply = await self._exchange(payload, left_s)
+        except TimeoutError:
             # Waiting for our own other requests is not its fault.
             raise EndpointFault(f"no answer in {left_s:.1f} s", blame=sent) from None
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, BodyBroken) as error:
+        except UpstreamFailed as error:
+            raise EndpointFault(error.detail or error.message) from error
+        except (BodyBroken, ValueError) as error:
             raise EndpointFault(f"{type(error).__name__}: {error}") from error
         if reply.status == _TOO_MANY or not (
             reply.status == _OK or _BAD_REQUEST <= reply.status < _SERVER_ERROR
@@ -185,22 +196,30 @@ class Endpoint:
             raise EndpointFault(f"status {reply.status}")
         return reply
 
-    async def _exchange(self, payload: JsonValue) -> _HttpReply:
-        headers = {
-            "content-type": "application/json",
-            "accept": "application/json",
-            "accept-encoding": ACCEPTED_ENCODINGS,
-        }
+    async def _exchange(self, payload: JsonValue, timeout_s: float) -> _HttpReply:
         content = json.dumps(payload, separators=(",", ":")).encode("ascii")
-        async with self._client.stream(
-            "POST", self._url, content=content, headers=headers
-        ) as response:
-            encoding = response.headers.get("content-encoding", "")
+        place = configured(self._url)
+        request = UpstreamRequest(
+            method="POST",
+            target=place.target,
+            path_and_query=place.path_and_query,
+            headers=(*_HEADERS, *place.headers),
+            body=content,
+            content_length=len(content),
+            timeout_s=timeout_s,
+            repeatable=True,  # reading is, and a transaction sent twice is one transaction
+        )
+        reply = await self._client.send(request)
+        try:
+            encoding = b",".join(v for n, v in reply.headers if n == b"content-encoding")
             limit = self._limits.reply_bytes_max
-            body = await read_body(response.aiter_raw(), encoding, limit, _RATIO_MAX)
+            async with aclosing(reply.body()) as pieces:
+                body = await read_body(pieces, encoding.decode("latin-1"), limit, _RATIO_MAX)
+        finally:
+            reply.close()
         if body.truncated:
             raise BodyBroken(f"a reply of more than {limit} bytes")
-        return _HttpReply(response.status_code, body.data)
+        return _HttpReply(reply.status, body.data)
 
 
 def _raise_for_rate_limit(reply: JsonValue) -> None:

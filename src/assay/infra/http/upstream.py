@@ -7,7 +7,7 @@ the processor time of the whole hop (facts, performance).
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import httpcore2
@@ -18,8 +18,8 @@ from assay.infra.http.breaker import Breaker
 from assay.infra.http.dial import judged_addresses
 from assay.infra.http.resolver import Resolver, SystemResolver
 from assay.infra.http.upstream_connection import Connection, Stale, failed
+from assay.infra.http.upstream_exchange import Reply, SinkExchange, head_of, pump
 from assay.kit.clock import Clock
-from assay.payments.model import Headers
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import Exchange, ReplySink, UpstreamReply, UpstreamRequest
 
@@ -42,85 +42,16 @@ class _Host:
 
     idle: list[Connection]
     breaker: Breaker
+    sweep: Callable[[], None]
     open: int = 0
 
-
-class _Reply:
-    """Implements `wrapper.ports.UpstreamReply`."""
-
-    __slots__ = ("_connection", "_host", "_pool", "_whole", "headers", "status")
-
-    def __init__(self, pool: "UpstreamPool", host: _Host, connection: Connection) -> None:
-        self._pool = pool
-        self._host = host
-        self._connection: Connection | None = connection
-        self.status = connection.status
-        self.headers: Headers = connection.headers
-        self._whole = connection.take_whole()
-        if self._whole is not None:
-            self.close()
-
-    @property
-    def whole(self) -> bytes | None:
-        return self._whole
-
-    async def body(self) -> AsyncIterator[bytes]:
-        if self._whole is not None:
-            yield self._whole
-            return
-        if self._connection is None:
-            return
-        async for piece in self._connection.pieces():
-            yield piece
-        self.close()
-
-    def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            self._pool.give_back(self._host, connection)
-
-
-class _Exchange:
-    """Implements `wrapper.ports.Exchange`; gives its connection back when the answer is over."""
-
-    __slots__ = ("_connection", "_host", "_pool", "_sink", "flush", "on_head", "on_piece")
-
-    def __init__(
-        self, pool: "UpstreamPool", host: _Host, connection: Connection, sink: ReplySink
-    ) -> None:
-        self._pool = pool
-        self._host = host
-        self._connection: Connection | None = connection
-        self._sink = sink
-        self.on_head = sink.on_head
-        self.on_piece = sink.on_piece
-        self.flush = sink.flush
-
-    def on_end(self) -> None:
-        self._give_back()
-        self._sink.on_end()
-
-    def on_failure(self, error: UpstreamFailed, *, untouched: bool) -> None:
-        self._give_back()
-        self._sink.on_failure(error, untouched=untouched)
-
-    def pause(self) -> None:
-        if self._connection is not None:
-            self._connection.pause()
-
-    def resume(self) -> None:
-        if self._connection is not None:
-            self._connection.resume()
-
-    def abort(self) -> None:
-        if self._connection is not None:
-            self._connection.stop_keeping()
-            self._give_back()
-
-    def _give_back(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            self._pool.give_back(self._host, connection)
+    def give_back(self, connection: Connection) -> None:
+        """Take a connection back: to be kept, or to be forgotten."""
+        if connection.end():
+            self.idle.append(connection)
+            self.sweep()
+        else:
+            self.open -= 1
 
 
 class UpstreamPool:
@@ -128,11 +59,12 @@ class UpstreamPool:
 
     def __init__(
         self,
-        policy: EgressPolicy,
+        policy: EgressPolicy | None,
         clock: Clock,
         resolver: Resolver | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        """Without a `policy` for configured addresses: nobody is judged or left alone."""
         self._policy = policy
         self._clock = clock
         self._system = SystemResolver()
@@ -142,36 +74,41 @@ class UpstreamPool:
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def send(self, request: UpstreamRequest) -> UpstreamReply:
-        target = request.target
-        host = self._host(target)
-        head = _head(request)
-        is_head = request.method == "HEAD"
-        small = isinstance(request.body, bytes)
-        first = head + request.body if isinstance(request.body, bytes) else head
+        host = self._host(request.target)
+        first = head_of(request) + (request.body if isinstance(request.body, bytes) else b"")
+        whole = isinstance(request.body, bytes)
+        again = whole and (request.repeatable or not request.body)
         while True:
             connection = self._kept(host)
             fresh = connection is None
             if connection is None:
-                connection = await self._dial(target, host)
+                connection = await self._dial(request.target, host)
             try:
-                connection.begin(first, is_head=is_head, timeout_s=request.timeout_s)
-                if small:
-                    await connection.head()
-                else:
-                    await self._send_streamed(connection, request)
+                await self._exchange(connection, request, first)
             except (Stale, UpstreamFailed) as error:
                 untouched = connection.was_stale or isinstance(error, Stale)
-                self.give_back(host, connection)
-                if untouched and not fresh and small and not request.body:
+                host.give_back(connection)
+                if untouched and not fresh and again:
                     continue  # a kept connection that was just being closed
                 if isinstance(error, UpstreamFailed):
                     raise
                 raise failed("it closed the connection") from None
             except BaseException:
                 connection.close()
-                self.give_back(host, connection)
+                host.give_back(connection)
                 raise
-            return _Reply(self, host, connection)
+            return Reply(connection, host.give_back)
+
+    async def _exchange(
+        self, connection: Connection, request: UpstreamRequest, first: bytes
+    ) -> None:
+        """Returns when the head of the answer is there."""
+        is_head = request.method == "HEAD"
+        connection.begin(first, is_head=is_head, timeout_s=request.timeout_s)
+        if isinstance(request.body, bytes):
+            await connection.head()
+        else:
+            await self._send_streamed(connection, request)
 
     def has_kept(self, target: Target) -> bool:
         host = self._hosts.get((target.scheme, target.host, target.port))
@@ -188,28 +125,18 @@ class UpstreamPool:
         connection = self._kept(host)
         if connection is None:
             return None
-        under_way = _Exchange(self, host, connection, sink)
+        under_way = SinkExchange(connection, sink, host.give_back)
         try:
             connection.begin(
-                _head(request),
+                head_of(request),
                 is_head=request.method == "HEAD",
                 timeout_s=request.timeout_s,
                 sink=under_way,
             )
         except Stale:
-            self.give_back(host, connection)
+            host.give_back(connection)
             return None
         return under_way
-
-    def give_back(self, host: _Host, connection: Connection) -> None:
-        """Take a connection back: to be kept, or to be forgotten."""
-        if connection.end():
-            host.idle.append(connection)
-            if self._sweeper is None:
-                loop = asyncio.get_running_loop()
-                self._sweeper = loop.call_later(_SWEEP_S, self._sweep)
-        else:
-            host.open -= 1
 
     async def aclose(self) -> None:
         """Close every idle connection."""
@@ -225,7 +152,7 @@ class UpstreamPool:
         key = (target.scheme, target.host, target.port)
         host = self._hosts.get(key)
         if host is None:
-            host = self._hosts[key] = _Host([], Breaker(self._clock))
+            host = self._hosts[key] = _Host([], Breaker(self._clock), self._sweep_later)
         return host
 
     def _kept(self, host: _Host) -> Connection | None:
@@ -241,7 +168,7 @@ class UpstreamPool:
     async def _dial(self, target: Target, host: _Host) -> Connection:
         if host.open >= CONNECTIONS_MAX:
             raise failed("too many requests to it are under way")
-        if not host.breaker.lets_through():
+        if self._policy is not None and not host.breaker.lets_through():
             raise failed("it is left alone after failures")
         host.open += 1
         try:
@@ -285,19 +212,23 @@ class UpstreamPool:
     async def _send_streamed(self, connection: Connection, request: UpstreamRequest) -> None:
         """Body and answer at once: an upstream may answer before it has read everything."""
         loop = asyncio.get_running_loop()
-        pump = loop.create_task(_pump(connection, request))
+        sending = loop.create_task(pump(connection, request))
         answer = loop.create_task(connection.head())
         try:
-            await asyncio.wait({pump, answer}, return_when=asyncio.FIRST_COMPLETED)
-            if pump.done():
-                pump.result()
+            await asyncio.wait({sending, answer}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
             await answer
         finally:
-            for task in (pump, answer):
+            for task in (sending, answer):
                 task.cancel()
-            await asyncio.wait({pump, answer})
-            if pump.cancelled() or pump.exception() is not None:
+            await asyncio.wait({sending, answer})
+            if sending.cancelled() or sending.exception() is not None:
                 connection.stop_keeping()  # half a request went out on it
+
+    def _sweep_later(self) -> None:
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
 
     def _sweep(self) -> None:
         """Close what has been idle for too long."""
@@ -310,34 +241,3 @@ class UpstreamPool:
                 host.open -= 1
             left = left or bool(host.idle)
         self._sweeper = loop.call_later(_SWEEP_S, self._sweep) if left else None
-
-
-async def _pump(connection: Connection, request: UpstreamRequest) -> None:
-    if isinstance(request.body, bytes):
-        return
-    chunked = request.content_length is None
-    async for piece in request.body:
-        if piece:
-            await connection.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
-    if chunked:
-        await connection.write(b"0\r\n\r\n")
-
-
-def _head(request: UpstreamRequest) -> bytes:
-    """The request line, Host, the given headers and our own framing."""
-    lines = [
-        b"%b %b HTTP/1.1\r\nhost: %b\r\n"
-        % (request.method.encode(), request.path_and_query, request.target.authority.encode())
-    ]
-    lines.extend([b"%b: %b\r\n" % header for header in request.headers])
-    if not isinstance(request.body, bytes):
-        length = request.content_length
-        lines.append(
-            b"transfer-encoding: chunked\r\n"
-            if length is None
-            else b"content-length: %d\r\n" % length
-        )
-    elif request.body or request.method in {"POST", "PUT", "PATCH"}:
-        lines.append(b"content-length: %d\r\n" % len(request.body))
-    lines.append(b"\r\n")
-    return b"".join(lines)

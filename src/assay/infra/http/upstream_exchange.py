@@ -1,0 +1,116 @@
+"""A request on its way to an upstream, and its answer: read in turn, or handed to a sink."""
+
+from collections.abc import AsyncGenerator, Callable
+
+from assay.infra.http.upstream_connection import Connection
+from assay.payments.model import Headers
+from assay.wrapper.model import UpstreamFailed
+from assay.wrapper.ports import ReplySink, UpstreamRequest
+
+
+class Reply:
+    """Implements `wrapper.ports.UpstreamReply`; gives its connection back when it is over."""
+
+    __slots__ = ("_connection", "_give_back", "_whole", "headers", "status")
+
+    def __init__(self, connection: Connection, give_back: Callable[[Connection], None]) -> None:
+        self._give_back = give_back
+        self._connection: Connection | None = connection
+        self.status = connection.status
+        self.headers: Headers = connection.headers
+        self._whole = connection.take_whole()
+        if self._whole is not None:
+            self.close()
+
+    @property
+    def whole(self) -> bytes | None:
+        return self._whole
+
+    async def body(self) -> AsyncGenerator[bytes]:
+        if self._whole is not None:
+            yield self._whole
+            return
+        if self._connection is None:
+            return
+        async for piece in self._connection.pieces():
+            yield piece
+        self.close()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._give_back(connection)
+
+
+class SinkExchange:
+    """Implements `wrapper.ports.Exchange`; gives its connection back when the answer is over."""
+
+    __slots__ = ("_connection", "_give_back", "_sink", "flush", "on_head", "on_piece")
+
+    def __init__(
+        self, connection: Connection, sink: ReplySink, give_back: Callable[[Connection], None]
+    ) -> None:
+        self._connection: Connection | None = connection
+        self._give_back = give_back
+        self._sink = sink
+        self.on_head = sink.on_head
+        self.on_piece = sink.on_piece
+        self.flush = sink.flush
+
+    def on_end(self) -> None:
+        self._end()
+        self._sink.on_end()
+
+    def on_failure(self, error: UpstreamFailed, *, untouched: bool) -> None:
+        self._end()
+        self._sink.on_failure(error, untouched=untouched)
+
+    def pause(self) -> None:
+        if self._connection is not None:
+            self._connection.pause()
+
+    def resume(self) -> None:
+        if self._connection is not None:
+            self._connection.resume()
+
+    def abort(self) -> None:
+        if self._connection is not None:
+            self._connection.stop_keeping()
+            self._end()
+
+    def _end(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._give_back(connection)
+
+
+async def pump(connection: Connection, request: UpstreamRequest) -> None:
+    """Send a body in pieces, as they come."""
+    if isinstance(request.body, bytes):
+        return
+    chunked = request.content_length is None
+    async for piece in request.body:
+        if piece:
+            await connection.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+    if chunked:
+        await connection.write(b"0\r\n\r\n")
+
+
+def head_of(request: UpstreamRequest) -> bytes:
+    """The request line, Host, the given headers and our own framing."""
+    lines = [
+        b"%b %b HTTP/1.1\r\nhost: %b\r\n"
+        % (request.method.encode(), request.path_and_query, request.target.authority.encode())
+    ]
+    lines.extend([b"%b: %b\r\n" % header for header in request.headers])
+    if not isinstance(request.body, bytes):
+        length = request.content_length
+        lines.append(
+            b"transfer-encoding: chunked\r\n"
+            if length is None
+            else b"content-length: %d\r\n" % length
+        )
+    elif request.body or request.method in {"POST", "PUT", "PATCH"}:
+        lines.append(b"content-length: %d\r\n" % len(request.body))
+    lines.append(b"\r\n")
+    return b"".join(lines)
