@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import RowMapping, delete, func, insert, or_, select, update
+from sqlalchemy import RowMapping, Update, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.infra.sql.engine import Database, from_us, to_us
@@ -17,6 +17,51 @@ from assay.payments.ports import Claim
 
 _IN_FLIGHT = (State.CLAIMED, State.SETTLING, State.PENDING)
 _OPEN = (State.SETTLING, State.PENDING)
+
+# Built once: making a statement costs more than running it, and a payment runs a dozen.
+_OF_THE_PAYER = (
+    payments.c.network == bindparam("a_network"),
+    payments.c.asset == bindparam("an_asset"),
+    payments.c.payer == bindparam("a_payer"),
+)
+_IS_THE_ONE = payments.c.nonce == bindparam("a_nonce")
+_INSERT = insert(payments)
+_BY_KEY = select(payments).where(*_OF_THE_PAYER, _IS_THE_ONE)
+_BY_DIGEST = select(payments).where(
+    payments.c.network == bindparam("a_network"), payments.c.digest == bindparam("a_digest")
+)
+_AS_READ = (payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("moves_read"))
+_CHANGING = ("state", "tx", "raw_tx", "reason", "lease_us", "updated_us", "moves")
+_MOVE = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in _CHANGING})
+_TAKE_OVER = (
+    update(payments)
+    .where(*_AS_READ)
+    .values({c.name: bindparam(c.name) for c in payments.c if c.name != "id"})
+)
+_COMMITTED = select(func.coalesce(func.sum(payments.c.amount), 0)).where(
+    *_OF_THE_PAYER,
+    payments.c.nonce != bindparam("a_nonce"),
+    payments.c.state.in_(_IN_FLIGHT),
+    or_(payments.c.state != State.CLAIMED, payments.c.lease_us > bindparam("now_us")),
+)
+_FAILURES = (
+    select(func.count())
+    .select_from(payments)
+    .where(
+        *_OF_THE_PAYER,
+        payments.c.state == State.FAILED,
+        payments.c.updated_us >= bindparam("since_us"),
+    )
+)
+_REUSED = select(payments.c.nonce).where(
+    *_OF_THE_PAYER,
+    payments.c.operator_id == bindparam("an_operator"),
+    payments.c.identifier == bindparam("an_identifier"),
+    payments.c.nonce != bindparam("a_nonce"),
+)
+_STORED = select(paid_responses).where(paid_responses.c.payment_id == bindparam("an_id"))
+_FORGET = delete(paid_responses).where(paid_responses.c.payment_id == bindparam("an_id"))
+_STORE = insert(paid_responses)
 
 
 class SqlLedgerStore:
@@ -46,11 +91,9 @@ class SqlLedgerStore:
             return await self._committed(connection, entry)
 
     async def find(self, network: str, digest: str) -> Entry | None:
-        statement = select(payments).where(
-            payments.c.network == network, payments.c.digest == digest
-        )
+        values = {"a_network": network, "a_digest": digest}
         async with self._database.read() as connection:
-            row = (await connection.execute(statement)).mappings().first()
+            row = (await connection.execute(_BY_DIGEST, values)).mappings().first()
         return None if row is None else _entry(row)
 
     async def move(
@@ -73,16 +116,16 @@ class SqlLedgerStore:
             moves=entry.moves + 1,
         )
         async with self._database.write() as connection:
-            if not await _update(connection, entry, moved):
+            if not await _update(connection, _MOVE, entry, moved):
                 return None
             if stored is not None:
                 await _store(connection, moved, stored)
         return moved
 
     async def stored(self, entry_id: str) -> Stored | None:
-        statement = select(paid_responses).where(paid_responses.c.payment_id == entry_id)
         async with self._database.read() as connection:
-            row = (await connection.execute(statement)).mappings().one_or_none()
+            found = await connection.execute(_STORED, {"an_id": entry_id})
+            row = found.mappings().one_or_none()
         if row is None:
             return None
         headers = tuple(
@@ -123,68 +166,44 @@ class SqlLedgerStore:
         """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
         if fresh.identifier is not None:
             await _refuse_reuse(connection, fresh)
-        where = [
-            payments.c.network == fresh.network,
-            payments.c.asset == fresh.asset,
-            payments.c.payer == fresh.payer,
-            payments.c.nonce == fresh.nonce,
-        ]
-        found = (await connection.execute(select(payments).where(*where))).mappings().one_or_none()
+        found = (await connection.execute(_BY_KEY, _key(fresh))).mappings().one_or_none()
         if found is None:
-            await connection.execute(insert(payments).values(_values(fresh)))
+            await connection.execute(_INSERT, _values(fresh))
             return fresh, True
         known = _entry(found)
         abandoned = known.state is State.CLAIMED and known.lease_until <= fresh.created_at
         if known.state is not State.RELEASED and not abandoned:
             return known, False
         taken = replace(fresh, id=known.id, moves=known.moves + 1)
-        return taken, await _update(connection, known, taken)
+        return taken, await _update(connection, _TAKE_OVER, known, taken)
 
     async def _committed(self, connection: AsyncConnection, entry: Entry) -> int:
-        now_us = to_us(self._clock.now())
-        statement = select(func.coalesce(func.sum(payments.c.amount), 0)).where(
-            payments.c.network == entry.network,
-            payments.c.asset == entry.asset,
-            payments.c.payer == entry.payer,
-            payments.c.nonce != entry.nonce,
-            payments.c.state.in_(_IN_FLIGHT),
-            or_(payments.c.state != State.CLAIMED, payments.c.lease_us > now_us),
-        )
-        return int((await connection.execute(statement)).scalar_one())
+        values = {**_key(entry), "now_us": to_us(self._clock.now())}
+        return int((await connection.execute(_COMMITTED, values)).scalar_one())
 
 
 async def _refuse_reuse(connection: AsyncConnection, fresh: Entry) -> None:
-    statement = select(payments.c.nonce).where(
-        payments.c.network == fresh.network,
-        payments.c.asset == fresh.asset,
-        payments.c.payer == fresh.payer,
-        payments.c.operator_id == fresh.operator_id,
-        payments.c.identifier == fresh.identifier,
-        payments.c.nonce != fresh.nonce,
-    )
-    if (await connection.execute(statement)).first() is not None:
+    values = {**_key(fresh), "an_operator": fresh.operator_id, "an_identifier": fresh.identifier}
+    if (await connection.execute(_REUSED, values)).first() is not None:
         raise IdentifierReused("This payment-identifier belongs to another payment.")
 
 
 async def _failures(connection: AsyncConnection, entry: Entry, since: datetime) -> int:
-    statement = select(func.count()).where(
-        payments.c.network == entry.network,
-        payments.c.asset == entry.asset,
-        payments.c.payer == entry.payer,
-        payments.c.state == State.FAILED,
-        payments.c.updated_us >= to_us(since),
-    )
-    return int((await connection.execute(statement)).scalar_one())
+    values = {**_key(entry), "since_us": to_us(since)}
+    del values["a_nonce"]
+    return int((await connection.execute(_FAILURES, values)).scalar_one())
 
 
-async def _update(connection: AsyncConnection, known: Entry, moved: Entry) -> bool:
+async def _update(
+    connection: AsyncConnection, statement: Update, known: Entry, moved: Entry
+) -> bool:
     """Whether the row was still as it was read."""
-    statement = (
-        update(payments)
-        .where(payments.c.id == known.id, payments.c.moves == known.moves)
-        .values(_values(moved))
-    )
-    return (await connection.execute(statement)).rowcount == 1
+    values = _values(moved)
+    del values["id"]
+    if statement is _MOVE:
+        values = {name: values[name] for name in _CHANGING}
+    values |= {"an_id": known.id, "moves_read": known.moves}
+    return (await connection.execute(statement, values)).rowcount == 1
 
 
 async def _store(connection: AsyncConnection, entry: Entry, stored: Stored) -> None:
@@ -192,7 +211,7 @@ async def _store(connection: AsyncConnection, entry: Entry, stored: Stored) -> N
         (base64.b64encode(name).decode(), base64.b64encode(value).decode())
         for name, value in stored.headers
     ]
-    await connection.execute(delete(paid_responses).where(paid_responses.c.payment_id == entry.id))
+    await connection.execute(_FORGET, {"an_id": entry.id})
     values = {
         "payment_id": entry.id,
         "status": stored.status,
@@ -200,7 +219,16 @@ async def _store(connection: AsyncConnection, entry: Entry, stored: Stored) -> N
         "body": stored.body,
         "stored_us": to_us(entry.updated_at),
     }
-    await connection.execute(insert(paid_responses).values(values))
+    await connection.execute(_STORE, values)
+
+
+def _key(entry: Entry) -> dict[str, object]:
+    return {
+        "a_network": entry.network,
+        "an_asset": entry.asset,
+        "a_payer": entry.payer,
+        "a_nonce": entry.nonce,
+    }
 
 
 def _values(entry: Entry) -> dict[str, object]:
