@@ -52,24 +52,40 @@ class WireUpstream:
 
 
 @contextmanager
-def wire_upstream() -> Iterator[WireUpstream]:
+def wire_upstream() -> Iterator[WireUpstream]:  # noqa: PLR0915 - a server in a function
     state = WireUpstream()
     ready, over = threading.Event(), threading.Event()
+
+    handlers: set[asyncio.Task[None]] = set()
 
     async def serve() -> None:
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             state.connections += 1
             wire = Wire(reader, writer, state.connections)
-            with suppress(ConnectionError, asyncio.IncompleteReadError):
-                while await _one(state, wire):
-                    continue
-            writer.close()
+            task = asyncio.current_task()
+            assert task is not None
+            handlers.add(task)
+            try:
+                with suppress(ConnectionError, asyncio.IncompleteReadError, AssertionError):
+                    while await _one(state, wire):
+                        continue
+            except asyncio.CancelledError:
+                pass
+            finally:
+                handlers.discard(task)
+                writer.close()
+                with suppress(ConnectionError):
+                    await writer.wait_closed()
 
         server = await asyncio.start_server(handle, "127.0.0.1", 0, limit=2**20)
         state.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         ready.set()
         await asyncio.to_thread(over.wait)
         server.close()
+        for task in list(handlers):
+            task.cancel()
+        if handlers:
+            await asyncio.wait(handlers)
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()

@@ -1,0 +1,144 @@
+"""The ledger, on every database: one owner a payment, no move from an old reading, exact sums."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from assay.infra.sql.engine import Database
+from assay.infra.sql.payments import SqlLedgerStore
+from assay.kit.ids import new_id
+from assay.payments.model import Attempt, Entry, IdentifierReused, State, Stored
+from tests.fakes.clock import FrozenClock
+
+CLOCK = FrozenClock()
+HOUR = timedelta(hours=1)
+
+
+def entry(nonce: str = "0x1", amount: int = 10, **fields: object) -> Entry:
+    now = CLOCK.now()
+    made = Entry(
+        id=new_id(),
+        protocol="x402",
+        network="eip155:8453",
+        asset="0x" + "aa" * 20,
+        payer="0x" + "bb" * 20,
+        nonce=nonce,
+        digest=f"digest {nonce}",
+        amount=amount,
+        pay_to="0x" + "cc" * 20,
+        operator_id="op",
+        wrapper_id="w",
+        request_digest="r",
+        state=State.CLAIMED,
+        attempt=Attempt(""),
+        reason="",
+        credential={"signature": "0x"},
+        version=2,
+        identifier=None,
+        expires_at=now + HOUR,
+        lease_until=now + timedelta(seconds=30),
+        created_at=now,
+        updated_at=now,
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def ledger(database: Database) -> SqlLedgerStore:
+    return SqlLedgerStore(database, CLOCK)
+
+
+async def claim(ledger: SqlLedgerStore, made: Entry) -> tuple[bool, int]:
+    found = await ledger.claim(made, CLOCK.now() - HOUR)
+    return found.is_ours, found.committed
+
+
+async def test_of_many_that_claim_a_payment_one_has_it(ledger: SqlLedgerStore) -> None:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(claim(ledger, entry())) for _ in range(20)]
+    assert [task.result()[0] for task in tasks].count(True) == 1
+
+
+async def test_what_is_in_flight_is_counted_exactly(ledger: SqlLedgerStore) -> None:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(claim(ledger, entry(f"0x{n}"))) for n in range(15)]
+    assert sorted(task.result()[1] for task in tasks) == [10 * n for n in range(15)]
+    assert await ledger.committed(entry("0x3")) == 140
+
+
+async def test_a_released_payment_may_be_claimed_anew_for_another_request(
+    ledger: SqlLedgerStore,
+) -> None:
+    first = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
+    assert await ledger.move(first, State.RELEASED) is not None
+    again = await ledger.claim(entry(request_digest="other"), CLOCK.now() - HOUR)
+    assert again.is_ours
+    assert again.entry.id == first.id
+    assert again.entry.request_digest == "other"
+    assert await ledger.move(first, State.SETTLING) is None  # the old reading is worth nothing
+
+
+async def test_an_abandoned_claim_is_taken_over_and_a_live_one_is_not(
+    ledger: SqlLedgerStore,
+) -> None:
+    await ledger.claim(entry(), CLOCK.now() - HOUR)
+    assert not (await claim(ledger, entry()))[0]
+    later = CLOCK.now() + timedelta(minutes=1)
+    assert (await claim(ledger, entry(created_at=later, lease_until=later + HOUR)))[0]
+
+
+async def test_a_payment_moves_once_from_each_reading(ledger: SqlLedgerStore) -> None:
+    made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
+    attempt = Attempt("0x" + "ee" * 32, "0xraw")
+    moved = await ledger.move(made, State.SETTLING, attempt=attempt)
+    assert moved is not None
+    assert moved.attempt == attempt
+    assert await ledger.move(made, State.FAILED) is None
+    found = await ledger.find(made.network, made.digest)
+    assert found == moved
+
+
+async def test_what_was_bought_is_kept_with_the_move_and_forgotten_in_time(
+    ledger: SqlLedgerStore,
+) -> None:
+    made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
+    stored = Stored(200, ((b"x-a", b"1"), (b"x-a", b"\xff")), b"\x00body")
+    moved = await ledger.move(made, State.SETTLING, stored=stored)
+    assert moved is not None
+    assert await ledger.stored(made.id) == stored
+    assert await ledger.move(made, State.SETTLED, stored=Stored(500, (), b"")) is None
+    assert await ledger.stored(made.id) == stored
+    assert await ledger.purge_stored(CLOCK.now() - HOUR) == 0
+    assert await ledger.purge_stored(CLOCK.now() + HOUR) == 1
+    assert await ledger.stored(made.id) is None
+
+
+async def test_unfinished_are_those_nobody_works_on(ledger: SqlLedgerStore) -> None:
+    for nonce, state in (("0x1", State.SETTLING), ("0x2", State.PENDING), ("0x3", State.SETTLED)):
+        made = (await ledger.claim(entry(nonce), CLOCK.now() - HOUR)).entry
+        assert await ledger.move(made, state) is not None
+    assert await ledger.unfinished(CLOCK.now(), 10) == []
+    found = await ledger.unfinished(CLOCK.now() + timedelta(minutes=1), 10)
+    assert {one.nonce for one in found} == {"0x1", "0x2"}
+    listed = await ledger.list("op", [State.SETTLED], 10)
+    assert [one.nonce for one in listed] == ["0x3"]
+    assert len(await ledger.list(None, [], 2)) == 2
+
+
+async def test_failures_of_a_payer_are_counted(ledger: SqlLedgerStore) -> None:
+    for nonce in ("0x1", "0x2"):
+        made = (await ledger.claim(entry(nonce), CLOCK.now() - HOUR)).entry
+        await ledger.move(made, State.FAILED, reason="transaction_failed")
+    assert (await ledger.claim(entry("0x3"), CLOCK.now() - HOUR)).failures == 2
+    assert (await ledger.claim(entry("0x4"), CLOCK.now() + HOUR)).failures == 0
+
+
+async def test_an_identifier_stands_for_one_payment(ledger: SqlLedgerStore) -> None:
+    identifier = "order-0123456789"
+    await ledger.claim(entry("0x1", identifier=identifier), CLOCK.now() - HOUR)
+    with pytest.raises(IdentifierReused):
+        await ledger.claim(entry("0x2", identifier=identifier), CLOCK.now() - HOUR)
+    stranger = entry("0x3", identifier=identifier, payer="0x" + "dd" * 20)
+    assert (await claim(ledger, stranger))[0]

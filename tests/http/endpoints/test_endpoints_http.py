@@ -1,0 +1,199 @@
+"""An operator's wrappers over HTTP: every field and rule of spec 4.6."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.http.house import House, refused
+
+GOOD = {"path": "/quote", "pricePerCall": 0, "targetUrl": "http://127.0.0.1:8999/v1"}
+PAYOUT = "0x" + "aB" * 20
+
+
+async def create(house: House, token: dict[str, str], **fields: Any) -> Any:
+    body = {k: v for k, v in {**GOOD, **fields}.items() if v is not ...}
+    return await house.http.post("/operator/endpoints", json=body, headers=token)
+
+
+@pytest.fixture
+async def token(house: House) -> dict[str, str]:
+    await house.operator()
+    return await house.token()
+
+
+async def test_the_earlier_short_form_has_every_default(
+    house: House, token: dict[str, str]
+) -> None:
+    answer = await create(house, token, method="GET", description="d", rateLimit=None)
+    assert answer.status_code == 200
+    assert answer.json() | {"id": "", "createdAt": ""} == {
+        "id": "",
+        "path": "/quote",
+        "method": "GET",
+        "pricePerCall": "0.000000",
+        "description": "d",
+        "rateLimit": None,
+        "targetUrl": "http://127.0.0.1:8999/v1",
+        "paymentProtocol": "x402",
+        "paymentNetwork": "eip155:8453",
+        "payoutAddress": None,
+        "trustEnabled": False,
+        "minScore": 65.0,
+        "identityProof": "required",
+        "settle": "after",
+        "maxBodyBytes": 10485760,
+        "timeoutMs": 30000,
+        "upstreamAuthType": "none",
+        "upstreamAuthHeader": None,
+        "active": True,
+        "createdAt": "",
+    }
+
+
+async def test_every_field_is_kept_and_the_secret_is_never_shown(
+    house: House, token: dict[str, str]
+) -> None:
+    fields = {
+        "method": "post",
+        "pricePerCall": 0.123456,
+        "rateLimit": 5,
+        "paymentProtocol": "mpp",
+        "paymentNetwork": "tempo:42431",
+        "payoutAddress": PAYOUT,
+        "trustEnabled": True,
+        "minScore": 80,
+        "identityProof": "asserted",
+        "settle": "before",
+        "maxBodyBytes": 5,
+        "timeoutMs": 10,
+        "upstreamAuthType": "header",
+        "upstreamAuthHeader": "X-Key",
+        "upstreamAuthSecret": "hunter2hunter2",
+    }
+    made = await create(house, token, **fields)
+    assert made.status_code == 200, made.text
+    listed = await house.http.get("/operator/endpoints", headers=token)
+    assert listed.json() == [made.json()]
+    shown = made.json()
+    assert shown["method"] == "POST"
+    assert shown["pricePerCall"] == "0.123456"
+    assert shown["payoutAddress"] == PAYOUT.lower()
+    assert shown["upstreamAuthHeader"] == "x-key"
+    assert "hunter2" not in listed.text + made.text
+    [config] = await house.app.endpoints.list(await operator_id(house, token))
+    assert config.auth is not None
+    assert b"hunter2" not in config.auth.sealed_secret
+    assert house.app.endpoints.upstream_secret(config) == b"hunter2hunter2"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("path", ...),
+        ("path", "quote"),
+        ("path", "/a/../b"),
+        ("path", "/a?b"),
+        ("path", 5),
+        ("method", "TRACE"),
+        ("method", "G T"),
+        ("pricePerCall", ...),
+        ("pricePerCall", -0.01),
+        ("pricePerCall", 0.0000001),
+        ("pricePerCall", 100.01),
+        ("pricePerCall", "free"),
+        ("pricePerCall", 0.01),  # nobody to be paid
+        ("targetUrl", ...),
+        ("targetUrl", ""),
+        ("targetUrl", "ftp://a.example"),
+        ("targetUrl", "http://u:p@a.example/"),
+        ("targetUrl", "http://a.example/?q"),
+        ("targetUrl", "http://169.254.169.254/"),
+        ("rateLimit", 0),
+        ("rateLimit", -1),
+        ("rateLimit", 1.5),
+        ("paymentProtocol", "cash"),
+        ("paymentNetwork", "eip155:1"),
+        ("paymentNetwork", "tempo:4217"),  # not x402's
+        ("payoutAddress", "0x12"),
+        ("payoutAddress", "0x" + "00" * 20),
+        ("minScore", 101),
+        ("identityProof", "no"),
+        ("settle", "never"),
+        ("maxBodyBytes", -1),
+        ("timeoutMs", 0),
+        ("upstreamAuthType", "basic"),
+        ("upstreamAuthSecret", "s"),
+        ("description", "\x00"),
+        ("unknown", 1),
+    ],
+)
+async def test_what_does_not_hold_is_refused_with_its_place(
+    house: House, token: dict[str, str], field: str, value: Any
+) -> None:
+    body = refused(await create(house, token, **{field: value}), 400, "invalid_request")
+    assert body["details"]
+    listed = await house.http.get("/operator/endpoints", headers=token)
+    assert listed.json() == []
+
+
+@pytest.mark.parametrize(
+    ("header", "secret"),
+    [
+        ("Host", "x"),
+        ("content-length", "1"),
+        ("bad name", "x"),
+        ("x", "a\r\nb: c"),
+        ("x", ""),
+        (None, "s"),
+    ],
+)
+async def test_an_upstream_header_cannot_break_the_request(
+    house: House, token: dict[str, str], header: str | None, secret: str
+) -> None:
+    fields = {"upstreamAuthType": "header", "upstreamAuthHeader": header}
+    refused(await create(house, token, **fields, upstreamAuthSecret=secret), 400, "invalid_request")
+
+
+async def test_two_wrappers_of_one_path_and_method_cannot_be(
+    house: House, token: dict[str, str]
+) -> None:
+    assert (await create(house, token, path="/a/{x}")).status_code == 200
+    refused(await create(house, token, path="/a/{y}"), 409, "endpoint_overlaps")
+    assert (await create(house, token, path="/a/{y}", method="POST")).status_code == 200
+    assert (await create(house, token, path="/a/b")).status_code == 200
+
+
+async def test_a_deactivated_wrapper_is_listed_and_its_path_is_free_again(
+    house: House, token: dict[str, str]
+) -> None:
+    made = (await create(house, token)).json()
+    gone = await house.http.delete(f"/operator/endpoints/{made['id']}", headers=token)
+    assert gone.json() == {"ok": True, "id": made["id"], "active": False}
+    assert (await create(house, token)).status_code == 200
+    listed = (await house.http.get("/operator/endpoints", headers=token)).json()
+    assert [one["active"] for one in listed] == [True, False]
+
+
+async def test_the_wrappers_of_others_are_not_there(house: House, token: dict[str, str]) -> None:
+    made = (await create(house, token)).json()
+    await house.operator("other@example.com")
+    other = await house.token("other@example.com")
+    assert (await house.http.get("/operator/endpoints", headers=other)).json() == []
+    answer = await house.http.delete(f"/operator/endpoints/{made['id']}", headers=other)
+    refused(answer, 404, "endpoint_not_found")
+    assert (await create(house, other)).status_code == 200  # the same path, another operator's
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_without_a_dashboard_token_there_is_nothing(house: House, method: str) -> None:
+    key = await house.operator()
+    for headers in ({}, key):
+        answer = await house.http.request(
+            method, "/operator/endpoints", headers=headers, content=json.dumps(GOOD)
+        )
+        refused(answer, 401, "unauthorized")
+
+
+async def operator_id(house: House, token: dict[str, str]) -> str:
+    return (await house.http.get("/operator/me", headers=token)).json()["operator"]["id"]
