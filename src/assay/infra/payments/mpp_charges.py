@@ -106,6 +106,7 @@ class TempoCharges:
             raise PaymentRefused(_word(error), "The payment does not pay for this.") from error
         except (ValueError, TypeError, KeyError) as error:
             raise PaymentRefused("invalid-payload", "The payment is malformed.") from error
+        self._require_time(_expiry(parsed.challenge.expires), quote, digest)
         payer = found.payer
         if payer is None:
             raise PaymentRefused("verification-failed", "The payment has no single payer.")
@@ -194,6 +195,13 @@ class TempoCharges:
         }
         text = json.dumps(said, separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(text).rstrip(b"=")
+
+    def _require_time(self, expires: datetime, quote: Quote, digest: str) -> None:
+        """A challenge must outlive the upstream's work, or its payment could not be taken."""
+        needed_s = min(quote.work_s, self._challenge_ttl.total_seconds() / 2)
+        if not quote.settles_first and (expires - self._clock.now()).total_seconds() < needed_s:
+            message = f"The challenge must be good for {needed_s:g} more seconds."
+            raise PaymentRefused(_EXPIRED, message, digest=digest)
 
     def _parsed(self, library: Library, credential: str) -> Any:  # noqa: ANN401
         try:

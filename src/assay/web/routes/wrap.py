@@ -91,11 +91,11 @@ class WrapLane:
             finally:
                 if answer.close is not None:
                     answer.close()
-            if answer.delivered is not None:
-                await answer.delivered()
         finally:
             watch.cancel()
             body.unwatch()
+        if answer.delivered is not None:  # a caller that is gone by now has its answer
+            await answer.delivered()
 
 
 class _Body:
