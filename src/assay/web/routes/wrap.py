@@ -82,8 +82,7 @@ class WrapLane:
 
     async def _watched(self, journey: Journey, body: "_Body", outgoing: "_Outgoing") -> None:
         """Answer; a caller that goes away meanwhile takes its upstream call with it."""
-        loop = asyncio.get_running_loop()
-        watch = loop.call_later(WATCH_AFTER_S, body.watch, asyncio.current_task())
+        body.watch_later(asyncio.current_task())
         try:
             answer = await self._app.wrappers.answer(journey)
             try:
@@ -92,7 +91,6 @@ class WrapLane:
                 if answer.close is not None:
                     answer.close()
         finally:
-            watch.cancel()
             body.unwatch()
         if answer.delivered is not None:  # a caller that is gone by now has its answer
             await answer.delivered()
@@ -104,6 +102,7 @@ class _Body:
     def __init__(self, scope: Scope, receive: Receive, exchange: Exchange) -> None:
         self._receive = receive
         self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._ended = False
         self.is_gone = False
         self.length = _length(exchange)
@@ -130,16 +129,25 @@ class _Body:
                 )
             yield piece
 
-    def watch(self, task: "asyncio.Task[Any] | None") -> None:
-        """From now on, a caller that goes away ends `task`; only once its body is in."""
-        if task is not None and (self._ended or self.length == 0):
-            loop = asyncio.get_running_loop()
-            self._task = loop.create_task(self._listen(task))
+    def watch_later(self, task: "asyncio.Task[Any] | None") -> None:
+        """In a moment, and once the body is in, a caller that goes away ends `task`."""
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(WATCH_AFTER_S, self._watch, task)
 
     def unwatch(self) -> None:
         """Stop listening."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
+
+    def _watch(self, task: "asyncio.Task[Any] | None") -> None:
+        if task is None:
+            return
+        if self._ended or self.length == 0:
+            self._task = asyncio.get_running_loop().create_task(self._listen(task))
+        else:  # whoever reads the body hears of it; look again when it is in
+            self.watch_later(task)
 
     async def _listen(self, task: "asyncio.Task[Any]") -> None:
         while (await self._receive())["type"] != "http.disconnect":
