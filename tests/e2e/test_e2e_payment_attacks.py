@@ -632,8 +632,8 @@ def send_away(wallet: Wallet, payer: LocalAccount) -> None:
     submit(wallet, dollars.authorize(payer.key, requirement, 84532))
 
 
-def submit(wallet: Wallet, payload: Any) -> None:
-    """Anybody may submit an authorisation."""
+def submit(wallet: Wallet, payload: Any) -> str:
+    """Anybody may submit an authorisation; the transaction's hash."""
     from eth_abi.abi import encode  # noqa: PLC0415
 
     signed = payload["authorization"]
@@ -655,4 +655,4 @@ def submit(wallet: Wallet, payload: Any) -> None:
         signature[32:64],
     ]
     data = selector(name) + encode([*kinds, "bytes32", "bytes32"], values)
-    wallet.send(ACCOUNTS[1].key, USDC, data)
+    return str(wallet.send(ACCOUNTS[1].key, USDC, data)["transactionHash"])
