@@ -171,6 +171,10 @@ def test_health_answers_on_every_documented_path(tmp_path: Path) -> None:
                     "local",
                 )
                 assert len(answer["supportedChains"]) == 51
+                head, whole = http.head(path), http.get(path)
+                assert (head.status_code, head.content) == (200, b"")
+                assert head.headers["content-length"] == whole.headers["content-length"]
+            assert http.head("/operator/me").status_code == 401
             assert http.get("/api").json()["openapi"].endswith("/openapi.json")
             assert "text/html" in http.get("/docs").headers["content-type"]
         assert server.stop() == 0

@@ -84,7 +84,8 @@ async def _not_served(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == 405:  # noqa: PLR2004 - the framework's own word for it
-        allowed = ", ".join(sorted(_methods_at(request)))
+        methods = _methods_at(request)
+        allowed = ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
         exchange_of(request.scope).answer_headers.append((b"allow", allowed.encode()))
         return await _refused(request, MethodNotAllowed("This path does not take this method."))
     return await _refused(request, NotFound("There is nothing at this path."))

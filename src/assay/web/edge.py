@@ -135,6 +135,8 @@ class Edge:
                 await lane(scope, receive, send)
                 return
         body = await read_body(scope, receive, self.app.settings.body_bytes_max)
+        if scope["method"] == "HEAD":  # GET without its body, which the server leaves out
+            scope = {**scope, "method": "GET"}
         await self._framework(scope, _replay(body, receive), send)
 
     async def _refuse(self, send: "_Outgoing", exchange: Exchange, error: ServiceError) -> None:

@@ -32,7 +32,7 @@ async def test_unknown_paths_and_methods_are_in_the_envelope(house: House) -> No
     refused(await house.http.get("/operator/health/"), 404, "not_found")
     answer = await house.http.delete("/operator/me")
     refused(answer, 405, "method_not_allowed")
-    assert answer.headers["allow"] == "GET, PATCH"
+    assert answer.headers["allow"] == "GET, HEAD, PATCH"
 
 
 async def test_anonymous_traffic_is_limited_by_address_and_forgiven_with_time(
