@@ -203,6 +203,22 @@ def test_headers_pass_both_ways_less_what_ends_here(door: Door, method: str) -> 
     assert answer.headers["content-security-policy"] == "sandbox"
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_redirects_are_the_callers_to_follow(door: Door, method: str) -> None:
+    """An upstream cannot send the service itself to an address nobody has judged."""
+
+    async def play(wire: Wire, _asked: Asked) -> None:
+        place = door.up.url.encode() + b"/inside"
+        await wire.send(
+            b"HTTP/1.1 302 Found\r\nlocation: " + place + b"\r\ncontent-length: 0\r\n\r\n"
+        )
+
+    door.up.plays["/base/redirect"] = play
+    answer = door.http.request(method, door.path("/redirect"))
+    assert (answer.status_code, answer.headers["location"]) == (302, door.up.url + "/inside")
+    assert door.up.to("/inside") == []
+
+
 @pytest.mark.parametrize("status", [204, 304, 200])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
 def test_answers_without_a_body_leave_the_connection_whole(

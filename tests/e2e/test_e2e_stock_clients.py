@@ -1,6 +1,11 @@
 """Stock clients pay unmodified wrappers on a local chain; balances are read before and after."""
 
+import base64
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,9 +17,21 @@ from x402.http.clients.requests import x402_requests
 from x402.mechanisms.evm.exact import ExactEvmScheme
 from x402.mechanisms.evm.signers import EthAccountSigner
 
+from assay.payments.networks import ROWS
+from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS
+from assay_demo.chain.registries import Wallet
 from tests.services import node
-from tests.services.shop import SELLER, Dollars, Shop, shop, upstream
+from tests.services.shop import (
+    MINTER,
+    PLATFORM,
+    SELLER,
+    Dollars,
+    Shop,
+    encoded,
+    shop,
+    upstream,
+)
 
 pytestmark = pytest.mark.e2e
 PAYER = ACCOUNTS[20]
@@ -70,3 +87,45 @@ def test_a_client_that_cannot_pay_reads_how(store: tuple[Shop, str]) -> None:
     _, url = store
     assert requests.get(url, timeout=10).json()["code"] == "payment_required"
     assert httpx.get(url).json()["accepts"][0]["network"] == "base-sepolia"
+
+
+def test_a_wrapper_without_a_wallet_pays_the_services_own(store: tuple[Shop, str]) -> None:
+    made, _ = store
+    url = made.wrap("/echo/platform", payoutAddress=None)
+    before = made.chain.balance(PLATFORM.address)
+    assert made.pay(url, made.payment(url, PAYER)).status_code == 200
+    assert made.chain.balance(PLATFORM.address) - before == CENT
+
+
+def test_base_itself_is_paid_by_both_versions(tmp_path: Path) -> None:
+    """Its dollar has another signing name than its test network's."""
+    base = next(row for row in ROWS if row.id == "eip155:8453")
+    command = [sys.executable, "-m", "assay_demo.chain.node", "--chain-id", "8453"]
+    process = subprocess.Popen(
+        [*command, "--dollar", base.asset.address], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    url = json.loads(process.stdout.readline())["url"]
+    try:
+        with Wallet(url) as wallet, upstream() as up:
+            dollars.mint(wallet, MINTER.key, base.asset.address, PAYER.address, 10**6)
+            rpc = {"ASSAY_PAYMENT_RPC": json.dumps({base.id: [url]})}
+            with shop(tmp_path, Dollars(url, wallet), up, **rpc) as made:
+                place = made.wrap("/echo/base", paymentNetwork=base.id)
+                accepted = made.demand(place)["accepts"][0]
+                assert accepted["extra"] == {"name": "USD Coin", "version": "2"}
+                for version in (1, 2):
+                    payload = dollars.authorize(PAYER.key, accepted, 8453)
+                    head = {"accepted": accepted} if version == 2 else {"scheme": "exact"}
+                    named = {} if version == 2 else {"network": "base"}
+                    payment = {"x402Version": version, **head, **named, "payload": payload}
+                    answer = made.http.get(place, headers={"x-payment": encoded(payment)})
+                    assert answer.status_code == 200, answer.text
+                    told = json.loads(base64.b64decode(answer.headers["x-payment-response"]))
+                    assert told["network"] == ("base" if version == 1 else base.id)
+            paid = dollars.balance(wallet, base.asset.address, SELLER.address)
+            assert paid == 2 * CENT
+    finally:
+        process.terminate()
+        process.wait(10)
+        process.stdout.close()
