@@ -35,6 +35,9 @@ BUILT = {
     ("delete", "/operator/keys/{keyId}"),
     ("delete", "/operator/endpoints/{endpointId}"),
     ("post", "/operator/endpoints"),
+    *(("get", "/wrap/{operatorId}/{path}"), ("post", "/wrap/{operatorId}/{path}")),
+    *(("put", "/wrap/{operatorId}/{path}"), ("patch", "/wrap/{operatorId}/{path}")),
+    ("delete", "/wrap/{operatorId}/{path}"),
     ("get", "/operator/endpoints"),
 }
 

@@ -44,6 +44,10 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "GET /operator/endpoints": JWT,
     "POST /operator/endpoints": JWT,
     "DELETE /operator/endpoints/{endpointId}": JWT,
+    **{
+        f"{method} /wrap/{{operatorId}}/{{path}}": [set[str](), *AGENT]
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+    },
 }
 """Source: spec 5.4; for the open question of 5.6, decisions, section 7."""
 

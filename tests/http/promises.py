@@ -36,6 +36,7 @@ def promises_of(  # noqa: C901 - one promise after the other
                 {m.upper(): frozenset(map(int, op["responses"])) for m, op in item.items()},
             )
             for path, item in sorted(paths.items(), key=lambda pair: pair[0].count("{"))
+            if not path.startswith("/wrap/")
         ]
 
     def statuses(method: str, path: str) -> frozenset[int] | None:

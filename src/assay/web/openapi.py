@@ -9,12 +9,14 @@ from pydantic.json_schema import models_json_schema
 
 from assay.web.routes import gate
 from assay.web.routes import key_agents as key_agents_routes
-from assay.web.wire import accounts, endpoints, key_agents
+from assay.web.wire import accounts, endpoints, key_agents, wrap
 from assay.web.wire.gate import GateBody, GateShape
 from assay.wiring import App
 
 VERSION = "1.0.0"
 """The interface's version label. Source: spec, section 9."""
+
+WRAPPED = "/wrap/{operatorId}/{path}"
 
 SECURITY_SCHEMES = {
     "operatorKey": {
@@ -94,10 +96,12 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
         servers=[{"url": app.settings.address}],
     )
     made["paths"][gate.GateLane.route] = {"post": gate.operation()}
+    made["paths"][WRAPPED] = wrap.operations()
     for item in made["paths"].values():
         for operation in item.values():
             operation["responses"].pop("422", None)  # refused as 400, see web/app.py
-            _name_headers(operation)
+            if item is not made["paths"][WRAPPED]:  # whose answers are the upstreams'
+                _name_headers(operation)
     schemas = made["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)

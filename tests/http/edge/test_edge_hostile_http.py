@@ -156,6 +156,8 @@ async def test_forwarded_nonsense_is_some_caller_and_no_fault(tmp_path: Path) ->
 
 async def test_405_names_exactly_the_methods_of_the_document(house: House) -> None:
     for path, item in openapi_document(house.app)["paths"].items():
+        if path.startswith("/wrap/"):
+            continue  # whatever an upstream takes
         concrete = re.sub(r"\{agentAddress\}", "0x" + "a" * 40, path)
         concrete = re.sub(r"\{wallet\}", "0x" + "b" * 40, concrete)
         answer = await house.http.request("TRACE", re.sub(r"\{\w+\}", "7", concrete))
