@@ -188,9 +188,7 @@ def test_a_method_that_can_be_configured_can_be_called(door: Door, room: Room) -
 
 
 @pytest.mark.parametrize("method", ["TRACE", "CONNECT"])
-def test_a_method_that_shows_or_tunnels_never_reaches_the_upstream(
-    room: Room, method: str
-) -> None:
+def test_a_method_that_shows_or_tunnels_never_reaches_the_upstream(room: Room, method: str) -> None:
     """An upstream's TRACE would show our caller the secret we add for the upstream."""
     outside, _ = room.place()
     before = len(room.up.asked)

@@ -72,9 +72,6 @@ __all__ = [
     "sign_message",
 ]
 
-SHUTDOWN_GRACE_S = 5.0
-"""How long a shutdown waits for work in the background."""
-
 _SECRETS = (
     "jwt_secret",
     "session_secret",

@@ -178,8 +178,8 @@ class Known:
 
     @property
     def key(self) -> str:
-        """Whom the rate limit counts."""
-        return self.address
+        """Whom the rate limit counts: an address that anybody may assert is nobody's."""
+        return self.address if self.proven else ""
 
 
 Trust: TypeAlias = NotRequired | Known

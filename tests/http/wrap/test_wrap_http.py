@@ -135,6 +135,15 @@ async def test_the_rate_limit_counts_each_agent_by_itself(stall: Stall) -> None:
     assert len(stall.up.to("/limited")) == 4
 
 
+async def test_an_address_that_is_only_asserted_has_no_limit_of_its_own(stall: Stall) -> None:
+    """Else whoever invents addresses would have as many limits."""
+    fields = {"trustEnabled": True, "minScore": 0, "identityProof": "asserted", "rateLimit": 2}
+    url, http = await stall.wrap("/asserted", **fields), stall.house.http
+    invented = [{"x-agent-address": "0x" + f"{n:040x}"} for n in range(3)]
+    statuses = [(await http.get(url, headers=who)).status_code for who in invented]
+    assert statuses == [200, 200, 429]
+
+
 async def test_a_paid_wrapper_judges_a_shown_session_before_it_asks_for_money(
     stall: Stall,
 ) -> None:

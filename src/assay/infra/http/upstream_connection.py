@@ -14,8 +14,7 @@ HEADER_BYTES_MAX = 64 * 1024
 HEADERS_MAX = 200
 
 _HIGH_BYTES = 256 * 1024
-_LOW_BYTES = 64 * 1024
-"""Reading pauses above the one and goes on below the other: what a slow reader costs in memory."""
+"""Reading pauses above it until what is held was taken: what a slow reader costs in memory."""
 
 _NO_BODY = frozenset({204, 304})
 _SWITCHING = 101
