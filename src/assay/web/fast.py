@@ -35,7 +35,8 @@ _TARGET = re.compile(
 )
 """Operator, path, query of a plain target; anything stranger takes the ordinary lane."""
 
-_NO_BODY = frozenset({204, 304})
+_NO_CONTENT = 204
+_NO_BODY = frozenset({_NO_CONTENT, 304})
 _ORDINARY = (b"transfer-encoding", b"content-length", b"expect", b"upgrade")
 """Headers of requests that are not for this lane."""
 
@@ -98,6 +99,8 @@ class FastCycle:
             self.on_failure(error, untouched=False)
             return
         self.status = status
+        if status == _NO_CONTENT:  # which has no length either (RFC 9110, section 8.6)
+            passed = [header for header in passed if header[0] != b"content-length"]
         names = {name for name, _ in passed}
         if b"date" not in names:
             passed.append(date_header(self._app.clock.now()))

@@ -84,7 +84,7 @@ class UpstreamPool:
             if connection is None:
                 connection = await self._dial(request.target, host)
             try:
-                await self._exchange(connection, request, first)
+                sending = await self._exchange(connection, request, first)
             except (Stale, UpstreamFailed) as error:
                 untouched = connection.was_stale or isinstance(error, Stale)
                 host.give_back(connection)
@@ -97,18 +97,18 @@ class UpstreamPool:
                 connection.close()
                 host.give_back(connection)
                 raise
-            return Reply(connection, host.give_back)
+            return Reply(connection, host.give_back, sending)
 
     async def _exchange(
         self, connection: Connection, request: UpstreamRequest, first: bytes
-    ) -> None:
-        """Returns when the head of the answer is there."""
+    ) -> "asyncio.Task[None] | None":
+        """Returns when the head of the answer is there, with the upload where it still goes on."""
         is_head = request.method == "HEAD"
         connection.begin(first, is_head=is_head, timeout_s=request.timeout_s)
-        if isinstance(request.body, bytes):
-            await connection.head()
-        else:
-            await self._send_streamed(connection, request)
+        if not isinstance(request.body, bytes):
+            return await _send_streamed(connection, request)
+        await connection.head()
+        return None
 
     def has_kept(self, target: Target) -> bool:
         host = self._hosts.get((target.scheme, target.host, target.port))
@@ -209,23 +209,6 @@ class UpstreamPool:
             self._tls = httpcore2.default_ssl_context()
         return self._tls
 
-    async def _send_streamed(self, connection: Connection, request: UpstreamRequest) -> None:
-        """Body and answer at once: an upstream may answer before it has read everything."""
-        loop = asyncio.get_running_loop()
-        sending = loop.create_task(pump(connection, request))
-        answer = loop.create_task(connection.head())
-        try:
-            await asyncio.wait({sending, answer}, return_when=asyncio.FIRST_COMPLETED)
-            if sending.done():
-                sending.result()
-            await answer
-        finally:
-            for task in (sending, answer):
-                task.cancel()
-            await asyncio.wait({sending, answer})
-            if sending.cancelled() or sending.exception() is not None:
-                connection.stop_keeping()  # half a request went out on it
-
     def _sweep_later(self) -> None:
         if self._sweeper is None:
             self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
@@ -241,3 +224,24 @@ class UpstreamPool:
                 host.open -= 1
             left = left or bool(host.idle)
         self._sweeper = loop.call_later(_SWEEP_S, self._sweep) if left else None
+
+
+async def _send_streamed(
+    connection: Connection, request: UpstreamRequest
+) -> "asyncio.Task[None] | None":
+    """Body and answer at once: an upstream may answer before, or while, it reads the body."""
+    loop = asyncio.get_running_loop()
+    sending = loop.create_task(pump(connection, request))
+    answer = loop.create_task(connection.head())
+    try:
+        await asyncio.wait({sending, answer}, return_when=asyncio.FIRST_COMPLETED)
+        if sending.done():
+            sending.result()
+        await answer
+    except BaseException:
+        connection.stop_keeping()  # half a request may have gone out on it
+        for task in (sending, answer):
+            task.cancel()
+        await asyncio.wait({sending, answer})
+        raise
+    return None if sending.done() else sending

@@ -221,6 +221,11 @@ class Connection(asyncio.Protocol):
         else:
             sink.flush()
 
+    def _says_it_stays(self) -> bool:
+        """The parser would have an answer without a body and length end the connection."""
+        ends = any(n == b"connection" and b"close" in v.lower() for n, v in self._headers)
+        return self._parser.get_http_version() == "1.1" and not ends
+
     def _reset_head(self) -> None:
         self.status = 0
         self._headers = []
@@ -306,7 +311,10 @@ class Connection(asyncio.Protocol):
             self._reset_head()
             return
         self.status = status
-        self._keep = self._keep and self._parser.should_keep_alive()
+        bare = self._is_head or status in _NO_BODY
+        self._keep = self._keep and (
+            self._says_it_stays() if bare else self._parser.should_keep_alive()
+        )
         if self._sink is not None:
             self._sink.on_head(status, self._headers)
         if self._is_head:
@@ -328,7 +336,6 @@ class Connection(asyncio.Protocol):
         """The end, unless it was a 1xx."""
         if self.status >= _FINAL:
             self._complete = True
-            self._keep = self._keep and self._parser.should_keep_alive()
 
 
 def failed(detail: str) -> UpstreamFailed:

@@ -1,5 +1,6 @@
 """A request on its way to an upstream, and its answer: read in turn, or handed to a sink."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 
 from assay.infra.http.upstream_connection import Connection
@@ -11,10 +12,19 @@ from assay.wrapper.ports import ReplySink, UpstreamRequest
 class Reply:
     """Implements `wrapper.ports.UpstreamReply`; gives its connection back when it is over."""
 
-    __slots__ = ("_connection", "_give_back", "_whole", "headers", "status")
+    __slots__ = ("_connection", "_give_back", "_sending", "_whole", "headers", "status")
 
-    def __init__(self, connection: Connection, give_back: Callable[[Connection], None]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        give_back: Callable[[Connection], None],
+        sending: "asyncio.Task[None] | None" = None,
+    ) -> None:
+        """`sending` is the request's body still on its way; the answer's end is its end too."""
         self._give_back = give_back
+        self._sending = sending
+        if sending is not None:
+            sending.add_done_callback(self._sent)
         self._connection: Connection | None = connection
         self.status = connection.status
         self.headers: Headers = connection.headers
@@ -38,8 +48,17 @@ class Reply:
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None:
-            self._give_back(connection)
+        if connection is None:
+            return
+        if self._sending is not None and not self._sending.done():
+            self._sending.cancel()
+            connection.stop_keeping()
+        self._give_back(connection)
+
+    def _sent(self, sending: "asyncio.Task[None]") -> None:
+        """A body that broke off half-way: the upstream must not take it for a whole one."""
+        if not sending.cancelled() and sending.exception() is not None and self._connection:
+            self._connection.close()
 
 
 class SinkExchange:

@@ -223,8 +223,8 @@ def _named_by_connection(headers: Headers) -> frozenset[bytes]:
 
 
 def _is_for_us(value: bytes) -> bool:
-    scheme, _, rest = value.partition(b" ")
-    return scheme.lower() == b"payment" or rest.strip().startswith(_OPERATOR_KEY)
+    words = value.split(None, 1)
+    return bool(words) and (words[0].lower() == b"payment" or _OPERATOR_KEY in words[-1])
 
 
 def _asks_for_payment(name: bytes, value: bytes) -> bool:
