@@ -124,15 +124,6 @@ async def until(true: Callable[[], object], within_s: float = 5.0) -> None:
         await asyncio.sleep(0.005)
 
 
-def wait_until(true: Callable[[], object], within_s: float = 5.0) -> float:
-    """How long it took."""
-    begun = time.monotonic()
-    while not true():
-        assert time.monotonic() - begun < within_s, "it did not happen"
-        time.sleep(0.005)
-    return time.monotonic() - begun
-
-
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     settings = {"ASSAY_WRAPPER_PER_MINUTE": "10000000"}
@@ -967,7 +958,7 @@ def test_an_upstream_of_version_1_0_is_understood(own: Room, method: str) -> Non
 
 
 @pytest.mark.parametrize("method", LANES)
-def test_an_upstream_that_is_not_there_is_a_502_and_found_when_it_is(
+async def test_an_upstream_that_is_not_there_is_a_502_and_found_when_it_is(
     door: Door, method: str
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -977,3 +968,469 @@ def test_an_upstream_that_is_not_there_is_a_502_and_found_when_it_is(
     for _ in range(5):
         with gone.client(4) as client:
             assert refused(client.ask(method, gone.place()[0]))
+
+    def answers() -> bool:
+        with gone.client(4) as client:
+            return client.ask(method, gone.place()[0]).status == 200
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", port):
+        deadline = time.monotonic() + 5
+        while not await asyncio.to_thread(answers):
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.1)
+
+
+# -- time, size, and callers that leave -----------------------------------------------------------
+
+
+def test_an_upstream_that_does_not_read_is_a_502(door: Door, room: Room) -> None:
+    quick = door.wrap(room.up, timeoutMs=500)
+    outside, _ = quick.place(unread(script(6.0)))
+    before = resident_mib(door.pid)
+    with quick.client(8) as client:
+        client.send(f"POST {outside} HTTP/1.1\r\nHost: x\r\n".encode())
+        client.send(b"Content-Length: 10000000\r\n\r\n")
+        done = threading.Event()
+
+        def feed() -> None:
+            try:
+                client.send(b"x" * 10_000_000)
+            except OSError:
+                pass  # whoever has refused need not read on
+            finally:
+                done.set()
+
+        threading.Thread(target=feed, daemon=True).start()
+        begun = time.monotonic()
+        assert refused(client.answer())
+        assert time.monotonic() - begun < 3
+    assert done.wait(5)
+    assert resident_mib(door.pid) - before < 24
+
+
+def test_a_slow_caller_is_not_held_against_the_upstream(door: Door, room: Room) -> None:
+    """`timeoutMs` is the upstream's time; our caller's has a bound of its own."""
+    quick = door.wrap(room.up, timeoutMs=500)
+    outside, seen = quick.place()
+    with quick.client(5) as client:
+        client.send(f"POST {outside} HTTP/1.1\r\nHost: x\r\n".encode())
+        client.send(b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        time.sleep(1.2)
+        client.send(b"3\r\ndef\r\n0\r\n\r\n")
+        assert client.answer().status == 200
+    assert room.up.to(seen)[0].body == b"abcdef"
+
+
+@pytest.mark.parametrize("method", LANES)
+def test_an_answer_may_take_longer_than_the_timeout_while_it_moves(
+    door: Door, room: Room, method: str
+) -> None:
+    pieces = [step for _ in range(8) for step in (b"1\r\nx\r\n", 0.15)]
+    chunked = HEAD + b"transfer-encoding: chunked\r\n\r\n"
+    quick = door.wrap(room.up, timeoutMs=500)
+    outside, _ = quick.place(script(chunked, *pieces, b"0\r\n\r\n"))
+    assert quick.ask(method, outside).body == b"x" * 8
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked", "chunked at once", "huge length"])
+@pytest.mark.parametrize("cap", [1000, 100_000])
+def test_a_body_over_the_cap_is_a_413_and_no_whole_request(
+    door: Door, room: Room, framing: str, cap: int
+) -> None:
+    small = door.wrap(room.up, maxBodyBytes=cap)
+    outside, seen = small.place()
+    fits = small.ask("POST", outside, body=b"x" * cap)
+    assert fits.status == 200
+    body = b"x" * (cap + 1)
+    with small.client(5) as client:
+        head = f"POST {outside} HTTP/1.1\r\nHost: x\r\n"
+        if framing == "length":
+            client.send(f"{head}Content-Length: {cap + 1}\r\n\r\n".encode() + body)
+        elif framing == "huge length":
+            client.send(f"{head}Content-Length: 9223372036854775807\r\n\r\n".encode() + body)
+        elif framing == "chunked at once":
+            chunk = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+            client.send(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode() + chunk)
+        else:
+            client.send(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+            for start in range(0, len(body), 501):
+                piece = body[start : start + 501]
+                client.send(b"%x\r\n%b\r\n" % (len(piece), piece))
+        got = client.answer()
+    assert (got.status, b'"payload_too_large"' in got.body) == (413, True)
+    time.sleep(0.1)
+    whole = [one for one in room.up.to(seen) if one.last_piece_at]
+    assert len(whole) == 1
+
+
+def test_a_caller_that_asks_before_sending_too_much_is_not_told_to_go_on(
+    door: Door, room: Room
+) -> None:
+    small = door.wrap(room.up, maxBodyBytes=1000)
+    outside, _ = small.place()
+    with small.client(5) as client:
+        head = f"POST {outside} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        client.send(f"{head}Content-Length: 5000\r\n\r\n".encode())
+        got = client.answer()
+    assert (got.status, got.interim) == (413, [])
+
+
+LEAVING = {
+    "before the head": 0,
+    "in the head": 0,
+    "in the body": 0,
+    "in an endless stream": 0,
+    "in the upload": 200_000,
+    "after the upload": 100_000,
+    "after a small upload": 1000,
+    "while an early answer streams": 200_000,
+}
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closes", "resets"])
+@pytest.mark.parametrize("method", LANES)
+@pytest.mark.parametrize("when", LEAVING)
+def test_a_caller_that_leaves_frees_the_upstream_within_a_second(
+    own: Room, when: str, method: str, *, reset: bool
+) -> None:
+    size = LEAVING[when]
+    if size and method == "GET":
+        pytest.skip("it sends nothing")
+    begun, ended = threading.Event(), threading.Event()
+    chunked = HEAD + b"transfer-encoding: chunked\r\n\r\n"
+
+    async def drain(wire: Wire) -> None:
+        while await wire.reader.read(65_536):
+            continue
+        ended.set()
+
+    async def stream(wire: Wire) -> None:
+        while not ended.is_set():
+            await wire.send(b"4\r\nmore\r\n")
+            await asyncio.sleep(0.02)
+
+    async def play(wire: Wire, _asked: Asked) -> None:
+        if when.startswith("after"):
+            await wire.reader.readexactly(size)
+        if when == "in the head":
+            await wire.send(b"HTTP/1.1 200 O")
+        if "body" in when:
+            await wire.send(HEAD + b"content-length: 1000000\r\n\r\nbegun")
+        begun.set()
+        if "stream" not in when:
+            await drain(wire)
+            return
+        await wire.send(chunked)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(drain(wire))
+                group.create_task(stream(wire))
+        except* ConnectionError:
+            ended.set()
+
+    outside, _ = own.place(unread(play))
+    own.warm()
+    client = own.client()
+    half = when in {"in the upload", "while an early answer streams"}
+    body = b"x" * (size // 2 if half else size)
+    head = f"{method} {outside} HTTP/1.1\r\nHost: x\r\n"
+    length = f"Content-Length: {size}\r\n\r\n" if method == "POST" else "\r\n"
+    client.send((head + length).encode() + body)
+    assert begun.wait(5)
+    if when.startswith(("in the body", "in an endless", "while")):
+        assert client.head().status == 200
+    time.sleep(0.2)
+    assert not ended.is_set()
+    if reset:
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.sock.close()
+    assert ended.wait(1.0), "the upstream's connection was left open"
+
+
+# -- our own door ---------------------------------------------------------------------------------
+
+HIDDEN = "GET {inside} HTTP/1.1\r\nHost: x\r\n\r\n"
+AMBIGUOUS = {
+    "cl.te": "Content-Length: {n}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{hidden}",
+    "te.cl": "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n{x}\r\n{hidden}\r\n0\r\n\r\n",
+    "cl.te in a list": "Content-Length: {n}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"
+    "0\r\n\r\n{hidden}",
+    "lengths 0 and n": "Content-Length: 0\r\nContent-Length: {n}\r\n\r\n{hidden}",
+    "lengths n and 0": "Content-Length: {n}\r\nContent-Length: 0\r\n\r\n{hidden}",
+    "the same length twice": "Content-Length: {n}\r\nContent-Length: {n}\r\n\r\n{hidden}",
+    "lengths in one line": "Content-Length: 0, {n}\r\n\r\n{hidden}",
+    "a negative length": "Content-Length: -1\r\n\r\n{hidden}",
+    "a signed length": "Content-Length: +{n}\r\n\r\n{hidden}",
+    "a hex length": "Content-Length: 0x0\r\n\r\n{hidden}",
+    "a length with a space in it": "Content-Length: 0 {n}\r\n\r\n{hidden}",
+    "an empty length": "Content-Length: \r\n\r\n{hidden}",
+    "a length of 2^64": "Content-Length: 18446744073709551616\r\n\r\n{hidden}",
+    "a length in other digits": "Content-Length: \xb2\r\n\r\n{hidden}",
+    "a space before the colon": "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n{hidden}",
+    "a tab before the colon": "Transfer-Encoding\t: chunked\r\n\r\n0\r\n\r\n{hidden}",
+    "a length, space before the colon": "Content-Length : {n}\r\n\r\n{hidden}",
+    "a vertical tab in the coding": "Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n{hidden}",
+    "an unknown coding": "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n{hidden}",
+    "chunked not last": "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n{hidden}",
+    "chunked and identity": "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n"
+    "0\r\n\r\n{hidden}",
+    "chunked hidden in a name": "X: y\r\nTransfer-Encoding\x00: chunked\r\n\r\n{hidden}",
+    "a folded coding": "Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n{hidden}",
+    "a fold": "X: a\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n{hidden}",
+    "a fold in the first line": " X: a\r\nContent-Length: {n}\r\n\r\n{hidden}",
+    "a bare LF after a header": "X: a\nContent-Length: {n}\r\n\r\n{hidden}",
+    "a bare LF at the end": "Content-Length: 0\r\n\n{hidden}",
+    "a bare CR": "X: a\rContent-Length: {n}\r\n\r\n{hidden}",
+    "NUL in a value": "X: a\x00b\r\nContent-Length: {n}\r\n\r\n{hidden}",
+    "a huge chunk": "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff0\r\n{hidden}",
+    "a negative chunk": "Transfer-Encoding: chunked\r\n\r\n-1\r\n{hidden}",
+    "a signed chunk": "Transfer-Encoding: chunked\r\n\r\n+0\r\n\r\n{hidden}",
+    "a 0x chunk": "Transfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n{hidden}",
+    "a chunk of spaces": "Transfer-Encoding: chunked\r\n\r\n 0\r\n\r\n{hidden}",
+    "a chunk ended by LF": "Transfer-Encoding: chunked\r\n\r\n0\n\n{hidden}",
+    "LF in an extension": "Transfer-Encoding: chunked\r\n\r\n0;a\nb\r\n\r\n{hidden}",
+    "CR in an extension": "Transfer-Encoding: chunked\r\n\r\n0;a\rb\r\n\r\n{hidden}",
+    "data longer than its chunk": "Transfer-Encoding: chunked\r\n\r\n1\r\nab0\r\n\r\n{hidden}",
+}
+
+
+@pytest.mark.parametrize("attempt", AMBIGUOUS)
+def test_a_request_two_readers_could_read_two_ways_is_refused(own: Room, attempt: str) -> None:
+    """RFC 9112, section 11.2: nothing is answered on such a connection but the refusal."""
+    outside, _ = own.place()
+    inside, hidden_seen = own.place()
+    own.warm()
+    before = len(own.up.asked)
+    hidden = HIDDEN.format(inside=inside)
+    rest = AMBIGUOUS[attempt].format(n=len(hidden), x=f"{len(hidden):x}", hidden=hidden)
+    with own.client(5) as client:
+        client.send(f"POST {outside} HTTP/1.1\r\nHost: x\r\n{rest}".encode("latin-1"))
+        said = client.rest(0.5)
+    assert own.up.to(hidden_seen) == []
+    assert said.count(b"HTTP/1.1 ") <= 1
+    assert said.startswith(b"HTTP/1.1 400 ")
+    whole = [one for one in own.up.asked[before:] if one.last_piece_at]
+    assert whole == []
+
+
+FIRST_LINES = {
+    "spaces in the target": "GET {path} {hidden_path} HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a tab in the target": "GET {path}\tHTTP/1.1\r\nHost: x\r\n\r\n",
+    "bare LF everywhere": "GET {path} HTTP/1.1\nHost: x\n\nGET {hidden_path} HTTP/1.1\n\n",
+    "version 1.10": "GET {path} HTTP/1.10\r\nHost: x\r\n\r\n",
+    "a method in small letters": "get {path} HTTP/1.1\r\nHost: x\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("attempt", FIRST_LINES)
+def test_a_first_line_that_is_none_reaches_nobody(own: Room, attempt: str) -> None:
+    outside, _ = own.place()
+    inside, _ = own.place()
+    own.warm()
+    before = len(own.up.asked)
+    with own.client(5) as client:
+        text = FIRST_LINES[attempt].format(path=outside, hidden_path=inside)
+        client.send(text.encode("latin-1"))
+        said = client.rest(0.5)
+    assert own.up.asked[before:] == []
+    assert said.split(b" ")[1][:1] in {b"4", b"5"}
+    assert b" 500 " not in said.split(b"\r\n")[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GET {path}\r\nX: HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET {path}\r\nGET {hidden_path}\r\n\r\n",
+        "GET {path}\r\n\r\nGET {hidden_path}\r\n\r\n",
+        "GET {path} HTTP/2.0\r\nHost: x\r\n\r\nGET {hidden_path} HTTP/2.0\r\nHost: x\r\n\r\n",
+        "GET {path} HTTP/1.0\r\nHost: x\r\n\r\nGET {hidden_path} HTTP/1.0\r\nHost: x\r\n\r\n",
+    ],
+)
+def test_a_request_of_another_version_is_one_request_at_most(own: Room, text: str) -> None:
+    outside, seen = own.place()
+    inside, hidden_seen = own.place()
+    own.warm()
+    with own.client(5) as client:
+        client.send(text.format(path=outside, hidden_path=inside).encode())
+        said = client.rest(0.5)
+    assert own.up.to(hidden_seen) == []
+    assert len(own.up.to(seen)) <= 1
+    assert said.count(b"HTTP/1.1 ") <= 1
+
+
+def test_a_body_that_looks_like_a_request_stays_a_body(own: Room) -> None:
+    inside, hidden_seen = own.place()
+    hidden = HIDDEN.format(inside=inside).encode()
+    for method in ("GET", "POST", "DELETE"):
+        for chunked in (False, True):
+            outside, seen = own.place()
+            own.warm()
+            with own.client(5) as client:
+                head = f"{method} {outside} HTTP/1.1\r\nHost: x\r\n".encode()
+                if chunked:
+                    coded = b"%x;a=%b\r\n%b\r\n0\r\n\r\n" % (len(hidden), b"e" * 300, hidden)
+                    client.send(head + b"Transfer-Encoding: chunked\r\n\r\n" + coded)
+                else:
+                    client.send(head + b"Content-Length: %d\r\n\r\n" % len(hidden) + hidden)
+                digest = hashlib.sha256(hidden).hexdigest().encode()
+                assert client.answer().body == digest
+                assert client.rest(0.1) == b""
+            assert [one.body for one in own.up.to(seen)] == [hidden]
+    assert own.up.to(hidden_seen) == []
+
+
+def test_a_trailer_becomes_no_header_of_this_or_the_next_request(own: Room) -> None:
+    outside, seen = own.place()
+    with own.client(5) as client:
+        head = f"POST {outside} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        trailer = "3\r\nabc\r\n0\r\nX-Trailer: EVIL\r\nX-Assay-Tier: EVIL\r\n\r\n"
+        client.send((head + trailer).encode())
+        assert client.answer().status == 200
+        after, after_seen = own.place()
+        assert client.ask("GET", after).status == 200
+    assert "EVIL" not in str(own.up.to(seen)) + str(own.up.to(after_seen))
+
+
+@pytest.mark.parametrize("kind", ["POST", "GET"])
+def test_nothing_is_read_after_a_request_that_ends_its_connection(own: Room, kind: str) -> None:
+    outside, _ = own.place()
+    inside, hidden_seen = own.place()
+    own.warm()
+    with own.client(5) as client:
+        hidden = HIDDEN.format(inside=inside).encode()
+        client.send(request(kind, outside, "Connection: close") + hidden)
+        said = client.rest(1.0)
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert own.up.to(hidden_seen) == []
+
+
+def test_an_upgrade_is_answered_as_an_ordinary_request(own: Room) -> None:
+    for token in ("h2c", "websocket"):
+        outside, seen = own.place()
+        with own.client(5) as client:
+            lines = [
+                f"Upgrade: {token}",
+                "Connection: Upgrade, HTTP2-Settings",
+                "HTTP2-Settings: x",
+            ]
+            assert client.ask("GET", outside, *lines).status == 200
+            assert client.ask("GET", own.place()[0]).status == 200
+        asked = own.up.to(seen)[0]
+        assert asked.all("upgrade") + asked.all("http2-settings") + asked.all("connection") == []
+
+
+def test_requests_sent_ahead_are_answered_in_order(own: Room) -> None:
+    places = []
+    for number in range(12):
+        pause = 0.1 if number % 3 == 0 else 0.0
+        body = b"%d" % number
+        reply = HEAD + b"content-length: %d\r\n\r\n%b" % (len(body), body)
+        places.append(own.place(script(pause, reply))[0])
+    own.warm()
+    with own.client(5) as client:
+        kinds = ["GET", "GET", "POST", "HEAD"]
+        sent = [(kinds[at % 4], place) for at, place in enumerate(places)]
+        client.send(b"".join(request(kind, place) for kind, place in sent))
+        for number, (kind, _) in enumerate(sent):
+            got = client.answer(bare=kind == "HEAD")
+            assert got.body == (b"" if kind == "HEAD" else b"%d" % number)
+        assert client.rest(0.2) == b""
+
+
+def test_a_caller_of_version_1_0_gets_no_chunks(own: Room) -> None:
+    chunked = HEAD + b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"
+    outside, _ = own.place(script(chunked, 0.2, b"3\r\ndef\r\n0\r\n\r\n"))
+    with own.client(5) as client:
+        client.send(f"GET {outside} HTTP/1.0\r\nHost: x\r\n\r\n".encode())
+        head, _, body = client.rest(2.0).partition(b"\r\n\r\n")
+    assert b"chunked" not in head.lower()
+    assert body == b"abcdef"
+
+
+def test_a_head_of_ours_has_a_bound(door: Door, own: Room) -> None:
+    outside, seen = own.place()
+    before = resident_mib(door.pid)
+    with own.client(5) as client:
+        try:
+            client.send(f"GET {outside} HTTP/1.1\r\nHost: x\r\nX: ".encode())
+            for _ in range(100):
+                client.send(b"y" * 100_000)
+            client.send(b"\r\n\r\n")
+        except OSError:
+            pass  # cut off while sending: as good as a refusal
+        said = client.rest(2.0)
+    assert said == b"" or said.split(b" ")[1] in {b"400", b"431"}
+    assert own.up.to(seen) == []
+    assert resident_mib(door.pid) - before < 24
+
+
+# -- many at once ---------------------------------------------------------------------------------
+
+
+def test_two_hundred_connections_get_their_own_answers(own: Room) -> None:
+    """Five requests each over kept connections, in both lanes, answered out of order."""
+
+    async def play(wire: Wire, asked: Asked) -> None:
+        who = asked.target.partition("?")[2].encode()
+        await asyncio.sleep(int.from_bytes(hashlib.sha256(who).digest()[:1]) / 5000)
+        body = who * 2000 + b"|" + asked.body
+        if len(who) % 2:
+            await wire.send(HEAD + b"content-length: %d\r\n\r\n%b" % (len(body), body))
+        else:
+            lines = HEAD + b"transfer-encoding: chunked\r\n\r\n%x\r\n" % len(body)
+            await wire.send(lines + body + b"\r\n0\r\n\r\n")
+
+    outside, seen = own.place(play)
+
+    def one(number: int) -> None:
+        with own.client(20) as client:
+            for turn in range(5):
+                who = f"{number}-{turn}"
+                kind = "POST" if (number + turn) % 3 == 0 else "GET"
+                body = who.encode() * 100 if kind == "POST" else b""
+                got = client.ask(kind, f"{outside}?{who}", body=body)
+                assert got.status == 200
+                assert got.body == who.encode() * 2000 + b"|" + body
+
+    with ThreadPoolExecutor(200) as pool:
+        list(pool.map(one, range(200)))
+    assert len(own.up.to(seen)) == 1000
+
+
+@pytest.mark.parametrize("frame", ["length", "chunked"])
+@pytest.mark.parametrize("method", LANES)
+def test_slow_readers_keep_memory_bounded_and_miss_nothing(
+    door: Door, own: Room, method: str, frame: str
+) -> None:
+    body = os.urandom(10 * MIB)
+    digest = hashlib.sha256(body).digest()
+    coded = b"content-length: %d\r\n\r\n%b" % (len(body), body)
+    if frame == "chunked":
+        coded = b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    outside, _ = own.place(script(HEAD + coded))
+    own.warm()
+    before = resident_mib(door.pid)
+    clients = [own.client(20) for _ in range(32)]
+    for client in clients:
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        client.send(request(method, outside))
+    peak = 0
+    for _ in range(10):
+        time.sleep(0.1)
+        peak = max(peak, resident_mib(door.pid))
+    assert peak - before < 64  # 320 MiB are on their way
+
+    def read(client: RawClient) -> bytes:
+        return hashlib.sha256(client.answer().body).digest()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(read, clients[:4])) == {digest}
+    for client in clients:
+        client.sock.close()
+    own.warm()
