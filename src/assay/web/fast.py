@@ -45,7 +45,8 @@ class FastCycle:
     """One request of the fast lane, in the place of the server's own cycle; the answer's sink."""
 
     __slots__ = (
-        "_app", "_begun", "_chunked", "_journey", "_out", "_protocol", "body", "bytes_out",
+        "_app", "_begun", "_chunked", "_is_out", "_journey", "_out", "_protocol", "body",
+        "bytes_out",
         "disconnected", "is_head", "keep_alive", "more_body", "response_complete", "scope",
         "status",
     )  # fmt: skip
@@ -57,6 +58,7 @@ class FastCycle:
         self._begun: Begun | None = None
         self._out: list[bytes] = []
         self._chunked = False
+        self._is_out = False
         self.scope = protocol.scope
         self.is_head = journey.incoming.method == "HEAD"
         self.body = bytearray()
@@ -122,6 +124,7 @@ class FastCycle:
     def flush(self) -> None:
         """Send what has been written."""
         if self._out and not self.disconnected:
+            self._is_out = True
             data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
             self._out = []
             self._protocol.transport.write(data)
@@ -138,7 +141,7 @@ class FastCycle:
         if untouched and self._protocol.take_ordinary(self):
             return
         self._journey.outcome = error.code
-        if self.status:
+        if self._is_out:
             self.keep_alive = False
         else:
             self._refuse(error)

@@ -33,6 +33,9 @@ AGE_MAX_S = 60.0
 CONNECTIONS_MAX = 512
 """At once to one upstream; beyond it a request is refused rather than queued."""
 
+_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+"""What may be sent again when a kept connection closed under it (RFC 9110, section 9.2.2)."""
+
 _SWEEP_S = 1.0
 
 
@@ -77,7 +80,8 @@ class UpstreamPool:
         host = self._host(request.target)
         first = head_of(request) + (request.body if isinstance(request.body, bytes) else b"")
         whole = isinstance(request.body, bytes)
-        again = whole and (request.repeatable or not request.body)
+        harmless = request.method in _IDEMPOTENT and not request.body
+        again = whole and (request.repeatable or harmless)
         while True:
             connection = self._kept(host)
             fresh = connection is None

@@ -16,8 +16,9 @@ HEADERS_MAX = 200
 _HIGH_BYTES = 256 * 1024
 """Reading pauses above it until what is held was taken: what a slow reader costs in memory."""
 
+_SLICE_BYTES = 16 * 1024
 _NO_BODY = frozenset({204, 304})
-_SWITCHING = 101
+_INTERIM, _SWITCHING, _LAST = 100, 101, 599
 _FINAL = 200
 
 
@@ -44,7 +45,7 @@ class Connection(asyncio.Protocol):
         self._keep = True
         self._until_end = False
         self._length = False
-        self._size = self._header_bytes = 0
+        self._size = self._header_bytes = self._head_bytes = 0
         self._deadline_s = self._timeout_s = 0.0
         self.transport: asyncio.Transport | None = None
         self.made_s = self.idle_since_s = loop.time()
@@ -65,6 +66,7 @@ class Connection(asyncio.Protocol):
         """
         self._sink = sink
         self.busy, self.received, self.was_stale, self._complete = True, False, False, False
+        self._head_bytes = 0
         self._is_head, self._keep = is_head, True
         self._error = None
         self._chunks.clear()
@@ -245,9 +247,10 @@ class Connection(asyncio.Protocol):
             self.close()  # bytes nobody asked for
             return
         self.received = True
-        self._deadline_s = self._loop.time() + self._timeout_s
+        if self.status >= _FINAL:  # a head that comes byte by byte gets no more time for it
+            self._deadline_s = self._loop.time() + self._timeout_s
         try:
-            self._parser.feed_data(data)
+            self._feed(data)
         except httptools.HttpParserUpgrade:
             self._fail("it switched protocols")
         except httptools.HttpParserError as error:
@@ -259,6 +262,20 @@ class Connection(asyncio.Protocol):
             self._tell_sink()
         else:
             self._wake()
+
+    def _feed(self, data: bytes) -> None:
+        """A head in slices, so that an endless one is not gathered; a body as it is."""
+        at = 0
+        while self.status < _FINAL and at < len(data):
+            piece = data[at : at + _SLICE_BYTES]
+            at += _SLICE_BYTES
+            self._head_bytes += len(piece)
+            if self._head_bytes > HEADER_BYTES_MAX + _SLICE_BYTES:
+                self._fail("its head is larger than accepted")
+                return
+            self._parser.feed_data(piece)
+        if at < len(data):
+            self._parser.feed_data(data[at:])
 
     @override
     def eof_received(self) -> bool:
@@ -290,6 +307,12 @@ class Connection(asyncio.Protocol):
 
     # -- httptools ---------------------------------------------------------------------------
 
+    def on_message_begin(self) -> None:
+        """A second answer on the heels of the first is nobody's."""
+        if self._complete:
+            self._keep = False
+            raise ValueError("bytes after the end")
+
     def on_header(self, name: bytes, value: bytes) -> None:
         """Of the head, or a trailer, which is dropped (RFC 9110, section 6.5.1)."""
         if self.status:
@@ -305,8 +328,8 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """The head is whole; a 1xx is passed over."""
         status = self._parser.get_status_code()
-        if status == _SWITCHING:
-            raise ValueError("it switched protocols")
+        if status == _SWITCHING or not _INTERIM <= status <= _LAST:
+            raise ValueError("it switched protocols, or its status is none")
         if status < _FINAL:
             self._reset_head()
             return
@@ -322,9 +345,15 @@ class Connection(asyncio.Protocol):
         else:
             self._until_end = not self._length and status not in _NO_BODY
 
+    def on_chunk_header(self) -> None:
+        """Of a body in chunks, which an answer to HEAD does not have."""
+        if self._is_head:
+            self._keep = False
+
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""
         if self._is_head:
+            self._keep = False
             return
         if self._sink is not None:
             self._sink.on_piece(body)
