@@ -1183,6 +1183,46 @@ def test_a_caller_that_leaves_frees_the_upstream_within_a_second(
     assert left.ended.wait(1.0), "the upstream's connection was left open"
 
 
+@pytest.mark.parametrize("second", LANES)
+@pytest.mark.parametrize("first", LANES)
+def test_a_caller_that_leaves_with_requests_sent_ahead_frees_the_upstream_too(
+    own: Room, first: str, second: str
+) -> None:
+    left = Left("before the head")
+    outside, _ = own.place(unread(left.play))
+    ahead, seen = own.place()
+    own.warm()
+    with own.client() as client:
+        client.send(request(first, outside) + request(second, ahead))
+        assert left.begun.wait(5)
+        time.sleep(0.2)
+    assert left.ended.wait(1.0), "the upstream's connection was left open"
+    time.sleep(0.1)
+    assert own.up.to(seen) == []
+
+
+@pytest.mark.parametrize("method", LANES)
+def test_a_reader_that_leaves_in_the_middle_frees_the_upstream(own: Room, method: str) -> None:
+    """It has not read what is there already, so nothing more is being sent to it."""
+    ended = threading.Event()
+
+    async def play(wire: Wire, _asked: Asked) -> None:
+        with suppress(ConnectionError):
+            await wire.send(HEAD + b"content-length: 50000000\r\n\r\n")
+            for _ in range(50):
+                await wire.send(b"x" * 1_000_000)
+        ended.set()
+
+    outside, _ = own.place(unread(play))
+    own.warm()
+    with own.client() as client:
+        client.send(request(method, outside))
+        assert client.head().status == 200
+        time.sleep(0.5)
+        assert not ended.is_set()
+    assert ended.wait(1.0), "the upstream's connection was left open"
+
+
 # -- our own door ---------------------------------------------------------------------------------
 
 HIDDEN = "GET {inside} HTTP/1.1\r\nHost: x\r\n\r\n"
