@@ -428,6 +428,25 @@ def test_one_request_in_is_one_request_out(door: Door, attempt: str) -> None:
     assert door.http.get(door.path("/after")).status_code == 200
 
 
+def test_a_trailer_is_no_header(door: Door) -> None:
+    head = f"POST {door.path('/trailer')} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+    body = "Trailer: x-evil\r\n\r\n3\r\nabc\r\n0\r\nx-evil: 1\r\nx-agent-id: 7\r\n\r\n"
+    assert b"200 OK" in door.raw((head + body).encode())
+    [seen] = door.up.to("/base/trailer")
+    assert not {"x-evil", "x-agent-id"} & {name for name, _ in seen.headers}
+
+
+def test_an_endless_head_is_cut_off(door: Door) -> None:
+    endless = f"GET {door.path('/endless')} HTTP/1.1\r\nHost: x\r\nx: ".encode() + b"y" * 3_000_000
+    try:
+        got = door.raw(endless, wait_s=5)
+    except ConnectionError:
+        got = b""
+    assert got[:12] in {b"", b"HTTP/1.1 400"}
+    assert door.up.to("/base/endless") == []
+    assert door.http.get(door.path("/after")).status_code == 200
+
+
 async def test_two_hundred_at_once_get_their_own_answers(door: Door) -> None:
     async with httpx2.AsyncClient(base_url=door.server.address, timeout=30) as http:
 

@@ -29,6 +29,9 @@ PREFIX = b"/wrap/"
 CONCURRENCY_MAX = 2000
 """Connections beyond which the server itself sheds load; it is left to do so."""
 
+HEAD_BYTES_MAX = 64 * 1024
+"""Largest head of a request, give or take the packet in which it is exceeded."""
+
 _METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
 _TARGET = re.compile(
     rb"/wrap/([^/?#]*)(/[\x21\x24-\x3e\x40-\x7e\x22]*)(?:\?([\x21\x22\x24-\x7e]*))?"
@@ -193,9 +196,30 @@ class FastProtocol(HttpToolsProtocol):
     _edge: Edge
     _fast: FastCycle | None = None
     _client_key: str | None = None
+    _head_bytes = 0
+    _head_is_whole = True
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._head_is_whole:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
+                self.send_400_response("The request's head is larger than accepted.")
+
+    @override
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_bytes, self._head_is_whole = 0, False
+
+    @override
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._head_is_whole:  # else a trailer, which is no header (RFC 9110, section 6.5.1)
+            super().on_header(name, value)
 
     @override
     def on_headers_complete(self) -> None:
+        self._head_is_whole = True
         cycle = self._begin_fast() if self.url.startswith(PREFIX) else None
         if cycle is None:
             super().on_headers_complete()
