@@ -18,7 +18,7 @@ class Web:
     def build(self, app: "App") -> "tuple[AsgiApp, type[asyncio.Protocol]]":
         """The service as an ASGI application, and the server's protocol in front of it."""
         from assay.web.app import build  # noqa: PLC0415
-        from assay.web.fast import protocol_for  # noqa: PLC0415
+        from assay.web.protocol import protocol_for  # noqa: PLC0415
 
         edge = build(app)
         return edge, protocol_for(edge)

@@ -25,7 +25,6 @@ LONG_FILES = {
     "assay/chains/networks.py": "a table: one row a chain",
     "assay/infra/http/upstream_connection.py": "one state machine, to be read as one",
     "assay/settings.py": "a list: one entry a setting",
-    "assay/web/fast.py": "a lane from its door to its end, to be read as one",
     "assay/wiring/__init__.py": "the composition root: every part is named in this room only",
 }
 LONG_FUNCTIONS = {

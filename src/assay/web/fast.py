@@ -1,4 +1,4 @@
-"""The wrappers' fast lane: at the server's own protocol, before the framework sees a request.
+"""The wrappers' fast lane: a request and its answer at the server's own protocol.
 
 What needs no waiting (a free wrapper, an agent that passed a moment ago, a kept connection to the
 upstream, no body) is sent on while the request's head is still in hand, and its answer written back
@@ -6,42 +6,35 @@ as it arrives, without a task. Everything else takes the ordinary lane, `web/rou
 the same stages and the same answers. Source: facts, performance (both sides at protocol level).
 """
 
-import re
-from collections.abc import Mapping
-from typing import Any, cast
+import asyncio
+from typing import Protocol
 
-from typing_extensions import override
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from assay.kit.errors import ServiceError
 from assay.payments.model import Headers
-from assay.web.edge import Edge, request_id_of
 from assay.web.errors import envelope, error_headers, status_of
 from assay.web.exchange import date_header
-from assay.web.limits import caller_of
-from assay.web.routes.wrap import incoming_of
 from assay.wiring import App
 from assay.wrapper.model import Journey, UpstreamFailed
 from assay.wrapper.pipeline import Begun
 
-PREFIX = b"/wrap/"
-
-CONCURRENCY_MAX = 2000
-"""Connections beyond which the server itself sheds load; it is left to do so."""
-
-HEAD_BYTES_MAX = 64 * 1024
-"""Largest head of a request, give or take the packet in which it is exceeded."""
-
-_METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
-_TARGET = re.compile(
-    rb"/wrap/([^/?#]*)(/[\x21\x24-\x3e\x40-\x7e\x22]*)(?:\?([\x21\x22\x24-\x7e]*))?"
-)
-"""Operator, path, query of a plain target; anything stranger takes the ordinary lane."""
-
 _NO_CONTENT = 204
 _NO_BODY = frozenset({_NO_CONTENT, 304})
-_ORDINARY = (b"transfer-encoding", b"content-length", b"expect", b"upgrade")
-"""Headers of requests that are not for this lane."""
+
+
+class CallerConnection(Protocol):
+    """The connection a request came on."""
+
+    transport: asyncio.Transport
+
+    def take_ordinary(self, cycle: "FastCycle") -> bool:
+        """Let the ordinary lane answer, where the upstream has not seen the request."""
+        ...
+
+    def on_response_complete(self) -> None:
+        """The next request may be answered."""
+        ...
 
 
 class FastCycle:
@@ -54,7 +47,9 @@ class FastCycle:
         "status",
     )  # fmt: skip
 
-    def __init__(self, app: App, protocol: "FastProtocol", journey: Journey) -> None:
+    def __init__(
+        self, app: App, protocol: CallerConnection, scope: object, journey: Journey
+    ) -> None:
         self._app = app
         self._protocol = protocol
         self._journey = journey
@@ -62,7 +57,7 @@ class FastCycle:
         self._out: list[bytes] = []
         self._chunked = False
         self._is_out = False
-        self.scope = protocol.scope
+        self.scope = scope
         self.is_head = journey.incoming.method == "HEAD"
         self.body = bytearray()
         self.more_body = False
@@ -188,128 +183,6 @@ class FastCycle:
 
     def _record(self) -> None:
         self._app.wrappers.record(self._journey, self.status, self.bytes_out)
-
-
-class FastProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol with the fast lane before it."""
-
-    _edge: Edge
-    _fast: FastCycle | None = None
-    _client_key: str | None = None
-    _head_bytes = 0
-    _head_is_whole = True
-
-    @override
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if not self._head_is_whole:
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
-                self.send_400_response("The request's head is larger than accepted.")
-
-    @override
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._head_bytes, self._head_is_whole = 0, False
-
-    @override
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._head_is_whole:  # else a trailer, which is no header (RFC 9110, section 6.5.1)
-            super().on_header(name, value)
-
-    @override
-    def on_headers_complete(self) -> None:
-        self._head_is_whole = True
-        cycle = self._begin_fast() if self.url.startswith(PREFIX) else None
-        if cycle is None:
-            super().on_headers_complete()
-        else:
-            self.cycle = cast("Any", cycle)
-
-    @override
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._fast is not None and not self._fast.response_complete:
-            self._fast.disconnected = True
-            self._fast.set()
-        super().connection_lost(exc)
-
-    @override
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if self._fast is not None and not self._fast.response_complete:
-            self._fast.pause()
-
-    @override
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._fast is not None and not self._fast.response_complete:
-            self._fast.resume()
-
-    def take_ordinary(self, cycle: FastCycle) -> bool:
-        """Let the ordinary lane answer a request that the upstream has not seen."""
-        is_current = self.cycle is cast("Any", cycle) and self.scope is cycle.scope
-        if not is_current or self.transport.is_closing():
-            return False  # the next request has begun on this connection already
-        cycle.response_complete = True
-        HttpToolsProtocol.on_headers_complete(self)
-        HttpToolsProtocol.on_message_complete(self)
-        return True
-
-    def _begin_fast(self) -> FastCycle | None:
-        """The cycle of a request that is on its way, or None and nothing done."""
-        cycle, parser = cast("FastCycle | None", self.cycle), self.parser
-        busy = cycle is not None and not cycle.response_complete
-        if parser is None or busy or self.pipeline or len(self.connections) >= CONCURRENCY_MAX:
-            return None
-        method = parser.get_method()
-        found = _TARGET.fullmatch(self.url)
-        if method not in _METHODS or found is None or parser.get_http_version() != "1.1":
-            return None
-        headers: dict[str, str] = {}
-        for name, value in self.headers:
-            if name in _ORDINARY:
-                return None
-            headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
-        edge = self._edge
-        client = edge.client_of(self.client, self.headers)
-        key = self._client_key
-        if key is None or edge.believes_proxies:
-            key = self._client_key = caller_of(client)
-        journey = self._journey(method.decode("ascii"), found, headers, client)
-        cycle = FastCycle(edge.app, self, journey)
-        cycle.keep_alive = parser.should_keep_alive()
-        if not edge.wrap.limit.allows(key) or not cycle.begin():
-            return None
-        edge.wrap.limit.take(key)
-        self._fast = cycle
-        return cycle
-
-    def _journey(
-        self,
-        method: str,
-        found: re.Match[bytes],
-        headers: Mapping[str, str],
-        client: str,
-    ) -> Journey:
-        return Journey(
-            incoming=incoming_of(
-                method=method,
-                path=found[2].decode("ascii"),
-                query=(found[3] or b"").decode("ascii"),
-                raw=self.headers,
-                headers=headers,
-                client=client,
-                request_id=request_id_of(headers),
-                content_length=0,
-            ),
-            operator_id=found[1].decode("ascii"),
-            begun_s=self._edge.app.clock.monotonic_s(),
-        )
-
-
-def protocol_for(edge: Edge) -> type[FastProtocol]:
-    """The server's protocol in front of this service."""
-    return type("Protocol", (FastProtocol,), {"_edge": edge})
 
 
 def _status_line(status: int) -> bytes:

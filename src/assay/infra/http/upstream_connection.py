@@ -45,6 +45,7 @@ class Connection(asyncio.Protocol):
         self._keep = True
         self._until_end = False
         self._length = False
+        self.waits_for_caller = False
         self._size = self._header_bytes = self._head_bytes = 0
         self._deadline_s = self._timeout_s = 0.0
         self.transport: asyncio.Transport | None = None
@@ -68,6 +69,7 @@ class Connection(asyncio.Protocol):
         self.busy, self.received, self.was_stale, self._complete = True, False, False, False
         self._head_bytes = 0
         self._is_head, self._keep = is_head, True
+        self.waits_for_caller = False
         self._error = None
         self._chunks.clear()
         self._size = 0
@@ -193,7 +195,7 @@ class Connection(asyncio.Protocol):
     def _tick(self) -> None:
         """The deadline moves with every byte; the timer is only moved when it fires."""
         now = self._loop.time()
-        if self._paused:  # our reader is slow, not they
+        if self._paused or self.waits_for_caller:  # ours is slow, not they
             self._deadline_s = now + self._timeout_s
         if now < self._deadline_s:
             self._timer = self._loop.call_at(self._deadline_s, self._tick)

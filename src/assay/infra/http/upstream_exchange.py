@@ -108,9 +108,15 @@ async def pump(connection: Connection, request: UpstreamRequest) -> None:
     if isinstance(request.body, bytes):
         return
     chunked = request.content_length is None
-    async for piece in request.body:
-        if piece:
-            await connection.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+    connection.waits_for_caller = True  # whose time is bounded by whoever reads from it
+    try:
+        async for piece in request.body:
+            connection.waits_for_caller = False
+            if piece:
+                await connection.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+            connection.waits_for_caller = True
+    finally:
+        connection.waits_for_caller = False
     if chunked:
         await connection.write(b"0\r\n\r\n")
 
