@@ -14,7 +14,7 @@ from pathlib import Path
 from eth_account import Account
 
 from assay_demo.agents.files import data_uri, registration
-from assay_demo.chain.accounts import ACCOUNTS
+from assay_demo.chain.accounts import ACCOUNTS, FIRST_REVIEWER
 from assay_demo.chain.dollars import BASE_SEPOLIA, BASE_SEPOLIA_USDC, mint
 from assay_demo.chain.registries import (
     Registries,
@@ -27,7 +27,6 @@ from assay_demo.chain.registries import (
 CHAIN_ID = 31337
 START_S = 30.0
 END_S = 5.0
-_FIRST_CLIENT = 20
 _SELLER = 19
 _DOLLARS = 100 * 10**6
 
@@ -167,7 +166,7 @@ def _populate(wallet: Wallet, registries: Registries, urls: Sequence[str]) -> Se
         own = f"{url}/.well-known/agent-registration.json"
         uri = own if plan.serves_its_file else data_uri(file)
         agent_id = register(wallet, registries, owner.key, uri)
-        for client, rating in zip(ACCOUNTS[_FIRST_CLIENT:], plan.ratings, strict=False):
+        for client, rating in zip(ACCOUNTS[FIRST_REVIEWER:], plan.ratings, strict=False):
             give_feedback(wallet, registries, client.key, agent_id, rating)
         agents.append(WorldAgent(agent_id, plan.name, owner.key, url))
     return agents

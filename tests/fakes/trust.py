@@ -1,16 +1,19 @@
 """Small stand-ins at the ports of trust: a registry, signals, stores."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
 from assay.chains.model import (
+    Account,
     AgentNotFound,
     Feedback,
     Network,
     OnchainAgent,
     Registration,
+    Reviewer,
+    Reviewers,
     WalletMatch,
 )
 from assay.kit.errors import ServiceError
@@ -27,6 +30,7 @@ from assay.trust.model import (
     Weighed,
 )
 from assay.trust.ports import Probe, SignalNeeds
+from tests.fakes.clock import FrozenClock
 
 NETWORK = Network(
     slug="local",
@@ -38,6 +42,7 @@ NETWORK = Network(
     rpc_urls=("http://127.0.0.1:1",),
     source="tests",
 )
+NOW_S = int(FrozenClock().now().timestamp())
 OWNER, WALLET, STRANGER = "0x" + "a" * 40, "0x" + "b" * 40, "0x" + "c" * 40
 
 
@@ -45,6 +50,12 @@ def onchain_agent(agent_id: str = "7", wallet: str | None = WALLET) -> OnchainAg
     return OnchainAgent(
         NETWORK, agent_id, OWNER, wallet, "data:,", Registration(name="Seven"), None
     )
+
+
+def established(address: str) -> Reviewer:
+    """Somebody with a long past of their own."""
+    rated = frozenset(f"{address}/{number}" for number in range(3))
+    return Reviewer(1000, NOW_S - 365 * 86_400, rated)
 
 
 class FakeChain:
@@ -55,6 +66,9 @@ class FakeChain:
         self.feedback: tuple[Feedback, ...] = (
             Feedback(STRANGER, 1, Decimal(90), 0, "starred", ""),
         )
+        self.reviewers: dict[str, Reviewer] = {}
+        """Those who are not `established`."""
+        self.account = Account(100, is_contract=False, balance=10**18, since_days=365)
         self.down: ServiceError | None = None
         self.reads = 0
 
@@ -81,6 +95,22 @@ class FakeChain:
             for a in self.agents.values()
             if wallet in a.controllers
         )
+
+    async def fetch_reviewers(
+        self, network: Network, agent: OnchainAgent, reviewers: Sequence[str]
+    ) -> Reviewers:
+        del network, agent
+        if self.down:
+            raise self.down
+        given = {(f.client, f.index): NOW_S - 86_400 for f in self.feedback}
+        known = {r: self.reviewers.get(r, established(r)) for r in reviewers}
+        return Reviewers(known, given, 0)
+
+    async def fetch_account(self, network: Network, address: str) -> Account:
+        del network, address
+        if self.down:
+            raise self.down
+        return self.account
 
     async def accepts_signature(
         self, network: Network, wallet: str, digest: bytes, signature: bytes

@@ -4,6 +4,7 @@ Sources: interface spec 2.1, 2.8, 4.2; ERC-8004 (EIP-8004) text and its deployed
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
@@ -127,6 +128,43 @@ class Feedback:
     decimals: int
     tag1: str
     tag2: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a chain shows of an address now; None is what could not be learnt."""
+
+    transactions: int | None
+    """Sent, for a contract: contracts it made."""
+    is_contract: bool | None
+    balance: int | None
+    """In the chain's own coin, in its smallest unit."""
+    since_days: int | None = None
+    """Days ago of the oldest of a few days looked at on which it had sent a transaction already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewer:
+    """What a chain shows of somebody who gave feedback; None is what could not be learnt."""
+
+    transactions: int | None = None
+    first_s: int | None = None
+    """Their first feedback to any agent, unix seconds."""
+    rated: frozenset[str] | None = None
+    """Other agents they gave feedback to."""
+    is_reciprocal: bool = False
+    """They own an agent to which this agent's owner or wallet gave feedback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewers:
+    """Reviewers by address, and when each entry was given."""
+
+    known: Mapping[str, Reviewer]
+    given_s: Mapping[tuple[str, int], int]
+    """Unix seconds by reviewer and index."""
+    since_s: int | None
+    """An entry without a time was given before; None when no times could be learnt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from assay.chains.model import (
+    Account,
     ChainUnavailable,
     Family,
     Feedback,
     Network,
     OnchainAgent,
+    Reviewers,
     WalletMatch,
 )
 from assay.kit.clock import Clock
@@ -69,6 +71,12 @@ class Rpc(Protocol):
         """One JSON-RPC request, its `result` as decoded. An error answer is `RpcRefused`."""
         ...
 
+    async def request_all(
+        self, network: Network, requests: Sequence[tuple[str, Sequence[JsonValue]]]
+    ) -> Sequence[JsonValue]:
+        """Several requests in few round trips; None where the node refused that one."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -106,6 +114,16 @@ class ChainReader(Protocol):
 
     async def fetch_agents_of(self, network: Network, wallet: str) -> tuple[WalletMatch, ...]:
         """The agents `wallet` owns or is the agentWallet of, lowest id first, confirmed now."""
+        ...
+
+    async def fetch_reviewers(
+        self, network: Network, agent: OnchainAgent, reviewers: Sequence[str]
+    ) -> Reviewers:
+        """What the chain shows of these reviewers, as far as it could be learnt in a short time."""
+        ...
+
+    async def fetch_account(self, network: Network, address: str) -> Account:
+        """What the chain shows of an address now."""
         ...
 
     async def accepts_signature(

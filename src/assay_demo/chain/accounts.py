@@ -6,6 +6,7 @@ from coincurve import PrivateKey
 from Crypto.Hash import keccak
 
 COUNT = 40
+FIRST_REVIEWER = 20
 
 
 @dataclass(frozen=True, slots=True)

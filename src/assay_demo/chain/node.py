@@ -20,11 +20,14 @@ from eth_tester.exceptions import BlockNotFound, TransactionFailed, TransactionN
 from eth_utils import to_checksum_address
 
 from assay_demo import lifeline
-from assay_demo.chain.accounts import ACCOUNTS
+from assay_demo.chain.accounts import ACCOUNTS, FIRST_REVIEWER
 from assay_demo.chain.registries import ARTIFACTS
 
 CHAIN_ID = 31337
 """What local development chains are called everywhere."""
+
+PAST = 120
+"""Transactions the reviewers' accounts begin with: people with a past, not made for a review."""
 
 CALL_GAS = 29_000_000
 _GAS_PRICE = 10**9
@@ -52,11 +55,11 @@ class Chain:
         state: dict[bytes, Any] = {
             bytes.fromhex(account.address[2:]): {
                 "balance": _BALANCE,
-                "nonce": 0,
+                "nonce": PAST if number >= FIRST_REVIEWER else 0,
                 "code": b"",
                 "storage": {},
             }
-            for account in ACCOUNTS
+            for number, account in enumerate(ACCOUNTS)
         }
         if dollar is not None:
             code = bytes.fromhex(ARTIFACTS["TestUSD"]["runtime"].removeprefix("0x"))

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.chains.model import ChainUnavailable, Feedback
+from assay.chains.model import ChainUnavailable, Feedback, Reviewer
 from assay.infra.agents.dialers import StockDialers
 from assay.kit.canonical import canonical_bytes
 from assay.trust.model import Evidence, Subject, Unavailable
 from assay.trust.ports import SignalNeeds
 from assay.trust.signals.registry_8004 import REVIEWERS_MAX, SIGNAL
 from tests.fakes.clock import FrozenClock
-from tests.fakes.trust import NETWORK, WALLET, FakeChain, onchain_agent
+from tests.fakes.trust import NETWORK, NOW_S, WALLET, FakeChain, onchain_agent
 from tests.unit.trust_probes.test_probe_visiting import Scripted
 
 SUBJECT = Subject(NETWORK, "7", WALLET, onchain_agent())
@@ -33,16 +33,48 @@ def needs(chain: FakeChain) -> SignalNeeds:
     return SignalNeeds(chain, Scripted(), StockDialers(), {}, FrozenClock(), 5.0)  # type: ignore[arg-type]
 
 
-async def test_the_value_is_the_mean_over_reviewers() -> None:
+async def test_the_value_is_the_mean_over_established_reviewers() -> None:
     weighed = SIGNAL.weigh(await seen(said("a", "80"), said("b", "90")), {})
-    assert (weighed.value, weighed.confidence) == (85.0, round(2 / 7, 4))
-    assert weighed.reasons == ("2 reviewers in the registry give 85 of 100.",)
+    assert weighed.value == 85.0
+    assert weighed.confidence == pytest.approx(2 / 5, abs=0.02)
+    assert weighed.reasons[0].startswith("2 reviewers in the registry")
+    assert "the plain average is 85" in weighed.reasons[0]
 
 
 async def test_one_reviewer_has_one_voice_and_it_is_the_latest() -> None:
     many = [said("a", "100", index) for index in range(1, 40)]
     weighed = SIGNAL.weigh(await seen(*many, said("a", "20", 99), said("b", "40")), {})
     assert weighed.value == 30.0
+
+
+async def test_the_agents_own_addresses_have_no_voice() -> None:
+    weighed = SIGNAL.weigh(await seen(said(WALLET, "100"), said("b", "40")), {})
+    assert weighed.value == 40.0
+    assert "Feedback from the agent's own addresses does not count." in weighed.reasons
+
+
+async def test_reviewers_without_a_past_count_together_like_a_handful() -> None:
+    chain = FakeChain()
+    crowd = [f"0x{n:040x}" for n in range(300)]
+    chain.reviewers = dict.fromkeys(crowd, Reviewer(1, NOW_S, frozenset()))
+    chain.feedback = (said("a", "20"), *(said(one, "100") for one in crowd))
+    evidence = await SIGNAL.collect(SUBJECT, needs(chain))
+    assert isinstance(evidence, Evidence)
+    weighed = SIGNAL.weigh(evidence, {})
+    assert weighed.value < 32
+    assert any(sentence.startswith("300 reviewers have no history") for sentence in weighed.reasons)
+
+
+async def test_reviewers_of_whom_nothing_is_known_lower_confidence_and_are_told() -> None:
+    chain = FakeChain()
+    chain.feedback = (said("a", "90"), said("b", "90"))
+    known = SIGNAL.weigh(await seen(*chain.feedback), {})
+    chain.reviewers = dict.fromkeys("ab", Reviewer())
+    evidence = await SIGNAL.collect(SUBJECT, needs(chain))
+    assert isinstance(evidence, Evidence)
+    unknown = SIGNAL.weigh(evidence, {})
+    assert unknown.confidence < known.confidence / 5
+    assert "Of 2 reviewers no history could be read." in unknown.reasons
 
 
 async def test_other_scales_and_impossible_values_are_discarded_and_counted() -> None:
@@ -84,9 +116,9 @@ async def test_a_crowd_is_counted_whole_and_kept_in_part() -> None:
     reviewers = evidence.data["reviewers"]
     assert isinstance(reviewers, dict)
     assert len(reviewers) == REVIEWERS_MAX
+    assert evidence.data["further"] == {"reviewers": REVIEWERS_MAX, "sum": str(15 * REVIEWERS_MAX)}
     weighed = SIGNAL.weigh(evidence, {})
-    assert weighed.value == 15.0
-    assert weighed.confidence == pytest.approx(1000 / 1005, abs=1e-4)
+    assert "the plain average is 15" in weighed.reasons[0]
 
 
 @given(

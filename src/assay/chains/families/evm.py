@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 from assay.chains import erc8004
 from assay.chains.abi import BadAnswer
 from assay.chains.model import (
+    Account,
     AgentNotFound,
     ChainUnavailable,
     Family,
@@ -14,6 +15,7 @@ from assay.chains.model import (
     Network,
     OnchainAgent,
     Registration,
+    Reviewers,
     WalletMatch,
 )
 from assay.chains.ports import (
@@ -27,6 +29,7 @@ from assay.chains.ports import (
     RpcRefused,
 )
 from assay.chains.registration import NotRegistration, parse_registration
+from assay.chains.reviews import Reviews
 from assay.chains.walletindex import WalletIndex
 from assay.kit.cache import Cache
 from assay.kit.clock import Clock
@@ -38,6 +41,9 @@ most this long."""
 DOCUMENT_TTL_S = 300.0
 UNREADABLE_TTL_S = 30.0
 """How long the registration file behind a token URI is remembered, and that there was none."""
+
+REVIEWERS_TTL_S = 300.0
+"""How long it is remembered who the reviewers are: their past does not change by the minute."""
 
 REGISTRY_TTL_S = 3600.0
 NO_REGISTRY_TTL_S = 60.0
@@ -77,6 +83,11 @@ class EvmReader:
         self._files: Cache[_Read] = Cache(clock, _file_ttl_s, FILES_KEPT)
         self._faults: Cache[str | None] = Cache(clock, _registry_ttl_s)
         self._index = WalletIndex(rpc, clock)
+        self._reviews = Reviews(rpc, clock)
+        self._reviewers: Cache[Reviewers] = Cache(
+            clock, REVIEWERS_TTL_S, FEEDBACK_KEPT, lambda found: 1 + len(found.known)
+        )
+        self._accounts: Cache[Account] = Cache(clock, REVIEWERS_TTL_S, AGENTS_KEPT)
 
     async def fetch_agent(self, network: Network, agent_id: str) -> OnchainAgent:
         key = f"{network.slug}/{agent_id}"
@@ -89,6 +100,20 @@ class EvmReader:
     async def fetch_agents_of(self, network: Network, wallet: str) -> tuple[WalletMatch, ...]:
         await self._check_registries(network)
         return await self._index.find(network, wallet)
+
+    async def fetch_reviewers(
+        self, network: Network, agent: OnchainAgent, reviewers: Sequence[str]
+    ) -> Reviewers:
+        if not reviewers:
+            return Reviewers({}, {}, None)
+        key = f"{network.slug}/{agent.agent_id}/{len(reviewers)}"
+        return await self._reviewers.get(
+            key, lambda: self._reviews.fetch(network, agent, reviewers)
+        )
+
+    async def fetch_account(self, network: Network, address: str) -> Account:
+        key = f"{network.slug}/{address}"
+        return await self._accounts.get(key, lambda: self._reviews.account(network, address))
 
     async def accepts_signature(
         self, network: Network, wallet: str, digest: bytes, signature: bytes

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, RpcRefused
-from assay.infra.http.rpc_calls import BlockUnknown, read_at
+from assay.infra.http.rpc_calls import BlockUnknown, ask_all, read_at
 from assay.infra.http.rpc_endpoint import Endpoint, EndpointFault, RpcLimits
 from assay.infra.http.rpc_wire import Answer, NodeError, revert_of
 from assay.infra.http.upstream import UpstreamPool
@@ -80,6 +80,17 @@ class JsonRpc:
         if isinstance(answer, NodeError):
             raise _refused(network, answer)
         return answer.value
+
+    async def request_all(
+        self, network: Network, requests: Sequence[tuple[str, Sequence[JsonValue]]]
+    ) -> Sequence[JsonValue]:
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> list[JsonValue]:
+            await endpoint.verify(deadline_s)
+            await self._refresh_head(network, endpoint, deadline_s)
+            answers = await ask_all(endpoint, requests, deadline_s)
+            return [None if isinstance(a, NodeError) else a.value for a in answers]
+
+        return await self._first_believable(network, attempt) if requests else ()
 
     async def aclose(self) -> None:
         """Close every connection."""

@@ -31,6 +31,16 @@ async def read_at(
     return results
 
 
+async def ask_all(endpoint: Endpoint, asked: Sequence[Asked], deadline_s: float) -> list[Answer]:
+    """Requests of any kind, in order, in batches where it takes them. Raises `EndpointFault`."""
+    answers: list[Answer] = []
+    for start in range(0, len(asked), CALLS_PER_CHUNK):
+        chunk = asked[start : start + CALLS_PER_CHUNK]
+        found = await endpoint.ask_batch(chunk, deadline_s) if endpoint.takes_batches else None
+        answers += found or [await endpoint.ask(one, deadline_s) for one in chunk]
+    return answers
+
+
 async def _read_chunk(
     endpoint: Endpoint, calls: Sequence[Call], block: int, deadline_s: float, *, multicall: bool
 ) -> list[Outcome]:

@@ -5,12 +5,12 @@ from typing import Annotated
 from pydantic import Field
 
 from assay.chains.model import OnchainAgent
-from assay.chains.reputation import Reputation
 from assay.chains.resolve import Resolution
 from assay.kit.clock import iso
 from assay.kit.json import JsonObject
-from assay.trust.model import Evaluation, Snapshot, Subject
+from assay.trust.model import Evaluation, SignalName, Snapshot, Subject
 from assay.trust.profile import AgentProfile
+from assay.trust.signals.registry_8004 import judgement, naive_mean
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.evidence import EvidencedSignalShape, evidenced_signals
 from assay.web.wire.shape import Answer, Timestamp
@@ -56,6 +56,24 @@ class FeedbackShape(Answer):
     tag2: str
 
 
+class ClusterShape(Answer):
+    """Reviewers that look like one, and count together like a handful."""
+
+    name: str
+    size: int
+
+
+class WeightedReputationShape(Answer):
+    """The feedback weighed by what its reviewers have at stake (docs/reputation.md)."""
+
+    score: Annotated[float, Field(ge=0, le=100)]
+    confidence: Annotated[float, Field(ge=0, le=1)]
+    effective_reviewers: float
+    plain_average: float
+    clusters: list[ClusterShape]
+    reasons: list[str]
+
+
 class OnchainReputationShape(Answer):
     """What the reputation registry holds; `averageScore` is the naive mean."""
 
@@ -64,6 +82,10 @@ class OnchainReputationShape(Answer):
     reviewers: int
     counted: int
     discarded: Annotated[int, Field(description="Entries off the 0 to 100 scale.")]
+    weighted: Annotated[
+        WeightedReputationShape | None,
+        Field(description="Our value beside the plain average; null when it could not be read."),
+    ]
     entries: list[FeedbackShape]
 
 
@@ -151,7 +173,7 @@ def agent_profile(profile: AgentProfile, threshold: float) -> AgentProfileShape:
     return AgentProfileShape(
         agent_id=profile.agent.agent_id,
         identity=_identity(profile.agent, profile.subject),
-        onchain_reputation=_reputation(profile.reputation),
+        onchain_reputation=_reputation(profile),
         local_reputation=None if profile.evaluation is None else _local(profile.evaluation),
         chain=chain(profile.agent.network),
         routing=RoutingShape(
@@ -241,13 +263,31 @@ def _identity(agent: OnchainAgent, subject: Subject) -> IdentityShape:
     )
 
 
-def _reputation(reputation: Reputation) -> OnchainReputationShape:
+def _weighted(profile: AgentProfile) -> WeightedReputationShape | None:
+    heard = (c for c in profile.collected if c.signal is SignalName.REGISTRY_8004)
+    found = next(heard, None)
+    verdict = None if found is None else judgement(found.evidence)
+    if found is None or verdict is None:
+        return None
+    return WeightedReputationShape(
+        score=verdict.value,
+        confidence=verdict.confidence,
+        effective_reviewers=verdict.mass,
+        plain_average=naive_mean(found.evidence.data),
+        clusters=[ClusterShape(name=n, size=s) for n, s in sorted(verdict.clusters.items())],
+        reasons=list(found.weighed.reasons),
+    )
+
+
+def _reputation(profile: AgentProfile) -> OnchainReputationShape:
+    reputation = profile.reputation
     return OnchainReputationShape(
         feedback_count=reputation.feedback_count,
         average_score=reputation.average_score or 0.0,
         reviewers=reputation.reviewers,
         counted=reputation.counted,
         discarded=reputation.discarded,
+        weighted=_weighted(profile),
         entries=[
             FeedbackShape(
                 client=entry.feedback.client,
