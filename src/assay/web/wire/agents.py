@@ -8,15 +8,12 @@ from assay.chains.model import OnchainAgent
 from assay.chains.resolve import Resolution
 from assay.kit.clock import iso
 from assay.kit.json import JsonObject
-from assay.trust.model import Evaluation, SignalName, Snapshot, Subject
+from assay.trust.model import Evaluation, Snapshot, Subject
 from assay.trust.profile import AgentProfile
-from assay.trust.signals.registry_8004 import judgement, naive_mean
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.evidence import EvidencedSignalShape, evidenced_signals
+from assay.web.wire.reputation import OnchainReputationShape, reputation
 from assay.web.wire.shape import Answer, Timestamp
-
-FEEDBACK_SHOWN_MAX = 100
-"""Newest feedback entries shown in a profile; the counts are over all of them."""
 
 
 class EndpointsShape(Answer):
@@ -42,51 +39,6 @@ class IdentityShape(Answer):
     problems: Annotated[
         list[str], Field(description="What is wrong with the registration file, in sentences.")
     ]
-
-
-class FeedbackShape(Answer):
-    """One feedback entry; `score` is null when it is on another scale than 0 to 100."""
-
-    client: str
-    index: int
-    value: str
-    value_decimals: int
-    score: float | None
-    tag1: str
-    tag2: str
-
-
-class ClusterShape(Answer):
-    """Reviewers that look like one, and count together like a handful."""
-
-    name: str
-    size: int
-
-
-class WeightedReputationShape(Answer):
-    """The feedback weighed by what its reviewers have at stake (docs/reputation.md)."""
-
-    score: Annotated[float, Field(ge=0, le=100)]
-    confidence: Annotated[float, Field(ge=0, le=1)]
-    effective_reviewers: float
-    plain_average: float
-    clusters: list[ClusterShape]
-    reasons: list[str]
-
-
-class OnchainReputationShape(Answer):
-    """What the reputation registry holds; `averageScore` is the naive mean."""
-
-    feedback_count: int
-    average_score: float
-    reviewers: int
-    counted: int
-    discarded: Annotated[int, Field(description="Entries off the 0 to 100 scale.")]
-    weighted: Annotated[
-        WeightedReputationShape | None,
-        Field(description="Our value beside the plain average; null when it could not be read."),
-    ]
-    entries: list[FeedbackShape]
 
 
 class LocalReputationShape(Answer):
@@ -173,7 +125,7 @@ def agent_profile(profile: AgentProfile, threshold: float) -> AgentProfileShape:
     return AgentProfileShape(
         agent_id=profile.agent.agent_id,
         identity=_identity(profile.agent, profile.subject),
-        onchain_reputation=_reputation(profile),
+        onchain_reputation=reputation(profile),
         local_reputation=None if profile.evaluation is None else _local(profile.evaluation),
         chain=chain(profile.agent.network),
         routing=RoutingShape(
@@ -260,46 +212,6 @@ def _identity(agent: OnchainAgent, subject: Subject) -> IdentityShape:
         trust_models=["reputation_on_chain", "behavioral_sandbox"],
         active=file.active if file else None,
         problems=problems,
-    )
-
-
-def _weighted(profile: AgentProfile) -> WeightedReputationShape | None:
-    heard = (c for c in profile.collected if c.signal is SignalName.REGISTRY_8004)
-    found = next(heard, None)
-    verdict = None if found is None else judgement(found.evidence)
-    if found is None or verdict is None:
-        return None
-    return WeightedReputationShape(
-        score=verdict.value,
-        confidence=verdict.confidence,
-        effective_reviewers=verdict.mass,
-        plain_average=naive_mean(found.evidence.data),
-        clusters=[ClusterShape(name=n, size=s) for n, s in sorted(verdict.clusters.items())],
-        reasons=list(found.weighed.reasons),
-    )
-
-
-def _reputation(profile: AgentProfile) -> OnchainReputationShape:
-    reputation = profile.reputation
-    return OnchainReputationShape(
-        feedback_count=reputation.feedback_count,
-        average_score=reputation.average_score or 0.0,
-        reviewers=reputation.reviewers,
-        counted=reputation.counted,
-        discarded=reputation.discarded,
-        weighted=_weighted(profile),
-        entries=[
-            FeedbackShape(
-                client=entry.feedback.client,
-                index=entry.feedback.index,
-                value=str(entry.feedback.value),
-                value_decimals=entry.feedback.decimals,
-                score=None if entry.score is None else float(entry.score),
-                tag1=entry.feedback.tag1,
-                tag2=entry.feedback.tag2,
-            )
-            for entry in reputation.entries[-FEEDBACK_SHOWN_MAX:]
-        ],
     )
 
 
