@@ -117,6 +117,33 @@ class Settings(BaseSettings):
         tuple[tuple[float, str, str, str], ...] | None,
         Field(description="JSON: rows [score, tier, riskLevel, route] instead of the defaults."),
     ] = None
+    self_registry: Annotated[
+        str,
+        Field(description="Self's agent registry as chain:address; empty switches `self` off."),
+    ] = "celo:0xaC3DF9ABf80d0F5c020C06B04Cced27763355944"
+    attestation_sources: Annotated[
+        tuple[dict[str, object], ...],
+        Field(
+            description="JSON list of EAS schemas and attesters to believe: chain, eas, schema,"
+            " fields, attesters, sinceBlock."
+        ),
+    ] = ()
+    world_id_app: Annotated[
+        str | None, Field(description="World ID app; unset: no proofs of personhood.")
+    ] = None
+    world_id_action: Annotated[
+        str, Field(description="World ID action: one human backs one agent in it.")
+    ] = "verify-agent"
+    world_id_verifier: Annotated[
+        Literal["router", "cloud"],
+        Field(description="Who verifies proofs: the router on chain, or the provider's HTTP API."),
+    ] = "router"
+    world_id_router: Annotated[str, Field(description="World ID's router as chain:address.")] = (
+        "ethereum:0x163b09b4FE21177c455D850BD815B6D583732432"
+    )
+    world_id_api: Annotated[str, Field(description="The provider's HTTP API.")] = (
+        "https://developer.worldcoin.org"
+    )
     gate_evaluation_s: Annotated[
         float, Field(gt=0, le=60, description="Seconds a gate may take to evaluate.")
     ] = 10.0
@@ -227,7 +254,12 @@ class Settings(BaseSettings):
         return value
 
     @field_validator(
-        "public_url", "upgrade_url", "ipfs_gateway", "ipfs_api", "x402_facilitator_url"
+        "public_url",
+        "upgrade_url",
+        "ipfs_gateway",
+        "ipfs_api",
+        "x402_facilitator_url",
+        "world_id_api",
     )
     @classmethod
     def _http_address(cls, value: str | None) -> str | None:

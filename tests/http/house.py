@@ -92,6 +92,7 @@ async def open_house(folder: Path, **settings: Any) -> AsyncGenerator[House]:
         default_chain="local",
         allow_private_upstreams=True,
         log_level="error",
+        self_registry="",
         **{"anonymous_per_minute": 100_000, **settings},
     )
     async with assemble(made, clock, {"evm": chain}) as app:  # type: ignore[arg-type]

@@ -81,6 +81,7 @@ def served(
         "ASSAY_SANDBOX_PER_MINUTE": "1000",
         "ASSAY_SANDBOX_PER_AGENT_MINUTE": "1000",
         "ASSAY_LOG_FORMAT": "json",
+        "ASSAY_SELF_REGISTRY": "",
         **settings,
     }
     server = Served(environment)

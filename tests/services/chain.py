@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -34,8 +35,9 @@ class LocalChain:
         )
 
 
-@pytest.fixture(scope="session")
-def chain() -> Iterator[LocalChain]:
+@contextmanager
+def local_chain() -> Iterator[LocalChain]:
+    """A node of its own, ended at the end."""
     process = subprocess.Popen(
         [sys.executable, "-m", "assay_demo.chain.node"], stdout=subprocess.PIPE, text=True
     )
@@ -48,3 +50,9 @@ def chain() -> Iterator[LocalChain]:
         process.terminate()
         process.wait(10)
         process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def chain() -> Iterator[LocalChain]:
+    with local_chain() as running:
+        yield running

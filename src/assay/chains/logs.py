@@ -44,16 +44,20 @@ async def read_logs(  # noqa: PLR0913, PLR0917 - what is asked for, and how far
     head: int,
     clock: Clock,
     budget_s: float,
+    oldest: int = 0,
 ) -> Logs:
-    """The logs up to block `head`, backwards as far as `budget_s` goes; never raises for a node."""
+    """The logs from block `oldest` to `head`, backwards as far as `budget_s` goes.
+
+    Never raises for a node's fault: what could not be read is missing.
+    """
     ends_s = clock.monotonic_s() + budget_s
     found: list[Log] = []
     since: int | None = None
-    size, upto = head + 1, head
-    while upto >= 0 and len(found) < LOGS_MAX and (left_s := ends_s - clock.monotonic_s()) > 0:
+    size, upto = max(1, head - oldest + 1), head
+    while upto >= oldest and len(found) < LOGS_MAX and (left_s := ends_s - clock.monotonic_s()) > 0:
         windows = [
-            (max(0, end - size + 1), end)
-            for end in range(upto, max(-1, upto - size * AT_ONCE), -size)
+            (max(oldest, end - size + 1), end)
+            for end in range(upto, max(oldest - 1, upto - size * AT_ONCE), -size)
         ]
         try:
             async with asyncio.timeout(left_s):

@@ -112,6 +112,7 @@ def _settings(world: World, folder: Path, port: int) -> Settings:
             "x402_private_key": world.settler_key,
             "payout_address": world.seller,
             "log_level": "error",
+            "self_registry": "",  # nothing here leaves this machine
         }
     )
 

@@ -141,6 +141,11 @@ class Gate:
             known.evaluation = news.evaluation
             known.decisions.clear()
 
+    def personhood_changed(self, subject_key: str) -> None:
+        """Decide anew on what is known now."""
+        self._evaluations += 1
+        self._memory.pop(subject_key, None)
+
     def require_signals(self, operator: Operator, request: GateRequest) -> None:
         """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
         for name in sorted(request.signals & _PAID_SIGNALS.keys()):
@@ -191,7 +196,9 @@ class Gate:
         """The newest evaluation, when it is still inside the asked window."""
         since = self._needs.clock.now() - request.ttl
         newest = await self._needs.store.newest(subject.key, since)
-        return newest if newest is not None and self._reusable(newest, request) else None
+        if newest is None or not self._reusable(newest, request):
+            return None
+        return await self._needs.evaluator.with_personhood(subject, newest)
 
     def _reusable(self, evaluation: Evaluation, request: GateRequest) -> bool:
         if SignalName.SANDBOX in evaluation.unavailable:

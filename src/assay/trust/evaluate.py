@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from assay.egress.ports import SafeHttp
 from assay.kit.clock import Clock
@@ -27,11 +27,15 @@ from assay.trust.ports import (
     Signal,
     SignalNeeds,
     SnapshotBlobs,
+    Sources,
 )
 from assay.trust.scoring import score
 from assay.trust.snapshot import snapshot_bytes, snapshot_hash
 from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules
+
+PERSONHOOD_S = 2.0
+"""What a look at the stored proofs may take."""
 
 GRACE_S = 0.5
 """What a signal may take beyond its deadline to hand over what it has."""
@@ -51,6 +55,7 @@ class EvaluatorNeeds:
     rules: Rules
     listeners: Sequence[Listener]
     clock: Clock
+    sources: Sources = field(default_factory=Sources)
 
 
 class Evaluator:
@@ -88,6 +93,15 @@ class Evaluator:
         missing = {n: e.reason for n, e in heard.items() if isinstance(e, Unavailable)}
         return collected, missing
 
+    async def with_personhood(self, subject: Subject, evaluation: Evaluation) -> Evaluation:
+        """The evaluation with what is known now of the human behind its subject (spec 4.4)."""
+        name = SignalName.PERSONHOOD
+        if name not in self._needs.signals:
+            return evaluation
+        found, _ = await self.collect(subject, frozenset({name}), PERSONHOOD_S)
+        others = (c for c in evaluation.collected if c.signal is not name)
+        return replace(evaluation, collected=(*others, *found))
+
     async def _hear(
         self, signal: Signal, subject: Subject, deadline_s: float
     ) -> Evidence | Unavailable:
@@ -99,6 +113,7 @@ class Evaluator:
             probes=needs.probes,
             clock=needs.clock,
             deadline_s=deadline_s,
+            sources=needs.sources,
         )
         try:
             async with asyncio.timeout(deadline_s + GRACE_S):

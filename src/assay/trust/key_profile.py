@@ -1,14 +1,18 @@
 """The profile of a key agent: an address that proved itself (spec 2.2)."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from assay.chains.model import Network
 from assay.identity.ports import KeyAgentStore
 from assay.kit.clock import Clock
-from assay.trust.model import BEHAVIOUR_MAX_AGE, Grade, SignalName
-from assay.trust.ports import EvaluationStore
+from assay.kit.errors import Unavailable
+from assay.trust.model import BEHAVIOUR_MAX_AGE, Attestation, Collected, Grade, SignalName
+from assay.trust.ports import EvaluationStore, Sources
 from assay.trust.scoring import score
+from assay.trust.signals.personhood import SIGNAL as PERSONHOOD
+from assay.trust.signals.personhood import evidence_of
 from assay.trust.subjects import key_agent
 from assay.trust.tiers import Rules
 
@@ -23,6 +27,7 @@ class KeyProfile:
     grade: Grade | None
     reasons: tuple[str, ...]
     at: datetime
+    attestation: Attestation | None = None
 
 
 class KeyProfiles:
@@ -35,12 +40,22 @@ class KeyProfiles:
         home: Network,
         rules: Rules,
         clock: Clock,
+        sources: Sources = Sources(),  # noqa: B008 - frozen
     ) -> None:
         self._key_agents = key_agents
         self._store = store
         self._home = home
         self._rules = rules
         self._clock = clock
+        self._sources = sources
+
+    async def attestation(self, address: str) -> Attestation | None:
+        """What a trusted attester says of a lower-case address.
+
+        Raises `kit.errors.Unavailable` when that cannot be told now.
+        """
+        source = self._sources.attestations
+        return None if source is None else await source.newest(address)
 
     async def profile(self, address: str) -> KeyProfile:
         """The profile of a lower-case address; one that never proved itself is unverified."""
@@ -56,10 +71,29 @@ class KeyProfiles:
         ]
         if not behaviour:
             silent = "No behaviour of this agent has been observed yet."
-            return KeyProfile(address, verified, None, None, (*reasons, silent), now)
+            return KeyProfile(
+                address, verified, None, None, (*reasons, silent), now, await self._known(address)
+            )
+        if self._sources.personhoods is not None:
+            evidence = evidence_of(await self._sources.personhoods.find(subject.key))
+            weighed = PERSONHOOD.weigh(evidence, {})
+            behaviour.append(Collected(SignalName.PERSONHOOD, evidence, weighed))
         result = score(behaviour, {}, self._rules.weights)
-        grade = self._rules.tiers.grade(result.value)
-        return KeyProfile(address, verified, result.value, grade, (*reasons, *result.reasons), now)
+        return KeyProfile(
+            address,
+            verified,
+            result.value,
+            self._rules.tiers.grade(result.value),
+            (*reasons, *result.reasons),
+            now,
+            await self._known(address),
+        )
+
+    async def _known(self, address: str) -> Attestation | None:
+        """The attestation where it can be told now: here it is context, not an answer."""
+        with suppress(Unavailable):
+            return await self.attestation(address)
+        return None
 
 
 def _proof(*, verified: bool) -> str:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Literal
 
 from assay.chains.model import Network, OnchainAgent, is_address
-from assay.kit.errors import NotFound
+from assay.kit.errors import Conflict, InvalidRequest, NotFound
 from assay.kit.errors import Unavailable as UnavailableError
 from assay.kit.json import JsonObject
 
@@ -43,6 +43,82 @@ class SnapshotNotFound(NotFound):
     """No snapshot yet: a sandbox evaluation must be triggered first (spec 4.2 rule 6)."""
 
     code = "snapshot_not_found"
+
+
+class ProofInvalid(InvalidRequest):
+    """A proof of personhood that does not hold."""
+
+    code = "proof_invalid"
+
+
+class HumanTaken(Conflict):
+    """One human backs at most one agent, and one agent has at most one human behind it."""
+
+    code = "human_taken"
+
+
+class PersonhoodUnavailable(UnavailableError):
+    """Proofs of personhood cannot be checked here now."""
+
+    code = "personhood_unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A profile of a human owner, verified by whoever attested it."""
+
+    source: str
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attestation:
+    """What a trusted attester says of an address (spec 2.3)."""
+
+    uid: str
+    attester: str
+    chain: str
+    handles: tuple[Handle, ...]
+    owner: str | None = None
+    organization: str | None = None
+    profile_url: str | None = None
+    credential_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HumanRecord:
+    """What a registry of agents with humans behind them holds of an address.
+
+    `agents` is how many agents the same human has there, None where it does not say.
+    """
+
+    registered: bool
+    holds: bool = False
+    """The proof is fresh, and by the provider the registry trusts."""
+    agents: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonhoodProof:
+    """A proof as it was sent, its numbers in range. `level` is what the caller says it is of."""
+
+    merkle_root: int
+    nullifier_hash: int
+    proof: tuple[int, ...]
+    signal: str
+    level: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Personhood:
+    """A human behind a subject; `nullifier` is that human, under `scope`, without a name."""
+
+    subject_key: str
+    agent_id: str
+    level: str
+    scope: str
+    nullifier: str
+    verified_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +215,8 @@ class Score:
     contributions: tuple[Contribution, ...]
     unavailable: tuple[SignalName, ...]
     caps: tuple[Cap, ...]
+    bonus: float
+    """Points for a proven human, on top of what the signals say."""
     reasons: tuple[str, ...]
     """The sentences that weighed most, weightiest first."""
 

@@ -1,6 +1,6 @@
 """What signals are worth -> one score. Pure: the same evidence gives the same score anywhere.
 
-    score = 50 + sum_i weight_i * confidence_i * (value_i - 50), then caps, clamped to 0..100
+    score = 50 + sum_i weight_i * confidence_i * (value_i - 50) + bonus, clamped to 0..100, capped
 
 with weights normalised over the selected signals, so that the sum is the confidence-weighted mean
 shrunk towards the prior by whatever is not known. A signal that could not be collected keeps its
@@ -32,6 +32,11 @@ DEFAULT_WEIGHTS: Mapping[SignalName, float] = MappingProxyType(
     }
 )
 """Source: decisions, section 4."""
+
+BONUS: Mapping[str, float] = MappingProxyType({"orb": 8.0})
+BONUS_OTHERWISE = 5.0
+"""Points a proven human adds, by level: an orb's, and any other's.
+Source: decisions, section 4; spec 5.5."""
 
 _REASONS_MAX = 6
 
@@ -74,16 +79,28 @@ def score(
     total = sum(weights[c.signal] for c in heard) + sum(weights[name] for name in missing)
     contributions = tuple(_contribution(c, weights[c.signal] / total) for c in heard)
     caps = tuple(c.weighed.cap for c in heard if c.weighed.cap is not None)
-    value = PRIOR + sum(c.points for c in contributions)
+    bonus, why = (0.0, ()) if SignalName.PERSONHOOD in chosen else _bonus(collected)
+    value = min(100.0, max(0.0, PRIOR + sum(c.points for c in contributions) + bonus))
     value = min([value, *(cap.score for cap in caps)])
     return Score(
-        value=round(min(100.0, max(0.0, value)), 2),
+        value=round(value, 2),
         confidence=round(sum(c.weight * c.confidence for c in contributions), 4),
         contributions=contributions,
         unavailable=missing,
         caps=caps,
-        reasons=_reasons(contributions, missing, unavailable, [cap.reason for cap in caps]),
+        bonus=bonus,
+        reasons=_reasons(contributions, missing, unavailable, [*(c.reason for c in caps), *why]),
     )
+
+
+def _bonus(collected: Sequence[Collected]) -> tuple[float, tuple[str, ...]]:
+    """What a proven human adds, and the sentence that says so."""
+    for one in collected:
+        level = one.evidence.data.get("level") if one.signal is SignalName.PERSONHOOD else None
+        if isinstance(level, str):
+            points = BONUS.get(level, BONUS_OTHERWISE)
+            return points, (f"A proven human behind the agent adds {points:g} points ({level}).",)
+    return 0.0, ()
 
 
 def _contribution(collected: Collected, weight: float) -> Contribution:

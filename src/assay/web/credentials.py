@@ -18,6 +18,7 @@ class Credential(StrEnum):
     JWT = "JWT"
     ADMIN = "admin"
     OP_KEY_AND_AGENT = "op-key and agent"
+    OP_KEY_OR_AGENT = "op-key or agent"
 
 
 def bearer(headers: Headers) -> str:
@@ -74,3 +75,10 @@ async def agent(app: App, exchange: Exchange) -> AgentPrincipal:
         token = principal.new_session.token.encode()
         exchange.answer_headers.append((b"x-agent-session", token))
     return principal
+
+
+async def operator_or_agent(app: App, exchange: Exchange) -> Operator | AgentPrincipal:
+    """The operator of an API key where one is sent, else the agent. Raises as either."""
+    if "authorization" in exchange.headers:
+        return await operator_by_key(app, exchange)
+    return await agent(app, exchange)

@@ -10,6 +10,7 @@ from assay.kit.json import JsonValue
 STATUS: Mapping[str, int] = MappingProxyType(
     {
         "invalid_request": 400,
+        "proof_invalid": 400,
         "payment_required": 402,
         "unauthorized": 401,
         "identity_required": 401,
@@ -31,6 +32,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "conflict": 409,
         "email_taken": 409,
         "endpoint_overlaps": 409,
+        "human_taken": 409,
         "payload_too_large": 413,
         "rate_limited": 429,
         "rate_limit_exceeded": 429,
@@ -40,6 +42,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "temporarily_unavailable": 503,
         "chain_unavailable": 503,
         "evidence_unavailable": 503,
+        "personhood_unavailable": 503,
         "payments_unavailable": 503,
         "settlement_pending": 503,
     }

@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from assay.web.routes import gate
 from assay.web.routes import key_agents as key_agents_routes
-from assay.web.wire import accounts, endpoints, key_agents, wrap
+from assay.web.wire import accounts, endpoints, key_agents, personhood, wrap
 from assay.web.wire.gate import GateBody, GateShape
 from assay.wiring import App
 
@@ -48,6 +48,7 @@ TAGS = (
     ("Health and discovery", "Whether the service is up, and where to find what."),
     ("Trust", "Profiles, evaluations and the gate."),
     ("Key agents", "Agents without an on-chain identity prove an address by signing."),
+    ("Personhood", "A human proves to stand behind an agent."),
     ("Wrappers", "An operator's APIs, as agents reach and pay for them."),
     ("Accounts and keys", "Operators, their dashboard tokens and their API keys."),
 )
@@ -78,6 +79,7 @@ _BODIES = (
     accounts.RenameBody,
     accounts.RotateBody,
     key_agents.VerifyBody,
+    personhood.ProofBody,
     endpoints.EndpointBody,
     GateBody,
 )

@@ -33,6 +33,10 @@ SECURITY: Mapping[Credential, list[dict[str, list[str]]]] = {
     Credential.JWT: [{"dashboardToken": []}],
     Credential.ADMIN: [{"dashboardToken": []}],
     Credential.OP_KEY_AND_AGENT: [{"operatorKey": [], "agentAddress": [], "agentSession": []}],
+    Credential.OP_KEY_OR_AGENT: [
+        {"operatorKey": []},
+        {"agentAddress": [], "agentSession": []},
+    ],
 }
 """Names of the security schemes in the OpenAPI document."""
 
@@ -41,6 +45,7 @@ _CHECKS: Mapping[Credential, Callable[..., Awaitable[object]]] = {
     Credential.AGENT: credentials.agent,
     Credential.JWT: credentials.operator_by_token,
     Credential.ADMIN: credentials.admin,
+    Credential.OP_KEY_OR_AGENT: credentials.operator_or_agent,
 }
 
 B = TypeVar("B", bound=BaseModel)

@@ -42,6 +42,7 @@ from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.key_agents import SqlKeyAgentStore
 from assay.infra.sql.operators import SqlOperatorStore
+from assay.infra.sql.personhood import SqlPersonhoodStore
 from assay.infra.sql.state import SqlSharedState
 from assay.kit.clock import Clock, SystemClock
 from assay.kit.plugins import load_plugins
@@ -53,11 +54,13 @@ from assay.settings import Settings
 from assay.trust.evaluate import Evaluator, EvaluatorNeeds
 from assay.trust.key_profile import KeyProfiles
 from assay.trust.model import EvaluationCompleted, SignalName
+from assay.trust.personhood import Personhoods
 from assay.trust.ports import Listener, Probe, Signal, SnapshotBlobs
 from assay.trust.profile import Profiles
 from assay.trust.scoring import weights_from
 from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules, tiers_from
+from assay.wiring import evidence
 from assay.wiring.background import flush_forever, reconcile_forever
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
@@ -103,6 +106,7 @@ class App:
     evaluator: Evaluator
     profiles: Profiles
     key_profiles: KeyProfiles
+    personhoods: Personhoods
     gate: Gate
     decision_tokens: DecisionTokens
     endpoints: Endpoints
@@ -230,7 +234,8 @@ def _compose(
     sessions = Sessions(HmacSessionTokens(secrets["session_secret"]), state, clock)
     evaluations = SqlEvaluationStore(database)
     subjects = Subjects(outside.readers)
-    signals, probes = _plugins()
+    sources = evidence.sources(settings, networks, outside.rpc, database, clock)
+    signals, probes = _plugins(evidence.absent(sources))
     announce = _Announce([EvaluationLog(log)])
     evaluator = Evaluator(
         EvaluatorNeeds(
@@ -244,6 +249,7 @@ def _compose(
             rules=rules,
             listeners=[announce],
             clock=clock,
+            sources=sources,
         ),
         SingleFlight(),
     )
@@ -303,7 +309,14 @@ def _compose(
         rpc=outside.rpc,
         evaluator=evaluator,
         profiles=Profiles(subjects, evaluator, evaluations, rules, clock),
-        key_profiles=KeyProfiles(key_agents, evaluations, networks.default, rules, clock),
+        key_profiles=KeyProfiles(key_agents, evaluations, networks.default, rules, clock, sources),
+        personhoods=Personhoods(
+            subjects,
+            sources.personhoods or SqlPersonhoodStore(database),
+            evidence.verifier(settings, networks, outside.rpc, stack),
+            [gate],
+            clock,
+        ),
         gate=gate,
         decision_tokens=DecisionTokens(
             Ed25519DecisionSigner(secrets["signing_secret"]), settings.address
@@ -330,10 +343,13 @@ class _Announce:
             listener.evaluated(news)
 
 
-def _plugins() -> tuple[Mapping[SignalName, Signal], Mapping[str, Probe]]:
+def _plugins(
+    absent: frozenset[SignalName],
+) -> tuple[Mapping[SignalName, Signal], Mapping[str, Probe]]:
     signals = load_plugins(import_module("assay.trust.signals"), "SIGNAL", Signal)
     probes = load_plugins(import_module("assay.trust.probes"), "PROBE", Probe)
-    return {SignalName(name): signal for name, signal in signals.items()}, probes
+    named = {SignalName(name): signal for name, signal in signals.items()}
+    return {name: signal for name, signal in named.items() if name not in absent}, probes
 
 
 def _wallets(settings: Settings, outside: _Outside) -> OnchainWallets:

@@ -17,17 +17,21 @@ async def test_profile_200_carries_everything_its_score_comes_from(house: House)
     assert profile["onchainReputation"]["feedbackCount"] == 1
     assert profile["onchainReputation"]["averageScore"] == 90
     assert profile["localReputation"] is None
-    (signal,) = profile["signals"]
-    recomputed = 50 + signal["weight"] * signal["confidence"] * (signal["value"] - 50)
+    recomputed = 50 + sum(
+        s["weight"] * s["confidence"] * (s["value"] - 50) for s in profile["signals"]
+    )
     assert profile["score"] == pytest.approx(recomputed, abs=0.01)
-    assert signal["evidence"]
+    assert all(s["evidence"] for s in profile["signals"])
+    weighted = profile["onchainReputation"]["weighted"]
+    assert (weighted["score"], weighted["plainAverage"]) == (90, 90)
+    assert weighted["reasons"]
 
 
 async def test_profile_200_an_evaluation_adds_behaviour(house: House) -> None:
     op = await house.operator()
     await house.http.post("/operator/trigger-sandbox/7")
     profile = (await house.http.get("/operator/agent/7", headers=op)).json()
-    assert {s["signal"] for s in profile["signals"]} == {"8004", "sandbox"}
+    assert {s["signal"] for s in profile["signals"]} == {"8004", "sandbox", "wallet"}
     assert profile["localReputation"]["evaluationId"]
 
 

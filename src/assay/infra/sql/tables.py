@@ -16,6 +16,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
 )
 
 METADATA = MetaData()
@@ -55,6 +56,18 @@ allowance = Table(
     Column("operator_id", String(36), ForeignKey("operators.id"), primary_key=True),
     Column("month", String(7), primary_key=True),
     Column("used", BigInteger, nullable=False),
+)
+
+personhood = Table(
+    "personhood",
+    METADATA,
+    Column("subject_key", String(200), primary_key=True),
+    Column("agent_id", String(80), nullable=False),
+    Column("level", String(32), nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("nullifier", String(66), nullable=False),
+    Column("verified_us", BigInteger, nullable=False),
+    UniqueConstraint("scope", "nullifier", name="uq_personhood_human"),
 )
 
 key_agents = Table(

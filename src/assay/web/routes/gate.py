@@ -37,7 +37,8 @@ _PROOF = ("x-agent-challenge", "x-agent-signature")
 """A signed challenge may come with the call instead of a session (spec 5.3, step 3)."""
 _QUERY_FIELDS_MAX = 50
 
-_Key = tuple[str, str, str, bool, GateRequest]
+_Key = tuple[str, float, str, str, bool, GateRequest]
+"""With the score: a proven human changes what one and the same evaluation means."""
 
 
 class GateLane:
@@ -100,6 +101,7 @@ class GateLane:
         now = self._app.clock.monotonic_s()
         key = (
             decision.evaluation.id,
+            decision.score.value,
             caller.operator.id,
             caller.agent_address,
             caller.proven,

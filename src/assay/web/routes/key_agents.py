@@ -4,6 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
+from assay.accounts.model import Feature, Operator
+from assay.accounts.plans import require
 from assay.chains.model import parse_address
 from assay.identity.model import AgentPrincipal, IdentityMismatch, IdentityRequired
 from assay.web.credentials import Credential
@@ -60,6 +62,27 @@ async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyPro
     """The profile of a key agent. A profile is no access grant."""
     address = parse_address(agent_address, "agentAddress")
     return wire.key_profile(await app_of(request).key_profiles.profile(address))
+
+
+@route(
+    router,
+    "GET",
+    "/operator/key/{agentAddress}/attestation",
+    credential=Credential.OP_KEY_OR_AGENT,
+    answers=wire.AttestationContextShape,
+    also=(403,),
+)
+async def attestation(request: Request, agent_address: AddressPath) -> wire.AttestationContextShape:
+    """Verified profiles of the agent's owner: for a Pro operator, or the agent itself."""
+    app = app_of(request)
+    address = parse_address(agent_address, "agentAddress")
+    principal: Operator | AgentPrincipal = request.state.principal
+    if isinstance(principal, Operator):
+        require(principal.plan, Feature.ATTESTATION, app.settings.upgrade_address, "signal")
+    elif principal.address != address:
+        raise IdentityMismatch("An agent can only ask for its own attestation.")
+    found = await app.key_profiles.attestation(address)
+    return wire.AttestationContextShape(agent_address=address, attestation=wire.attestation(found))
 
 
 @route(

@@ -8,6 +8,7 @@ from assay.identity.challenge import CHALLENGE_CHARS_MAX, SIGNATURE_BYTES_MAX
 from assay.identity.model import Challenge
 from assay.kit.clock import iso
 from assay.trust.key_profile import KeyProfile
+from assay.trust.model import Attestation
 from assay.web.wire.shape import Answer, Body, Timestamp
 
 ADDRESS = r"^0x[a-fA-F0-9]{40}$"
@@ -43,6 +44,32 @@ class ChallengeShape(Answer):
     agent_address: str
 
 
+class HandleShape(Answer):
+    """A profile of the human owner."""
+
+    source: str
+    handle: str
+
+
+class AttestationShape(Answer):
+    """What a trusted attester says of the owner: context, not a social connection."""
+
+    attested: bool
+    uid: str | None = None
+    owner: str | None = None
+    verified_handles: list[HandleShape] = Field(default_factory=list[HandleShape])
+    organization: str | None = None
+    profile_url: str | None = None
+    credential_url: str | None = None
+
+
+class AttestationContextShape(Answer):
+    """The attestation context of a key agent (spec 2.3)."""
+
+    agent_address: str
+    attestation: AttestationShape
+
+
 class KeyProfileShape(Answer):
     """A key agent (spec 2.2)."""
 
@@ -52,7 +79,7 @@ class KeyProfileShape(Answer):
     tier: str | None
     risk_level: str | None
     route: str | None
-    attestation: None = None
+    attestation: AttestationShape | None
     reasons: list[str]
     timestamp: Timestamp
 
@@ -83,6 +110,22 @@ def key_profile(profile: KeyProfile) -> KeyProfileShape:
         tier=grade.tier if grade else None,
         risk_level=grade.risk_level if grade else None,
         route=grade.route if grade else None,
+        attestation=attestation(profile.attestation) if profile.attestation else None,
         reasons=list(profile.reasons),
         timestamp=iso(profile.at),
+    )
+
+
+def attestation(found: Attestation | None) -> AttestationShape:
+    """An attestation on the wire; none is `attested: false`."""
+    if found is None:
+        return AttestationShape(attested=False)
+    return AttestationShape(
+        attested=True,
+        uid=found.uid,
+        owner=found.owner,
+        verified_handles=[HandleShape(source=h.source, handle=h.handle) for h in found.handles],
+        organization=found.organization,
+        profile_url=found.profile_url,
+        credential_url=found.credential_url,
     )

@@ -1,0 +1,58 @@
+"""Proofs of personhood (spec 4.4)."""
+
+from fastapi import APIRouter, Request
+
+from assay.web.credentials import Credential
+from assay.web.route import app_of, read, route
+from assay.web.routes.agents import AgentId, OnNetwork
+from assay.web.wire import personhood as wire
+
+router = APIRouter(tags=["Personhood"])
+
+
+@route(
+    router,
+    "POST",
+    "/operator/personhood/verify/{agentId}",
+    credential=Credential.NONE,
+    body=wire.ProofBody,
+    answers=wire.VerifiedShape,
+    also=(409,),
+)
+async def verify_personhood(
+    request: Request, agent_id: AgentId, network: OnNetwork
+) -> wire.VerifiedShape:
+    """Prove that a human stands behind the agent; the bonus applies from now on."""
+    body = read(wire.ProofBody, await request.body())
+    found = await app_of(request).personhoods.verify(network, agent_id, body.parsed())
+    return wire.verified(found)
+
+
+@route(
+    router,
+    "GET",
+    "/operator/personhood/status/{agentId}",
+    credential=Credential.NONE,
+    answers=wire.StatusShape,
+)
+async def personhood_status(
+    request: Request, agent_id: AgentId, network: OnNetwork
+) -> wire.StatusShape:
+    """Whether a human proved to stand behind the agent."""
+    _, found = await app_of(request).personhoods.find(network, agent_id)
+    return wire.status(found)
+
+
+@route(
+    router,
+    "GET",
+    "/operator/personhood/profile/{agentId}",
+    credential=Credential.NONE,
+    answers=wire.PersonhoodProfileShape,
+)
+async def personhood_profile(
+    request: Request, agent_id: AgentId, network: OnNetwork
+) -> wire.PersonhoodProfileShape:
+    """The agent, and the human behind it."""
+    canonical, found = await app_of(request).personhoods.find(network, agent_id)
+    return wire.PersonhoodProfileShape(agent_id=canonical, personhood=wire.status(found))

@@ -1,0 +1,56 @@
+"""Where signals beyond the registry and the sandbox look, from the settings."""
+
+from contextlib import AsyncExitStack
+
+from assay.chains.networks import Networks
+from assay.chains.ports import Rpc
+from assay.infra.attestations import EasAttestations, eas_source
+from assay.infra.humans import SelfHumans, contract_of
+from assay.infra.personhood import CloudVerifier, RouterVerifier
+from assay.infra.sql.engine import Database
+from assay.infra.sql.personhood import SqlPersonhoodStore
+from assay.kit.clock import Clock
+from assay.settings import Settings
+from assay.trust.model import SignalName
+from assay.trust.ports import PersonhoodVerifier, Sources
+
+
+def sources(
+    settings: Settings, networks: Networks, rpc: Rpc, database: Database, clock: Clock
+) -> Sources:
+    """What is configured. Raises `ValueError` with a plain sentence for what does not hold."""
+    listed = [eas_source(row, networks) for row in settings.attestation_sources]
+    humans = None
+    if settings.self_registry:
+        where = contract_of(settings.self_registry, networks, "ASSAY_SELF_REGISTRY")
+        humans = SelfHumans(rpc, *where, clock)
+    return Sources(
+        attestations=EasAttestations(rpc, listed, clock) if listed else None,
+        humans=humans,
+        personhoods=None if settings.world_id_app is None else SqlPersonhoodStore(database),
+    )
+
+
+def absent(found: Sources) -> frozenset[SignalName]:
+    """Signals that are not offered, for want of a source."""
+    by_signal = {
+        SignalName.ATTESTATION: found.attestations,
+        SignalName.SELF: found.humans,
+        SignalName.PERSONHOOD: found.personhoods,
+    }
+    return frozenset(name for name, source in by_signal.items() if source is None)
+
+
+def verifier(
+    settings: Settings, networks: Networks, rpc: Rpc, stack: AsyncExitStack
+) -> PersonhoodVerifier | None:
+    """Who verifies proofs of personhood, if anybody. Raises `ValueError`."""
+    app, action = settings.world_id_app, settings.world_id_action
+    if app is None:
+        return None
+    if settings.world_id_verifier == "cloud":
+        cloud = CloudVerifier(settings.world_id_api, app, action)
+        stack.push_async_callback(cloud.aclose)
+        return cloud
+    where = contract_of(settings.world_id_router, networks, "ASSAY_WORLD_ID_ROUTER")
+    return RouterVerifier(rpc, *where, app, action)

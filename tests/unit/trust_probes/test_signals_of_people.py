@@ -1,0 +1,179 @@
+"""Signals about whoever stands behind an agent: wallet, Self, attestation, personhood."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.chains.model import Account, ChainUnavailable
+from assay.infra.agents.dialers import StockDialers
+from assay.trust.model import (
+    Attestation,
+    Collected,
+    Evidence,
+    Handle,
+    HumanRecord,
+    Personhood,
+    SignalName,
+    Subject,
+    Unavailable,
+    Weighed,
+)
+from assay.trust.ports import Signal, SignalNeeds, Sources
+from assay.trust.scoring import DEFAULT_WEIGHTS, score
+from assay.trust.signals.attestation import SIGNAL as ATTESTATION
+from assay.trust.signals.personhood import SIGNAL as PERSONHOOD
+from assay.trust.signals.self_id import SIGNAL as SELF
+from assay.trust.signals.wallet import SIGNAL as WALLET_SIGNAL
+from tests.fakes.clock import FrozenClock
+from tests.fakes.trust import NETWORK, WALLET, FakeChain, onchain_agent
+from tests.unit.trust_probes.test_probe_visiting import Scripted
+
+SUBJECT = Subject(NETWORK, "7", WALLET, onchain_agent())
+HUMAN = Personhood(SUBJECT.key, "7", "orb", "app/action", "0x1", FrozenClock().now())
+VOUCHED = Attestation("0x1", "0x2", "base", (Handle("github", "octocat"),))
+
+
+class Source:
+    """Every source of evidence about people, saying one thing."""
+
+    def __init__(self, says: Any) -> None:
+        self.says = says
+
+    async def newest(self, address: str) -> Any:
+        return self._say(address)
+
+    async def find(self, address: str) -> Any:
+        return self._say(address)
+
+    async def add(self, personhood: Personhood) -> Personhood:
+        return personhood
+
+    def _say(self, address: str) -> Any:
+        assert address in {WALLET, SUBJECT.key}
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+async def heard(signal: Signal, says: Any = None, *, configured: bool = True) -> Any:
+    """What the signal collects and what that weighs, or why it could not."""
+    chain, source = FakeChain(), Source(says) if configured else None
+    if isinstance(says, Account):
+        chain.account = says
+    chain.down = says if isinstance(says, ChainUnavailable) else None
+    needs = SignalNeeds(
+        chain,
+        Scripted(),
+        StockDialers(),
+        {},
+        FrozenClock(),
+        5.0,
+        Sources(source, source, source),  # type: ignore[arg-type]
+    )
+    seen = await signal.collect(SUBJECT, needs)
+    return seen if isinstance(seen, Unavailable) else signal.weigh(seen, {})
+
+
+@pytest.mark.parametrize("signal", [SELF, ATTESTATION, WALLET_SIGNAL])
+async def test_what_cannot_be_asked_is_unavailable_and_never_zero(signal: Signal) -> None:
+    down = ChainUnavailable("The chain cannot be read.")
+    assert await heard(signal, down) == Unavailable("The chain cannot be read.")
+
+
+@pytest.mark.parametrize("signal", [SELF, ATTESTATION, PERSONHOOD])
+async def test_what_is_not_configured_is_unavailable(signal: Signal) -> None:
+    assert isinstance(await heard(signal, configured=False), Unavailable)
+
+
+@pytest.mark.parametrize(
+    ("signal", "says"),
+    [
+        (SELF, HumanRecord(registered=False)),
+        (SELF, HumanRecord(registered=True, holds=False, agents=1)),
+        (ATTESTATION, None),
+        (PERSONHOOD, None),
+        (WALLET_SIGNAL, Account(0, is_contract=False, balance=10**18, since_days=0)),
+    ],
+)
+async def test_nothing_known_is_no_knowledge(signal: Signal, says: Any) -> None:
+    weighed = await heard(signal, says)
+    assert (weighed.value, weighed.confidence) == (50, 0)
+    assert weighed.reasons
+
+
+async def test_a_human_with_a_crowd_of_agents_vouches_less_for_each() -> None:
+    one = await heard(SELF, HumanRecord(registered=True, holds=True, agents=1))
+    crowd = await heard(SELF, HumanRecord(registered=True, holds=True, agents=300))
+    assert one.value == 100
+    assert 50 < crowd.value < 51
+
+
+async def test_more_verified_profiles_are_worth_more_up_to_a_bound() -> None:
+    def of(count: int) -> Attestation:
+        return replace(VOUCHED, handles=(Handle("github", "octocat"),) * count)
+
+    none, one, two, many = [(await heard(ATTESTATION, of(n))).value for n in (0, 1, 2, 50)]
+    assert 50 < none < one < two == many == 100
+
+
+async def test_an_orb_is_worth_more_than_a_device() -> None:
+    device = await heard(PERSONHOOD, replace(HUMAN, level="device"))
+    assert 50 < device.value < (await heard(PERSONHOOD, HUMAN)).value == 100
+
+
+@given(
+    st.integers(0, 10_000) | st.none(),
+    st.booleans() | st.none(),
+    st.integers(0, 10**30) | st.none(),
+    st.sampled_from([None, 0, 7, 30, 90, 365]),
+)
+async def test_a_wallet_can_only_speak_for_its_agent(
+    sent: int | None,
+    contract: bool | None,  # noqa: FBT001 - given
+    balance: int | None,
+    days: int | None,
+) -> None:
+    account = Account(sent, contract, balance, days)
+    weighed = await heard(WALLET_SIGNAL, account)
+    assert 50 <= weighed.value <= 100
+    assert 0 <= weighed.confidence <= 1
+    if sent and not contract and days is not None:
+        longer = await heard(WALLET_SIGNAL, replace(account, since_days=365, transactions=sent + 1))
+        assert longer.value >= weighed.value
+
+
+def human(level: str) -> Collected:
+    evidence = Evidence({"level": level})
+    return Collected(SignalName.PERSONHOOD, evidence, PERSONHOOD.weigh(evidence, {}))
+
+
+def behaved(value: float) -> Collected:
+    return Collected(SignalName.SANDBOX, Evidence({}), Weighed(value, 1.0))
+
+
+@pytest.mark.parametrize(("level", "points"), [("orb", 8), ("device", 5), ("document", 5)])
+def test_a_proven_human_adds_points_and_says_so(level: str, points: float) -> None:
+    plain = score([behaved(60)], {}, DEFAULT_WEIGHTS)
+    lifted = score([behaved(60), human(level)], {}, DEFAULT_WEIGHTS)
+    assert lifted.value == plain.value + points
+    assert lifted.bonus == points
+    assert any(f"adds {points} points" in reason for reason in lifted.reasons)
+
+
+def test_the_bonus_ends_at_100_and_breaks_no_cap() -> None:
+    assert score([behaved(99), human("orb")], {}, DEFAULT_WEIGHTS).value == 100
+    from assay.trust.model import Cap  # noqa: PLC0415
+
+    bad = Weighed(90, 1.0, (), Cap(34.99, "It leaks."))
+    capped = [Collected(SignalName.SANDBOX, Evidence({}), bad), human("orb")]
+    assert score(capped, {}, DEFAULT_WEIGHTS).value == 34.99
+
+
+def test_personhood_that_was_asked_for_is_a_signal_and_no_bonus() -> None:
+    asked = frozenset({SignalName.SANDBOX, SignalName.PERSONHOOD})
+    found = score([behaved(60), human("orb")], {}, DEFAULT_WEIGHTS, asked)
+    assert found.bonus == 0
+    assert {c.signal for c in found.contributions} == asked
