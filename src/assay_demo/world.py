@@ -66,7 +66,7 @@ _PLANS = (
         "Flaky",
         "Tells the weather too, when it is up.",
         "assay_demo.agents.flaky",
-        (40, 20, 55, 10, 35, 30, 25),
+        tuple(islice(cycle((40, 20, 55, 10, 35, 30, 25)), 14)),
     ),
     _Plan(
         "Hostile",

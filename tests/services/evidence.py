@@ -1,14 +1,15 @@
 """Contracts that evidence is read from, deployed on the local chain: EAS, Self, World ID."""
 
 import json
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from eth_abi.abi import encode
-from vyper.compiler import compile_code
-from vyper.compiler.settings import Settings
 
 from assay_demo.chain.registries import Wallet, selector
 
@@ -20,10 +21,20 @@ VECTOR: dict[str, Any] = json.loads(
 
 @cache
 def bytecode(source: str) -> bytes:
-    made = compile_code(
-        source, output_formats=["bytecode"], settings=Settings(evm_version="cancun")
-    )
-    return bytes.fromhex(made["bytecode"].removeprefix("0x"))
+    """Compiled by a process of its own: the compiler changes how decimals work where it runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "contract.vy"
+        file.write_text(source, "utf-8")
+        run = [
+            sys.executable,
+            "-m",
+            "vyper.cli.vyper_compile",
+            "--evm-version",
+            "cancun",
+            str(file),
+        ]
+        made = subprocess.run(run, capture_output=True, text=True, check=True)
+    return bytes.fromhex(made.stdout.strip().removeprefix("0x"))
 
 
 def deploy_source(wallet: Wallet, key: str, source: str, arguments: bytes = b"") -> str:

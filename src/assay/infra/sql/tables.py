@@ -70,6 +70,34 @@ personhood = Table(
     UniqueConstraint("scope", "nullifier", name="uq_personhood_human"),
 )
 
+course_runs = Table(
+    "course_runs",
+    METADATA,
+    Column("id", String(36), primary_key=True),
+    Column("address", String(64), nullable=False),
+    Column("seed", String(64), nullable=False),
+    Column("steps", Text, nullable=False),
+    Column("begun_us", BigInteger, nullable=False),
+    Column("finished_us", BigInteger),
+    Column("at_step", Integer, nullable=False),
+    Column("seen", Text),
+    Index("ix_course_runs_address", "address", "finished_us"),
+)
+
+course_calls = Table(
+    "course_calls",
+    METADATA,
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("run_id", String(36), ForeignKey("course_runs.id"), nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("ended_ms", BigInteger),
+    Column("trail", Text, nullable=False),
+    Column("facts", Text, nullable=False),
+    Index("ix_course_calls_run", "run_id", "seq"),
+)
+
 key_agents = Table(
     "key_agents",
     METADATA,

@@ -1,4 +1,4 @@
-"""Proven humans behind agents."""
+"""Proven humans behind agents, and runs of the obstacle course."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Make the table."""
+    """Make the tables."""
     op.create_table(
         "personhood",
         sa.Column("subject_key", sa.String(length=200), nullable=False),
@@ -20,3 +20,31 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("subject_key"),
         sa.UniqueConstraint("scope", "nullifier", name="uq_personhood_human"),
     )
+    op.create_table(
+        "course_runs",
+        sa.Column("id", sa.String(length=36), nullable=False),
+        sa.Column("address", sa.String(length=64), nullable=False),
+        sa.Column("seed", sa.String(length=64), nullable=False),
+        sa.Column("steps", sa.Text(), nullable=False),
+        sa.Column("begun_us", sa.BigInteger(), nullable=False),
+        sa.Column("finished_us", sa.BigInteger(), nullable=True),
+        sa.Column("at_step", sa.Integer(), nullable=False),
+        sa.Column("seen", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("ix_course_runs_address", "course_runs", ["address", "finished_us"])
+    op.create_table(
+        "course_calls",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("id", sa.String(length=36), nullable=False),
+        sa.Column("run_id", sa.String(length=36), nullable=False),
+        sa.Column("step", sa.Integer(), nullable=False),
+        sa.Column("at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("ended_ms", sa.BigInteger(), nullable=True),
+        sa.Column("trail", sa.Text(), nullable=False),
+        sa.Column("facts", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["run_id"], ["course_runs.id"]),
+        sa.PrimaryKeyConstraint("seq"),
+        sa.UniqueConstraint("id"),
+    )
+    op.create_index("ix_course_calls_run", "course_calls", ["run_id", "seq"])
