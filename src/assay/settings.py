@@ -144,6 +144,13 @@ class Settings(BaseSettings):
     world_id_api: Annotated[str, Field(description="The provider's HTTP API.")] = (
         "https://developer.worldcoin.org"
     )
+    course_elsewhere_url: Annotated[
+        str | None,
+        Field(
+            description="Another origin under which this service answers: the obstacle course then"
+            " also tests whether sessions stay at home."
+        ),
+    ] = None
     gate_evaluation_s: Annotated[
         float, Field(gt=0, le=60, description="Seconds a gate may take to evaluate.")
     ] = 10.0
@@ -260,6 +267,7 @@ class Settings(BaseSettings):
         "ipfs_api",
         "x402_facilitator_url",
         "world_id_api",
+        "course_elsewhere_url",
     )
     @classmethod
     def _http_address(cls, value: str | None) -> str | None:

@@ -30,6 +30,7 @@ LONG_FILES = {
 LONG_FUNCTIONS = {
     "assay/infra/sql/migrations/versions/0001_first.py:upgrade": "a schema, table by table",
     "assay/infra/sql/migrations/versions/0002_wrappers.py:upgrade": "a schema, table by table",
+    "assay/infra/sql/migrations/versions/0003_evidence.py:upgrade": "a schema, table by table",
     "assay/wiring/__init__.py:_compose": "the composition root names everything once, in order",
 }
 

@@ -66,6 +66,8 @@ BEYOND = {
     ("post", "/operator/trigger-sandbox-key/{agentAddress}"),
     ("delete", "/operator/key/{agentAddress}/session"),
     ("get", "/.well-known/jwks.json"),
+    ("get", "/operator/sandbox/course"),
+    ("post", "/operator/sandbox/course"),
 }
 """Additions to the specification, documented as such."""
 

@@ -38,6 +38,8 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "GET /operator/personhood/status/{agentId}": NONE,
     "GET /operator/personhood/profile/{agentId}": NONE,
     "DELETE /operator/key/{agentAddress}/session": AGENT,
+    "GET /operator/sandbox/course": NONE,
+    "POST /operator/sandbox/course": AGENT,
     "POST /operator/register": NONE,
     "POST /operator/login": NONE,
     "GET /operator/me": JWT,

@@ -75,7 +75,7 @@ def eas_source(row: Mapping[str, object], networks: Networks) -> EasSource:
 
 
 class EasAttestations:
-    """Implements `trust.ports.AttestationSource` over the Ethereum Attestation Service."""
+    """Implements `trust.sources.AttestationSource` over the Ethereum Attestation Service."""
 
     def __init__(self, rpc: Rpc, sources: Sequence[EasSource], clock: Clock) -> None:
         self._rpc = rpc

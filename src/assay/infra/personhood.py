@@ -21,7 +21,7 @@ _NOT_THE_PROOFS_FAULT = frozenset({"invalid_action", "action_inactive", "not_fou
 
 
 class RouterVerifier:
-    """Implements `trust.ports.PersonhoodVerifier` by `eth_call`; no transaction, no key."""
+    """Implements `trust.sources.PersonhoodVerifier` by `eth_call`; no transaction, no key."""
 
     def __init__(self, rpc: Rpc, network: Network, router: str, app_id: str, action: str) -> None:
         self.scope = f"{app_id}/{action}"
@@ -64,7 +64,7 @@ class RouterVerifier:
 
 
 class CloudVerifier:
-    """Implements `trust.ports.PersonhoodVerifier` by the developer portal's API, version 2."""
+    """Implements `trust.sources.PersonhoodVerifier` by the developer portal's API, version 2."""
 
     def __init__(self, url: str, app_id: str, action: str) -> None:
         self.scope = f"{app_id}/{action}"

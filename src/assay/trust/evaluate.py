@@ -27,10 +27,10 @@ from assay.trust.ports import (
     Signal,
     SignalNeeds,
     SnapshotBlobs,
-    Sources,
 )
 from assay.trust.scoring import score
 from assay.trust.snapshot import snapshot_bytes, snapshot_hash
+from assay.trust.sources import Sources
 from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules
 

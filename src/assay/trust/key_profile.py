@@ -9,10 +9,11 @@ from assay.identity.ports import KeyAgentStore
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.trust.model import BEHAVIOUR_MAX_AGE, Attestation, Collected, Grade, SignalName
-from assay.trust.ports import EvaluationStore, Sources
+from assay.trust.ports import EvaluationStore
 from assay.trust.scoring import score
 from assay.trust.signals.personhood import SIGNAL as PERSONHOOD
 from assay.trust.signals.personhood import evidence_of
+from assay.trust.sources import Sources
 from assay.trust.subjects import key_agent
 from assay.trust.tiers import Rules
 

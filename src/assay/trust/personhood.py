@@ -18,7 +18,7 @@ from assay.trust.model import (
     Subject,
     subject_key,
 )
-from assay.trust.ports import PersonhoodStore, PersonhoodVerifier
+from assay.trust.sources import PersonhoodStore, PersonhoodVerifier
 from assay.trust.subjects import Subjects, canonical_agent_id
 
 LEVELS = frozenset({"orb", "secure_document", "document", "device", "face", "selfie"})

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar, Literal, Protocol
@@ -13,19 +13,16 @@ from assay.egress.ports import SafeHttp
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject
 from assay.trust.model import (
-    Attestation,
     Evaluation,
     EvaluationCompleted,
     Evidence,
-    HumanRecord,
-    Personhood,
-    PersonhoodProof,
     SignalName,
     Snapshot,
     Subject,
     Unavailable,
     Weighed,
 )
+from assay.trust.sources import Sources
 
 
 class EvaluationStore(Protocol):
@@ -57,60 +54,6 @@ class SnapshotBlobs(Protocol):
         Raises `kit.errors.Unavailable` when the store is there but does not take it.
         """
         ...
-
-
-class AttestationSource(Protocol):
-    """Attestations of addresses by the attesters an operator trusts."""
-
-    async def newest(self, address: str) -> Attestation | None:
-        """The newest that holds now, of a lower-case address.
-
-        Raises `kit.errors.Unavailable` when that cannot be told: none is never a guess.
-        """
-        ...
-
-
-class HumanRegistry(Protocol):
-    """A registry of agents with a human behind each."""
-
-    async def find(self, address: str) -> HumanRecord:
-        """What it holds of a lower-case address. Raises `kit.errors.Unavailable`."""
-        ...
-
-
-class PersonhoodVerifier(Protocol):
-    """Checks proofs of personhood for one configuration."""
-
-    scope: str
-    """Names the configuration: a human has one nullifier in it."""
-
-    async def verify(self, proof: PersonhoodProof) -> str:
-        """The level of a proof that holds. Raises `ProofInvalid` and `PersonhoodUnavailable`."""
-        ...
-
-
-class PersonhoodStore(Protocol):
-    """Which subjects have a human behind them."""
-
-    async def add(self, personhood: Personhood) -> Personhood:
-        """Store it, or return what is stored already for the same human and subject.
-
-        Raises `HumanTaken` when the human backs another subject, or another human this one.
-        """
-        ...
-
-    async def find(self, subject_key: str) -> Personhood | None:
-        """The human behind a subject."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where signals beyond the registry and the sandbox look; None is not configured."""
-
-    attestations: AttestationSource | None = None
-    humans: HumanRegistry | None = None
-    personhoods: PersonhoodStore | None = None
 
 
 class Listener(Protocol):
@@ -280,7 +223,7 @@ class SignalNeeds:
     clock: Clock
     deadline_s: float
     """Seconds this collection may take; what has not finished by then is left out and reported."""
-    sources: Sources = Sources()
+    sources: Sources = field(default_factory=Sources)
 
 
 class Signal(Protocol):

@@ -15,7 +15,8 @@ from assay.web.errors import MethodNotAllowed, envelope, error_headers, fault, s
 from assay.web.exchange import exchange_of, note_detail
 from assay.web.openapi import document
 from assay.web.route import app_of
-from assay.web.routes import accounts, agents, endpoints, health, key_agents, personhood
+from assay.web.routes import accounts, agents, course, endpoints, health, key_agents, personhood
+from assay.web.routes.course import CourseLane
 from assay.web.routes.gate import GateLane
 from assay.web.routes.wrap import WrapLane
 from assay.wiring import App
@@ -23,7 +24,7 @@ from assay.wiring import App
 
 def build(app: App) -> Edge:
     """The service, ready for any ASGI server. Startup and shutdown are `wiring.assemble`'s."""
-    return Edge(app, framework(app), (GateLane(app),), WrapLane(app))
+    return Edge(app, framework(app), (GateLane(app), CourseLane(app)), WrapLane(app))
 
 
 def openapi_document(app: App) -> dict[str, Any]:
@@ -38,6 +39,7 @@ def framework(app: App) -> FastAPI:
         agents.build_router(app),
         key_agents.router,
         personhood.router,
+        course.build_router(app),
         accounts.router,
         endpoints.router,
     )

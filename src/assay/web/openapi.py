@@ -48,6 +48,7 @@ TAGS = (
     ("Health and discovery", "Whether the service is up, and where to find what."),
     ("Trust", "Profiles, evaluations and the gate."),
     ("Key agents", "Agents without an on-chain identity prove an address by signing."),
+    ("Conduct", "The obstacle course: how an agent behaves as a caller."),
     ("Personhood", "A human proves to stand behind an agent."),
     ("Wrappers", "An operator's APIs, as agents reach and pay for them."),
     ("Accounts and keys", "Operators, their dashboard tokens and their API keys."),

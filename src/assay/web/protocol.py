@@ -16,10 +16,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from assay.web.edge import Edge, request_id_of
 from assay.web.fast import FastCycle
 from assay.web.limits import caller_of
+from assay.web.routes.course import CUT
 from assay.web.routes.wrap import incoming_of
 from assay.wrapper.model import Journey
 
 PREFIX = b"/wrap/"
+COURSE = b"/operator/sandbox/course/"
 
 CONCURRENCY_MAX = 2000
 """Connections beyond which the server itself sheds load; it is left to do so."""
@@ -119,6 +121,8 @@ class FastProtocol(HttpToolsProtocol):
             self.cycle = self._running = cast("Any", cycle)
             return
         super().on_headers_complete()
+        if self.url.startswith(COURSE):
+            self.scope["extensions"] = {CUT: {"cut": self.transport.abort}}
         if self.scope["http_version"] == "1.0":
             self.cycle.__class__ = UnchunkedCycle
         if self.pipeline:  # the server would stop reading, and never hear that the caller left

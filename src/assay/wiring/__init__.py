@@ -10,6 +10,7 @@ from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.operators import Operators
 from assay.accounts.throttle import LoginThrottle
+from assay.calls.conduct import ConductLog
 from assay.calls.log import CallLog
 from assay.calls.ports import CallStore
 from assay.chains.model import Family
@@ -38,6 +39,8 @@ from assay.infra.log import EvaluationLog, Log, RequestLog, open_log
 from assay.infra.secret_file import load_or_create
 from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
+from assay.infra.sql.conduct import SqlConductStore
+from assay.infra.sql.course import SqlCourseStore
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.key_agents import SqlKeyAgentStore
@@ -51,12 +54,15 @@ from assay.kit.tasks import Tasks
 from assay.payments.ports import LedgerStore
 from assay.payments.till import Till
 from assay.settings import Settings
+from assay.trust.course import Course
 from assay.trust.evaluate import Evaluator, EvaluatorNeeds
 from assay.trust.key_profile import KeyProfiles
 from assay.trust.model import EvaluationCompleted, SignalName
+from assay.trust.obstacle_list import OBSTACLES
 from assay.trust.personhood import Personhoods
 from assay.trust.ports import Listener, Probe, Signal, SnapshotBlobs
 from assay.trust.profile import Profiles
+from assay.trust.record import ConductRecord
 from assay.trust.scoring import weights_from
 from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules, tiers_from
@@ -115,6 +121,8 @@ class App:
     ledger: LedgerStore
     call_log: CallLog
     call_store: CallStore
+    conduct_log: ConductLog
+    course: Course
     probes: Mapping[str, Probe]
     offered_signals: frozenset[SignalName]
 
@@ -123,6 +131,7 @@ class App:
         await self.api_keys.flush_last_used()
         await self.allowance.flush()
         await self.call_log.flush()
+        await self.conduct_log.flush()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +243,20 @@ def _compose(
     sessions = Sessions(HmacSessionTokens(secrets["session_secret"]), state, clock)
     evaluations = SqlEvaluationStore(database)
     subjects = Subjects(outside.readers)
-    sources = evidence.sources(settings, networks, outside.rpc, database, clock)
+    course = Course(
+        SqlCourseStore(database),
+        OBSTACLES,
+        clock,
+        secret=secrets["session_secret"],
+        address=settings.address,
+        elsewhere=settings.course_elsewhere_url,
+    )
+    conduct_store = SqlConductStore(database)
+    conduct_log = ConductLog(conduct_store)
+    sources = replace(
+        evidence.sources(settings, networks, outside.rpc, database, clock),
+        conduct=ConductRecord(course, conduct_store, clock),
+    )
     signals, probes = _plugins(evidence.absent(sources))
     announce = _Announce([EvaluationLog(log)])
     evaluator = Evaluator(
@@ -280,6 +302,7 @@ def _compose(
             identity=identity,
             upstream_secrets=_ring(settings),
             payment_secret=secrets["payment_secret"],
+            conduct=conduct_log,
         ),
         stack,
     )
@@ -327,6 +350,8 @@ def _compose(
         ledger=wrapped.ledger,
         call_log=wrapped.call_log,
         call_store=wrapped.call_store,
+        conduct_log=conduct_log,
+        course=course,
         probes=probes,
         offered_signals=frozenset(signals),
     )

@@ -12,7 +12,7 @@ from assay.infra.sql.personhood import SqlPersonhoodStore
 from assay.kit.clock import Clock
 from assay.settings import Settings
 from assay.trust.model import SignalName
-from assay.trust.ports import PersonhoodVerifier, Sources
+from assay.trust.sources import PersonhoodVerifier, Sources
 
 
 def sources(

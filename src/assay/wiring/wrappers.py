@@ -1,12 +1,13 @@
 """Wrappers and payments, put together."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
 from urllib.parse import urlsplit
 
+from assay.calls.conduct import ConductLog
 from assay.calls.log import CallLog
 from assay.calls.model import Call
 from assay.chains.model import Network
@@ -62,6 +63,7 @@ class Ground:
     identity: AgentIdentity
     upstream_secrets: tuple[str, ...]
     payment_secret: str
+    conduct: ConductLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,11 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     stack.push_async_callback(upstream.aclose)
     call_store = SqlCallStore(ground.database)
     log = CallLog(call_store)
-    add: Callable[[Call], None] = log.add
+
+    def add(call: Call) -> None:
+        log.add(call)
+        ground.conduct.note(call)
+
     steps = Steps(
         routes=Routes(store, endpoints, egress, clock),
         trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),

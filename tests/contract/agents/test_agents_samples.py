@@ -57,7 +57,7 @@ async def visits(name: str, count: int = 1) -> list[Evidence]:
 
 
 def found(evidence: Evidence, outcome: str) -> set[str]:
-    return {p.name for p, finding in findings(evidence, PROBES) if finding.outcome == outcome}
+    return {j.name for j in findings(evidence, PROBES) if j.finding.outcome == outcome}
 
 
 async def test_steady_passes_every_probe_and_gives_the_same_evidence_twice() -> None:

@@ -59,7 +59,7 @@ async def visit(http: GuardedHttp, who: Subject, deadline_s: float = 10.0) -> Ev
 
 
 def outcomes(evidence: Evidence) -> dict[str, str]:
-    return {probe.name: finding.outcome for probe, finding in findings(evidence, PROBES)}
+    return {j.name: j.finding.outcome for j in findings(evidence, PROBES)}
 
 
 def failed(evidence: Evidence) -> set[str]:

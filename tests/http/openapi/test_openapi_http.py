@@ -84,7 +84,7 @@ async def test_where_a_session_begins_its_header_is_named(document: Document) ->
         for _, _, operation in operations(document)
         if "x-agent-session" in operation["responses"]["200"]["headers"]
     }
-    assert begins == {"verify", "gate", "end_session", "attestation"}
+    assert begins == {"verify", "gate", "end_session", "attestation", "enter_course"}
 
 
 async def test_request_bodies_are_closed(document: Document) -> None:

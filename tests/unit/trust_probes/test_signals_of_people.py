@@ -21,12 +21,13 @@ from assay.trust.model import (
     Unavailable,
     Weighed,
 )
-from assay.trust.ports import Signal, SignalNeeds, Sources
+from assay.trust.ports import Signal, SignalNeeds
 from assay.trust.scoring import DEFAULT_WEIGHTS, score
 from assay.trust.signals.attestation import SIGNAL as ATTESTATION
 from assay.trust.signals.personhood import SIGNAL as PERSONHOOD
 from assay.trust.signals.self_id import SIGNAL as SELF
 from assay.trust.signals.wallet import SIGNAL as WALLET_SIGNAL
+from assay.trust.sources import Sources
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import NETWORK, WALLET, FakeChain, onchain_agent
 from tests.unit.trust_probes.test_probe_visiting import Scripted

@@ -9,7 +9,7 @@ from assay.trust.model import HumanTaken, Personhood
 
 
 class SqlPersonhoodStore:
-    """Implements `trust.ports.PersonhoodStore`."""
+    """Implements `trust.sources.PersonhoodStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

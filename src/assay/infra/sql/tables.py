@@ -98,6 +98,17 @@ course_calls = Table(
     Index("ix_course_calls_run", "run_id", "seq"),
 )
 
+wrapper_conduct = Table(
+    "wrapper_conduct",
+    METADATA,
+    Column("address", String(64), primary_key=True),
+    Column("day", String(10), primary_key=True),
+    Column("calls", BigInteger, nullable=False),
+    Column("limited", BigInteger, nullable=False),
+    Column("early", BigInteger, nullable=False),
+    Column("error_run", BigInteger, nullable=False),
+)
+
 key_agents = Table(
     "key_agents",
     METADATA,

@@ -7,17 +7,19 @@ the whole score below 35 (decisions, section 4). What did not finish is left out
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from assay.egress.ports import EgressError
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.trust.callers import Judged, judged_conduct
+from assay.trust.conduct import CONDUCT
+from assay.trust.declared import declared_services, service_row
 from assay.trust.model import Cap, Evidence, SignalName, Subject, Unavailable, Weighed
 from assay.trust.ports import (
     BudgetExhausted,
     Finding,
     Probe,
-    ServiceKind,
     Severity,
     Signal,
     SignalNeeds,
@@ -31,11 +33,6 @@ REQUESTS_MAX = 60
 
 AT_ONCE = 6
 """Probes that run at a time: a visit must not look like a flood."""
-
-SERVICES_MAX = 6
-"""Services visited, in the order declared; the first of a kind is probed in depth."""
-
-URL_MAX = 2048
 
 WEIGHTS: Mapping[Severity, float] = {
     Severity.INFO: 0.5,
@@ -59,14 +56,6 @@ CRITICAL_CAP = 34.99
 
 UNFINISHED = "unfinished"
 
-_KINDS: dict[str, ServiceKind] = {
-    "a2a": "a2a",
-    "mcp": "mcp",
-    **dict.fromkeys(("web", "http", "https", "api", "openapi", "rest"), "http"),
-}
-"""Declared names, in lower case, and what is spoken there. Source: EIP-8004's examples and facts
-(evm, section 1.4) for names in the wild."""
-
 
 class Sandbox:
     """Runs every probe within one budget and one deadline."""
@@ -74,11 +63,14 @@ class Sandbox:
     name: ClassVar[SignalName] = SignalName.SANDBOX
 
     async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+        conduct = await _conduct(subject, needs)
         if subject.agent is None:
-            return Evidence({"status": "inconclusive", "why": "no_conduct"})
+            seen_any = bool(judged_conduct(conduct))
+            status, why = ("tested", None) if seen_any else ("inconclusive", "no_conduct")
+            return Evidence({"status": status, "why": why, "conduct": conduct})
         ends_s = max(0.1, needs.deadline_s - HANG_UP_S)
         http = VisitHttp(needs.http, needs.clock, REQUESTS_MAX, ends_s)
-        declared, ignored = _declared(subject)
+        declared, ignored = declared_services(subject)
         async with asyncio.TaskGroup() as group:
             dialers = SharedDialers(needs.dialers, group)
             visited, refused = await _allowed(declared, http)
@@ -86,7 +78,9 @@ class Sandbox:
             visit = Visit(subject, visited, http, dialers, _seed(subject))
             seen = await _probe_all(visit, needs.probes, http.left_s)
             dialers.hang_up()
-        listed = [_row(v, "visited") for v in visited] + [_row(v, "opted_out") for v in refused]
+        listed = [service_row(v, "visited") for v in visited] + [
+            service_row(v, "opted_out") for v in refused
+        ]
         status, why = _status(visited, refused, seen, replied=http.replied > asked)
         data: JsonObject = {
             "status": status,
@@ -95,27 +89,31 @@ class Sandbox:
             "ignored": ignored,
             "probes": seen,
         }
+        if conduct:
+            data = {**data, "conduct": conduct}
+            if judged_conduct(conduct) and status != "tested":
+                data = {**data, "status": "tested", "why": None}
         return Evidence(data, interactions=http.sent)
 
     def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
         if evidence.data["status"] != "tested":
             why = _WHY.get(str(evidence.data["why"]), _WHY["no_service"])
             return Weighed(50.0, 0.0, (why,))
-        judged = [(p, f) for p, f in findings(evidence, probes) if f.outcome != "not_tested"]
-        tested = sum(WEIGHTS[p.severity] for p, _ in judged)
+        judged = [j for j in findings(evidence, probes) if j.finding.outcome != "not_tested"]
+        tested = sum(WEIGHTS[j.severity] for j in judged)
         if not tested:
             return Weighed(50.0, 0.0, ("No probe came to a verdict.",))
-        passed = sum(WEIGHTS[p.severity] for p, f in judged if f.outcome == "pass")
+        passed = sum(WEIGHTS[j.severity] for j in judged if j.finding.outcome == "pass")
         failed = sorted(
-            ((p, f) for p, f in judged if f.outcome == "fail"),
-            key=lambda pf: (-WEIGHTS[pf[0].severity], pf[0].name),
+            (j for j in judged if j.finding.outcome == "fail"),
+            key=lambda j: (-WEIGHTS[j.severity], j.name),
         )
-        critical = [f.note for p, f in failed if p.severity is Severity.CRITICAL]
-        count = sum(f.outcome == "pass" for _, f in judged)
+        critical = [j.finding.note for j in failed if j.severity is Severity.CRITICAL]
+        count = sum(j.finding.outcome == "pass" for j in judged)
         return Weighed(
             value=round(100 * passed / (passed + FAILURE_COUNTS * (tested - passed)), 2),
             confidence=round(tested / (tested + HALF_SURE_AT), 4),
-            reasons=(*(f.note for _, f in failed), f"{count} of {len(judged)} probes were passed."),
+            reasons=(*(j.finding.note for j in failed), _told(judged, count)),
             cap=Cap(CRITICAL_CAP, critical[0]) if critical else None,
         )
 
@@ -129,19 +127,38 @@ _WHY = {
 }
 
 
-def findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[tuple[Probe, Finding]]:
-    """What every probe that applies concludes from the evidence, by name; unfinished ones too."""
-    seen = evidence.data.get("probes")
-    if not is_object(seen):
-        return []
-    unfinished = Finding("not_tested", "The visit's time or requests were used up before this.")
-    rows: list[tuple[Probe, Finding]] = []
-    for name, what in sorted(seen.items()):
-        if name in probes and is_object(what):
-            rows.append((probes[name], probes[name].weigh(what)))
-        elif name in probes and what == UNFINISHED:
-            rows.append((probes[name], unfinished))
-    return rows
+def findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[Judged]:
+    """What every probe and obstacle that applies concludes, by name; unfinished ones too."""
+    seen, conduct = evidence.data.get("probes"), evidence.data.get("conduct")
+    rows: list[Judged] = []
+    for name, what in sorted(seen.items()) if is_object(seen) else ():
+        probe = probes.get(name)
+        if probe is not None and is_object(what):
+            rows.append(Judged(name, probe.family, probe.severity, probe.weigh(what)))
+        elif probe is not None and what == UNFINISHED:
+            rows.append(Judged(name, probe.family, probe.severity, _UNFINISHED))
+    return rows + (judged_conduct(conduct) if is_object(conduct) else [])
+
+
+_UNFINISHED = Finding("not_tested", "The visit's time or requests were used up before this.")
+
+
+def _told(judged: Sequence[Judged], count: int) -> str:
+    """The verdict in one sentence."""
+    steps = sum(j.family == CONDUCT for j in judged)
+    if steps == len(judged):
+        return f"{count} of {len(judged)} tests of its conduct were passed."
+    return f"{count} of {len(judged)} probes were passed."
+
+
+async def _conduct(subject: Subject, needs: SignalNeeds) -> JsonObject:
+    """How the agent, or whoever speaks for it, behaved as a caller."""
+    if needs.sources.conduct is None:
+        return {}
+    agent = subject.agent
+    return await needs.sources.conduct.observed(
+        sorted(agent.controllers) if agent else [subject.agent_id]
+    )
 
 
 def summary(evidence: Evidence, probes: Mapping[str, Probe]) -> JsonObject:
@@ -149,7 +166,7 @@ def summary(evidence: Evidence, probes: Mapping[str, Probe]) -> JsonObject:
     rows = findings(evidence, probes)
     seen = evidence.data.get("probes")
     values = list(seen.values()) if is_object(seen) else []
-    outcomes = [finding.outcome for _, finding in rows]
+    outcomes = [row.finding.outcome for row in rows]
     reasons = SIGNAL.weigh(evidence, probes).reasons
     return {
         "status": evidence.data["status"],
@@ -162,30 +179,15 @@ def summary(evidence: Evidence, probes: Mapping[str, Probe]) -> JsonObject:
         "services": evidence.data.get("services", []),
         "probes": [
             {
-                "name": probe.name,
-                "family": probe.family,
-                "severity": probe.severity.value,
-                "outcome": finding.outcome,
-                "note": finding.note,
+                "name": row.name,
+                "family": row.family,
+                "severity": row.severity.value,
+                "outcome": row.finding.outcome,
+                "note": row.finding.note,
             }
-            for probe, finding in rows
+            for row in rows
         ],
     }
-
-
-def _declared(subject: Subject) -> tuple[list[Visited], list[str]]:
-    """The services we can speak to, and the names of the others."""
-    registration = subject.agent.registration if subject.agent else None
-    visited: list[Visited] = []
-    ignored: set[str] = set()
-    for service in registration.services if registration else ():
-        kind = _KINDS.get(service.name.strip().lower())
-        web = service.endpoint.lower().startswith(("http://", "https://"))
-        if kind and web and len(service.endpoint) <= URL_MAX and len(visited) < SERVICES_MAX:
-            visited.append(Visited(kind, service))
-        else:
-            ignored.add(_clean(service.name)[:64])
-    return visited, sorted(ignored)
 
 
 async def _allowed(
@@ -257,20 +259,6 @@ def _status(
     if not any(is_object(row) and row.get("answers") for row in rows):
         return "inconclusive", "unreachable"
     return "tested", None
-
-
-def _row(visited: Visited, state: str) -> JsonObject:
-    return {
-        "kind": visited.kind,
-        "name": _clean(visited.service.name)[:64],
-        "endpoint": _clean(visited.service.endpoint),
-        "state": state,
-    }
-
-
-def _clean(text: str) -> str:
-    """Text as it can be hashed: without the lone surrogates that JSON escapes can smuggle in."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _seed(subject: Subject) -> str:

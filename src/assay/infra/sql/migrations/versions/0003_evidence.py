@@ -1,4 +1,4 @@
-"""Proven humans behind agents, and runs of the obstacle course."""
+"""Proven humans behind agents, runs of the obstacle course, conduct at wrappers."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -48,3 +48,13 @@ def upgrade() -> None:
         sa.UniqueConstraint("id"),
     )
     op.create_index("ix_course_calls_run", "course_calls", ["run_id", "seq"])
+    op.create_table(
+        "wrapper_conduct",
+        sa.Column("address", sa.String(length=64), nullable=False),
+        sa.Column("day", sa.String(length=10), nullable=False),
+        sa.Column("calls", sa.BigInteger(), nullable=False),
+        sa.Column("limited", sa.BigInteger(), nullable=False),
+        sa.Column("early", sa.BigInteger(), nullable=False),
+        sa.Column("error_run", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("address", "day"),
+    )

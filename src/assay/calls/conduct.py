@@ -1,0 +1,109 @@
+"""How callers behave at wrappers, counted as they call (decisions, section 5).
+
+Counted in memory and written down with the log: an index over the rows would cost more than the
+whole call (facts, performance).
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from assay.calls.model import Call
+
+EARLY_S = 1.0
+"""A call to the same wrapper so soon after its 429 ignored it: no limit of ours ends sooner."""
+
+REMEMBERED_MAX = 50_000
+_LIMITED = 429
+_ERRORS = frozenset({400, 401, 403, 404, 405, 409, 413, 422})
+"""Answers that asking again does not change."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one address on one day. `error_run` is the longest row of equal errors."""
+
+    calls: int = 0
+    limited: int = 0
+    early: int = 0
+    error_run: int = 0
+
+    def add(self, other: "Tally") -> None:
+        """Take the other's counts in."""
+        self.calls += other.calls
+        self.limited += other.limited
+        self.early += other.early
+        self.error_run = max(self.error_run, other.error_run)
+
+
+@dataclass(slots=True)
+class _Recent:
+    """What is remembered of an address between two calls."""
+
+    limited_at: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    error: tuple[str, str, int] | None = None
+    run: int = 0
+
+
+class ConductStore(Protocol):
+    """Durable counts by address and day."""
+
+    async def add(self, counts: Sequence[tuple[str, str, Tally]]) -> None:
+        """Add to the counts of (address, day as `2026-11-21`)."""
+        ...
+
+    async def total(self, addresses: Sequence[str], since_day: str) -> Tally:
+        """The sum over the addresses since a day."""
+        ...
+
+
+class ConductLog:
+    """Counts calls of addresses that proved themselves."""
+
+    def __init__(self, store: ConductStore) -> None:
+        self._store = store
+        self._recent: OrderedDict[str, _Recent] = OrderedDict()
+        self._waiting: dict[tuple[str, str], Tally] = {}
+
+    def note(self, call: Call) -> None:
+        """Count a call. No I/O."""
+        address = call.agent_address if call.identity_proven else call.payer
+        if address is None:
+            return
+        recent = self._of(address)
+        tally = Tally(calls=1)
+        at = recent.limited_at.pop(call.wrapper_id, None)
+        tally.early = int(at is not None and (call.at - at).total_seconds() < EARLY_S)
+        if call.status == _LIMITED:
+            tally.limited = 1
+            recent.limited_at[call.wrapper_id] = call.at
+        error = (call.wrapper_id, call.path, call.status) if call.status in _ERRORS else None
+        recent.run = (
+            recent.run + 1 if error is not None and error == recent.error else int(bool(error))
+        )
+        recent.error = error
+        tally.error_run = recent.run
+        day = call.at.date().isoformat()
+        self._waiting.setdefault((address, day), Tally()).add(tally)
+
+    async def flush(self) -> None:
+        """Write down what was counted; on failure it is counted on."""
+        waiting, self._waiting = self._waiting, {}
+        if not waiting:
+            return
+        try:
+            await self._store.add([(a, day, tally) for (a, day), tally in waiting.items()])
+        except BaseException:
+            for key, tally in waiting.items():
+                self._waiting.setdefault(key, Tally()).add(tally)
+            raise
+
+    def _of(self, address: str) -> _Recent:
+        recent = self._recent.get(address)
+        if recent is None:
+            recent = self._recent[address] = _Recent()
+            if len(self._recent) > REMEMBERED_MAX:
+                self._recent.popitem(last=False)
+        return recent

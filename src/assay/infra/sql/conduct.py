@@ -1,0 +1,58 @@
+"""Counts of conduct at wrappers in SQL."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import func, select, text
+
+from assay.calls.conduct import Tally
+from assay.infra.sql.engine import Database
+from assay.infra.sql.tables import wrapper_conduct
+
+_ADD = text(
+    "INSERT INTO wrapper_conduct (address, day, calls, limited, early, error_run)"
+    " VALUES (:address, :day, :calls, :limited, :early, :error_run)"
+    " ON CONFLICT (address, day) DO UPDATE SET calls = wrapper_conduct.calls + excluded.calls,"
+    " limited = wrapper_conduct.limited + excluded.limited,"
+    " early = wrapper_conduct.early + excluded.early,"
+    " error_run = CASE WHEN excluded.error_run > wrapper_conduct.error_run"
+    " THEN excluded.error_run ELSE wrapper_conduct.error_run END"
+)
+
+
+class SqlConductStore:
+    """Implements `calls.conduct.ConductStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, counts: Sequence[tuple[str, str, Tally]]) -> None:
+        """In one order always, so that two processes never wait for each other crosswise."""
+        rows = [
+            {
+                "address": address,
+                "day": day,
+                "calls": tally.calls,
+                "limited": tally.limited,
+                "early": tally.early,
+                "error_run": tally.error_run,
+            }
+            for address, day, tally in sorted(counts, key=lambda row: row[:2])
+        ]
+        async with self._database.write() as connection:
+            await connection.execute(_ADD, rows)
+
+    async def total(self, addresses: Sequence[str], since_day: str) -> Tally:
+        columns = wrapper_conduct.c
+        statement = (
+            select(
+                func.coalesce(func.sum(columns.calls), 0),
+                func.coalesce(func.sum(columns.limited), 0),
+                func.coalesce(func.sum(columns.early), 0),
+                func.coalesce(func.max(columns.error_run), 0),
+            )
+            .where(columns.address.in_(addresses))
+            .where(columns.day >= since_day)
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).one()
+        return Tally(*(int(value) for value in row))

@@ -1,0 +1,74 @@
+"""What signals beyond the registry and the sandbox need of the outside."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from assay.kit.json import JsonObject
+from assay.trust.model import Attestation, HumanRecord, Personhood, PersonhoodProof
+
+
+class AttestationSource(Protocol):
+    """Attestations of addresses by the attesters an operator trusts."""
+
+    async def newest(self, address: str) -> Attestation | None:
+        """The newest that holds now, of a lower-case address.
+
+        Raises `kit.errors.Unavailable` when that cannot be told: none is never a guess.
+        """
+        ...
+
+
+class HumanRegistry(Protocol):
+    """A registry of agents with a human behind each."""
+
+    async def find(self, address: str) -> HumanRecord:
+        """What it holds of a lower-case address. Raises `kit.errors.Unavailable`."""
+        ...
+
+
+class PersonhoodVerifier(Protocol):
+    """Checks proofs of personhood for one configuration."""
+
+    scope: str
+    """Names the configuration: a human has one nullifier in it."""
+
+    async def verify(self, proof: PersonhoodProof) -> str:
+        """The level of a proof that holds. Raises `ProofInvalid` and `PersonhoodUnavailable`."""
+        ...
+
+
+class PersonhoodStore(Protocol):
+    """Which subjects have a human behind them."""
+
+    async def add(self, personhood: Personhood) -> Personhood:
+        """Store it, or return what is stored already for the same human and subject.
+
+        Raises `HumanTaken` when the human backs another subject, or another human this one.
+        """
+        ...
+
+    async def find(self, subject_key: str) -> Personhood | None:
+        """The human behind a subject."""
+        ...
+
+
+class ConductSource(Protocol):
+    """How agents behave as callers."""
+
+    async def observed(self, addresses: Sequence[str]) -> JsonObject:
+        """What any of the lower-case addresses did: `course` by obstacle, `wrappers` in counts.
+
+        Empty for callers never seen; free of times.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where signals beyond the registry and the sandbox look; None is not configured."""
+
+    attestations: AttestationSource | None = None
+    humans: HumanRegistry | None = None
+    personhoods: PersonhoodStore | None = None
+    conduct: ConductSource | None = None

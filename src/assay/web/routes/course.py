@@ -1,0 +1,136 @@
+"""The obstacle course: its door, and the lane of its steps (decisions, section 5)."""
+
+import asyncio
+import json
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Request
+
+from assay.identity.model import AgentPrincipal
+from assay.kit.errors import NotFound
+from assay.kit.json import JsonObject, is_object
+from assay.trust.conduct import CourseRequest
+from assay.trust.course import PREFIX, Step
+from assay.trust.obstacle_list import OBSTACLES
+from assay.web.credentials import Credential
+from assay.web.edge import read_body
+from assay.web.exchange import JSON, Receive, Scope, Send, exchange_of
+from assay.web.limits import RateLimit
+from assay.web.route import app_of, route
+from assay.web.wire import course as wire
+from assay.wiring import App
+
+CUT = "assay.cut"
+"""The server's extension that breaks a connection off."""
+
+BODY_BYTES_MAX = 64 * 1024
+NOTED_BYTES = 8 * 1024
+RUNS_PER_MINUTE = 6
+_TRAIL_CHARS_MAX = 200
+
+
+def build_router(app: App) -> APIRouter:
+    """Where an agent reads what to do, and begins."""
+    router = APIRouter(tags=["Conduct"])
+    limit = RateLimit(RUNS_PER_MINUTE, app.clock)
+
+    @route(router, "GET", PREFIX, credential=Credential.NONE, answers=wire.InstructionsShape)
+    async def course_instructions(request: Request) -> wire.InstructionsShape:
+        """How to go through the obstacle course. Beyond the specification."""
+        return wire.InstructionsShape(
+            name="Assay obstacle course",
+            instructions=list(wire.INSTRUCTIONS),
+            start=app_of(request).settings.address + PREFIX,
+            steps=len(OBSTACLES),
+        )
+
+    @route(router, "POST", PREFIX, credential=Credential.AGENT, answers=wire.EnteredShape)
+    async def enter_course(request: Request) -> wire.EnteredShape:
+        """Begin a run as the address that proved itself. Beyond the specification."""
+        principal: AgentPrincipal = request.state.principal
+        limit.require(principal.address)
+        begun = await app.course.enter(principal.address)
+        return wire.entered(begun, *app.course.task(begun.run, 0))
+
+    _ = (course_instructions, enter_course)
+    return router
+
+
+class CourseLane:
+    """Answers every step: any method, any body, in whatever way the obstacle has it."""
+
+    prefix = PREFIX + "/"
+    route = PREFIX + "/{step}"
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        elsewhere = app.settings.course_elsewhere_url
+        self._elsewhere = urlsplit(elsewhere).netloc.lower() if elsewhere else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One call of a step; refusals are raised."""
+        token, _, trail = scope["path"][len(self.prefix) :].partition("/")
+        if not token:
+            raise NotFound("There is nothing at this path.")
+        exchange = exchange_of(scope)
+        body = await read_body(scope, receive, BODY_BYTES_MAX)
+        course = self._app.course
+        trail = trail[:_TRAIL_CHARS_MAX]
+        request = CourseRequest(
+            method=scope["method"],
+            headers=exchange.headers,
+            body=body[:NOTED_BYTES],
+            trail=trail,
+            carries_session=exchange.headers.get("x-course-session") == course.session_of(token),
+            is_elsewhere=exchange.headers.get("host", "").lower() == self._elsewhere,
+        )
+        step = await course.call(token, trail, request)
+        if step.reply.delay_s and await _left(receive, step.reply.delay_s):
+            return
+        await _answer(scope, send, step)
+        if step.call_id is not None:
+            await course.ended(token, step.call_id)
+
+
+async def _left(receive: Receive, delay_s: float) -> bool:
+    """Wait; whether the caller went away meanwhile."""
+    try:
+        async with asyncio.timeout(delay_s):
+            while (await receive())["type"] != "http.disconnect":
+                continue
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _answer(scope: Scope, send: Send, step: Step) -> None:
+    reply = step.reply
+    body = _body(step)
+    headers = [(name.lower().encode(), value.encode()) for name, value in reply.headers]
+    if not any(name == b"content-type" for name, _ in headers):
+        headers.append(JSON)
+    if step.next:
+        headers += [
+            (b"course-next", step.next.encode()),
+            (b"course-next-method", step.next_method.encode()),
+            (b"course-next-task", step.next_task.encode("ascii", "replace")),
+        ]
+    cut = scope.get("extensions", {}).get(CUT, {}).get("cut") if reply.is_cut else None
+    headers.append((b"content-length", b"%d" % (len(body) + (1000 if cut else 0))))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    if cut is None:
+        await send({"type": "http.response.body", "body": body})
+        return
+    await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
+    await asyncio.sleep(0.05)  # what was written goes out before the connection breaks
+    cut()
+    await asyncio.sleep(0.05)  # and the server hears of it before this is over
+
+
+def _body(step: Step) -> bytes:
+    if isinstance(step.reply.body, bytes):
+        return step.reply.body
+    told: JsonObject = step.reply.body
+    if step.next and is_object(told) and told.get("next") == step.next:
+        told = {**told, "nextMethod": step.next_method, "nextTask": step.next_task}
+    return json.dumps(told).encode()
