@@ -27,7 +27,8 @@ def build(web: "Web") -> App:
         result_action="return_value",
     )
     serving = _Serving(web)
-    for command in (serving.serve, serving.demo, serving.openapi, doctor, migrate, sign, pay):
+    work = (doctor, migrate, sign, pay, evaluate, replay)
+    for command in (serving.serve, serving.demo, serving.openapi, *work):
         app.command(command)
     accounts = App(name="accounts", help="Operator accounts.")
     for name, command in {
@@ -48,7 +49,9 @@ def build(web: "Web") -> App:
     payments = App(name="payments", help="The payment ledger.")
     payments.command(payments_list, name="list")
     payments.command(payments_reconcile, name="reconcile")
-    for group in (accounts, wrappers, payments):
+    snapshots = App(name="snapshots", help="The hash chains of evaluations.")
+    snapshots.command(snapshots_verify, name="verify")
+    for group in (accounts, wrappers, payments, snapshots):
         app.command(group)
     return app
 
@@ -256,3 +259,41 @@ def payments_reconcile() -> int:
     from assay.cli import payments  # noqa: PLC0415
 
     return payments.reconcile()
+
+
+def evaluate(
+    agent: Annotated[str, Parameter(help="Token id, or a key agent's address.")],
+    *,
+    chain: Annotated[
+        str | None, Parameter(help="Slug of the chain; default: the default one.")
+    ] = None,
+    json: Annotated[bool, Parameter(help="Print JSON.", negative="")] = False,
+) -> int:
+    """Evaluate an agent now and print every signal's part in its score."""
+    from assay.cli import evidence  # noqa: PLC0415
+
+    return evidence.evaluate(agent, chain, as_json=json)
+
+
+def replay(
+    *,
+    weights: Annotated[str | None, Parameter(help='JSON, such as {"8004": 40}.')] = None,
+    tiers: Annotated[
+        str | None, Parameter(help="JSON rows [score, tier, riskLevel, route], best first.")
+    ] = None,
+    everything: Annotated[
+        bool, Parameter(name="--all", help="Unchanged grades too.", negative="")
+    ] = False,
+    json: Annotated[bool, Parameter(help="Print JSON.", negative="")] = False,
+) -> int:
+    """Score stored evidence under other weights or another table; nothing is changed."""
+    from assay.cli import evidence  # noqa: PLC0415
+
+    return evidence.replay(weights, tiers, everything=everything, as_json=json)
+
+
+def snapshots_verify() -> int:
+    """Recompute every snapshot from its stored evidence: hashes, their chain, encrypted data."""
+    from assay.cli import evidence  # noqa: PLC0415
+
+    return evidence.verify_snapshots()

@@ -40,13 +40,13 @@ class LocalSnapshotBlobs:
             raise _unavailable(str(error)) from error
         return f"ipfs://{cid}"
 
-    def read(self, uri: str) -> bytes:
-        """The data of a stored block; raises `FileNotFoundError`, or `ValueError` if tampered."""
+    async def load(self, uri: str) -> bytes | None:
         cid = uri.removeprefix("ipfs://")
-        block = (self._folder / cid).read_bytes()
-        if cid_v1_raw(block) != cid:
-            raise ValueError("the block does not match its content id")
-        return self._box.open(block, _ASSOCIATED)
+        try:
+            block = await asyncio.to_thread((self._folder / cid).read_bytes)
+        except OSError:
+            return None
+        return _opened(self._box, cid, block)
 
     def _write(self, cid: str, block: bytes) -> None:
         """Whole or not at all: a crash leaves a nameless temporary file, never half a block."""
@@ -81,6 +81,15 @@ class IpfsSnapshotBlobs:
             raise _unavailable("the node names the block otherwise")
         return f"ipfs://{cid}"
 
+    async def load(self, uri: str) -> bytes | None:
+        cid = uri.removeprefix("ipfs://")
+        get = self._url.replace("/block/put", "/block/get")
+        try:
+            answer = await self._opened().post(get, params={"arg": cid})
+        except httpx2.HTTPError:
+            return None
+        return _opened(self._box, cid, answer.content) if answer.is_success else None
+
     async def aclose(self) -> None:
         """Close the connections."""
         if self._http is not None:
@@ -98,6 +107,17 @@ class NoSnapshotBlobs:
     async def store(self, data: bytes) -> str | None:
         del data
         return None
+
+    async def load(self, uri: str) -> bytes | None:
+        del uri
+        return None
+
+
+def _opened(box: SecretBox, cid: str, block: bytes) -> bytes:
+    """The data of a block; raises `ValueError` when it was tampered with."""
+    if cid_v1_raw(block) != cid:
+        raise ValueError("the block does not match its content id")
+    return box.open(block, _ASSOCIATED)
 
 
 def _unavailable(detail: str) -> Unavailable:

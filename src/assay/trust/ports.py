@@ -44,6 +44,10 @@ class EvaluationStore(Protocol):
         """The last link of the subject's chain."""
         ...
 
+    async def history(self, after: int, at_most: int) -> Sequence[tuple[int, Evaluation, Snapshot]]:
+        """Everything ever evaluated, oldest first, each with its place; those after a place."""
+        ...
+
 
 class SnapshotBlobs(Protocol):
     """Encrypted snapshot data, addressed by content."""
@@ -52,6 +56,13 @@ class SnapshotBlobs(Protocol):
         """Encrypt and keep; returns `ipfs://<CIDv1>`, or None when storing is switched off.
 
         Raises `kit.errors.Unavailable` when the store is there but does not take it.
+        """
+        ...
+
+    async def load(self, uri: str) -> bytes | None:
+        """What was kept under an address, or None where it is not to be had now.
+
+        Raises `ValueError` when what is there is not what was stored.
         """
         ...
 

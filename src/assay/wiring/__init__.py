@@ -54,6 +54,7 @@ from assay.kit.tasks import Tasks
 from assay.payments.ports import LedgerStore
 from assay.payments.till import Till
 from assay.settings import Settings
+from assay.trust.audit import Audit
 from assay.trust.course import Course
 from assay.trust.evaluate import Evaluator, EvaluatorNeeds
 from assay.trust.key_profile import KeyProfiles
@@ -114,6 +115,8 @@ class App:
     key_profiles: KeyProfiles
     personhoods: Personhoods
     gate: Gate
+    rules: Rules
+    audit: Audit
     decision_tokens: DecisionTokens
     endpoints: Endpoints
     wrappers: Pipeline
@@ -186,7 +189,7 @@ async def assemble(
         stack.callback(app.request_log.flush)
         stack.push_async_callback(app.flush)
         stack.push_async_callback(tasks.drain, 0)
-        if settings.allow_private_upstreams:
+        if serving and settings.allow_private_upstreams:
             log.warning(
                 "private upstreams are allowed: for development only, never on the open internet"
             )
@@ -341,6 +344,8 @@ def _compose(
             clock,
         ),
         gate=gate,
+        rules=rules,
+        audit=Audit(evaluations, outside.blobs, signals, probes),
         decision_tokens=DecisionTokens(
             Ed25519DecisionSigner(secrets["signing_secret"]), settings.address
         ),

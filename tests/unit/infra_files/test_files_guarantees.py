@@ -70,7 +70,7 @@ async def test_a_block_is_encrypted_named_by_content_and_read_back(tmp_path: Pat
     (block,) = (tmp_path / "blocks").iterdir()
     assert uri == f"ipfs://{block.name}"
     assert b"plain" not in block.read_bytes()
-    assert blobs.read(uri) == b'{"evidence": "plain"}'
+    assert await blobs.load(uri) == b'{"evidence": "plain"}'
 
 
 async def test_a_tampered_block_is_refused(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ async def test_a_tampered_block_is_refused(tmp_path: Path) -> None:
     (block,) = tmp_path.iterdir()  # noqa: ASYNC240 - nothing else runs
     block.write_bytes(block.read_bytes() + b"x")
     with pytest.raises(ValueError, match="content id"):
-        blobs.read(uri)
+        await blobs.load(uri)
 
 
 async def test_a_store_that_does_not_take_it_is_unavailable(tmp_path: Path) -> None:

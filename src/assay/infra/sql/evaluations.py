@@ -1,6 +1,7 @@
 """Evaluations with their evidence, and the chains of snapshots, in SQL."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
@@ -55,6 +56,21 @@ class SqlEvaluationStore:
         async with self._database.read() as connection:
             row = await _last(connection, subject_key)
         return None if row is None else _snapshot(row)
+
+    async def history(self, after: int, at_most: int) -> Sequence[tuple[int, Evaluation, Snapshot]]:
+        newer = (
+            select(snapshots)
+            .where(snapshots.c.seq > after)
+            .order_by(snapshots.c.seq)
+            .limit(at_most)
+        )
+        async with self._database.read() as connection:
+            links = (await connection.execute(newer)).mappings().all()
+        ids = [link["evaluation_id"] for link in links]
+        async with self._database.read() as connection:
+            found = await connection.execute(select(evaluations).where(evaluations.c.id.in_(ids)))
+            by_id = {row["id"]: _evaluation(row) for row in found.mappings()}
+        return [(row["seq"], by_id[row["evaluation_id"]], _snapshot(row)) for row in links]
 
 
 async def _last(connection: AsyncConnection, subject_key: str) -> RowMapping | None:

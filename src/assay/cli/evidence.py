@@ -1,0 +1,188 @@
+"""`assay evaluate`, `assay snapshots verify`, `assay replay`: grades, and how they come about."""
+
+import json
+import sys
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from assay.cli.run import FAILED, complain, with_app
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.trust.audit import Rescored
+from assay.trust.model import Evaluation, Score
+from assay.trust.scoring import score, weights_from
+from assay.trust.tiers import Row, Rules, tiers_from
+from assay.wiring import App
+
+FAULTS_SHOWN = 20
+
+
+def evaluate(agent: str, chain: str | None, *, as_json: bool) -> int:
+    """Evaluate an agent now and print every signal's part in its score."""
+
+    async def work(app: App) -> int:
+        networks = app.networks
+        network = networks.default if chain is None else networks.by_slug(chain)
+        console = Console(stderr=True)
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as progress:
+            progress.add_task(f"evaluating {agent} on {network.slug}")
+            subject = await app.subjects.find(network, agent)
+            news = await app.evaluator.evaluate(subject, app.settings.sandbox_evaluation_s)
+        evaluation = news.evaluation
+        found = score(evaluation.collected, evaluation.unavailable, app.rules.weights)
+        if as_json:
+            told = _told(evaluation, found, news.snapshot.snapshot_hash)
+            sys.stdout.write(json.dumps(told, indent=2) + "\n")
+        else:
+            _print(evaluation, found, news.snapshot.snapshot_hash)
+        return 0
+
+    return with_app(work)
+
+
+def verify_snapshots() -> int:
+    """Recompute every snapshot from its stored evidence; status 1 when one does not hold."""
+
+    async def work(app: App) -> int:
+        checked = broken = with_data = 0
+        async for one in app.audit.snapshots():
+            checked += 1
+            with_data += one.has_data
+            broken += bool(one.faults)
+            for fault in one.faults if broken <= FAULTS_SHOWN else ():
+                name = f"{one.snapshot.subject_key} {one.snapshot.snapshot_hash}"
+                complain(f"snapshot {one.snapshot.id} of {name}: {fault}")
+        said = f"{checked} snapshots recomputed, {with_data} with their encrypted data"
+        sys.stdout.write(f"{said}; {broken} do not hold\n")
+        return FAILED if broken else 0
+
+    return with_app(work)
+
+
+def replay(weights: str | None, tiers: str | None, *, everything: bool, as_json: bool) -> int:
+    """Score stored evidence under other weights or another table; nothing is changed."""
+
+    async def work(app: App) -> int:
+        rules = Rules(
+            weights=app.rules.weights if weights is None else weights_from(_weights(weights)),
+            tiers=app.rules.tiers if tiers is None else tiers_from(_rows(tiers)),
+        )
+        rows = await app.audit.replay(rules)
+        shown = [row for row in rows if everything or row.changed]
+        if as_json:
+            sys.stdout.write(json.dumps([_change(row) for row in shown], indent=2) + "\n")
+        else:
+            _print_changes(shown)
+            changed = sum(row.changed for row in rows)
+            sys.stdout.write(f"{changed} of {len(rows)} agents would be graded differently\n")
+        return 0
+
+    return with_app(work)
+
+
+def _weights(text: str) -> dict[str, float]:
+    """Raises `ValueError` with a plain sentence."""
+    value = _json(text, "--weights")
+    named = value.items() if is_object(value) else ()
+    numbers = ((n, w) for n, w in named if isinstance(w, int | float))
+    weights = {n: float(w) for n, w in numbers if not isinstance(w, bool)}
+    if not is_object(value) or len(weights) != len(value):
+        message = '--weights is a JSON object of numbers, such as {"8004": 40}'
+        raise ValueError(message)
+    return weights
+
+
+def _rows(text: str) -> list[Row]:
+    """Raises `ValueError` with a plain sentence."""
+    value = _json(text, "--tiers")
+    rows = [_row(row) for row in value] if is_array(value) else []
+    if not rows:
+        raise ValueError("--tiers is a JSON list of rows [score, tier, riskLevel, route]")
+    return rows
+
+
+def _row(row: JsonValue) -> Row:
+    cells = list(row) if is_array(row) else []
+    match cells:
+        case [int() | float() as minimum, str() as tier, str() as risk, str() as where]:
+            return minimum, tier, risk, where
+        case _:
+            raise ValueError("a row of --tiers is [score, tier, riskLevel, route]")
+
+
+def _json(text: str, option: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError(f"{option} is not JSON") from None
+
+
+def _told(evaluation: Evaluation, found: Score, snapshot_hash: str) -> JsonObject:
+    return {
+        "agentId": evaluation.agent_id,
+        "chain": evaluation.chain,
+        "score": found.value,
+        "tier": evaluation.grade.tier,
+        "riskLevel": evaluation.grade.risk_level,
+        "route": evaluation.grade.route,
+        "bonus": found.bonus,
+        "signals": [
+            {
+                "signal": c.signal.value,
+                "value": c.value,
+                "weight": c.weight,
+                "confidence": c.confidence,
+                "contribution": c.points,
+                "reasons": [*c.reasons],
+            }
+            for c in found.contributions
+        ],
+        "unavailable": {name.value: why for name, why in evaluation.unavailable.items()},
+        "reasons": [*found.reasons],
+        "snapshotHash": snapshot_hash,
+    }
+
+
+def _print(evaluation: Evaluation, found: Score, snapshot_hash: str) -> None:
+    grade = evaluation.grade
+    title = f"{evaluation.agent_id} on {evaluation.chain}: {found.value:.2f}, {grade.tier}"
+    table = Table(title=f"{title} ({grade.risk_level}, {grade.route})")
+    for column in ("signal", "value", "weight", "confidence", "points", "why"):
+        table.add_column(column, overflow="fold")
+    for c in sorted(found.contributions, key=lambda c: -abs(c.points)):
+        figures = (f"{c.value:g}", f"{c.weight:.2f}", f"{c.confidence:.2f}", f"{c.points:+.2f}")
+        table.add_row(c.signal.value, *figures, "\n".join(c.reasons))
+    for name, why in sorted(evaluation.unavailable.items()):
+        table.add_row(name.value, "-", "-", "0.00", "+0.00", f"not available: {why}")
+    if found.bonus:
+        table.add_row("personhood", "", "", "", f"{found.bonus:+.2f}", "a proven human")
+    for cap in found.caps:
+        table.add_row("cap", f"{cap.score:g}", "", "", "", cap.reason)
+    Console().print(table)
+    sys.stdout.write(f"snapshot {snapshot_hash}\n")
+
+
+def _change(row: Rescored) -> JsonObject:
+    return {
+        "subject": row.evaluation.subject_key,
+        "score": row.evaluation.score,
+        "tier": row.evaluation.grade.tier,
+        "newScore": row.score,
+        "newTier": row.tier,
+    }
+
+
+def _print_changes(rows: list[Rescored]) -> None:
+    table = Table()
+    for column in ("agent", "score", "tier", "would be", "tier then"):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        new = "-" if row.score is None else f"{row.score:.2f}"
+        old = f"{row.evaluation.score:.2f}"
+        table.add_row(
+            row.evaluation.subject_key, old, row.evaluation.grade.tier, new, row.tier or "-"
+        )
+    if rows:
+        Console().print(table)
