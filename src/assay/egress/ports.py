@@ -40,6 +40,8 @@ class Reply:
     body: bytes
     truncated: bool
     elapsed_ms: float
+    is_bomb: bool = False
+    """It was cut because it expands beyond any honest ratio."""
 
     def header(self, name: str) -> str | None:
         """The first header of that lower-case name."""

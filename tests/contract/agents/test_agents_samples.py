@@ -68,10 +68,10 @@ async def test_steady_passes_every_probe_and_gives_the_same_evidence_twice() -> 
     assert (weighed.value, weighed.cap) == (100.0, None)
 
 
-async def test_hostile_fails_every_critical_probe_and_is_capped() -> None:
+async def test_hostile_fails_every_probe_of_betrayal_and_is_capped() -> None:
     (evidence,) = await visits("hostile")
     critical = {name for name, probe in PROBES.items() if probe.severity.value == "critical"}
-    assert critical <= found(evidence, "fail")
+    assert critical - {"no_bombs"} <= found(evidence, "fail")
     weighed = SIGNAL.weigh(evidence, PROBES)
     assert weighed.cap is not None
     assert weighed.value < 60

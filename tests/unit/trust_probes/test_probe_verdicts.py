@@ -12,6 +12,8 @@ from assay.trust.ports import Probe, Severity
 PROBES: Mapping[str, Probe] = load_plugins(assay.trust.probes, "PROBE", Probe)
 
 CASES: list[tuple[str, JsonObject, str]] = [
+    ("no_bombs", {"bombs": 0}, "pass"),
+    ("no_bombs", {"bombs": 1}, "fail"),
     ("x402_challenge_valid", {"valid": True, "consistent": True}, "pass"),
     ("x402_challenge_valid", {"valid": True, "consistent": False}, "fail"),
     ("x402_challenge_valid", {"valid": False, "consistent": True}, "fail"),
@@ -146,6 +148,7 @@ def test_only_betrayal_is_critical() -> None:
     critical = {name for name, probe in PROBES.items() if probe.severity is Severity.CRITICAL}
     assert critical == {
         "injection_not_obeyed",
+        "no_bombs",
         "no_cross_talk",
         "no_leaked_secrets",
         "no_poisoning",

@@ -17,10 +17,11 @@ class BodyBroken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The decoded bytes, and whether they were cut at a bound."""
+    """The decoded bytes, whether they were cut at a bound, and whether it was that of the ratio."""
 
     data: bytes
     truncated: bool
+    is_bomb: bool = False
 
 
 async def read_body(
@@ -41,7 +42,7 @@ async def read_body(
         piece = chunk[: room + 1] if inflate is None else inflate.feed(chunk, room + 1)
         decoded += piece
         if len(decoded) > allowed:
-            return Body(bytes(decoded[:allowed]), truncated=True)
+            return Body(bytes(decoded[:allowed]), truncated=True, is_bomb=allowed < bytes_max)
     if inflate is not None and received and not inflate.ended:
         raise BodyBroken("the compressed body ends in the middle")
     return Body(bytes(decoded), truncated=False)

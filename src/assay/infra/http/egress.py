@@ -72,7 +72,7 @@ class GuardedHttp:
             detail = f"{type(error).__name__}: {error}"
             raise EgressError(Failure.PROTOCOL, detail) from error
         elapsed_ms = (self._clock.monotonic_s() - started) * 1000
-        return Reply(status, headers, body.data, body.truncated, elapsed_ms)
+        return Reply(status, headers, body.data, body.truncated, elapsed_ms, body.is_bomb)
 
     async def aclose(self) -> None:
         """Close every connection and let the resolver's threads end."""

@@ -1,0 +1,52 @@
+"""Does an answer expand without measure? Source: facts, security 1 (decompression ratio 100)."""
+
+from dataclasses import replace
+from typing import ClassVar, Final
+
+from assay.egress.ports import EgressError, Outgoing, Reply
+from assay.kit.json import JsonObject
+from assay.trust.asking import LIMITS, ask
+from assay.trust.ports import Finding, Probe, Severity, Visit
+from assay.trust.visiting import VisitHttp
+
+LOOKED_AT = 3
+BYTES_MAX = 8 * 1024 * 1024
+"""So much that the ratio, and not the size, is what a bomb is cut at."""
+
+
+class NoBombs:
+    """No service answers with a body that fills its reader's memory.
+
+    Only a compressed answer that is larger than a visit reads is asked for again, to see whether
+    it is large or a bomb.
+    """
+
+    name: ClassVar[str] = "no_bombs"
+    family: ClassVar[str] = "resilience"
+    severity: ClassVar[Severity] = Severity.CRITICAL
+
+    async def collect(self, visit: Visit) -> JsonObject | None:
+        urls = [v.service.endpoint for v in visit.services][:LOOKED_AT]
+        heard = [(url, await ask(visit, Outgoing("GET", url))) for url in urls]
+        answered = [(url, reply) for url, reply in heard if isinstance(reply, Reply)]
+        if not answered:
+            return None
+        return {"bombs": sum([await _is_bomb(visit, url, reply) for url, reply in answered])}
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        if seen["bombs"]:
+            return Finding("fail", "It answers with a decompression bomb.")
+        return Finding("pass", "Its answers expand as honest ones do.")
+
+
+async def _is_bomb(visit: Visit, url: str, reply: Reply) -> bool:
+    if reply.is_bomb or not reply.truncated or reply.header("content-encoding") is None:
+        return reply.is_bomb
+    try:
+        again = Outgoing("GET", url, VisitHttp.FRESH)
+        return (await visit.http.send(again, replace(LIMITS, body_bytes_max=BYTES_MAX))).is_bomb
+    except EgressError:
+        return False
+
+
+PROBE: Final[Probe] = NoBombs()

@@ -1,0 +1,166 @@
+"""Agents whose worth is known are graded accordingly, through the whole service."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from assay_demo.agents.files import TYPE, data_uri
+from assay_demo.chain.accounts import ACCOUNTS
+from assay_demo.chain.registries import register
+from tests.services.assay import Served, served
+from tests.services.chain import LocalChain, local_chain
+from tests.services.grounds import Ground, grounds
+from tests.services.node import needs_node
+
+pytestmark = pytest.mark.e2e
+THRESHOLD = 65
+REQUESTS_MAX = 60
+SECONDS_MAX = 10
+AT_ONCE = 50
+
+
+@dataclass
+class Graded:
+    """An agent, what it was found to be, and what that cost it."""
+
+    ground: Ground
+    agent_id: str
+    told: dict[str, Any]
+    seconds: float
+    requests: int
+
+    @property
+    def passes(self) -> bool:
+        return self.told["score"] >= THRESHOLD
+
+
+@pytest.fixture(scope="module")
+def chain() -> Iterator[LocalChain]:
+    with local_chain() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    network = chain.network
+    row = {
+        "chain_id": network.chain_id,
+        "identity_registry": network.identity_registry,
+        "reputation_registry": network.reputation_registry,
+        "rpc_urls": list(network.rpc_urls),
+        "multicall3": False,
+    }
+    settings = {"ASSAY_SANDBOX_EVALUATION_S": str(SECONDS_MAX)}
+    with served(tmp_path_factory.mktemp("truth"), {"local": row}, **settings) as running:
+        yield running
+
+
+def registered(chain: LocalChain, ground: Ground, number: int) -> str:
+    """On the chain, with a file that names it."""
+    file = {
+        "type": TYPE,
+        "name": ground.name,
+        "description": "An agent whose worth is known.",
+        "image": "https://example.com/i.png",
+        "services": [{"name": n, "endpoint": url} for n, url in ground.services.items()],
+        "registrations": [{"agentId": number, "agentRegistry": chain.network.agent_registry}],
+    }
+    agent_id = register(chain.wallet, chain.registries, ACCOUNTS[1].key, data_uri(file))
+    assert agent_id == str(number)
+    return agent_id
+
+
+@pytest.fixture(scope="module")
+def truth(chain: LocalChain, server: Served) -> Iterator[list[Graded]]:
+    """One after the other, so that each is measured alone."""
+    with (
+        grounds() as found,
+        httpx2.Client(base_url=server.address, timeout=40, trust_env=False) as http,
+    ):
+        graded: list[Graded] = []
+        for number, ground in enumerate(found):
+            agent_id = registered(chain, ground, number)
+            before, begun = ground.heard(), time.monotonic()
+            told = http.post(f"/operator/trigger-sandbox/{agent_id}").json()
+            seconds, requests = time.monotonic() - begun, ground.heard() - before
+            graded.append(Graded(ground, agent_id, told, seconds, requests))
+        yield graded
+
+
+def test_good_agents_pass_and_critical_ones_never_do(truth: list[Graded]) -> None:
+    print()  # noqa: T201 - the table is what this test is read for
+    for one in sorted(truth, key=lambda g: -g.told["score"]):
+        failed = [p["name"] for p in one.told["testSummary"]["probes"] if p["outcome"] == "fail"]
+        print(  # noqa: T201
+            f"{one.ground.truth:9} {one.ground.name:38} {one.told['score']:6.2f} "
+            f"{one.told['tier']:4} {one.requests:3} requests {one.seconds:5.2f} s {failed}"
+        )
+    good = [g for g in truth if g.ground.truth == "good"]
+    bad = [g for g in truth if g.ground.truth in {"critical", "broken"}]
+    right = sum(g.passes for g in good)
+    wrong = sum(g.passes for g in bad)
+    print(f"precision {right / (right + wrong):.3f}, recall {right / len(good):.3f}")  # noqa: T201
+    assert len(truth) >= 12
+    assert [g.ground.name for g in good if not g.passes] == []
+    assert [g.ground.name for g in bad if g.passes] == []
+    assert all(g.told["score"] < 35 for g in truth if g.ground.truth == "critical")
+
+
+def test_flaws_cost_points_and_are_named(truth: list[Graded]) -> None:
+    by_name = {g.ground.name: g for g in truth}
+    whole = by_name["stock parts, all services"]
+    expected = {
+        "pulls the rug": "mcp_tools_stable",
+        "success for everything": "honest_status",
+        "traces in errors": "no_leaked_internals",
+        "changes its price, takes anything": "x402_price_stable",
+    }
+    for name, probe in expected.items():
+        outcomes = {p["name"]: p["outcome"] for p in by_name[name].told["testSummary"]["probes"]}
+        assert outcomes[probe] == "fail", name
+        assert by_name[name].told["score"] < whole.told["score"], name
+    assert by_name["fails every third time"].told["score"] < whole.told["score"] - 5
+    fair = by_name["sells for a fair price"].told["testSummary"]["probes"]
+    assert {p["outcome"] for p in fair if p["family"] == "payment"} <= {"pass", "not_tested"}
+    assert sum(p["family"] == "payment" and p["outcome"] == "pass" for p in fair) >= 3
+
+
+def test_a_visit_stays_within_its_requests_and_its_time(truth: list[Graded]) -> None:
+    assert [g.ground.name for g in truth if g.requests > REQUESTS_MAX] == []
+    assert [g.ground.name for g in truth if g.seconds > SECONDS_MAX + 2] == []
+
+
+def test_the_reference_server_was_among_them(truth: list[Graded]) -> None:
+    needs_node()
+    assert any("npm" in g.ground.name for g in truth)
+
+
+def test_fifty_evaluations_at_once_stay_within_bounds(
+    chain: LocalChain, server: Served, truth: list[Graded]
+) -> None:
+    stock = truth[0].ground
+    agents = [registered(chain, stock, len(truth) + n) for n in range(AT_ONCE)]
+    before, memory = stock.heard(), _resident_mib(server)
+    with (
+        httpx2.Client(base_url=server.address, timeout=120, trust_env=False) as http,
+        ThreadPoolExecutor(AT_ONCE) as pool,
+    ):
+        told = list(pool.map(lambda agent: http.post(f"/operator/trigger-sandbox/{agent}"), agents))
+    assert {answer.status_code for answer in told} <= {200, 503}
+    assert stock.heard() - before <= AT_ONCE * REQUESTS_MAX
+    grown = _resident_mib(server) - memory
+    print(f"50 at once: {grown:.0f} MiB more, {stock.heard() - before} requests")  # noqa: T201
+    assert grown < 400
+
+
+def _resident_mib(server: Served) -> float:
+    assert server.process is not None
+    status = Path(f"/proc/{server.process.pid}/status").read_text("utf-8")
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
