@@ -168,10 +168,12 @@ def assay_free(stack: AsyncExitStack, folder: Path, world: World, upstream: int)
     return assay(stack, folder / "free", world, {"pricePerCall": 0}, upstream)
 
 
-def assay_paid(stack: AsyncExitStack, folder: Path, world: World, upstream: int) -> Proxy | None:
-    """The same, and every call pays in test dollars of the local chain."""
+def assay_paid(
+    stack: AsyncExitStack, folder: Path, world: World, upstream: int, rpc_url: str
+) -> Proxy | None:
+    """The same, and every call pays in test dollars of the chain at `rpc_url`."""
     settings = {
-        "ASSAY_PAYMENT_RPC": json.dumps({PAID_ON: [world.dollar_url]}),
+        "ASSAY_PAYMENT_RPC": json.dumps({PAID_ON: [rpc_url]}),
         "ASSAY_X402_PRIVATE_KEY": world.settler_key,
         "ASSAY_PAYOUT_ADDRESS": world.seller,
     }

@@ -25,6 +25,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
 from types import MappingProxyType
 
@@ -33,6 +34,7 @@ from eth_account import Account
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
+from dollars import dollars  # noqa: E402
 from upstream import (  # noqa: E402
     ASSAY,
     FILES,
@@ -61,8 +63,8 @@ RATES = {"1k": 1000.0, "100k": 500.0, "10m": 10.0}
 PAYMENT_VALID_S = 1_000_000
 """The local chain mines every payment at once and dates its blocks a second apart: its clock runs
 ahead of ours as fast as payments settle, and stands while none do."""
-PAID_CALLS = {"1k": 200, "100k": 200, "10m": 32}
-PAID_RATES = {"1k": 25.0, "100k": 25.0, "10m": 5.0}
+PAID_CALLS = {"1k": 480, "100k": 480, "10m": 32}
+PAID_RATES = {"1k": 50.0, "100k": 50.0, "10m": 5.0}
 WARM_S = 1.0
 SLOW_READERS = 32
 
@@ -131,7 +133,7 @@ def measure_memory(proxies: Sequence[Proxy], seconds: float) -> list[Memory]:
     ]
 
 
-def measure_paid(proxy: Proxy, folder: Path, key: str, rounds: int) -> list[Row]:
+def measure_paid(proxy: Proxy, folder: Path, keys: Sequence[str], rounds: int) -> list[Row]:
     """All payments at once on 32 connections, then at a fixed rate; each is good for one call."""
     rows: list[Row] = []
     for file, count in PAID_CALLS.items():
@@ -142,7 +144,7 @@ def measure_paid(proxy: Proxy, folder: Path, key: str, rounds: int) -> list[Row]
             for rate, connections in ((1e6, CONNECTIONS[file]), (PAID_RATES[file], 64)):
                 tickets = {
                     "ticket_header": "payment-signature",
-                    "tickets": str(sign_payments(proxy, file, folder, key, count)),
+                    "tickets": str(sign_payments(proxy, file, folder, keys, count)),
                 }
                 seconds = (count + 0.5) / rate
                 found.append(order(proxy, "open", file, seconds, connections, rate, tickets))
@@ -152,7 +154,7 @@ def measure_paid(proxy: Proxy, folder: Path, key: str, rounds: int) -> list[Row]
     return rows
 
 
-def sign_payments(proxy: Proxy, file: str, folder: Path, key: str, count: int) -> Path:
+def sign_payments(proxy: Proxy, file: str, folder: Path, keys: Sequence[str], count: int) -> Path:
     """A file of `count` payments for what the wrapper asks (x402 version 2, scheme `exact`)."""
     url = f"http://127.0.0.1:{proxy.port}{proxy.prefix}{file}"
     answer = httpx2.get(url, headers=dict(proxy.headers), trust_env=False, timeout=60)
@@ -161,7 +163,7 @@ def sign_payments(proxy: Proxy, file: str, folder: Path, key: str, count: int) -
     network = next(row for row in ROWS if row.id == asked["network"] and row.protocol == "x402")
     now = int(time.time())
     payments: list[str] = []
-    for _ in range(count):
+    for key in islice(cycle(keys), count):
         signed = sign_authorization(
             key,
             Authorization(
@@ -298,10 +300,14 @@ async def measure(quick: bool, only: Sequence[str]) -> Found:  # noqa: FBT001
         if proxies:
             found.free = await asyncio.to_thread(measure_free, proxies, seconds, rounds)
             found.memory = await asyncio.to_thread(measure_memory, proxies, 3 if quick else 8)
-        if world and PAID in only and (paid := assay_paid(stack, folder, world, upstream)):
-            key = world.agents[0].owner_key
+        if not world or PAID not in only:
+            return found
+        chain = stack.enter_context(dollars())
+        url = chain.url if chain else world.dollar_url
+        keys = chain.payers if chain else [world.agents[0].owner_key]
+        if paid := assay_paid(stack, folder, world, upstream, url):
             try:
-                found.paid = await asyncio.to_thread(measure_paid, paid, folder, key, rounds)
+                found.paid = await asyncio.to_thread(measure_paid, paid, folder, keys, rounds)
             except LoadError as error:  # what was measured before is worth printing
                 say(str(error))
     return found

@@ -68,6 +68,7 @@ BEYOND = {
     ("get", "/.well-known/jwks.json"),
     ("get", "/operator/sandbox/course"),
     ("post", "/operator/sandbox/course"),
+    ("get", "/operator/sandbox/bait/{word}"),
 }
 """Additions to the specification, documented as such."""
 

@@ -40,6 +40,7 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "DELETE /operator/key/{agentAddress}/session": AGENT,
     "GET /operator/sandbox/course": NONE,
     "POST /operator/sandbox/course": AGENT,
+    "GET /operator/sandbox/bait/{word}": NONE,
     "POST /operator/register": NONE,
     "POST /operator/login": NONE,
     "GET /operator/me": JWT,

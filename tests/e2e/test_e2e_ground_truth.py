@@ -117,6 +117,7 @@ def test_flaws_cost_points_and_are_named(truth: list[Graded]) -> None:
     whole = by_name["stock parts, all services"]
     expected = {
         "pulls the rug": "mcp_tools_stable",
+        "calls what it is given": "ssrf_bait",
         "success for everything": "honest_status",
         "traces in errors": "no_leaked_internals",
         "changes its price, takes anything": "x402_price_stable",
@@ -126,6 +127,8 @@ def test_flaws_cost_points_and_are_named(truth: list[Graded]) -> None:
         assert outcomes[probe] == "fail", name
         assert by_name[name].told["score"] < whole.told["score"], name
     assert by_name["fails every third time"].told["score"] < whole.told["score"] - 5
+    spells = by_name["takes addresses, calls none"].told["testSummary"]["probes"]
+    assert {p["name"]: p["outcome"] for p in spells}["ssrf_bait"] == "pass"
     fair = by_name["sells for a fair price"].told["testSummary"]["probes"]
     assert {p["outcome"] for p in fair if p["family"] == "payment"} <= {"pass", "not_tested"}
     assert sum(p["family"] == "payment" and p["outcome"] == "pass" for p in fair) >= 3

@@ -46,6 +46,7 @@ FAULTY: dict[str, tuple[Truth, Behaviour]] = {
         "critical",
         Behaviour(tool_text=HIDDEN),
     ),
+    "calls what it is given": ("flawed", Behaviour(takes_urls=True, calls_urls=True)),
     "pulls the rug": ("flawed", Behaviour(changing_tools=True)),
     "success for everything": ("flawed", Behaviour(everything_is_fine=True)),
     "traces in errors": ("flawed", Behaviour(leaks=TRACE)),
@@ -87,10 +88,12 @@ def grounds() -> Iterator[list[Ground]]:
 
 async def _start(stack: AsyncExitStack) -> list[Ground]:
     stock = await stack.enter_async_context(running())
+    spells = await stack.enter_async_context(running(Behaviour(takes_urls=True)))
     older = await stack.enter_async_context(running(Behaviour(old_mcp=True)))
     made = [
         _of(stock, "stock parts, all services", "good"),
         _of(older, "stock parts, older MCP", "good"),
+        _of(spells, "takes addresses, calls none", "good"),
         _of(stock, "stock A2A alone", "good", "A2A"),
         _of(stock, "stock MCP alone", "good", "MCP"),
         _of(stock, "stock FastAPI alone", "good", "web"),

@@ -22,7 +22,7 @@ from assay.trust.model import (
     Unavailable,
     Weighed,
 )
-from assay.trust.sources import Sources
+from assay.trust.sources import Lure, Sources
 
 
 class EvaluationStore(Protocol):
@@ -200,6 +200,8 @@ class Visit:
     seed: str
     """Derived from the subject: canaries and unknown names are made from it, so that the same
     agent gives the same evidence."""
+    bait: Lure | None = None
+    """An address of ours, where there is one that agents can reach."""
 
 
 class Probe(Protocol):

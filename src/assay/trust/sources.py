@@ -64,6 +64,24 @@ class ConductSource(Protocol):
         ...
 
 
+class Lure(Protocol):
+    """An address of ours that nobody has a reason to call."""
+
+    url: str
+
+    async def was_taken(self) -> bool:
+        """Whether anybody called it."""
+        ...
+
+
+class Lures(Protocol):
+    """Makes addresses that nobody has seen."""
+
+    def new(self) -> Lure:
+        """One of them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where signals beyond the registry and the sandbox look; None is not configured."""
@@ -72,3 +90,4 @@ class Sources:
     humans: HumanRegistry | None = None
     personhoods: PersonhoodStore | None = None
     conduct: ConductSource | None = None
+    lures: Lures | None = None

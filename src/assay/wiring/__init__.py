@@ -55,6 +55,7 @@ from assay.payments.ports import LedgerStore
 from assay.payments.till import Till
 from assay.settings import Settings
 from assay.trust.audit import Audit
+from assay.trust.bait import Baits
 from assay.trust.course import Course
 from assay.trust.evaluate import Evaluator, EvaluatorNeeds
 from assay.trust.key_profile import KeyProfiles
@@ -126,6 +127,7 @@ class App:
     call_store: CallStore
     conduct_log: ConductLog
     course: Course
+    baits: Baits
     probes: Mapping[str, Probe]
     offered_signals: frozenset[SignalName]
 
@@ -254,11 +256,13 @@ def _compose(
         address=settings.address,
         elsewhere=settings.course_elsewhere_url,
     )
+    baits = Baits(state, secrets["session_secret"], settings.address)
     conduct_store = SqlConductStore(database)
     conduct_log = ConductLog(conduct_store)
     sources = replace(
         evidence.sources(settings, networks, outside.rpc, database, clock),
         conduct=ConductRecord(course, conduct_store, clock),
+        lures=baits,
     )
     signals, probes = _plugins(evidence.absent(sources))
     announce = _Announce([EvaluationLog(log)])
@@ -357,6 +361,7 @@ def _compose(
         call_store=wrapped.call_store,
         conduct_log=conduct_log,
         course=course,
+        baits=baits,
         probes=probes,
         offered_signals=frozenset(signals),
     )

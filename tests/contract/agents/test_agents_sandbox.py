@@ -28,8 +28,11 @@ PROBES: Mapping[str, Probe] = load_plugins(assay.trust.probes, "PROBE", Probe)
 PUBLIC_ONLY = {"domain_binding", "secure_transport", "no_downgrade", "strict_transport"}
 """Probes about domain names and TLS, which loopback has none of."""
 
-PAID_ONLY = {name for name in PROBES if name.startswith("x402_")} | {"wallet_matches_chain"}
-"""Probes of what this agent does not have: a price, and a wallet in its file."""
+PAID_ONLY = {name for name in PROBES if name.startswith("x402_")} | {
+    "wallet_matches_chain",
+    "ssrf_bait",
+}
+"""Probes of what this agent does not have: a price, a wallet in its file, addresses to call."""
 
 
 @pytest.fixture

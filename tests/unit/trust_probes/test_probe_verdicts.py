@@ -12,6 +12,8 @@ from assay.trust.ports import Probe, Severity
 PROBES: Mapping[str, Probe] = load_plugins(assay.trust.probes, "PROBE", Probe)
 
 CASES: list[tuple[str, JsonObject, str]] = [
+    ("ssrf_bait", {"taken": False}, "pass"),
+    ("ssrf_bait", {"taken": True}, "fail"),
     ("no_bombs", {"bombs": 0}, "pass"),
     ("no_bombs", {"bombs": 1}, "fail"),
     ("x402_challenge_valid", {"valid": True, "consistent": True}, "pass"),

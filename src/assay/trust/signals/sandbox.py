@@ -75,7 +75,8 @@ class Sandbox:
             dialers = SharedDialers(needs.dialers, group)
             visited, refused = await _allowed(declared, http)
             asked = http.replied
-            visit = Visit(subject, visited, http, dialers, _seed(subject))
+            bait = None if needs.sources.lures is None else needs.sources.lures.new()
+            visit = Visit(subject, visited, http, dialers, _seed(subject), bait)
             seen = await _probe_all(visit, needs.probes, http.left_s)
             dialers.hang_up()
         listed = [service_row(v, "visited") for v in visited] + [

@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 
 from assay.identity.model import AgentPrincipal
 from assay.kit.errors import NotFound
 from assay.kit.json import JsonObject, is_object
+from assay.trust.bait import PREFIX as BAIT
 from assay.trust.conduct import CourseRequest
 from assay.trust.course import PREFIX, Step
 from assay.trust.obstacle_list import OBSTACLES
@@ -52,7 +54,13 @@ def build_router(app: App) -> APIRouter:
         begun = await app.course.enter(principal.address)
         return wire.entered(begun, *app.course.task(begun.run, 0))
 
-    _ = (course_instructions, enter_course)
+    @route(router, "GET", BAIT + "/{word}", credential=Credential.NONE, answers=wire.BaitShape)
+    async def bait(request: Request, word: Annotated[str, Path(max_length=100)]) -> wire.BaitShape:
+        """An address nobody has a reason to call; calling it is noted. Beyond the specification."""
+        await app_of(request).baits.taken(word)
+        return wire.BaitShape(ok=True)
+
+    _ = (course_instructions, enter_course, bait)
     return router
 
 

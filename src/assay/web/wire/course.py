@@ -28,6 +28,12 @@ class InstructionsShape(Answer):
     steps: int
 
 
+class BaitShape(Answer):
+    """Nothing to see."""
+
+    ok: bool
+
+
 class StepShape(Answer):
     """A step to take."""
 
