@@ -149,7 +149,7 @@ def parse(header: bytes) -> Envelope:
 
 def _envelope(value: JsonObject) -> Envelope:
     version = value.get("x402Version")
-    if isinstance(version, bool) or version not in {1, 2}:
+    if isinstance(version, bool) or version not in (1, 2):
         raise PaymentRefused("invalid_x402_version", "x402Version must be 1 or 2.")
     accepted = _object(value, "accepted") if version == 2 else None  # noqa: PLR2004 - the version
     head = value if accepted is None else accepted
