@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Thread
 
 import httpx2
 from eth_account import Account
@@ -51,14 +52,15 @@ def dollars() -> Iterator[Dollars | None]:
         )
     try:
         url = _url(process)
+        assert process.stdout is not None
+        drain = Thread(target=process.stdout.read, daemon=True)
+        drain.start()  # what it says of every request would fill the pipe, and stop it
         keys = [account.key for account in ACCOUNTS[1 : 1 + PAYERS]]
         _furnish(url, keys)
         yield Dollars(url, keys)
     finally:
         process.terminate()
         process.wait(10)
-        if process.stdout is not None:
-            process.stdout.close()
 
 
 def _url(process: subprocess.Popen[str]) -> str:

@@ -1,6 +1,7 @@
 """Deploying the registries and using them as anybody would: signed transactions over JSON-RPC."""
 
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ from eth_account import Account
 
 ARTIFACTS = json.loads((Path(__file__).parent / "artifacts.json").read_text("utf-8"))
 
+RECEIPT_S = 10.0
 _GAS_PRICE = 2 * 10**9
 
 
@@ -70,9 +72,18 @@ class Wallet:
         signed = Account.sign_transaction(made | ({"to": checksum(to)} if to else {}), key)
         digest = self.request("eth_sendRawTransaction", "0x" + signed.raw_transaction.hex())
         self._nonces[sender] = nonce + 1
-        receipt = self.request("eth_getTransactionReceipt", digest)
+        receipt = self._receipt(digest)
         if int(receipt["status"], 16) != 1:
             raise RuntimeError("the transaction reverted")
+        return receipt
+
+    def _receipt(self, digest: str) -> dict[str, Any]:
+        """Of a transaction that was sent; some nodes take a moment to mine it."""
+        ends_s = time.monotonic() + RECEIPT_S
+        while (receipt := self.request("eth_getTransactionReceipt", digest)) is None:
+            if time.monotonic() > ends_s:
+                raise RuntimeError("the transaction was not mined")
+            time.sleep(0.02)
         return receipt
 
     def deploy(self, key: str, contract: str, arguments: bytes = b"") -> str:
