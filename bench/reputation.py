@@ -14,7 +14,10 @@ import json
 import random
 import sys
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
+from assay.chains.model import Feedback
+from assay.chains.reputation import score_of
 from assay.kit.json import JsonObject, JsonValue
 from assay.trust.model import Collected, Evidence, SignalName, Weighed
 from assay.trust.scoring import DEFAULT_WEIGHTS, score
@@ -133,6 +136,7 @@ def attacks(dice: random.Random) -> list[Row]:
         _moved("collusion: 30 accounts that rate the same agents", poor, colluding, None),
         _moved("burst: 60 accounts within ten minutes", poor, burst, None),
         _moved("reciprocity: 10 reviewers rated by the agent in turn", poor, mutual, None),
+        _inflated(poor),
         _whitewashed(honest(dice, 20, 12, 1, 200)),
         _betrayal(dice),
     ]  # fmt: skip
@@ -143,6 +147,20 @@ def _moved(name: str, before: list[Review], more: list[Review], bar: float | Non
     moved = abs(now[2] - was[2])
     held = None if bar is None else moved < bar
     return _row(name, was, now, "" if bar is None else f"score moves {moved:.2f} < {bar:g}", held)
+
+
+def _inflated(before: list[Review]) -> Row:
+    """Values off the scale, which the registry stores and averages: the plain mean is of those."""
+    values = [10**18, 10**18, -(10**18), 10**6, 101, 250]
+    entries = [
+        Feedback(f"0x{n:040x}", 1, Decimal(v), 0, "starred", "") for n, v in enumerate(values)
+    ]
+    taken = [entry for entry in entries if score_of(entry) is not None]
+    was = graded(before)
+    now = graded(before + [Review(int(entry.value), 1, 1, 1) for entry in taken])
+    plain = (was[0] * len(before) + sum(values)) / (len(before) + len(values))
+    name = "value inflation: 1e18, negative, wrong decimals"
+    return _row(name, was, (plain, *now[1:]), "every one discarded", held=not taken)
 
 
 def _whitewashed(bad: list[Review]) -> Row:
@@ -177,6 +195,10 @@ def _row(
     return Row(name, was[0], now[0], was[1], now[1], was[2], now[2], bar, held)
 
 
+def _plain(value: float) -> str:
+    return f"{value:6.1f}" if abs(value) < 1000 else f"{value:6.0e}"
+
+
 def main() -> int:
     """Print the table; 1 when a bar is not held."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
@@ -191,7 +213,7 @@ def main() -> int:
         for row in rows:
             verdict = {None: "", True: " held", False: " NOT HELD"}[row.held]
             print(
-                f"{row.attack:58} {row.naive_before:6.1f} ->{row.naive_after:6.1f}"
+                f"{row.attack:58} {row.naive_before:6.1f} ->{_plain(row.naive_after)}"
                 f" {row.ours_before:6.1f} ->{row.ours_after:6.1f}"
                 f" {row.score_before:6.1f} ->{row.score_after:6.1f}  {row.bar}{verdict}"
             )
