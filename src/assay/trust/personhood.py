@@ -24,6 +24,9 @@ from assay.trust.subjects import Subjects, canonical_agent_id
 LEVELS = frozenset({"orb", "secure_document", "document", "device", "face", "selfie"})
 """Source: facts, evm 7.1."""
 
+NOT_CONFIGURED_S = 3600
+"""When to ask again where an operator has not set it up: not soon."""
+
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,64}|[0-9]{1,78}")
 _PROOF = re.compile(r"(?:0x)?([0-9a-fA-F]{512})")
 
@@ -61,7 +64,9 @@ class Personhoods:
         """
         subject = await self._subjects.find(network, agent_id)
         if self._verifier is None:
-            raise PersonhoodUnavailable("Proofs of personhood are not configured here.")
+            raise PersonhoodUnavailable(
+                "Proofs of personhood are not configured here.", retry_after_s=NOT_CONFIGURED_S
+            )
         if proof.signal.lower() not in _names_of(subject):
             raise ProofInvalid(
                 "The signal of the proof must name the agent: its id, its chain id and id "
