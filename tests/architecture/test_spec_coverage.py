@@ -39,6 +39,12 @@ BUILT = {
     *(("put", "/wrap/{operatorId}/{path}"), ("patch", "/wrap/{operatorId}/{path}")),
     ("delete", "/wrap/{operatorId}/{path}"),
     ("get", "/operator/endpoints"),
+    ("get", "/operator/analytics/stats"),
+    ("get", "/operator/analytics/revenue"),
+    ("get", "/operator/analytics/top-endpoints"),
+    ("get", "/operator/analytics/agents"),
+    ("get", "/operator/analytics/agents/{agentId}"),
+    ("get", "/operator/analytics/logs"),
 }
 
 NOT_BUILT = {
@@ -49,12 +55,6 @@ NOT_BUILT = {
     ("get", "/operator/personhood/status/{agentId}"),
     ("get", "/operator/personhood/profile/{agentId}"),
     ("post", "/operator/webhooks/register"),
-    ("get", "/operator/analytics/stats"),
-    ("get", "/operator/analytics/revenue"),
-    ("get", "/operator/analytics/top-endpoints"),
-    ("get", "/operator/analytics/agents"),
-    ("get", "/operator/analytics/agents/{agentId}"),
-    ("get", "/operator/analytics/logs"),
     ("post", "/operator/playground"),
     ("get", "/operator/admin/stats"),
     ("get", "/operator/admin/operators"),
@@ -63,6 +63,7 @@ NOT_BUILT = {
 }
 
 BEYOND = {
+    ("get", "/operator/analytics/logs/export"),
     ("post", "/operator/trigger-sandbox-key/{agentAddress}"),
     ("delete", "/operator/key/{agentAddress}/session"),
     ("get", "/.well-known/jwks.json"),

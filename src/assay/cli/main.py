@@ -48,7 +48,9 @@ def build(web: "Web") -> App:
     payments = App(name="payments", help="The payment ledger.")
     payments.command(payments_list, name="list")
     payments.command(payments_reconcile, name="reconcile")
-    for group in (accounts, wrappers, payments):
+    analytics = App(name="analytics", help="What is counted of calls and payments.")
+    analytics.command(analytics_rebuild, name="rebuild")
+    for group in (accounts, wrappers, payments, analytics):
         app.command(group)
     return app
 
@@ -256,3 +258,16 @@ def payments_reconcile() -> int:
     from assay.cli import payments  # noqa: PLC0415
 
     return payments.reconcile()
+
+
+def analytics_rebuild(
+    *, check: Annotated[bool, Parameter(negative=(), help="Compare only; change nothing.")] = False
+) -> int:
+    """Prove the roll-ups by the call log and the ledger, and make anew what differs.
+
+    Status 1 when `--check` finds a difference. Takes minutes over millions of calls, and whoever
+    writes waits meanwhile.
+    """
+    from assay.cli import analytics  # noqa: PLC0415
+
+    return analytics.rebuild(check=check)

@@ -49,6 +49,7 @@ TAGS = (
     ("Trust", "Profiles, evaluations and the gate."),
     ("Key agents", "Agents without an on-chain identity prove an address by signing."),
     ("Wrappers", "An operator's APIs, as agents reach and pay for them."),
+    ("Analytics", "An operator's calls, money and agents, counted."),
     ("Accounts and keys", "Operators, their dashboard tokens and their API keys."),
 )
 

@@ -10,8 +10,9 @@ from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.operators import Operators
 from assay.accounts.throttle import LoginThrottle
+from assay.calls.analytics import Analytics
 from assay.calls.log import CallLog
-from assay.calls.ports import CallStore
+from assay.calls.ports import CallStore, RollupProof
 from assay.chains.model import Family
 from assay.chains.networks import Networks
 from assay.chains.ports import ChainFamily, ChainReader
@@ -111,6 +112,8 @@ class App:
     ledger: LedgerStore
     call_log: CallLog
     call_store: CallStore
+    analytics: Analytics
+    rollups: RollupProof
     probes: Mapping[str, Probe]
     offered_signals: frozenset[SignalName]
 
@@ -314,6 +317,8 @@ def _compose(
         ledger=wrapped.ledger,
         call_log=wrapped.call_log,
         call_store=wrapped.call_store,
+        analytics=wrapped.analytics,
+        rollups=wrapped.rollups,
         probes=probes,
         offered_signals=frozenset(signals),
     )

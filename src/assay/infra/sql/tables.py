@@ -12,13 +12,44 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     String,
     Table,
     Text,
+    text,
 )
 
-METADATA = MetaData()
+from assay.infra.sql.metadata import METADATA
+from assay.infra.sql.rollup_tables import (
+    agent_chains,
+    agent_days,
+    agent_totals,
+    call_days,
+    call_totals,
+    endpoint_days,
+    endpoint_totals,
+)
+
+__all__ = [
+    "METADATA",
+    "agent_chains",
+    "agent_days",
+    "agent_totals",
+    "allowance",
+    "api_keys",
+    "call_days",
+    "call_totals",
+    "calls",
+    "endpoint_days",
+    "endpoint_totals",
+    "evaluations",
+    "key_agents",
+    "operators",
+    "paid_responses",
+    "payments",
+    "snapshots",
+    "state",
+    "wrappers",
+]
 
 operators = Table(
     "operators",
@@ -164,6 +195,9 @@ payments = Table(
     Column("created_us", BigInteger, nullable=False),
     Column("updated_us", BigInteger, nullable=False),
     Column("moves", Integer, nullable=False),
+    # Whom analytics count it for, and when the money arrived: revenue is of that day.
+    Column("agent_id", String(80), nullable=False),
+    Column("settled_us", BigInteger),
     Index("ix_payments_unique", "network", "asset", "payer", "nonce", unique=True),
     Index("ix_payments_digest", "network", "digest"),
     Index("ix_payments_state", "state", "lease_us"),
@@ -205,6 +239,20 @@ calls = Table(
     Column("payment_id", String(36)),
     Column("request_bytes", BigInteger, nullable=False),
     Column("response_bytes", BigInteger, nullable=False),
-    # One index and no more: three would cost more than the whole hop (facts, performance).
+    Column("chain", String(64)),
+    Column("route", String(16)),
+    # Numbers that stand for (operator, agent) and for the wrapper: an index over the texts would
+    # cost twice as much a row. Who asks by them compares the texts as well.
+    Column("agent_key", BigInteger),
+    Column("wrapper_key", BigInteger, nullable=False),
     Index("ix_calls_operator", "operator_id", "at_us"),
+    # The wrapper stands in it so that an agent's calls of one wrapper are found without the rows.
+    Index("ix_calls_agent", "agent_key", "at_us", "wrapper_key"),
+    Index("ix_calls_wrapper", "wrapper_key", "at_us"),
+    Index(
+        "ix_calls_payment",
+        "payment_id",
+        sqlite_where=text("payment_id IS NOT NULL"),
+        postgresql_where=text("payment_id IS NOT NULL"),
+    ),
 )
