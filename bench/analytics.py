@@ -61,12 +61,24 @@ async def people(database: Database) -> list[tuple[str, list[str]]]:
 
 def _wrapper(operator_id: str, wrapper_id: str) -> dict[str, object]:
     return {
-        "id": wrapper_id, "operator_id": operator_id, "path": f"/{wrapper_id}",
-        "method": "GET", "route_key": wrapper_id, "price": 0, "description": "",
-        "target_url": "https://example.com", "payment_protocol": "x402",
-        "payment_network": "eip155:8453", "trust_enabled": False, "min_score": 65.0,
-        "identity_proof": "required", "settle": "after", "max_body_bytes": 1,
-        "timeout_ms": 1, "active": True, "created_us": 0,
+        "id": wrapper_id,
+        "operator_id": operator_id,
+        "path": f"/{wrapper_id}",
+        "method": "GET",
+        "route_key": wrapper_id,
+        "price": 0,
+        "description": "",
+        "target_url": "https://example.com",
+        "payment_protocol": "x402",
+        "payment_network": "eip155:8453",
+        "trust_enabled": False,
+        "min_score": 65.0,
+        "identity_proof": "required",
+        "settle": "after",
+        "max_body_bytes": 1,
+        "timeout_ms": 1,
+        "active": True,
+        "created_us": 0,
     }
 
 
