@@ -205,7 +205,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=8004)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    rows = attacks(random.Random(options.seed))  # noqa: S311 - the same attack every time
+    rows = attacks(random.Random(options.seed))
     if options.json:
         print(json.dumps([vars(row) for row in rows], indent=1))
     else:

@@ -43,18 +43,18 @@ BUILT = {
     *(("put", "/wrap/{operatorId}/{path}"), ("patch", "/wrap/{operatorId}/{path}")),
     ("delete", "/wrap/{operatorId}/{path}"),
     ("get", "/operator/endpoints"),
-}
-
-NOT_BUILT = {
-    ("get", "/operator/agent/{agentId}/liveness"),
-    ("post", "/operator/proxy/{agentId}"),
-    ("post", "/operator/webhooks/register"),
     ("get", "/operator/analytics/stats"),
     ("get", "/operator/analytics/revenue"),
     ("get", "/operator/analytics/top-endpoints"),
     ("get", "/operator/analytics/agents"),
     ("get", "/operator/analytics/agents/{agentId}"),
     ("get", "/operator/analytics/logs"),
+}
+
+NOT_BUILT = {
+    ("get", "/operator/agent/{agentId}/liveness"),
+    ("post", "/operator/proxy/{agentId}"),
+    ("post", "/operator/webhooks/register"),
     ("post", "/operator/playground"),
     ("get", "/operator/admin/stats"),
     ("get", "/operator/admin/operators"),
@@ -63,6 +63,7 @@ NOT_BUILT = {
 }
 
 BEYOND = {
+    ("get", "/operator/analytics/logs/export"),
     ("post", "/operator/trigger-sandbox-key/{agentAddress}"),
     ("delete", "/operator/key/{agentAddress}/session"),
     ("get", "/.well-known/jwks.json"),

@@ -51,6 +51,13 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "GET /operator/endpoints": JWT,
     "POST /operator/endpoints": JWT,
     "DELETE /operator/endpoints/{endpointId}": JWT,
+    "GET /operator/analytics/stats": JWT,
+    "GET /operator/analytics/revenue": JWT,
+    "GET /operator/analytics/top-endpoints": JWT,
+    "GET /operator/analytics/agents": JWT,
+    "GET /operator/analytics/agents/{agentId}": JWT,
+    "GET /operator/analytics/logs": JWT,
+    "GET /operator/analytics/logs/export": JWT,
     **{
         f"{method} /wrap/{{operatorId}}/{{path}}": [set[str](), *AGENT]
         for method in ("GET", "POST", "PUT", "PATCH", "DELETE")

@@ -28,6 +28,11 @@ class CallLog:
             self.dropped += 1
         self._waiting.append(call)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are rows that are not in the store yet."""
+        return bool(self._waiting) or self._turn.locked()
+
     async def flush(self) -> None:
         """Write down everything that waits. On failure nothing is lost: it is tried again."""
         async with self._turn:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from assay.kit.errors import NotFound
+
 
 @dataclass(slots=True)
 class Call:
@@ -29,3 +31,104 @@ class Call:
     payment_id: str | None
     request_bytes: int
     response_bytes: int
+    chain: str | None = None
+    """Where the agent is registered, by its slug; None for a key agent and for a mere payer."""
+    route: str | None = None
+
+    @property
+    def agent(self) -> str | None:
+        """Whom the call is counted for: the agent it was made as, else who paid."""
+        return self.agent_id or self.payer
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Sums over calls: times in microseconds, money in micro-dollars."""
+
+    calls: int = 0
+    errors: int = 0
+    latency_us: int = 0
+    revenue: int = 0
+    """Settled money only (spec 2.15)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """From the first 402 to the money: how many got how far."""
+
+    asked: int = 0
+    """Answers 402."""
+    paid: int = 0
+    """Calls with a payment that was held."""
+    settled: int = 0
+    failed: int = 0
+    denied: int = 0
+    """Calls refused by trust."""
+    limited: int = 0
+    """Calls refused by the wrapper's rate limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """An operator's sums, and those of the current UTC day."""
+
+    total: Counted
+    today: Counted
+    agents: int
+    funnel: Funnel
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointCounted:
+    """A wrapper and its sums."""
+
+    wrapper_id: str
+    path: str
+    method: str
+    counted: Counted
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCounted:
+    """An agent as one operator knows it, and its sums; `revenue` is what it spent."""
+
+    agent_id: str
+    chains: tuple[str, ...]
+    first_seen: datetime
+    last_seen: datetime
+    tier: str | None
+    """The newest grade a wrapper found it to have."""
+    counted: Counted
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCall:
+    """A row of the log as it is read back."""
+
+    id: int
+    call: Call
+    charged: int
+    """Micro-dollars that have settled for this very call, by now."""
+    transaction: str | None
+    """What moved them, where it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Which calls of an operator. `days` are UTC days, the current one included."""
+
+    days: int | None = None
+    agent_id: str | None = None
+    wrapper_id: str | None = None
+
+
+class AgentNotSeen(NotFound):
+    """No call of this agent is in the operator's log."""
+
+    code = "agent_not_found"
+
+
+class CallNotFound(NotFound):
+    """No such call is in the operator's log."""
+
+    code = "call_not_found"

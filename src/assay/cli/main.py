@@ -51,7 +51,9 @@ def build(web: "Web") -> App:
     payments.command(payments_reconcile, name="reconcile")
     snapshots = App(name="snapshots", help="The hash chains of evaluations.")
     snapshots.command(snapshots_verify, name="verify")
-    for group in (accounts, wrappers, payments, snapshots):
+    analytics = App(name="analytics", help="What is counted of calls and payments.")
+    analytics.command(analytics_rebuild, name="rebuild")
+    for group in (accounts, wrappers, payments, snapshots, analytics):
         app.command(group)
     return app
 
@@ -297,3 +299,16 @@ def snapshots_verify() -> int:
     from assay.cli import evidence  # noqa: PLC0415
 
     return evidence.verify_snapshots()
+
+
+def analytics_rebuild(
+    *, check: Annotated[bool, Parameter(negative=(), help="Compare only; change nothing.")] = False
+) -> int:
+    """Prove the roll-ups by the call log and the ledger, and make anew what differs.
+
+    Status 1 when `--check` finds a difference. Takes minutes over millions of calls, and whoever
+    writes waits meanwhile.
+    """
+    from assay.cli import analytics  # noqa: PLC0415
+
+    return analytics.rebuild(check=check)

@@ -171,6 +171,10 @@ class Entry:
     updated_at: datetime
     moves: int = 0
     """How often it changed: what a change is made from."""
+    agent_id: str = ""
+    """Whom analytics count it for; empty: the payer."""
+    settled_at: datetime | None = None
+    """When the money arrived: revenue is of that day."""
 
     @property
     def has_paid(self) -> bool:

@@ -8,6 +8,7 @@ section 9; facts, payments 6 and 7.
 """
 
 import hashlib
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -67,13 +68,16 @@ class Till:
                 return _as_read(known, quote)  # its time is over, but it was spent in time
             raise await self._settlement.refused(quote, refusal) from refusal
 
-    async def hold(self, payment: Payment, request: PaidRequest) -> Held | Replay:
-        """Claim and verify a payment. Nothing has moved yet.
+    async def hold(
+        self, payment: Payment, request: PaidRequest, agent_id: str = ""
+    ) -> Held | Replay:
+        """Claim and verify a payment; it is counted for that agent. Nothing has moved yet.
 
         Raises `PaymentRequired`, `PaymentPending` while somebody else works on it, and
         `PaymentsUnavailable`; the claim is released then.
         """
-        fresh = self._fresh(payment, request_digest(payment.quote, request))
+        digest = request_digest(payment.quote, request)
+        fresh = replace(self._fresh(payment, digest), agent_id=agent_id)
         claim = await self._ledger.claim(fresh, self._clock.now() - FAILURES_WINDOW)
         if not claim.is_ours:
             return await self._known(claim.entry, payment, fresh.request_digest)

@@ -15,7 +15,16 @@ from assay.web.errors import MethodNotAllowed, envelope, error_headers, fault, s
 from assay.web.exchange import exchange_of, note_detail
 from assay.web.openapi import document
 from assay.web.route import app_of
-from assay.web.routes import accounts, agents, course, endpoints, health, key_agents, personhood
+from assay.web.routes import (
+    accounts,
+    agents,
+    analytics,
+    course,
+    endpoints,
+    health,
+    key_agents,
+    personhood,
+)
 from assay.web.routes.course import CourseLane
 from assay.web.routes.gate import GateLane
 from assay.web.routes.wrap import WrapLane
@@ -42,6 +51,7 @@ def framework(app: App) -> FastAPI:
         course.build_router(app),
         accounts.router,
         endpoints.router,
+        analytics.router,
     )
     made = FastAPI(
         # The routes themselves: an included router hides them, and a 405 must name their methods.

@@ -28,6 +28,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "operator_not_found": 404,
         "endpoint_not_found": 404,
         "wrapper_not_found": 404,
+        "call_not_found": 404,
         "method_not_allowed": 405,
         "request_timeout": 408,
         "conflict": 409,

@@ -51,6 +51,7 @@ TAGS = (
     ("Conduct", "The obstacle course: how an agent behaves as a caller."),
     ("Personhood", "A human proves to stand behind an agent."),
     ("Wrappers", "An operator's APIs, as agents reach and pay for them."),
+    ("Analytics", "An operator's calls, money and agents, counted."),
     ("Accounts and keys", "Operators, their dashboard tokens and their API keys."),
 )
 

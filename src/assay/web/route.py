@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ValidationError
 
 from assay.kit.errors import InvalidRequest, Problem
@@ -62,8 +63,12 @@ def route(  # noqa: PLR0913 - everything an operation declares
     body: type[Body] | None = None,
     body_required: bool = True,
     also: tuple[int, ...] = (),
+    media_types: tuple[str, ...] = (),
 ) -> Callable[[Endpoint], Endpoint]:
-    """Declare an operation of spec section 4; `also` lists statuses beyond the usual ones."""
+    """Declare an operation of spec section 4; `also` lists statuses beyond the usual ones.
+
+    `media_types` are those of an answer that is no JSON.
+    """
     statuses = {*ALWAYS, *also}
     if credential is not Credential.NONE:
         statuses.add(UNAUTHORIZED)
@@ -77,10 +82,14 @@ def route(  # noqa: PLR0913 - everything an operation declares
             methods=[method],
             response_model=answers,
             dependencies=[Depends(_authenticate(credential))],
-            responses={status: {"model": ErrorShape} for status in sorted(statuses)},
+            responses={
+                **{status: {"model": ErrorShape} for status in sorted(statuses)},
+                **_files(media_types),
+            },
             operation_id=endpoint.__name__,
             summary=(endpoint.__doc__ or "").partition(".")[0],
             openapi_extra=_extra(credential, body, required=body_required),
+            response_class=Response if media_types else JSONResponse,
         )
         return endpoint
 
@@ -126,6 +135,11 @@ def _authenticate(credential: Credential) -> Callable[[Request], Awaitable[None]
             request.state.principal = await check(app_of(request), exchange_of(request.scope))
 
     return authenticate
+
+
+def _files(media_types: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
+    text = {"schema": {"type": "string"}}
+    return {200: {"content": dict.fromkeys(media_types, text)}} if media_types else {}
 
 
 def _extra(credential: Credential, body: type[Body] | None, *, required: bool) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.operators import Operators
 from assay.accounts.throttle import LoginThrottle
+from assay.calls.analytics import Analytics
 from assay.calls.conduct import ConductLog
 from assay.calls.log import CallLog
-from assay.calls.ports import CallStore
+from assay.calls.ports import CallStore, RollupProof
 from assay.chains.model import Family
 from assay.chains.networks import Networks
 from assay.chains.ports import ChainFamily, ChainReader
@@ -128,6 +129,8 @@ class App:
     conduct_log: ConductLog
     course: Course
     baits: Baits
+    analytics: Analytics
+    rollups: RollupProof
     probes: Mapping[str, Probe]
     offered_signals: frozenset[SignalName]
 
@@ -362,6 +365,8 @@ def _compose(
         conduct_log=conduct_log,
         course=course,
         baits=baits,
+        analytics=wrapped.analytics,
+        rollups=wrapped.rollups,
         probes=probes,
         offered_signals=frozenset(signals),
     )

@@ -7,9 +7,11 @@ from datetime import timedelta
 from importlib import import_module
 from urllib.parse import urlsplit
 
+from assay.calls.analytics import Analytics
 from assay.calls.conduct import ConductLog
 from assay.calls.log import CallLog
 from assay.calls.model import Call
+from assay.calls.ports import RollupProof
 from assay.chains.model import Network
 from assay.chains.networks import Networks
 from assay.egress.url import EgressPolicy
@@ -24,9 +26,11 @@ from assay.infra.payments.mpp_charges import TempoCharges
 from assay.infra.payments.mpp_library import LibraryLoader
 from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.payments.x402_facilitator import RemoteFacilitator
+from assay.infra.sql.analytics import SqlAnalyticsStore
 from assay.infra.sql.calls import SqlCallStore
 from assay.infra.sql.engine import Database
 from assay.infra.sql.payments import SqlLedgerStore
+from assay.infra.sql.rebuild import SqlRollupProof
 from assay.infra.sql.wrappers import SqlWrapperStore
 from assay.kit.clock import Clock
 from assay.kit.plugins import load_plugins
@@ -76,6 +80,8 @@ class Wrapping:
     ledger: LedgerStore
     call_log: CallLog
     call_store: SqlCallStore
+    analytics: Analytics
+    rollups: RollupProof
 
 
 def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
@@ -112,7 +118,16 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         record=RecordStep(add, clock),
     )
     pipeline = Pipeline(steps, till, settings.paid_response_bytes_max)
-    return Wrapping(endpoints, pipeline, till, ledger, log, call_store)
+    return Wrapping(
+        endpoints,
+        pipeline,
+        till,
+        ledger,
+        log,
+        call_store,
+        Analytics(SqlAnalyticsStore(ground.database), log, clock),
+        SqlRollupProof(ground.database),
+    )
 
 
 def _till(

@@ -52,6 +52,8 @@ class TrustDenied(Forbidden):
     """The agent did not pass (spec 7.3); the extras say what would change it."""
 
     code = "trust_denied"
+    known: "Known | None" = None
+    """Who it was, for the call log."""
 
 
 class RateLimitExceeded(TooMany):
@@ -175,6 +177,9 @@ class Known:
     score: float
     session: str | None = None
     """A session that began with this request."""
+    chain: str | None = None
+    """Slug of the chain it is registered on; None for a key agent."""
+    route: str | None = None
 
     @property
     def key(self) -> str:

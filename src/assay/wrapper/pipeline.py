@@ -19,6 +19,7 @@ from assay.wrapper.model import (
     Matched,
     Paid,
     RateLimitExceeded,
+    TrustDenied,
     UpstreamFailed,
     WrapperTooLarge,
 )
@@ -123,7 +124,11 @@ class Pipeline:
         return Matched(incoming, route)
 
     async def _trust(self, journey: Journey, matched: Matched, payer: str | None) -> Admitted:
-        trusted = await self._steps.trust.check(matched, payer)
+        try:
+            trusted = await self._steps.trust.check(matched, payer)
+        except TrustDenied as refusal:
+            journey.trust = refusal.known
+            raise
         journey.trust = trusted.trust
         session = getattr(trusted.trust, "session", None)
         if session is not None:

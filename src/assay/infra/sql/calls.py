@@ -6,25 +6,35 @@ from operator import attrgetter
 from sqlalchemy import select
 
 from assay.calls.model import Call
+from assay.calls.rollup import tally_calls
 from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.rollups import RollupWriter, short_key
 from assay.infra.sql.tables import calls
 
 
 class SqlCallStore:
-    """Implements `calls.ports.CallStore`."""
+    """Implements `calls.ports.CallStore`; the roll-ups are written with the rows."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        columns = ("at_us", *_PLAIN)
+        columns = ("at_us", "agent_key", "wrapper_key", *_PLAIN)
         numbered = database.kind == "postgresql"
         values = (f"${n}" if numbered else "?" for n in range(1, len(columns) + 1))
         self._insert = f"INSERT INTO calls ({', '.join(columns)}) VALUES ({', '.join(values)})"  # noqa: S608 - our own names
+        self._rollups = RollupWriter(database.kind)
 
     async def add(self, batch: Sequence[Call]) -> None:
         """By the driver's own `executemany`: the toolkit's would cost five times as much a row."""
-        rows = [(to_us(call.at), *_PLAIN_OF(call)) for call in batch]
+        timed = [(to_us(call.at), call) for call in batch]
+        rows = [
+            (at_us, agent_key(call), short_key(call.wrapper_id), *_PLAIN_OF(call))
+            for at_us, call in timed
+        ]
+        tally = tally_calls(timed)
         async with self._database.write() as connection:
             await connection.exec_driver_sql(self._insert, rows)
+            await self._rollups.write(connection, tally)
+        self._rollups.written(tally)
 
     async def recent(self, operator_id: str, at_most: int) -> Sequence[Call]:
         statement = (
@@ -38,6 +48,11 @@ class SqlCallStore:
         return [
             Call(at=from_us(row["at_us"]), **{name: row[name] for name in _PLAIN}) for row in rows
         ]
+
+
+def agent_key(call: Call) -> int | None:
+    """What the index by agent holds of a call; None for a call of nobody."""
+    return None if call.agent is None else short_key(call.operator_id, call.agent)
 
 
 _PLAIN = tuple(name for name in Call.__dataclass_fields__ if name != "at")

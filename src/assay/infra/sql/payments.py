@@ -10,6 +10,7 @@ from sqlalchemy import RowMapping, Update, bindparam, delete, func, insert, or_,
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
 from assay.kit.clock import Clock
 from assay.payments.model import Attempt, Entry, IdentifierReused, State, Stored
@@ -31,7 +32,7 @@ _BY_DIGEST = select(payments).where(
     payments.c.network == bindparam("a_network"), payments.c.digest == bindparam("a_digest")
 )
 _AS_READ = (payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("moves_read"))
-_CHANGING = ("state", "tx", "raw_tx", "reason", "lease_us", "updated_us", "moves")
+_CHANGING = ("state", "tx", "raw_tx", "reason", "lease_us", "updated_us", "moves", "settled_us")
 _MOVE = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in _CHANGING})
 _TAKE_OVER = (
     update(payments)
@@ -67,13 +68,13 @@ _STORE = insert(paid_responses)
 class SqlLedgerStore:
     """Implements `payments.ports.LedgerStore`.
 
-    `moves` counts every change of a row, so that a change made from an old reading comes to
-    nothing.
+    `moves` counts a row's changes, so that one made from an old reading comes to nothing.
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self._rollups = RollupWriter(database.kind)
 
     async def claim(self, fresh: Entry, failures_since: datetime) -> Claim:
         async with self._database.write() as connection:
@@ -106,20 +107,27 @@ class SqlLedgerStore:
         lease_until: datetime | None = None,
         stored: Stored | None = None,
     ) -> Entry | None:
+        now = self._clock.now()
         moved = replace(
             entry,
             state=state,
+            settled_at=entry.settled_at or (now if state is State.SETTLED else None),
             attempt=attempt or entry.attempt,
             reason=reason[:500],
             lease_until=lease_until or entry.lease_until,
-            updated_at=self._clock.now(),
+            updated_at=now,
             moves=entry.moves + 1,
         )
+        tally = tally_move(entry, moved)
         async with self._database.write() as connection:
             if not await _update(connection, _MOVE, entry, moved):
                 return None
             if stored is not None:
                 await _store(connection, moved, stored)
+            if tally is not None:
+                await self._rollups.write(connection, tally)
+        if tally is not None:
+            self._rollups.written(tally)
         return moved
 
     async def stored(self, entry_id: str) -> Stored | None:
@@ -257,6 +265,8 @@ def _values(entry: Entry) -> dict[str, object]:
         "created_us": to_us(entry.created_at),
         "updated_us": to_us(entry.updated_at),
         "moves": entry.moves,
+        "agent_id": entry.agent_id,
+        "settled_us": None if entry.settled_at is None else to_us(entry.settled_at),
     }
 
 
@@ -285,4 +295,6 @@ def _entry(row: RowMapping) -> Entry:
         created_at=from_us(row["created_us"]),
         updated_at=from_us(row["updated_us"]),
         moves=row["moves"],
+        agent_id=row["agent_id"],
+        settled_at=None if row["settled_us"] is None else from_us(row["settled_us"]),
     )

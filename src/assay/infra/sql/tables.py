@@ -12,14 +12,54 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     String,
     Table,
     Text,
-    UniqueConstraint,
+    text,
 )
 
-METADATA = MetaData()
+from assay.infra.sql.evidence_tables import (
+    course_calls,
+    course_runs,
+    personhood,
+    wrapper_conduct,
+)
+from assay.infra.sql.metadata import METADATA
+from assay.infra.sql.rollup_tables import (
+    agent_chains,
+    agent_days,
+    agent_totals,
+    call_days,
+    call_totals,
+    endpoint_days,
+    endpoint_totals,
+)
+
+__all__ = [
+    "METADATA",
+    "agent_chains",
+    "agent_days",
+    "agent_totals",
+    "allowance",
+    "api_keys",
+    "call_days",
+    "call_totals",
+    "calls",
+    "course_calls",
+    "course_runs",
+    "endpoint_days",
+    "endpoint_totals",
+    "evaluations",
+    "key_agents",
+    "operators",
+    "paid_responses",
+    "payments",
+    "personhood",
+    "snapshots",
+    "state",
+    "wrapper_conduct",
+    "wrappers",
+]
 
 operators = Table(
     "operators",
@@ -56,57 +96,6 @@ allowance = Table(
     Column("operator_id", String(36), ForeignKey("operators.id"), primary_key=True),
     Column("month", String(7), primary_key=True),
     Column("used", BigInteger, nullable=False),
-)
-
-personhood = Table(
-    "personhood",
-    METADATA,
-    Column("subject_key", String(200), primary_key=True),
-    Column("agent_id", String(80), nullable=False),
-    Column("level", String(32), nullable=False),
-    Column("scope", Text, nullable=False),
-    Column("nullifier", String(66), nullable=False),
-    Column("verified_us", BigInteger, nullable=False),
-    UniqueConstraint("scope", "nullifier", name="uq_personhood_human"),
-)
-
-course_runs = Table(
-    "course_runs",
-    METADATA,
-    Column("id", String(36), primary_key=True),
-    Column("address", String(64), nullable=False),
-    Column("seed", String(64), nullable=False),
-    Column("steps", Text, nullable=False),
-    Column("begun_us", BigInteger, nullable=False),
-    Column("finished_us", BigInteger),
-    Column("at_step", Integer, nullable=False),
-    Column("seen", Text),
-    Index("ix_course_runs_address", "address", "finished_us"),
-)
-
-course_calls = Table(
-    "course_calls",
-    METADATA,
-    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
-    Column("id", String(36), nullable=False, unique=True),
-    Column("run_id", String(36), ForeignKey("course_runs.id"), nullable=False),
-    Column("step", Integer, nullable=False),
-    Column("at_ms", BigInteger, nullable=False),
-    Column("ended_ms", BigInteger),
-    Column("trail", Text, nullable=False),
-    Column("facts", Text, nullable=False),
-    Index("ix_course_calls_run", "run_id", "seq"),
-)
-
-wrapper_conduct = Table(
-    "wrapper_conduct",
-    METADATA,
-    Column("address", String(64), primary_key=True),
-    Column("day", String(10), primary_key=True),
-    Column("calls", BigInteger, nullable=False),
-    Column("limited", BigInteger, nullable=False),
-    Column("early", BigInteger, nullable=False),
-    Column("error_run", BigInteger, nullable=False),
 )
 
 key_agents = Table(
@@ -216,6 +205,9 @@ payments = Table(
     Column("created_us", BigInteger, nullable=False),
     Column("updated_us", BigInteger, nullable=False),
     Column("moves", Integer, nullable=False),
+    # Whom analytics count it for, and when the money arrived: revenue is of that day.
+    Column("agent_id", String(80), nullable=False),
+    Column("settled_us", BigInteger),
     Index("ix_payments_unique", "network", "asset", "payer", "nonce", unique=True),
     Index("ix_payments_digest", "network", "digest"),
     Index("ix_payments_state", "state", "lease_us"),
@@ -257,6 +249,20 @@ calls = Table(
     Column("payment_id", String(36)),
     Column("request_bytes", BigInteger, nullable=False),
     Column("response_bytes", BigInteger, nullable=False),
-    # One index and no more: three would cost more than the whole hop (facts, performance).
+    Column("chain", String(64)),
+    Column("route", String(16)),
+    # Numbers that stand for (operator, agent) and for the wrapper: an index over the texts would
+    # cost twice as much a row. Who asks by them compares the texts as well.
+    Column("agent_key", BigInteger),
+    Column("wrapper_key", BigInteger, nullable=False),
     Index("ix_calls_operator", "operator_id", "at_us"),
+    # The wrapper stands in it so that an agent's calls of one wrapper are found without the rows.
+    Index("ix_calls_agent", "agent_key", "at_us", "wrapper_key"),
+    Index("ix_calls_wrapper", "wrapper_key", "at_us"),
+    Index(
+        "ix_calls_payment",
+        "payment_id",
+        sqlite_where=text("payment_id IS NOT NULL"),
+        postgresql_where=text("payment_id IS NOT NULL"),
+    ),
 )

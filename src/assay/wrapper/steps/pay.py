@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from assay.payments.model import Held, Payment, PaymentNetwork, Quote, Replay
 from assay.payments.ports import PaidRequest
 from assay.payments.till import Till
-from assay.wrapper.model import Admitted, Free, Incoming, Matched, Paid, UpstreamFailed
+from assay.wrapper.model import Admitted, Free, Incoming, Known, Matched, Paid, UpstreamFailed
 
 
 class PayStep:
@@ -61,7 +61,9 @@ class PayStep:
         self, admitted: Admitted, payment: Payment, request: PaidRequest
     ) -> Paid | Replay:
         """The request with its payment claimed and verified, or what it bought before."""
-        held = await self._till.hold(payment, request)
+        trust = admitted.trusted.trust
+        agent_id = trust.agent_id if isinstance(trust, Known) else ""
+        held = await self._till.hold(payment, request, agent_id)
         if isinstance(held, Replay):
             return held
         if held.quote.settles_first and not held.entry.has_paid:

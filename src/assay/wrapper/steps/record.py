@@ -46,5 +46,7 @@ class RecordStep:
                 payment_id=entry.id if entry else None,
                 request_bytes=incoming.content_length or 0,
                 response_bytes=response_bytes,
+                chain=known.chain if known else None,
+                route=known.route if known else None,
             )
         )

@@ -66,9 +66,8 @@ class TrustStep:
         decision = self._gate.assess_cached(network, agent_id, matched.route.gate_request)
         if decision is None or not decision.allow or not controls(address, decision.subject):
             return None
-        tier, score = decision.grade.tier, decision.score.value
         proven = principal is not None
-        return Trusted(matched, Known(agent_id, address, proven, tier, score))
+        return Trusted(matched, _known(decision, agent_id, address, proven=proven))
 
     async def check(self, matched: Matched, payer: str | None = None) -> Trusted:
         """The request of an agent that passed.
@@ -90,19 +89,10 @@ class TrustStep:
         if decision is None:
             decision = await self._gate.assess(network, agent_id, request)
         address, proven = self._held(decision, address, payer, proven=proven)
+        known = _known(decision, agent_id, address, proven=proven, session=session)
         if not decision.allow:
-            raise _denied(decision, matched.config.min_score)
-        return Trusted(
-            matched,
-            Known(
-                agent_id=agent_id,
-                address=address,
-                proven=proven,
-                tier=decision.grade.tier,
-                score=decision.score.value,
-                session=session,
-            ),
-        )
+            raise _denied(decision, matched.config.min_score, known)
+        return Trusted(matched, known)
 
     async def _address(
         self, matched: Matched, payer: str | None
@@ -145,9 +135,25 @@ class TrustStep:
         return self._networks.by_slug(incoming.chain[:64])
 
 
-def _denied(decision: Decision, min_score: float) -> TrustDenied:
+def _known(
+    decision: Decision, agent_id: str, address: str, *, proven: bool, session: str | None = None
+) -> Known:
+    """Who calls, with what is thought of it."""
+    return Known(
+        agent_id=agent_id,
+        address=address,
+        proven=proven,
+        tier=decision.grade.tier,
+        score=decision.score.value,
+        session=session,
+        chain=None if is_address(agent_id) else decision.subject.network.slug,
+        route=decision.grade.route,
+    )
+
+
+def _denied(decision: Decision, min_score: float, known: Known) -> TrustDenied:
     """What would change it is part of the refusal (decisions, section 2)."""
-    return TrustDenied(
+    refusal = TrustDenied(
         f"This agent's grade is {decision.grade.tier}; the wrapper asks for {min_score:g} points.",
         agentId=decision.subject.agent_id,
         tier=decision.grade.tier,
@@ -157,6 +163,8 @@ def _denied(decision: Decision, min_score: float) -> TrustDenied:
         reasons=list(decision.score.reasons[:REASONS_SHOWN]),
         improve=_missing(decision),
     )
+    refusal.known = known
+    return refusal
 
 
 def _missing(decision: Decision) -> list[str]:

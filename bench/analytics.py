@@ -1,0 +1,204 @@
+"""Every analytics answer over a log of many calls, and what a row of the log costs to write.
+
+    ./.venv/bin/python bench/analytics.py [--calls 1000000] [--postgres] [--rebuild]
+
+One operator holds 35 % of the calls, the rest belong to 200 others; 20 wrappers and 20,000 agents
+an operator, popularity by Zipf, spread over 90 days, one call in ten paid. The rows go through the
+log's own writer in batches of 5,000; the answers are asked of the use case, over the store, each 15
+times; the median and the worst are printed. The target is 100 ms with 10,000,000 calls.
+"""
+
+import argparse
+import asyncio
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import insert, text
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
+
+from assay.calls.analytics import Analytics, Page  # noqa: E402
+from assay.calls.log import CallLog  # noqa: E402
+from assay.calls.model import Call, LogFilter  # noqa: E402
+from assay.infra.sql.analytics import SqlAnalyticsStore  # noqa: E402
+from assay.infra.sql.calls import SqlCallStore  # noqa: E402
+from assay.infra.sql.engine import Database, to_us  # noqa: E402
+from assay.infra.sql.rebuild import SqlRollupProof  # noqa: E402
+from assay.infra.sql.tables import operators, wrappers  # noqa: E402
+from assay.kit.ids import new_id  # noqa: E402
+from tests.fakes.calls import call  # noqa: E402
+from tests.fakes.clock import FrozenClock  # noqa: E402
+
+BATCH = 5000
+DAYS = 90
+WRAPPERS, AGENTS, OTHERS = 20, 20_000, 200
+END = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+async def people(database: Database) -> list[tuple[str, list[str]]]:
+    """Operators with their wrappers; the first is the big one."""
+    found: list[tuple[str, list[str]]] = []
+    now = to_us(END)
+    async with database.write() as connection:
+        for _ in range(1 + OTHERS):
+            who = new_id()
+            plain = {"email": who, "email_lower": who, "name": "n", "role": "operator"}
+            more = {"plan": "free", "fee_rate": "0.00", "password_hash": "-"}
+            times = {"created_us": now, "updated_us": now}
+            await connection.execute(insert(operators).values(id=who, **plain, **more, **times))
+            ids = [new_id() for _ in range(WRAPPERS)]
+            await connection.execute(insert(wrappers), [_wrapper(who, one) for one in ids])
+            found.append((who, ids))
+    return found
+
+
+def _wrapper(operator_id: str, wrapper_id: str) -> dict[str, object]:
+    return {
+        "id": wrapper_id,
+        "operator_id": operator_id,
+        "path": f"/{wrapper_id}",
+        "method": "GET",
+        "route_key": wrapper_id,
+        "price": 0,
+        "description": "",
+        "target_url": "https://example.com",
+        "payment_protocol": "x402",
+        "payment_network": "eip155:8453",
+        "trust_enabled": False,
+        "min_score": 65.0,
+        "identity_proof": "required",
+        "settle": "after",
+        "max_body_bytes": 1,
+        "timeout_ms": 1,
+        "active": True,
+        "created_us": 0,
+    }
+
+
+def batch_of(
+    people: list[tuple[str, list[str]]], start: int, total: int, dice: random.Random
+) -> list[Call]:
+    rows: list[Call] = []
+    for n in range(start, min(start + BATCH, total)):
+        who, ids = people[0] if dice.random() < 0.35 else dice.choice(people[1:])
+        at = END - timedelta(days=DAYS) * (1 - n / total)
+        agent = str(min(int(dice.paretovariate(0.7)), AGENTS))
+        status = dice.choice((200, 200, 200, 200, 402, 401, 403, 429, 502, 200))
+        made = call(who, ids[min(int(dice.paretovariate(1)), WRAPPERS) - 1], at)
+        rows.append(
+            replace(
+                made,
+                agent_id=agent if status != 401 else None,
+                chain="base",
+                tier="A",
+                route="prod",
+                status=status,
+                latency_us=dice.randrange(1000, 200_000),
+                payment_id=new_id() if dice.random() < 0.1 else None,
+            )
+        )
+    return rows
+
+
+async def fill(database: Database, found: list[tuple[str, list[str]]], total: int) -> None:
+    store, dice = SqlCallStore(database), random.Random(8004)
+    spent_s = cpu_s = last_s = 0.0
+    for start in range(0, total, BATCH):
+        rows = batch_of(found, start, total, dice)
+        begun, begun_cpu = time.perf_counter(), time.process_time()
+        await store.add(rows)
+        last_s = time.perf_counter() - begun
+        spent_s += last_s
+        cpu_s += time.process_time() - begun_cpu
+    print(f"{total:,} rows written: {spent_s / total * 1e6:.0f} us a row with its roll-ups,")
+    print(
+        f"{cpu_s / total * 1e6:.0f} us of them processor time of ours; the last batch of {BATCH}:"
+    )
+    print(f"{last_s * 1000:.0f} ms")
+
+
+async def ask(database: Database, who: str, ids: list[str]) -> float:
+    """Prints each answer's time; returns the worst median in ms."""
+    store = SqlAnalyticsStore(database)
+    analytics = Analytics(store, CallLog(SqlCallStore(database)), FrozenClock(END))
+    rare = (await analytics.agents(who, "calls", 1, 15_000))[0]
+    agent = rare[0].agent_id if rare else "1"
+    deep = Page(offset=100_000)
+
+    def logs(page: Page = Page(), **which: object) -> Callable[[], Awaitable[object]]:  # noqa: B008 - frozen
+        return lambda: analytics.logs(who, LogFilter(**which), page)  # type: ignore[arg-type]
+
+    questions: dict[str, Callable[[], Awaitable[object]]] = {
+        "stats": lambda: analytics.stats(who),
+        "revenue, 366 days": lambda: analytics.revenue(who, 366),
+        "top endpoints": lambda: analytics.top_endpoints(who, 10),
+        **{
+            f"agents by {order}": lambda order=order: analytics.agents(who, order, 50, 0)
+            for order in ("lastSeen", "calls", "spent", "errors")
+        },
+        "agents, offset 10,000": lambda: analytics.agents(who, "calls", 50, 10_000),
+        "the busiest agent": lambda: analytics.agent(who, "1"),
+        "a rare agent": lambda: analytics.agent(who, agent),
+        "logs": logs(),
+        "logs, 7 days": logs(days=7),
+        "logs of the busiest agent": logs(agent_id="1"),
+        "logs of a rare agent": logs(agent_id=agent),
+        "logs of a rare agent, 7 days": logs(agent_id=agent, days=7),
+        "logs of a wrapper": logs(wrapper_id=ids[0]),
+        "logs of the rarest wrapper": logs(wrapper_id=ids[-2]),
+        "logs of a busy agent at a rare wrapper": logs(agent_id="1", wrapper_id=ids[-2]),
+        "logs of nobody": logs(agent_id="nobody", wrapper_id=ids[0]),
+        "logs, offset 100,000": logs(deep),
+        "logs of the busiest agent, offset 100,000": logs(deep, agent_id="1"),
+    }
+    worst = 0.0
+    for name, question in questions.items():
+        times: list[float] = []
+        for _ in range(15):
+            begun = time.perf_counter()
+            await question()
+            times.append((time.perf_counter() - begun) * 1000)
+        median = statistics.median(times)
+        worst = max(worst, median)
+        print(f"{name:45} {median:8.2f} ms   worst {max(times):8.2f} ms")
+    return worst
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--calls", type=int, default=1_000_000)
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--rebuild", action="store_true", help="also prove the roll-ups")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/assay.db"
+        if given.postgres:
+            from tests.services.postgres import postgres  # noqa: PLC0415
+
+            url = postgres().new_database()
+        database = await Database.open(url)
+        await database.migrate()
+        found = await people(database)
+        await fill(database, found, given.calls)
+        if given.postgres:
+            async with database.write(600) as connection:
+                await connection.execute(text("ANALYZE"))
+        worst = await ask(database, *found[0])
+        print(f"the slowest answer takes {worst:.1f} ms: {'well' if worst < 100 else 'TOO SLOW'}")
+        if given.rebuild:
+            begun = time.perf_counter()
+            differences = await SqlRollupProof(database).differences()
+            wrong = sum(differences.values())
+            print(f"{wrong} rows differ, found in {time.perf_counter() - begun:.0f} s")
+        await database.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,121 @@
+"""Pages of the call log, newest first, and what each call has cost by now."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
+
+from assay.calls.model import Call, LogFilter, LoggedCall
+from assay.calls.rollup import DAY_US
+from assay.infra.sql.connect import Kind
+from assay.infra.sql.engine import Database, from_us
+from assay.infra.sql.rollups import short_key
+from assay.infra.sql.tables import calls, payments
+
+_PLAIN = tuple(name for name in Call.__dataclass_fields__ if name != "at")
+
+
+class CallPages:
+    """Reads the log by position: a page costs the same wherever it begins."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def position(self, operator_id: str, call_id: int) -> tuple[int, int] | None:
+        """Time and number of a call of the operator."""
+        statement = select(calls.c.at_us, calls.c.seq).where(
+            calls.c.operator_id == operator_id, calls.c.seq == call_id
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).one_or_none()
+        return None if row is None else (row[0], row[1])
+
+    async def page(
+        self,
+        operator_id: str,
+        which: LogFilter,
+        first_day: int | None,
+        before: tuple[int, int] | None,
+        at_most: int,
+        offset: int,
+    ) -> Sequence[LoggedCall]:
+        """As `calls.ports.AnalyticsStore.logs`."""
+        wanted = _indexed(operator_id, which, self._database.kind)
+        if first_day is not None:
+            wanted.append(calls.c.at_us >= first_day * DAY_US)
+        if before is not None:
+            at_us, seq = before
+            earlier = and_(calls.c.at_us == at_us, calls.c.seq < seq)
+            wanted += [calls.c.at_us <= at_us, or_(calls.c.at_us < at_us, earlier)]
+        newest_first = (calls.c.at_us.desc(), calls.c.seq.desc())
+        # By one index alone: the rows are read for the page only, never for what an offset skips.
+        chosen = select(calls.c.seq).where(*wanted).order_by(*newest_first)
+        chosen = chosen.limit(at_most).offset(offset)
+        statement = select(calls).where(calls.c.seq.in_(chosen)).order_by(*newest_first)
+        async with self._database.read() as connection:
+            found = (await connection.execute(statement)).mappings().all()
+        rows = [row for row in found if _is_meant(row, operator_id, which)]
+        settled = await self._settled(operator_id, rows)
+        return [_logged(row, settled.get(row["payment_id"])) for row in rows]
+
+    async def _settled(
+        self, operator_id: str, rows: Sequence[RowMapping]
+    ) -> Mapping[str, RowMapping]:
+        """What became of the page's payments, and which call each one bought.
+
+        A payment held for a call that failed may have bought a later one: the newest that was not
+        a replay has it, so that no money is shown twice.
+        """
+        ids = {row["payment_id"] for row in rows if row["payment_id"] is not None}
+        if not ids:
+            return {}
+        bought = (
+            select(func.max(calls.c.seq))
+            .where(calls.c.payment_id == payments.c.id, calls.c.outcome != "replayed")
+            .correlate(payments)
+            .scalar_subquery()
+        )
+        statement = select(
+            payments.c.id,
+            payments.c.amount,
+            payments.c.tx,
+            payments.c.settled_us,
+            bought.label("bought"),
+        ).where(payments.c.operator_id == operator_id, payments.c.id.in_(ids))
+        async with self._database.read() as connection:
+            found = (await connection.execute(statement)).mappings().all()
+        return {row["id"]: row for row in found}
+
+
+def _indexed(operator_id: str, which: LogFilter, kind: Kind) -> list[ColumnElement[bool]]:
+    """What the indexes know: nothing here needs a row to be read."""
+    if which.agent_id is None and which.wrapper_id is None:
+        return [calls.c.operator_id == operator_id]
+    wanted: list[ColumnElement[bool]] = []
+    if which.agent_id is not None:
+        wanted.append(calls.c.agent_key == short_key(operator_id, which.agent_id))
+    if which.wrapper_id is not None:
+        # SQLite keeps no statistics and would take the wrapper's index for both; a sum is in none.
+        plain = kind == "postgresql" or which.agent_id is None
+        column = calls.c.wrapper_key if plain else calls.c.wrapper_key + 0
+        wanted.append(column == short_key(which.wrapper_id))
+    return wanted
+
+
+def _is_meant(row: RowMapping, operator_id: str, which: LogFilter) -> bool:
+    """The texts the short keys stand for: nobody ever sees what only collides with them."""
+    return (
+        row["operator_id"] == operator_id
+        and which.agent_id in {None, row["agent_id"] or row["payer"]}
+        and which.wrapper_id in {None, row["wrapper_id"]}
+    )
+
+
+def _logged(row: RowMapping, payment: RowMapping | None) -> LoggedCall:
+    call = Call(at=from_us(row["at_us"]), **{name: row[name] for name in _PLAIN})
+    settled = payment is not None and payment["settled_us"] is not None
+    return LoggedCall(
+        id=row["seq"],
+        call=call,
+        charged=payment["amount"] if payment and settled and payment["bought"] == row["seq"] else 0,
+        transaction=(payment["tx"] or None) if payment else None,
+    )

@@ -1,0 +1,98 @@
+"""The roll-ups once more, in SQL over everything that happened: what a rebuild proves them by.
+
+Each statement yields a roll-up's columns in the order of `columns_of`.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from assay.calls.rollup import (
+    AGENT_DAYS,
+    AGENTS,
+    DAY_US,
+    DAYS,
+    ENDPOINT_DAYS,
+    ENDPOINTS,
+    ROLLUPS,
+    TOTALS,
+    Rollup,
+)
+
+_OF_CALLS: Final = f"""
+SELECT operator_id, wrapper_id, COALESCE(agent_id, payer) AS agent_id, at_us,
+  at_us / {DAY_US} AS day,
+  1 AS calls, CASE WHEN status >= 400 AND status NOT IN (401, 402) THEN 1 ELSE 0 END AS errors,
+  latency_us, 0 AS revenue, CASE WHEN status = 402 THEN 1 ELSE 0 END AS asked,
+  CASE WHEN payment_id IS NOT NULL AND outcome <> 'replayed' THEN 1 ELSE 0 END AS paid,
+  CASE WHEN outcome = 'trust_denied' THEN 1 ELSE 0 END AS denied,
+  CASE WHEN outcome = 'rate_limit_exceeded' THEN 1 ELSE 0 END AS limited,
+  0 AS settled, 0 AS failed
+FROM calls"""  # noqa: S608 - a number of ours
+
+_OF_SETTLED: Final = f"""
+SELECT operator_id, wrapper_id, COALESCE(NULLIF(agent_id, ''), payer), settled_us,
+  settled_us / {DAY_US}, 0, 0, 0, amount, 0, 0, 0, 0, 1, 0
+FROM payments WHERE settled_us IS NOT NULL"""  # noqa: S608 - a number of ours
+
+_OF_FAILED: Final = f"""
+SELECT operator_id, wrapper_id, NULL, updated_us, updated_us / {DAY_US},
+  0, 0, 0, 0, 0, 0, 0, 0, 0, 1
+FROM payments WHERE state = 'failed'"""  # noqa: S608 - a number of ours
+
+_SERVED: Final = f"{_OF_CALLS} UNION ALL {_OF_SETTLED}"
+_EVENTS: Final = f"{_SERVED} UNION ALL {_OF_FAILED}"
+
+_TIERS: Final = """
+SELECT operator_id, COALESCE(agent_id, payer) AS agent_id, tier, at_us AS tier_us,
+  ROW_NUMBER() OVER (
+    PARTITION BY operator_id, COALESCE(agent_id, payer) ORDER BY at_us DESC, seq DESC
+  ) AS place
+FROM calls WHERE tier IS NOT NULL AND COALESCE(agent_id, payer) IS NOT NULL"""
+
+
+def columns_of(rollup: Rollup) -> tuple[str, ...]:
+    """Every column of a roll-up's table."""
+    seen = ("first_us", "last_us", "tier", "tier_us") if rollup is AGENTS else ()
+    return (*rollup.key, *rollup.measures, *seen)
+
+
+def _summed(rollup: Rollup, events: str, where: str = "") -> str:
+    keys = ", ".join(rollup.key)
+    sums = ", ".join(
+        f"CAST(SUM({name}) AS BIGINT) AS {name}" for name in rollup.measures if name != "agents"
+    )
+    return f"SELECT {keys}, {sums} FROM ({events}) AS events {where} GROUP BY {keys}"  # noqa: S608 - our own names
+
+
+_OF_AGENTS: Final = "WHERE agent_id IS NOT NULL"
+
+DERIVED: Final[Mapping[str, str]] = {
+    TOTALS.table: f"""
+SELECT sums.*, COALESCE(agents, 0) AS agents FROM ({_summed(TOTALS, _EVENTS)}) AS sums
+LEFT JOIN (
+  SELECT operator_id AS whose, COUNT(DISTINCT agent_id) AS agents
+  FROM ({_SERVED}) AS served WHERE agent_id IS NOT NULL GROUP BY operator_id
+) AS counted ON whose = sums.operator_id""",  # noqa: S608 - our own names
+    DAYS.table: _summed(DAYS, _EVENTS),
+    ENDPOINTS.table: _summed(ENDPOINTS, _SERVED),
+    ENDPOINT_DAYS.table: _summed(ENDPOINT_DAYS, _SERVED),
+    AGENTS.table: f"""
+SELECT sums.*, times.first_us, times.last_us, tiers.tier, tiers.tier_us
+FROM ({_summed(AGENTS, _SERVED, _OF_AGENTS)}) AS sums
+JOIN (
+  SELECT operator_id, agent_id, MIN(at_us) AS first_us, MAX(at_us) AS last_us
+  FROM ({_SERVED}) AS served WHERE agent_id IS NOT NULL GROUP BY operator_id, agent_id
+) AS times ON times.operator_id = sums.operator_id AND times.agent_id = sums.agent_id
+LEFT JOIN ({_TIERS}) AS tiers
+  ON tiers.operator_id = sums.operator_id AND tiers.agent_id = sums.agent_id AND tiers.place = 1""",  # noqa: S608 - our own names
+    AGENT_DAYS.table: _summed(AGENT_DAYS, _SERVED, _OF_AGENTS),
+    "agent_chains": """
+SELECT DISTINCT operator_id, COALESCE(agent_id, payer) AS agent_id, chain
+FROM calls WHERE chain IS NOT NULL AND COALESCE(agent_id, payer) IS NOT NULL""",
+}
+"""By table."""
+
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    **{rollup.table: columns_of(rollup) for rollup in ROLLUPS},
+    "agent_chains": ("operator_id", "agent_id", "chain"),
+}

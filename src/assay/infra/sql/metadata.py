@@ -1,0 +1,5 @@
+"""The one collection every table is in."""
+
+from sqlalchemy import MetaData
+
+METADATA = MetaData()

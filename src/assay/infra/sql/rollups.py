@@ -1,0 +1,144 @@
+"""The roll-ups of the call log, written in the transaction of what they count."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.calls.rollup import (
+    AGENTS,
+    MEASURES,
+    ROLLUPS,
+    TOTALS,
+    AgentKey,
+    Rollup,
+    Tally,
+    tally_failed,
+    tally_settled,
+)
+from assay.infra.sql.connect import Kind
+from assay.infra.sql.engine import to_us
+from assay.payments.model import Entry, State
+
+_AT_ONCE = 200
+"""Agents introduced by one statement."""
+
+_KNOWN_MAX = 200_000
+
+_SEEN = ("first_us", "last_us", "tier", "tier_us")
+_TIER_US = "agent_totals.tier_us"
+_IS_NEWER = (
+    f"excluded.tier_us IS NOT NULL AND ({_TIER_US} IS NULL OR excluded.tier_us >= {_TIER_US})"
+)
+
+
+class RollupWriter:
+    """Adds tallies to the tables, in text of its own: the toolkit's costs several times as much."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind: Kind = kind
+        self._add = {rollup.table: self._upsert(rollup) for rollup in ROLLUPS}
+        self._chain = (
+            "INSERT INTO agent_chains (operator_id, agent_id, chain)"  # noqa: S608 - our own names
+            f" VALUES ({self._places(3)}) ON CONFLICT DO NOTHING"
+        )
+        self._known: OrderedDict[AgentKey, None] = OrderedDict()
+
+    async def write(self, connection: AsyncConnection, tally: Tally) -> None:
+        """Add everything, in one order everywhere. Call `written` once it is committed."""
+        await self._introduce(connection, tally)
+        for rollup in ROLLUPS:
+            rows: list[tuple[object, ...]] = []
+            for key, counted in sorted(tally.sums[rollup.table].items()):
+                seen = tally.seen[key] if rollup is AGENTS else None  # type: ignore[index]
+                tail = (seen.first_us, seen.last_us, seen.tier, seen.tier_us) if seen else ()
+                rows.append((*key, *map(int, counted), *tail))
+            if rows:
+                await connection.exec_driver_sql(self._add[rollup.table], rows)
+        if tally.chains:
+            await connection.exec_driver_sql(self._chain, sorted(tally.chains))
+
+    def written(self, tally: Tally) -> None:
+        """The transaction is committed: its agents need no introduction any more."""
+        for who in tally.seen:
+            self._known[who] = None
+            self._known.move_to_end(who)
+        while len(self._known) > _KNOWN_MAX:
+            self._known.popitem(last=False)
+
+    async def _introduce(self, connection: AsyncConnection, tally: Tally) -> None:
+        """Make the rows of new agents, and count exactly those that this transaction made."""
+        strangers = sorted(who for who in tally.seen if who not in self._known)
+        new: Counter[str] = Counter()
+        for start in range(0, len(strangers), _AT_ONCE):
+            some = strangers[start : start + _AT_ONCE]
+            made = await connection.exec_driver_sql(
+                self._introduction(len(some)), tuple(self._introduced(some, tally))
+            )
+            new.update(row[0] for row in made)
+        for operator_id, count in new.items():
+            tally.add(TOTALS, (operator_id,), (*(0 for _ in MEASURES[:-1]), count))
+
+    @staticmethod
+    def _introduced(some: Sequence[AgentKey], tally: Tally) -> Iterable[object]:
+        for who in some:
+            seen = tally.seen[who]
+            yield from (*who, seen.first_us, seen.last_us)
+
+    def _introduction(self, count: int) -> str:
+        zeros = ", ".join("0" for _ in AGENTS.measures)
+        rows = (f"({self._places(4, start=1 + 4 * n)}, {zeros}, NULL, NULL)" for n in range(count))
+        return (
+            f"INSERT INTO agent_totals (operator_id, agent_id, first_us, last_us,"  # noqa: S608 - our own names
+            f" {', '.join(AGENTS.measures)}, tier, tier_us) VALUES {', '.join(rows)}"
+            " ON CONFLICT DO NOTHING RETURNING operator_id"
+        )
+
+    def _upsert(self, rollup: Rollup) -> str:
+        table = rollup.table
+        columns = (*rollup.key, *rollup.measures, *(_SEEN if rollup is AGENTS else ()))
+        changes = [f"{name} = {table}.{name} + excluded.{name}" for name in rollup.measures]
+        if rollup is AGENTS:
+            changes += [
+                _extreme("first_us", "<"),
+                _extreme("last_us", ">"),
+                f"tier = CASE WHEN {_IS_NEWER} THEN excluded.tier ELSE agent_totals.tier END",
+                f"tier_us = CASE WHEN {_IS_NEWER} THEN excluded.tier_us ELSE {_TIER_US} END",
+            ]
+        return (
+            f"INSERT INTO {table} ({', '.join(columns)})"  # noqa: S608 - our own names
+            f" VALUES ({self._places(len(columns))})"
+            f" ON CONFLICT ({', '.join(rollup.key)}) DO UPDATE SET {', '.join(changes)}"
+        )
+
+    def _places(self, count: int, start: int = 1) -> str:
+        numbered = self._kind == "postgresql"
+        return ", ".join(f"${n}" if numbered else "?" for n in range(start, start + count))
+
+
+@lru_cache(maxsize=100_000)
+def short_key(*parts: str) -> int:
+    """63 bits that stand for several texts in an index of calls: half its size, and as selective.
+
+    Two that collide only cost time: whoever asks by it compares the texts as well.
+    """
+    digest = blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) >> 1
+
+
+def tally_move(entry: Entry, moved: Entry) -> Tally | None:
+    """What a payment's change of state adds; None when it adds nothing."""
+    at_us = to_us(moved.updated_at)
+    if moved.settled_at is not None and entry.settled_at is None:
+        agent_id = moved.agent_id or moved.payer
+        return tally_settled(moved.operator_id, moved.wrapper_id, agent_id, at_us, moved.amount)
+    if moved.state is State.FAILED and entry.state is not State.FAILED:
+        return tally_failed(moved.operator_id, at_us)
+    return None
+
+
+def _extreme(column: str, order: str) -> str:
+    mine, theirs = f"agent_totals.{column}", f"excluded.{column}"
+    return f"{column} = CASE WHEN {theirs} {order} {mine} THEN {theirs} ELSE {mine} END"

@@ -1,0 +1,163 @@
+"""An operator's analytics (spec 4.6)."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import StreamingResponse
+
+from assay.accounts.model import Operator
+from assay.calls.analytics import EXPORTED_MAX, Page
+from assay.calls.model import LogFilter
+from assay.web.credentials import Credential
+from assay.web.route import app_of, route
+from assay.web.wire import analytics as wire
+from assay.web.wire.log_files import MEDIA_TYPES, Format, written
+
+router = APIRouter(tags=["Analytics"])
+
+ID_MAX = 2**63 - 1
+
+Days = Annotated[int, Query(ge=1, le=3660, description="UTC days, the current one included.")]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Offset = Annotated[
+    int, Query(ge=0, le=100_000, description="Beyond this, page by `before` instead.")
+]
+AgentFilter = Annotated[str | None, Query(alias="agentId", min_length=1, max_length=100)]
+EndpointFilter = Annotated[str | None, Query(alias="endpointId", min_length=1, max_length=64)]
+Before = Annotated[
+    int | None,
+    Query(ge=0, le=ID_MAX, description="Id of a call: only older ones. Pages are stable by it."),
+]
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/stats",
+    credential=Credential.JWT,
+    answers=wire.StatsShape,
+)
+async def analytics_stats(request: Request) -> wire.StatsShape:
+    """Calls, money and agents so far. Only settled money is revenue."""
+    return wire.stats(await app_of(request).analytics.stats(_operator(request).id))
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/revenue",
+    credential=Credential.JWT,
+    answers=list[wire.RevenueShape],
+)
+async def analytics_revenue(
+    request: Request, days: Annotated[Days, Query(le=366)] = 30
+) -> list[wire.RevenueShape]:
+    """Money and calls by UTC day, oldest first."""
+    series = await app_of(request).analytics.revenue(_operator(request).id, days)
+    return [wire.revenue(day, counted) for day, counted in series]
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/top-endpoints",
+    credential=Credential.JWT,
+    answers=list[wire.TopEndpointShape],
+)
+async def analytics_top_endpoints(
+    request: Request, limit: Limit = 10
+) -> list[wire.TopEndpointShape]:
+    """Wrappers by call volume."""
+    found = await app_of(request).analytics.top_endpoints(_operator(request).id, limit)
+    return [wire.endpoint(one) for one in found]
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/agents",
+    credential=Credential.JWT,
+    answers=wire.AgentsShape,
+)
+async def analytics_agents(
+    request: Request,
+    sort_by: Annotated[
+        Literal["lastSeen", "calls", "spent", "errors"], Query(alias="sortBy")
+    ] = "lastSeen",
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> wire.AgentsShape:
+    """Who called, highest first."""
+    analytics = app_of(request).analytics
+    found, total = await analytics.agents(_operator(request).id, sort_by, limit, offset)
+    agents = [wire.agent(one) for one in found]
+    return wire.AgentsShape(agents=agents, total=total, limit=limit, offset=offset)
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/agents/{agentId}",
+    credential=Credential.JWT,
+    answers=wire.AgentDetailShape,
+)
+async def analytics_agent(
+    request: Request,
+    agent_id: Annotated[str, Path(alias="agentId", max_length=100, examples=["22"])],
+) -> wire.AgentDetailShape:
+    """One agent: its sums, what it called, its newest calls."""
+    analytics = app_of(request).analytics
+    found, endpoints, recent = await analytics.agent(_operator(request).id, agent_id)
+    return wire.AgentDetailShape(
+        agent_id=found.agent_id,
+        summary=wire.agent(found),
+        endpoints=[wire.endpoint(one) for one in endpoints],
+        recent_calls=[wire.log(one) for one in recent],
+    )
+
+
+@route(router, "GET", "/operator/analytics/logs", credential=Credential.JWT, answers=wire.LogsShape)
+async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of spec 4.6
+    request: Request,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    days: Days | None = None,
+    agent_id: AgentFilter = None,
+    endpoint_id: EndpointFilter = None,
+    before: Before = None,
+) -> wire.LogsShape:
+    """The call log, newest first."""
+    which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
+    page = Page(before=before, at_most=limit, offset=offset)
+    found, total = await app_of(request).analytics.logs(_operator(request).id, which, page)
+    return wire.logs(found, total, limit, offset)
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/logs/export",
+    credential=Credential.JWT,
+    answers=None,
+    media_types=tuple(MEDIA_TYPES.values()),
+)
+async def analytics_export(  # noqa: PLR0913, PLR0917 - the filters of spec 4.6
+    request: Request,
+    form: Annotated[Format, Query(alias="format")] = "csv",
+    limit: Annotated[int, Query(ge=1, le=EXPORTED_MAX)] = EXPORTED_MAX,
+    days: Days | None = None,
+    agent_id: AgentFilter = None,
+    endpoint_id: EndpointFilter = None,
+    before: Before = None,
+) -> StreamingResponse:
+    """The call log as a file, newest first. Beyond the specification's tables."""
+    which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
+    page = Page(before=before, at_most=limit)
+    pieces = await app_of(request).analytics.export(_operator(request).id, which, page)
+    name = {"content-disposition": f'attachment; filename="calls.{form}"'}
+    return StreamingResponse(written(pieces, form), headers=name, media_type=MEDIA_TYPES[form])
+
+
+def _operator(request: Request) -> Operator:
+    """Who the declared credential found."""
+    return request.state.principal

@@ -1,0 +1,227 @@
+"""Analytics (spec 2.15, 4.6). Money has six decimals, rates four; times are milliseconds."""
+
+from collections.abc import Sequence
+from datetime import date
+from decimal import ROUND_HALF_UP, Decimal
+
+from assay.calls.model import AgentCounted, Counted, EndpointCounted, LoggedCall, Stats
+from assay.kit.clock import iso
+from assay.web.wire.endpoints import usd
+from assay.web.wire.shape import Answer, Timestamp
+
+
+class FunnelShape(Answer):
+    """How many got how far: from the 402 to the money, and who was refused on the way."""
+
+    payment_required: int
+    paid: int
+    settled: int
+    failed: int
+    denied_by_trust: int
+    denied_by_limit: int
+
+
+class StatsShape(Answer):
+    """Everything so far (spec 2.15); the funnel is an addition."""
+
+    total_calls: int
+    total_revenue: str
+    unique_agents: int
+    avg_response_ms: float
+    error_rate: str
+    calls_today: int
+    revenue_today: str
+    funnel: FunnelShape
+
+
+class RevenueShape(Answer):
+    """One UTC day: the calls that ended and the money that settled on it."""
+
+    date: str
+    revenue: str
+    calls: int
+
+
+class TopEndpointShape(Answer):
+    """A wrapper by its calls."""
+
+    endpoint_id: str
+    path: str
+    method: str
+    calls: int
+    revenue: str
+    avg_response_ms: float
+    error_rate: str
+
+
+class AgentShape(Answer):
+    """An agent as this account knows it."""
+
+    agent_id: str
+    chains: list[str]
+    first_seen: Timestamp
+    last_seen: Timestamp
+    total_calls: int
+    total_spent: str
+    avg_response_ms: float
+    error_count: int
+    error_rate: str
+    tier: str | None
+
+
+class AgentsShape(Answer):
+    """A page of agents."""
+
+    agents: list[AgentShape]
+    total: int
+    limit: int
+    offset: int
+
+
+class LogShape(Answer):
+    """A call. `costCharged` is what has settled for it by now."""
+
+    id: str
+    created_at: Timestamp
+    method: str
+    path: str
+    endpoint_id: str
+    agent_id: str | None
+    chain: str | None
+    status_code: int
+    response_ms: float
+    cost_charged: str
+    route: str | None
+    tier: str | None
+    outcome: str
+    payment_reference: str | None
+    transaction: str | None
+    payer: str | None
+    identity_proven: bool
+    request_id: str
+    request_bytes: int
+    response_bytes: int
+
+
+class LogsShape(Answer):
+    """A page of calls, newest first; `nextBefore` asks for the one after it."""
+
+    logs: list[LogShape]
+    total: int
+    limit: int
+    offset: int
+    next_before: str | None
+
+
+class AgentDetailShape(Answer):
+    """An agent, what it called, and its newest calls."""
+
+    agent_id: str
+    summary: AgentShape
+    endpoints: list[TopEndpointShape]
+    recent_calls: list[LogShape]
+
+
+def stats(found: Stats) -> StatsShape:
+    """Stats on the wire."""
+    funnel = found.funnel
+    return StatsShape(
+        total_calls=found.total.calls,
+        total_revenue=usd(found.total.revenue),
+        unique_agents=found.agents,
+        avg_response_ms=average_ms(found.total),
+        error_rate=error_rate(found.total),
+        calls_today=found.today.calls,
+        revenue_today=usd(found.today.revenue),
+        funnel=FunnelShape(
+            payment_required=funnel.asked,
+            paid=funnel.paid,
+            settled=funnel.settled,
+            failed=funnel.failed,
+            denied_by_trust=funnel.denied,
+            denied_by_limit=funnel.limited,
+        ),
+    )
+
+
+def revenue(day: date, counted: Counted) -> RevenueShape:
+    """A day on the wire."""
+    return RevenueShape(date=day.isoformat(), revenue=usd(counted.revenue), calls=counted.calls)
+
+
+def endpoint(found: EndpointCounted) -> TopEndpointShape:
+    """A wrapper's sums on the wire."""
+    return TopEndpointShape(
+        endpoint_id=found.wrapper_id,
+        path=found.path,
+        method=found.method,
+        calls=found.counted.calls,
+        revenue=usd(found.counted.revenue),
+        avg_response_ms=average_ms(found.counted),
+        error_rate=error_rate(found.counted),
+    )
+
+
+def agent(found: AgentCounted) -> AgentShape:
+    """An agent's sums on the wire."""
+    return AgentShape(
+        agent_id=found.agent_id,
+        chains=list(found.chains),
+        first_seen=iso(found.first_seen),
+        last_seen=iso(found.last_seen),
+        total_calls=found.counted.calls,
+        total_spent=usd(found.counted.revenue),
+        avg_response_ms=average_ms(found.counted),
+        error_count=found.counted.errors,
+        error_rate=error_rate(found.counted),
+        tier=found.tier,
+    )
+
+
+def log(found: LoggedCall) -> LogShape:
+    """A call on the wire."""
+    call = found.call
+    return LogShape(
+        id=str(found.id),
+        created_at=iso(call.at),
+        method=call.method,
+        path=call.path,
+        endpoint_id=call.wrapper_id,
+        agent_id=call.agent,
+        chain=call.chain,
+        status_code=call.status,
+        response_ms=round(call.latency_us / 1000, 3),
+        cost_charged=usd(found.charged),
+        route=call.route,
+        tier=call.tier,
+        outcome=call.outcome,
+        payment_reference=call.payment_id,
+        transaction=found.transaction,
+        payer=call.payer,
+        identity_proven=call.identity_proven,
+        request_id=call.request_id,
+        request_bytes=call.request_bytes,
+        response_bytes=call.response_bytes,
+    )
+
+
+def logs(found: Sequence[LoggedCall], total: int, limit: int, offset: int) -> LogsShape:
+    """A page of calls on the wire."""
+    return LogsShape(
+        logs=[log(one) for one in found],
+        total=total,
+        limit=limit,
+        offset=offset,
+        next_before=str(found[-1].id) if len(found) == limit else None,
+    )
+
+
+def average_ms(counted: Counted) -> float:
+    """Milliseconds a call, 0 without calls."""
+    return round(counted.latency_us / counted.calls / 1000, 3) if counted.calls else 0.0
+
+
+def error_rate(counted: Counted) -> str:
+    """Errors a call, 0 to 1, with four decimals."""
+    rate = Decimal(counted.errors) / counted.calls if counted.calls else Decimal(0)
+    return str(rate.quantize(Decimal("0.0001"), ROUND_HALF_UP))

@@ -1,0 +1,71 @@
+"""Real payments on a real chain, counted: what settles late is revenue when it has settled."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay_demo.chain.accounts import ACCOUNTS
+from tests.e2e.test_e2e_command_line import assay
+from tests.services.node_proxy import node_proxy
+from tests.services.shop import NETWORK, Dollars, Shop, shop, upstream
+
+pytestmark = pytest.mark.e2e
+WAIT_S = 30
+
+
+def told(made: Shop, path: str) -> Any:
+    answer = made.http.get(f"/operator/analytics/{path}", headers=dict(made.token))
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_revenue_follows_the_chain_and_the_roll_ups_are_proven(
+    dollar_chain: Dollars, tmp_path: Path
+) -> None:
+    payer = ACCOUNTS[25]
+    dollar_chain.mint(payer.address, 10**6)
+    with upstream() as up, node_proxy(dollar_chain.url) as proxy:
+        rpc = {"ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [proxy.url]})}
+        brief = {"ASSAY_SETTLEMENT_S": "1", "ASSAY_SETTLEMENT_LEASE_S": "1"}
+        with shop(tmp_path, dollar_chain, up, **rpc, **brief) as made:
+            url = made.wrap("/echo/count")
+            assert made.pay(url, made.payment(url, payer)).status_code == 200
+            late = made.payment(url, payer)
+            with proxy.failing("eth_getTransactionReceipt"):
+                assert made.pay(url, late).status_code == 503
+                while (stats := told(made, "stats"))["totalCalls"] < 4:
+                    time.sleep(0.2)
+                assert stats["totalRevenue"] == "0.010000"
+                assert stats["funnel"] == {
+                    "paymentRequired": 2,
+                    "paid": 2,
+                    "settled": 1,
+                    "failed": 0,
+                    "deniedByTrust": 0,
+                    "deniedByLimit": 0,
+                }
+            deadline = time.monotonic() + WAIT_S
+            while told(made, "stats")["totalRevenue"] != "0.020000":
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+            assert made.pay(url, late).status_code == 200  # the same answer again, unpaid
+            [mine] = told(made, "agents?sortBy=spent")["agents"]
+            assert (mine["agentId"], mine["totalSpent"]) == (payer.address.lower(), "0.020000")
+            while len(logs := told(made, "logs")["logs"]) < 5:  # written within a second
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+            costs = sorted((log["outcome"], log["costCharged"]) for log in logs)
+            assert costs == [
+                ("forwarded", "0.010000"),
+                ("payment_required", "0.000000"),
+                ("payment_required", "0.000000"),
+                ("replayed", "0.000000"),
+                ("settlement_pending", "0.010000"),
+            ]
+            assert told(made, "revenue?days=1")[0]["revenue"] == "0.020000"
+        proven = assay("analytics", "rebuild", "--check", data_dir=tmp_path)
+        assert proven.returncode == 0, proven.stdout + proven.stderr
+        assert "every roll-up is what the calls and payments say" in proven.stdout

@@ -1,0 +1,71 @@
+"""Calls and payments for the log, as a wrapper would leave them."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from assay.calls.model import Call
+from assay.infra.sql.payments import SqlLedgerStore
+from assay.kit.ids import new_id
+from assay.payments.model import Attempt, Entry, State
+
+PAYER = "0x" + "bb" * 20
+
+
+def call(operator_id: str, wrapper_id: str, at: datetime, **fields: Any) -> Call:
+    made = Call(
+        operator_id=operator_id,
+        wrapper_id=wrapper_id,
+        at=at,
+        request_id="r",
+        method="GET",
+        path="/quote",
+        agent_id=None,
+        agent_address=None,
+        identity_proven=False,
+        payer=None,
+        client="127.0.0.1",
+        tier=None,
+        score=None,
+        status=200,
+        outcome="forwarded",
+        latency_us=1000,
+        cost=0,
+        payment_id=None,
+        request_bytes=0,
+        response_bytes=0,
+    )
+    return replace(made, **fields)
+
+
+def payment(operator_id: str, wrapper_id: str, at: datetime, amount: int, **fields: Any) -> Entry:
+    nonce = new_id()
+    made = Entry(
+        id=new_id(),
+        protocol="x402",
+        network="eip155:8453",
+        asset="0x" + "aa" * 20,
+        payer=PAYER,
+        nonce=nonce,
+        digest=f"digest {nonce}",
+        amount=amount,
+        pay_to="0x" + "cc" * 20,
+        operator_id=operator_id,
+        wrapper_id=wrapper_id,
+        request_digest="r",
+        state=State.CLAIMED,
+        attempt=Attempt("0x" + "ee" * 32),
+        reason="",
+        credential={},
+        version=2,
+        identifier=None,
+        expires_at=at + timedelta(hours=1),
+        lease_until=at + timedelta(hours=1),
+        created_at=at,
+        updated_at=at,
+    )
+    return replace(made, **fields)
+
+
+async def claimed(ledger: SqlLedgerStore, entry: Entry) -> Entry:
+    return (await ledger.claim(entry, entry.created_at)).entry
