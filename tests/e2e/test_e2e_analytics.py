@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,15 @@ def told(made: Shop, path: str) -> Any:
     return answer.json()
 
 
+def counted(made: Shop, path: str, enough: Callable[[Any], bool]) -> Any:
+    """What is told once it is written down, which takes a second."""
+    deadline = time.monotonic() + WAIT_S
+    while not enough(found := told(made, path)):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+    return found
+
+
 def test_revenue_follows_the_chain_and_the_roll_ups_are_proven(
     dollar_chain: Dollars, tmp_path: Path
 ) -> None:
@@ -36,8 +46,7 @@ def test_revenue_follows_the_chain_and_the_roll_ups_are_proven(
             late = made.payment(url, payer)
             with proxy.failing("eth_getTransactionReceipt"):
                 assert made.pay(url, late).status_code == 503
-                while (stats := told(made, "stats"))["totalCalls"] < 4:
-                    time.sleep(0.2)
+                stats = counted(made, "stats", lambda stats: stats["totalCalls"] >= 4)
                 assert stats["totalRevenue"] == "0.010000"
                 assert stats["funnel"] == {
                     "paymentRequired": 2,
@@ -47,16 +56,11 @@ def test_revenue_follows_the_chain_and_the_roll_ups_are_proven(
                     "deniedByTrust": 0,
                     "deniedByLimit": 0,
                 }
-            deadline = time.monotonic() + WAIT_S
-            while told(made, "stats")["totalRevenue"] != "0.020000":
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+            counted(made, "stats", lambda stats: stats["totalRevenue"] == "0.020000")
             assert made.pay(url, late).status_code == 200  # the same answer again, unpaid
             [mine] = told(made, "agents?sortBy=spent")["agents"]
             assert (mine["agentId"], mine["totalSpent"]) == (payer.address.lower(), "0.020000")
-            while len(logs := told(made, "logs")["logs"]) < 5:  # written within a second
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+            logs = counted(made, "logs", lambda found: len(found["logs"]) == 5)["logs"]
             costs = sorted((log["outcome"], log["costCharged"]) for log in logs)
             assert costs == [
                 ("forwarded", "0.010000"),
