@@ -1,5 +1,6 @@
 """Agents go through the obstacle course by its own instructions, over real sockets."""
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -12,6 +13,7 @@ from assay.trust.obstacle_list import OBSTACLES
 from tests.services.assay import Served, operator, served, session
 from tests.services.callers import FAULTS, Caller
 from tests.services.shop import NO_CHAIN, free_port
+from tests.services.wire_upstream import wire_upstream
 
 pytestmark = pytest.mark.e2e
 COURSE = "/operator/sandbox/course"
@@ -143,3 +145,28 @@ def test_nothing_a_caller_sends_is_a_fault_of_ours(http: httpx2.Client) -> None:
     ):
         with suppress(httpx2.TransportError):  # the step that breaks off
             assert http.request(method, path, content=body).status_code not in {500, 502}
+
+
+def test_how_an_agent_treats_wrappers_counts_too(http: httpx2.Client) -> None:
+    """Twenty calls at once through a limit of five a minute, and nobody waits."""
+    operator(http, "seller@example.com")
+    login = {"email": "seller@example.com", "password": "correct horse battery"}
+    seller = http.post("/operator/login", json=login).json()
+    token = {"authorization": f"Bearer {seller['token']}"}
+    with wire_upstream() as up:
+        terms = {"path": "/x", "pricePerCall": 0, "targetUrl": up.url, "trustEnabled": True}
+        limited = terms | {"minScore": 0, "rateLimit": 5}
+        made = http.post("/operator/endpoints", json=limited, headers=token)
+        assert made.status_code == 200, made.text
+        address, identity = new_agent(http)
+        url = f"/wrap/{seller['operator']['id']}/x"
+        statuses = [http.get(url, headers=identity).status_code for _ in range(20)]
+    assert statuses.count(429) == 15
+    deadline = time.monotonic() + 10
+    while True:
+        told = http.post(f"/operator/trigger-sandbox-key/{address}").json()["testSummary"]
+        outcomes = {probe["name"]: probe["outcome"] for probe in told["probes"]}
+        if outcomes.get("wrapper_limits_obeyed") == "fail":
+            break
+        assert time.monotonic() < deadline, told
+        time.sleep(0.3)
