@@ -15,7 +15,7 @@ from assay.web.errors import MethodNotAllowed, envelope, error_headers, fault, s
 from assay.web.exchange import exchange_of, note_detail
 from assay.web.openapi import document
 from assay.web.route import app_of
-from assay.web.routes import accounts, agents, analytics, endpoints, health, key_agents
+from assay.web.routes import accounts, admin, agents, analytics, endpoints, health, key_agents
 from assay.web.routes.gate import GateLane
 from assay.web.routes.wrap import WrapLane
 from assay.wiring import App
@@ -40,6 +40,7 @@ def framework(app: App) -> FastAPI:
         accounts.router,
         endpoints.router,
         analytics.router,
+        admin.router,
     )
     made = FastAPI(
         # The routes themselves: an included router hides them, and a 405 must name their methods.
