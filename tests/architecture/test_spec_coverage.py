@@ -43,6 +43,10 @@ BUILT = {
     *(("put", "/wrap/{operatorId}/{path}"), ("patch", "/wrap/{operatorId}/{path}")),
     ("delete", "/wrap/{operatorId}/{path}"),
     ("get", "/operator/endpoints"),
+    ("get", "/operator/admin/stats"),
+    ("get", "/operator/admin/operators"),
+    ("get", "/operator/admin/operators/{id}"),
+    ("get", "/operator/admin/operators/{id}/logs"),
     ("get", "/operator/analytics/stats"),
     ("get", "/operator/analytics/revenue"),
     ("get", "/operator/analytics/top-endpoints"),
@@ -56,13 +60,11 @@ NOT_BUILT = {
     ("post", "/operator/proxy/{agentId}"),
     ("post", "/operator/webhooks/register"),
     ("post", "/operator/playground"),
-    ("get", "/operator/admin/stats"),
-    ("get", "/operator/admin/operators"),
-    ("get", "/operator/admin/operators/{id}"),
-    ("get", "/operator/admin/operators/{id}/logs"),
 }
 
 BEYOND = {
+    ("patch", "/operator/admin/operators/{id}"),
+    ("get", "/operator/admin/audit"),
     ("get", "/operator/analytics/logs/export"),
     ("post", "/operator/trigger-sandbox-key/{agentAddress}"),
     ("delete", "/operator/key/{agentAddress}/session"),

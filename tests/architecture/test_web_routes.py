@@ -58,6 +58,12 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "GET /operator/analytics/agents/{agentId}": JWT,
     "GET /operator/analytics/logs": JWT,
     "GET /operator/analytics/logs/export": JWT,
+    "GET /operator/admin/stats": JWT,
+    "GET /operator/admin/operators": JWT,
+    "GET /operator/admin/operators/{id}": JWT,
+    "PATCH /operator/admin/operators/{id}": JWT,
+    "GET /operator/admin/operators/{id}/logs": JWT,
+    "GET /operator/admin/audit": JWT,
     **{
         f"{method} /wrap/{{operatorId}}/{{path}}": [set[str](), *AGENT]
         for method in ("GET", "POST", "PUT", "PATCH", "DELETE")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from assay.accounts.audit import Note
 from assay.wrapper.match import route_key
 from assay.wrapper.model import WrapperConfig
 
@@ -11,7 +12,8 @@ class MemoryWrapperStore:
     def __init__(self) -> None:
         self.rows: dict[str, WrapperConfig] = {}
 
-    async def add(self, config: WrapperConfig, key: str) -> bool:
+    async def add(self, config: WrapperConfig, key: str, note: Note | None = None) -> bool:
+        del note
         for one in self.rows.values():
             same = route_key(one.method, one.path) == key
             if one.active and same and one.operator_id == config.operator_id:
@@ -25,7 +27,8 @@ class MemoryWrapperStore:
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
         return [c for c in self.rows.values() if c.operator_id == operator_id and c.active]
 
-    async def deactivate(self, operator_id: str, config_id: str) -> bool:
+    async def deactivate(self, operator_id: str, config_id: str, note: Note | None = None) -> bool:
+        del note
         known = self.rows.get(config_id)
         if known is None or known.operator_id != operator_id:
             return False

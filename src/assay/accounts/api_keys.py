@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from assay.accounts.audit import TERMINAL, Actor, note
 from assay.accounts.fields import short_text
 from assay.accounts.model import (
     API_KEY_PREFIX,
@@ -14,6 +15,7 @@ from assay.accounts.model import (
     ApiKeyNotFound,
     InvalidCredentials,
     Operator,
+    require_active,
 )
 from assay.accounts.ports import ApiKeyStore, OperatorStore
 from assay.kit.clock import Clock
@@ -54,7 +56,9 @@ class ApiKeys:
         self._last_used: dict[str, datetime] = {}
         self._changes = 0
 
-    async def issue(self, operator_id: str, label: str | None) -> tuple[ApiKey, str]:
+    async def issue(
+        self, operator_id: str, label: str | None, actor: Actor = TERMINAL
+    ) -> tuple[ApiKey, str]:
         """A new key: its record, and the full key that is never seen again.
 
         Other keys stay as they are. Raises `InvalidRequest` for a label that does not hold.
@@ -63,7 +67,10 @@ class ApiKeys:
         full = API_KEY_PREFIX + base62(secrets.token_bytes(KEY_BYTES))
         shown = full[: len(API_KEY_PREFIX) + SHOWN_SECRET_CHARS]
         key = ApiKey(new_id(), operator_id, shown, label, False, None, self._clock.now())  # noqa: FBT003
-        await self._store.add(key, _hash(full).hex())
+        told = note(
+            self._clock, actor, "key.issued", operator_id, key.id, prefix=shown, label=label
+        )
+        await self._store.add(key, _hash(full).hex(), told)
         return key, full
 
     async def list(self, operator_id: str) -> Sequence[ApiKey]:
@@ -71,9 +78,10 @@ class ApiKeys:
         await self.flush_last_used()
         return await self._store.list(operator_id)
 
-    async def revoke(self, operator_id: str, key_id: str) -> None:
+    async def revoke(self, operator_id: str, key_id: str, actor: Actor = TERMINAL) -> None:
         """Revoke a key, at once. Raises `ApiKeyNotFound`."""
-        if not await self._store.revoke(operator_id, key_id):
+        told = note(self._clock, actor, "key.revoked", operator_id, key_id)
+        if not await self._store.revoke(operator_id, key_id, told):
             raise ApiKeyNotFound("You have no API key of this id.")
         self.forget(operator_id)
 
@@ -90,6 +98,8 @@ class ApiKeys:
     async def authenticate(self, key: str) -> Operator:
         """Whose key this is. Raises `InvalidCredentials`, without saying what was wrong.
 
+        Raises `AccountSuspended` for a good key of a suspended account.
+
         An unknown key costs the same hash and look-up as a known one.
         """
         if (operator := self.authenticate_cached(key)) is not None:
@@ -99,6 +109,7 @@ class ApiKeys:
         owner = await self._operators.find(found.operator_id) if found else None
         if not _shaped(key) or found is None or found.revoked or owner is None:
             raise InvalidCredentials("A valid operator API key is needed.")
+        require_active(owner)
         self._last_used[found.id] = self._clock.now()
         if changes == self._changes:  # what was read may be what just changed
             self._remember(digest, found.id, owner)

@@ -50,6 +50,23 @@ class Operator:
     fee_rate: Decimal
     created_at: datetime
     updated_at: datetime
+    suspended_at: datetime | None = None
+    """Since when nothing of it works: no login, no key, no wrapper."""
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether nothing of it works."""
+        return self.suspended_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an admin changes of an account; None leaves it as it is."""
+
+    plan: Plan | None = None
+    role: Role | None = None
+    fee_rate: Decimal | None = None
+    suspended: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +87,18 @@ class InvalidCredentials(Unauthorized):
     """Missing, unknown or revoked; the three are not told apart."""
 
     code = "unauthorized"
+
+
+class AccountSuspended(Forbidden):
+    """An admin has suspended the account."""
+
+    code = "account_suspended"
+
+
+class OwnAccount(Conflict):
+    """An admin must not lock itself out."""
+
+    code = "conflict"
 
 
 class EmailTaken(Conflict):
@@ -100,3 +129,10 @@ class MonthlyLimitExceeded(TooMany):
     """The Free plan's monthly allowance is used up (spec 7.2)."""
 
     code = "MONTHLY_REQUEST_LIMIT_EXCEEDED"
+
+
+def require_active(operator: Operator) -> Operator:
+    """The account, unless it is suspended: then it raises `AccountSuspended`."""
+    if operator.is_suspended:
+        raise AccountSuspended("This account is suspended: ask the service's administrator.")
+    return operator

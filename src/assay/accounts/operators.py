@@ -5,12 +5,16 @@ from decimal import Decimal
 
 from assay.accounts import fields
 from assay.accounts.api_keys import ApiKeys
+from assay.accounts.audit import TERMINAL, Actor, note
 from assay.accounts.model import (
+    Change,
     InvalidCredentials,
     Operator,
     OperatorNotFound,
+    OwnAccount,
     Plan,
     Role,
+    require_active,
 )
 from assay.accounts.ports import LoginTokens, OperatorStore, PasswordHasher
 from assay.accounts.throttle import LoginThrottle
@@ -18,6 +22,8 @@ from assay.kit.clock import Clock
 from assay.kit.ids import new_id
 
 FIRST_KEY_LABEL = "first key"
+
+ANONYMOUS = Actor("anonymous")
 
 
 class Operators:
@@ -41,30 +47,42 @@ class Operators:
         self._throttle = throttle
         self._fee_rate = fee_rate
 
-    async def register(self, email: str, password: str, name: str) -> tuple[Operator, str]:
+    async def register(
+        self, email: str, password: str, name: str, actor: Actor = ANONYMOUS
+    ) -> tuple[Operator, str]:
         """A new Free account and its first API key, in full, this once.
 
         Raises `InvalidRequest` or `EmailTaken`.
         """
-        return await self.create_for_admin(email, password, name, Role.OPERATOR, Plan.FREE)
+        return await self._create(email, password, name, (Role.OPERATOR, Plan.FREE), actor)
 
     async def create_for_admin(
         self, email: str, password: str, name: str, role: Role, plan: Plan
     ) -> tuple[Operator, str]:
-        """A new account of any role and plan. Raises as `register`."""
+        """A new account of any role and plan, from the terminal. Raises as `register`."""
+        return await self._create(email, password, name, (role, plan), TERMINAL)
+
+    async def _create(
+        self, email: str, password: str, name: str, kind: tuple[Role, Plan], actor: Actor
+    ) -> tuple[Operator, str]:
         email, name = fields.email_address(email), fields.short_text("name", name)
         password_hash = await self._hasher.hash(fields.password(password))
-        now = self._clock.now()
+        now, (role, plan) = self._clock.now(), kind
         operator = Operator(new_id(), email, name, role, plan, self._fee_rate, now, now)
-        await self._store.add(operator, password_hash)
-        _, key = await self._keys.issue(operator.id, FIRST_KEY_LABEL)
+        told = note(
+            self._clock, actor, "account.registered", operator.id, role=role.value, plan=plan.value
+        )
+        await self._store.add(operator, password_hash, told)
+        _, key = await self._keys.issue(operator.id, FIRST_KEY_LABEL, actor)
         return operator, key
 
-    async def login(self, email: str, password: str, client_address: str) -> tuple[Operator, str]:
+    async def login(
+        self, email: str, password: str, client_address: str, request_id: str = ""
+    ) -> tuple[Operator, str]:
         """The account and a token of 12 hours.
 
         Raises `InvalidCredentials`, alike in words and time for an unknown e-mail address and a
-        wrong password, and `TooMany` while a delay runs.
+        wrong password, `TooMany` while a delay runs, and `AccountSuspended`.
         """
         email = email.strip()[: fields.EMAIL_CHARS_MAX]
         self._throttle.check(email, client_address)
@@ -75,18 +93,21 @@ class Operators:
             self._throttle.failed(email, client_address)
             raise InvalidCredentials("The e-mail address or the password is wrong.")
         self._throttle.succeeded(email, client_address)
-        return found[0], self._tokens.issue(found[0].id)
+        operator = require_active(found[0])
+        actor = Actor("operator", operator.id, client_address, request_id)
+        await self._store.note(note(self._clock, actor, "login.succeeded", operator.id))
+        return operator, self._tokens.issue(operator.id)
 
     async def authenticate(self, token: str) -> Operator:
         """Whose dashboard token this is, as the store knows the account now.
 
-        Raises `InvalidCredentials`.
+        Raises `InvalidCredentials` and `AccountSuspended`.
         """
         operator_id = self._tokens.read(token)
         operator = await self._store.find(operator_id) if operator_id else None
         if operator is None:
             raise InvalidCredentials("A valid dashboard token is needed: log in.")
-        return operator
+        return require_active(operator)
 
     async def rename(self, operator_id: str, name: str) -> Operator:
         """Change the name. Raises `InvalidRequest`."""
@@ -108,15 +129,22 @@ class Operators:
 
     async def set_plan_for_admin(self, who: str, plan: Plan) -> Operator:
         """Change the plan of an account named by id or e-mail. Raises `OperatorNotFound`."""
-        operator_id = await self._id_of(who)
-        operator = await self._store.set_plan_for_admin(operator_id, plan, self._clock.now())
-        self._keys.forget(operator_id)
-        return operator
+        return await self.change_for_admin(who, Change(plan=plan))
 
     async def set_role_for_admin(self, who: str, role: Role) -> Operator:
         """Change the role of an account named by id or e-mail. Raises `OperatorNotFound`."""
+        return await self.change_for_admin(who, Change(role=role))
+
+    async def change_for_admin(self, who: str, change: Change, actor: Actor = TERMINAL) -> Operator:
+        """Change an account named by id or e-mail; it counts at once in this process.
+
+        Raises `OperatorNotFound`, and `OwnAccount` for an admin that would lock itself out.
+        """
         operator_id = await self._id_of(who)
-        operator = await self._store.set_role_for_admin(operator_id, role, self._clock.now())
+        if operator_id == actor.operator_id and (change.suspended or change.role is Role.OPERATOR):
+            raise OwnAccount("You cannot suspend your own account or take its role from it.")
+        told = note(self._clock, actor, "account.changed", operator_id)
+        operator = await self._store.change_for_admin(operator_id, change, self._clock.now(), told)
         self._keys.forget(operator_id)
         return operator
 

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from assay.accounts.model import ApiKey, Operator, Plan, Role
+from assay.accounts.audit import Note
+from assay.accounts.model import ApiKey, Change, Operator
 
 
 class OperatorStore(Protocol):
     """Operator accounts and their password hashes."""
 
-    async def add(self, operator: Operator, password_hash: str) -> None:
+    async def add(self, operator: Operator, password_hash: str, note: Note | None = None) -> None:
         """Store a new account. Raises `EmailTaken` (compared by lower case)."""
         ...
 
@@ -30,19 +31,24 @@ class OperatorStore(Protocol):
         """Change the name. Raises `OperatorNotFound`."""
         ...
 
-    async def set_plan_for_admin(self, operator_id: str, plan: Plan, at: datetime) -> Operator:
-        """Change the plan. Raises `OperatorNotFound`."""
+    async def change_for_admin(
+        self, operator_id: str, change: Change, at: datetime, note: Note
+    ) -> Operator:
+        """Change the account, and note what was before and is after in `note`'s details.
+
+        Raises `OperatorNotFound`.
+        """
         ...
 
-    async def set_role_for_admin(self, operator_id: str, role: Role, at: datetime) -> Operator:
-        """Change the role. Raises `OperatorNotFound`."""
+    async def note(self, note: Note) -> None:
+        """Add to the audit trail what changes nothing else."""
         ...
 
 
 class ApiKeyStore(Protocol):
     """API key records, found by the SHA-256 (64 hex digits) of the full key."""
 
-    async def add(self, key: ApiKey, key_hash: str) -> None:
+    async def add(self, key: ApiKey, key_hash: str, note: Note | None = None) -> None:
         """Store a new key."""
         ...
 
@@ -54,7 +60,7 @@ class ApiKeyStore(Protocol):
         """The operator's keys, newest first."""
         ...
 
-    async def revoke(self, operator_id: str, key_id: str) -> bool:
+    async def revoke(self, operator_id: str, key_id: str, note: Note | None = None) -> bool:
         """Revoke; False when this operator has no key of this id. Revoking twice is no error."""
         ...
 

@@ -23,8 +23,11 @@ from assay.kit.clock import Clock
 RECENT_CALLS: Final = 20
 """Calls shown with an agent."""
 
-FRESH_S: Final = 0.05
-"""How long an answer waits for what is on its way into the log."""
+FEW_ROWS: Final = 500
+FRESH_S: Final = 2.0
+BUSY_S: Final = 0.05
+"""How long an answer waits for what is on its way into the log: few rows are written in a moment,
+and waited for; under load an answer is prompt instead, and may lack the last second."""
 
 EXPORTED_AT_ONCE: Final = 500
 EXPORTED_MAX: Final = 1_000_000
@@ -53,12 +56,12 @@ class Analytics:
 
     async def stats(self, operator_id: str) -> Stats:
         """Everything so far, and of the current UTC day."""
-        await self._fresh()
+        await self.fresh()
         return await self._store.stats(operator_id, self._today())
 
     async def revenue(self, operator_id: str, days: int) -> Sequence[tuple[date, Counted]]:
         """The last UTC days, oldest first, today included; a day without calls is there too."""
-        await self._fresh()
+        await self.fresh()
         last = self._today()
         found = await self._store.days(operator_id, last - days + 1, last)
         return [
@@ -68,21 +71,21 @@ class Analytics:
 
     async def top_endpoints(self, operator_id: str, at_most: int) -> Sequence[EndpointCounted]:
         """Wrappers by calls, most first."""
-        await self._fresh()
+        await self.fresh()
         return await self._store.top_endpoints(operator_id, at_most)
 
     async def agents(
         self, operator_id: str, order: AgentOrder, at_most: int, offset: int
     ) -> tuple[Sequence[AgentCounted], int]:
         """A page of agents, and how many there are."""
-        await self._fresh()
+        await self.fresh()
         return await self._store.agents(operator_id, order, at_most, offset)
 
     async def agent(
         self, operator_id: str, agent_id: str
     ) -> tuple[AgentCounted, Sequence[EndpointCounted], Sequence[LoggedCall]]:
         """An agent, what it called, and its newest calls. Raises `AgentNotSeen`."""
-        await self._fresh()
+        await self.fresh()
         found = await self._store.agent(operator_id, agent_id)
         if found is None:
             raise AgentNotSeen("No call of this agent is in your log.")
@@ -99,7 +102,7 @@ class Analytics:
         Pages that name the last call they have seen (`before`) neither repeat nor miss a call,
         whatever is logged meanwhile. Raises `CallNotFound` for a `before` that is not there.
         """
-        await self._fresh()
+        await self.fresh()
         before = await self._position(operator_id, page.before)
         first_day = self._first_day(which)
         total = await self._store.count(operator_id, which, first_day)
@@ -110,7 +113,7 @@ class Analytics:
         self, operator_id: str, which: LogFilter, page: Page
     ) -> AsyncIterator[Sequence[LoggedCall]]:
         """The log in pieces, newest first, `page.at_most` calls at most. Raises as `logs`."""
-        await self._fresh()
+        await self.fresh()
         before = await self._position(operator_id, page.before)
         return self._pieces(operator_id, which, before, min(page.at_most, EXPORTED_MAX))
 
@@ -136,13 +139,14 @@ class Analytics:
             raise CallNotFound("The call named by `before` is not in your log.")
         return found
 
-    async def _fresh(self) -> None:
+    async def fresh(self) -> None:
         """What was called a moment ago is counted, unless writing it down takes long."""
         if not self._log.is_behind:
             return
         if self._flushing is None or self._flushing.done():
             self._flushing = asyncio.get_running_loop().create_task(self._log.flush())
-        done, _ = await asyncio.wait({self._flushing}, timeout=FRESH_S)
+        patience_s = FRESH_S if self._log.waiting <= FEW_ROWS else BUSY_S
+        done, _ = await asyncio.wait({self._flushing}, timeout=patience_s)
         for task in done:
             task.exception()  # the writer itself tries again, and tells the log
 

@@ -29,6 +29,11 @@ class CallLog:
         self._waiting.append(call)
 
     @property
+    def waiting(self) -> int:
+        """Rows that nobody has begun to write."""
+        return len(self._waiting)
+
+    @property
     def is_behind(self) -> bool:
         """Whether there are rows that are not in the store yet."""
         return bool(self._waiting) or self._turn.locked()

@@ -17,6 +17,7 @@ from assay.web.openapi import document
 from assay.web.route import app_of
 from assay.web.routes import (
     accounts,
+    admin,
     agents,
     analytics,
     course,
@@ -52,6 +53,7 @@ def framework(app: App) -> FastAPI:
         accounts.router,
         endpoints.router,
         analytics.router,
+        admin.router,
     )
     made = FastAPI(
         # The routes themselves: an included router hides them, and a 405 must name their methods.

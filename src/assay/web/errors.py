@@ -19,6 +19,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "identity_mismatch": 401,
         "forbidden": 403,
         "plan_required": 403,
+        "account_suspended": 403,
         "trust_denied": 403,
         "not_found": 404,
         "agent_not_found": 404,

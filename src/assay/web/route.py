@@ -11,6 +11,8 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ValidationError
 
+from assay.accounts.audit import Actor
+from assay.accounts.model import Role
 from assay.kit.errors import InvalidRequest, Problem
 from assay.web import credentials
 from assay.web.credentials import Credential
@@ -72,8 +74,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
     statuses = {*ALWAYS, *also}
     if credential is not Credential.NONE:
         statuses.add(UNAUTHORIZED)
-    if credential is Credential.ADMIN:
-        statuses.add(FORBIDDEN)
+        statuses.add(FORBIDDEN)  # a suspended account, or one that is no admin's
 
     def declare(endpoint: Endpoint) -> Endpoint:
         router.add_api_route(
@@ -125,6 +126,17 @@ def _shown(part: str | int) -> str | int:
 def app_of(request: Request) -> App:
     """The use cases."""
     return request.app.state.assay
+
+
+def actor_of(request: Request) -> Actor:
+    """Who acts, for the audit trail."""
+    exchange = exchange_of(request.scope)
+    operator = exchange.operator
+    where = (exchange.client_address, exchange.request_id)
+    if operator is None:
+        return Actor("anonymous", None, *where)
+    kind = "admin" if operator.role is Role.ADMIN else "operator"
+    return Actor(kind, operator.id, *where)
 
 
 def _authenticate(credential: Credential) -> Callable[[Request], Awaitable[None]]:

@@ -10,6 +10,7 @@ from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.operators import Operators
 from assay.accounts.throttle import LoginThrottle
+from assay.admin.overview import Admin, AdminNeeds
 from assay.calls.analytics import Analytics
 from assay.calls.conduct import ConductLog
 from assay.calls.log import CallLog
@@ -38,8 +39,10 @@ from assay.infra.http.egress import GuardedHttp
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.log import EvaluationLog, Log, RequestLog, open_log
 from assay.infra.secret_file import load_or_create
+from assay.infra.sql.admin import SqlAdminStore
 from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
+from assay.infra.sql.audit import SqlAuditStore
 from assay.infra.sql.conduct import SqlConductStore
 from assay.infra.sql.course import SqlCourseStore
 from assay.infra.sql.engine import Database
@@ -131,6 +134,7 @@ class App:
     baits: Baits
     analytics: Analytics
     rollups: RollupProof
+    admin: Admin
     probes: Mapping[str, Probe]
     offered_signals: frozenset[SignalName]
 
@@ -316,6 +320,15 @@ def _compose(
         ),
         stack,
     )
+    operators = Operators(
+        operator_store,
+        api_keys,
+        Argon2PasswordHasher(),
+        JwtLoginTokens(secrets["jwt_secret"], settings.address, clock),
+        clock,
+        LoginThrottle(clock),
+        settings.fee_rate,
+    )
     return App(
         settings=settings,
         clock=clock,
@@ -323,15 +336,7 @@ def _compose(
         request_log=RequestLog(log, settings.log_format, settings.log_level),
         database=database,
         networks=networks,
-        operators=Operators(
-            operator_store,
-            api_keys,
-            Argon2PasswordHasher(),
-            JwtLoginTokens(secrets["jwt_secret"], settings.address, clock),
-            clock,
-            LoginThrottle(clock),
-            settings.fee_rate,
-        ),
+        operators=operators,
         api_keys=api_keys,
         allowance=allowance,
         challenges=challenges,
@@ -367,6 +372,17 @@ def _compose(
         baits=baits,
         analytics=wrapped.analytics,
         rollups=wrapped.rollups,
+        admin=Admin(
+            AdminNeeds(
+                store=SqlAdminStore(database),
+                audit=SqlAuditStore(database),
+                operators=operators,
+                keys=api_keys,
+                endpoints=wrapped.endpoints,
+                analytics=wrapped.analytics,
+                clock=clock,
+            )
+        ),
         probes=probes,
         offered_signals=frozenset(signals),
     )

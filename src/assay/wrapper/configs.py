@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from assay.accounts.audit import TERMINAL, Actor, note
 from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
@@ -89,7 +90,9 @@ class Endpoints:
         self.changes = 0
         """Counts what this process changed, for whoever remembers routes."""
 
-    async def create(self, operator_id: str, asked: NewEndpoint) -> WrapperConfig:
+    async def create(
+        self, operator_id: str, asked: NewEndpoint, actor: Actor = TERMINAL
+    ) -> WrapperConfig:
         """A new wrapper. Raises `InvalidRequest` naming every problem, and `EndpointOverlaps`."""
         problems = list(_problems(asked, self._rules))
         if problems:
@@ -99,7 +102,11 @@ class Endpoints:
             details = [Problem(("body",), f"an operator has at most {ENDPOINTS_MAX} wrappers")]
             raise InvalidRequest("There are too many wrappers.", details=details)
         config = self._config(operator_id, asked)
-        if not await self._store.add(config, route_key(config.method, config.path)):
+        told = note(
+            *(self._clock, actor, "endpoint.created", operator_id, config.id),
+            upstream_header=config.auth.header if config.auth else None,
+        )
+        if not await self._store.add(config, route_key(config.method, config.path), told):
             raise EndpointOverlaps("Another active wrapper answers this path and method.")
         self.changes += 1
         return config
@@ -108,10 +115,15 @@ class Endpoints:
         """The operator's wrappers, newest first."""
         return await self._store.list(operator_id)
 
-    async def deactivate(self, operator_id: str, config_id: str) -> None:
+    async def deactivate(self, operator_id: str, config_id: str, actor: Actor = TERMINAL) -> None:
         """Stop a wrapper, at once. Raises `EndpointNotFound`."""
-        if not await self._store.deactivate(operator_id, config_id):
+        told = note(self._clock, actor, "endpoint.deactivated", operator_id, config_id)
+        if not await self._store.deactivate(operator_id, config_id, told):
             raise EndpointNotFound("You have no wrapper of this id.")
+        self.changes += 1
+
+    def forget(self) -> None:
+        """Ask the store again: something else that wrappers depend on has changed."""
         self.changes += 1
 
     async def reseal(self, operator_id: str) -> int:

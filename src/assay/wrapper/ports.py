@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from assay.accounts.audit import Note
 from assay.egress.url import Target
 from assay.payments.model import Headers
 from assay.wrapper.model import UpstreamFailed, WrapperConfig
@@ -12,7 +13,7 @@ from assay.wrapper.model import UpstreamFailed, WrapperConfig
 class WrapperStore(Protocol):
     """Wrapper configs."""
 
-    async def add(self, config: WrapperConfig, route_key: str) -> bool:
+    async def add(self, config: WrapperConfig, route_key: str, note: Note | None = None) -> bool:
         """Store; False when an active config of the operator has the same route key."""
         ...
 
@@ -21,10 +22,10 @@ class WrapperStore(Protocol):
         ...
 
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
-        """The operator's active configs."""
+        """The operator's active configs; none while its account is suspended."""
         ...
 
-    async def deactivate(self, operator_id: str, config_id: str) -> bool:
+    async def deactivate(self, operator_id: str, config_id: str, note: Note | None = None) -> bool:
         """Whether the operator has such a config; it is inactive afterwards."""
         ...
 

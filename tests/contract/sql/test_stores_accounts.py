@@ -7,7 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from assay.accounts.model import ApiKey, EmailTaken, Operator, OperatorNotFound, Plan, Role
+from assay.accounts.audit import TERMINAL, note
+from assay.accounts.model import ApiKey, Change, EmailTaken, Operator, OperatorNotFound, Plan, Role
 from assay.identity.model import KeyAgent
 from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
@@ -15,6 +16,7 @@ from assay.infra.sql.engine import Database
 from assay.infra.sql.key_agents import SqlKeyAgentStore
 from assay.infra.sql.operators import SqlOperatorStore
 from assay.kit.ids import new_id
+from tests.fakes.clock import FrozenClock
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, UTC)
 
@@ -63,8 +65,9 @@ async def test_changes_are_kept_and_unknown_accounts_are_refused(database: Datab
     later = NOW + timedelta(days=1)
     await store.add(ann, "hash")
     await store.rename(ann.id, "Bea", later)
-    await store.set_plan_for_admin(ann.id, Plan.PRO, later)
-    changed = await store.set_role_for_admin(ann.id, Role.ADMIN, later)
+    told = note(FrozenClock(later), TERMINAL, "account.changed", ann.id)
+    asked = Change(plan=Plan.PRO, role=Role.ADMIN)
+    changed = await store.change_for_admin(ann.id, asked, later, told)
     expected = replace(ann, name="Bea", plan=Plan.PRO, role=Role.ADMIN, updated_at=later)
     assert changed == await store.find(ann.id) == expected
     with pytest.raises(OperatorNotFound):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.accounts.model import ApiKey, Operator, Plan, Role
+from assay.accounts.audit import TERMINAL, note
+from assay.accounts.model import ApiKey, Change, Operator, Plan, Role
 from assay.identity.model import KeyAgent
 from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
@@ -24,6 +25,7 @@ from tests.services.postgres import Postgres
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OPERATOR = Operator("o", "a@b.cc", "Ann", Role.OPERATOR, Plan.FREE, Decimal(0), NOW, NOW)
+NOTE = note(FrozenClock(NOW), TERMINAL, "account.changed", "o")
 KEY = ApiKey("k", "o", "svc_op_abc", None, revoked=False, last_used=None, created_at=NOW)
 EVALUATION = Evaluation("e", "s", "c", "7", "0x", (), {}, 50.0, Grade("B", "RED", "sandbox"), NOW)
 SNAPSHOT = Snapshot("n", "e", "s", "7", "0x1", "0x0", None, 0, NOW)
@@ -34,8 +36,9 @@ OPERATIONS: dict[str, Callable[[Database], Awaitable[object]]] = {
     "operators by e-mail": lambda d: SqlOperatorStore(d).find_by_email("a@b.cc"),
     "operators list": lambda d: SqlOperatorStore(d).list_for_admin(),
     "operators rename": lambda d: SqlOperatorStore(d).rename("o", "Bea", NOW),
-    "operators plan": lambda d: SqlOperatorStore(d).set_plan_for_admin("o", Plan.PRO, NOW),
-    "operators role": lambda d: SqlOperatorStore(d).set_role_for_admin("o", Role.ADMIN, NOW),
+    "operators change": lambda d: SqlOperatorStore(d).change_for_admin(
+        "o", Change(plan=Plan.PRO), NOW, NOTE
+    ),
     "keys add": lambda d: SqlApiKeyStore(d).add(KEY, "a" * 64),
     "keys by hash": lambda d: SqlApiKeyStore(d).find_by_hash("a" * 64),
     "keys list": lambda d: SqlApiKeyStore(d).list("o"),

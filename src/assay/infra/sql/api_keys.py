@@ -5,7 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import RowMapping, bindparam, insert, or_, select, update
 
+from assay.accounts.audit import Note
 from assay.accounts.model import ApiKey
+from assay.infra.sql.audit import write_note
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.tables import api_keys
 
@@ -16,7 +18,7 @@ class SqlApiKeyStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, key: ApiKey, key_hash: str) -> None:
+    async def add(self, key: ApiKey, key_hash: str, note: Note | None = None) -> None:
         values = {
             "id": key.id,
             "operator_id": key.operator_id,
@@ -29,6 +31,7 @@ class SqlApiKeyStore:
         }
         async with self._database.write() as connection:
             await connection.execute(insert(api_keys).values(values))
+            await write_note(connection, note)
 
     async def find_by_hash(self, key_hash: str) -> ApiKey | None:
         statement = select(api_keys).where(api_keys.c.key_hash == key_hash)
@@ -46,7 +49,7 @@ class SqlApiKeyStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [_key(row) for row in rows]
 
-    async def revoke(self, operator_id: str, key_id: str) -> bool:
+    async def revoke(self, operator_id: str, key_id: str, note: Note | None = None) -> bool:
         statement = (
             update(api_keys)
             .where(api_keys.c.operator_id == operator_id, api_keys.c.id == key_id)
@@ -54,7 +57,10 @@ class SqlApiKeyStore:
             .returning(api_keys.c.id)
         )
         async with self._database.write() as connection:
-            return (await connection.execute(statement)).one_or_none() is not None
+            if (await connection.execute(statement)).one_or_none() is None:
+                return False
+            await write_note(connection, note)
+        return True
 
     async def touch(self, last_used: Mapping[str, datetime]) -> None:
         if not last_used:

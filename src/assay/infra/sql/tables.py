@@ -34,6 +34,7 @@ from assay.infra.sql.rollup_tables import (
     endpoint_days,
     endpoint_totals,
 )
+from assay.infra.sql.webhook_tables import webhook_agents, webhook_deliveries, webhooks
 
 __all__ = [
     "METADATA",
@@ -42,6 +43,7 @@ __all__ = [
     "agent_totals",
     "allowance",
     "api_keys",
+    "audit",
     "call_days",
     "call_totals",
     "calls",
@@ -57,6 +59,9 @@ __all__ = [
     "personhood",
     "snapshots",
     "state",
+    "webhook_agents",
+    "webhook_deliveries",
+    "webhooks",
     "wrapper_conduct",
     "wrappers",
 ]
@@ -74,6 +79,25 @@ operators = Table(
     Column("password_hash", Text, nullable=False),
     Column("created_us", BigInteger, nullable=False),
     Column("updated_us", BigInteger, nullable=False),
+    Column("suspended_us", BigInteger),
+)
+
+audit = Table(
+    "audit",
+    METADATA,
+    # Triggers refuse every change: the trail is only ever added to.
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("at_us", BigInteger, nullable=False),
+    Column("actor_kind", String(16), nullable=False),
+    Column("actor_id", String(36)),
+    Column("client", String(64), nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("action", String(32), nullable=False),
+    Column("operator_id", String(36), nullable=False),
+    Column("target", String(64), nullable=False),
+    Column("details", Text, nullable=False),
+    Index("ix_audit_operator", "operator_id", "seq"),
 )
 
 api_keys = Table(

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from assay.accounts.audit import Note
+from assay.infra.sql.audit import write_note
 from assay.infra.sql.engine import Database, from_us, to_us
-from assay.infra.sql.tables import wrappers
+from assay.infra.sql.tables import operators, wrappers
 from assay.wrapper.model import UpstreamAuth, WrapperConfig
 
 
@@ -16,10 +18,11 @@ class SqlWrapperStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, config: WrapperConfig, route_key: str) -> bool:
+    async def add(self, config: WrapperConfig, route_key: str, note: Note | None = None) -> bool:
         try:
             async with self._database.write() as connection:
                 await connection.execute(insert(wrappers).values(_values(config, route_key)))
+                await write_note(connection, note)
         except IntegrityError:
             if route_key in await self._keys(config.operator_id):
                 return False
@@ -37,14 +40,20 @@ class SqlWrapperStore:
         return [_config(row) for row in rows]
 
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
-        statement = select(wrappers).where(
-            wrappers.c.operator_id == operator_id, wrappers.c.active.is_(True)
+        statement = (
+            select(wrappers)
+            .join(operators, operators.c.id == wrappers.c.operator_id)
+            .where(
+                wrappers.c.operator_id == operator_id,
+                wrappers.c.active.is_(True),
+                operators.c.suspended_us.is_(None),
+            )
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
         return [_config(row) for row in rows]
 
-    async def deactivate(self, operator_id: str, config_id: str) -> bool:
+    async def deactivate(self, operator_id: str, config_id: str, note: Note | None = None) -> bool:
         statement = (
             update(wrappers)
             .where(wrappers.c.operator_id == operator_id, wrappers.c.id == config_id)
@@ -52,7 +61,10 @@ class SqlWrapperStore:
             .returning(wrappers.c.id)
         )
         async with self._database.write() as connection:
-            return (await connection.execute(statement)).one_or_none() is not None
+            if (await connection.execute(statement)).one_or_none() is None:
+                return False
+            await write_note(connection, note)
+        return True
 
     async def reseal(self, config: WrapperConfig) -> None:
         sealed = config.auth.sealed_secret if config.auth else None

@@ -8,7 +8,7 @@ from assay.accounts.model import Operator
 from assay.web.credentials import Credential
 from assay.web.exchange import exchange_of
 from assay.web.limits import caller_of
-from assay.web.route import app_of, read, route
+from assay.web.route import actor_of, app_of, read, route
 from assay.web.wire import accounts as wire
 
 router = APIRouter(tags=["Accounts and keys"])
@@ -26,7 +26,9 @@ router = APIRouter(tags=["Accounts and keys"])
 async def register(request: Request) -> wire.Registered:
     """Open an account. The API key is shown this once."""
     body = read(wire.RegisterBody, await request.body())
-    operator, key = await app_of(request).operators.register(body.email, body.password, body.name)
+    operator, key = await app_of(request).operators.register(
+        body.email, body.password, body.name, actor_of(request)
+    )
     return wire.Registered(operator=wire.brief(operator), api_key=key)
 
 
@@ -37,13 +39,15 @@ async def register(request: Request) -> wire.Registered:
     credential=Credential.NONE,
     body=wire.LoginBody,
     answers=wire.LoggedIn,
-    also=(401,),
+    also=(401, 403),
 )
 async def login(request: Request) -> wire.LoggedIn:
     """Log in for a dashboard token."""
     body = read(wire.LoginBody, await request.body())
-    address = caller_of(exchange_of(request.scope).client_address)
-    operator, token = await app_of(request).operators.login(body.email, body.password, address)
+    exchange = exchange_of(request.scope)
+    operator, token = await app_of(request).operators.login(
+        body.email, body.password, caller_of(exchange.client_address), exchange.request_id
+    )
     return wire.LoggedIn(operator=wire.brief(operator), token=token)
 
 
@@ -86,7 +90,8 @@ async def list_keys(request: Request) -> list[wire.KeyShape]:
 async def rotate_key(request: Request) -> wire.Rotated:
     """A new API key, shown this once. The others hold until they are revoked."""
     body = read(wire.RotateBody, await request.body() or b"{}")
-    record, key = await app_of(request).api_keys.issue(_operator(request).id, body.label)
+    keys = app_of(request).api_keys
+    record, key = await keys.issue(_operator(request).id, body.label, actor_of(request))
     return wire.Rotated(key=key, id=record.id, label=record.label)
 
 
@@ -95,7 +100,7 @@ async def revoke_key(
     request: Request, key_id: Annotated[str, Path(alias="keyId", max_length=64)]
 ) -> wire.Revoked:
     """Revoke an API key, at once."""
-    await app_of(request).api_keys.revoke(_operator(request).id, key_id)
+    await app_of(request).api_keys.revoke(_operator(request).id, key_id, actor_of(request))
     return wire.Revoked(ok=True, id=key_id, revoked=True)
 
 

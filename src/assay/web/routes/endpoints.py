@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Request
 
 from assay.accounts.model import Operator
 from assay.web.credentials import Credential
-from assay.web.route import app_of, read, route
+from assay.web.route import actor_of, app_of, read, route
 from assay.web.wire import endpoints as wire
 
 router = APIRouter(tags=["Wrappers"])
@@ -37,7 +37,9 @@ async def list_endpoints(request: Request) -> list[wire.EndpointShape]:
 async def create_endpoint(request: Request) -> wire.EndpointShape:
     """A new wrapper, at once. Callers use `/wrap/{operatorId}` and its path."""
     asked = read(wire.EndpointBody, await request.body())
-    config = await app_of(request).endpoints.create(_operator(request).id, asked.new())
+    config = await app_of(request).endpoints.create(
+        _operator(request).id, asked.new(), actor_of(request)
+    )
     return wire.endpoint(config)
 
 
@@ -52,7 +54,8 @@ async def deactivate_endpoint(
     request: Request, endpoint_id: Annotated[str, Path(alias="endpointId", max_length=64)]
 ) -> wire.Deactivated:
     """Deactivate a wrapper, at once."""
-    await app_of(request).endpoints.deactivate(_operator(request).id, endpoint_id)
+    endpoints = app_of(request).endpoints
+    await endpoints.deactivate(_operator(request).id, endpoint_id, actor_of(request))
     return wire.Deactivated(ok=True, id=endpoint_id, active=False)
 
 

@@ -128,19 +128,23 @@ def brief(operator: Operator) -> OperatorBrief:
     )
 
 
-def me(operator: Operator) -> Me:
-    """The account that asks, on the wire."""
-    shown = OperatorShape(
-        id=operator.id,
-        email=operator.email,
-        name=operator.name,
-        role=operator.role.value,
-        plan=operator.plan.value,
-        fee_rate=str(operator.fee_rate),
-        created_at=iso(operator.created_at),
-        updated_at=iso(operator.updated_at),
+def operator(found: Operator) -> OperatorShape:
+    """An account on the wire."""
+    return OperatorShape(
+        id=found.id,
+        email=found.email,
+        name=found.name,
+        role=found.role.value,
+        plan=found.plan.value,
+        fee_rate=str(found.fee_rate),
+        created_at=iso(found.created_at),
+        updated_at=iso(found.updated_at),
     )
-    return Me(ok=True, operator=shown)
+
+
+def me(found: Operator) -> Me:
+    """The account that asks, on the wire."""
+    return Me(ok=True, operator=operator(found))
 
 
 def key(record: ApiKey) -> KeyShape:

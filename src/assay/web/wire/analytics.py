@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 
-from assay.calls.model import AgentCounted, Counted, EndpointCounted, LoggedCall, Stats
+from assay.calls.model import AgentCounted, Counted, EndpointCounted, Funnel, LoggedCall, Stats
 from assay.kit.clock import iso
 from assay.web.wire.endpoints import usd
 from assay.web.wire.shape import Answer, Timestamp
@@ -124,7 +124,6 @@ class AgentDetailShape(Answer):
 
 def stats(found: Stats) -> StatsShape:
     """Stats on the wire."""
-    funnel = found.funnel
     return StatsShape(
         total_calls=found.total.calls,
         total_revenue=usd(found.total.revenue),
@@ -133,14 +132,19 @@ def stats(found: Stats) -> StatsShape:
         error_rate=error_rate(found.total),
         calls_today=found.today.calls,
         revenue_today=usd(found.today.revenue),
-        funnel=FunnelShape(
-            payment_required=funnel.asked,
-            paid=funnel.paid,
-            settled=funnel.settled,
-            failed=funnel.failed,
-            denied_by_trust=funnel.denied,
-            denied_by_limit=funnel.limited,
-        ),
+        funnel=funnel(found.funnel),
+    )
+
+
+def funnel(found: Funnel) -> FunnelShape:
+    """The funnel on the wire."""
+    return FunnelShape(
+        payment_required=found.asked,
+        paid=found.paid,
+        settled=found.settled,
+        failed=found.failed,
+        denied_by_trust=found.denied,
+        denied_by_limit=found.limited,
     )
 
 

@@ -1,0 +1,79 @@
+"""Who did what to accounts and their credentials: a trail nothing is ever taken out of.
+
+A note is written in the transaction of what it tells, so that neither is there without the other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal, Protocol
+
+from assay.kit.clock import Clock
+from assay.kit.ids import new_id
+from assay.kit.json import JsonObject
+
+ActorKind = Literal["operator", "admin", "terminal", "anonymous"]
+
+Action = Literal[
+    "account.registered",
+    "account.changed",
+    "login.succeeded",
+    "key.issued",
+    "key.revoked",
+    "endpoint.created",
+    "endpoint.deactivated",
+    "webhook.registered",
+    "webhook.removed",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts: an account and from where, or whoever has the service's own terminal."""
+
+    kind: ActorKind
+    operator_id: str | None = None
+    client: str = ""
+    request_id: str = ""
+
+
+TERMINAL: Final = Actor("terminal")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One line of the trail. `details` hold no secrets."""
+
+    id: str
+    at: datetime
+    actor: Actor
+    action: Action
+    operator_id: str
+    """Whose account it concerns."""
+    target: str
+    """What of it: the id of a key, an endpoint, a registration; else the account's own."""
+    details: JsonObject
+
+
+class AuditStore(Protocol):
+    """The trail. Nothing changes or removes a note."""
+
+    async def page_for_admin(
+        self, operator_id: str | None, before: str | None, at_most: int
+    ) -> Sequence[Note]:
+        """Notes, newest first: of one account or of all, older than the note of that id."""
+        ...
+
+
+def note(
+    clock: Clock,
+    actor: Actor,
+    action: Action,
+    operator_id: str,
+    target: str | None = None,
+    **details: str | bool | None,
+) -> Note:
+    """A note of something done now."""
+    return Note(
+        new_id(), clock.now(), actor, action, operator_id, target or operator_id, dict(details)
+    )

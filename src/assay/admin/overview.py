@@ -1,0 +1,101 @@
+"""The platform as its admins see it, and what they change (spec 4.6)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from assay.accounts.api_keys import ApiKeys
+from assay.accounts.audit import Actor, AuditStore, Note
+from assay.accounts.model import ApiKey, Change, Operator
+from assay.accounts.operators import Operators
+from assay.admin.model import OperatorOverview, PlatformStats
+from assay.admin.ports import AdminStore
+from assay.calls.analytics import Analytics, Page
+from assay.calls.model import AgentCounted, Counted, LogFilter, LoggedCall, Stats
+from assay.kit.clock import Clock
+from assay.wrapper.configs import Endpoints
+from assay.wrapper.model import WrapperConfig
+
+AGENTS_SHOWN: Final = 50
+REVENUE_DAYS: Final = 30
+KEYS_SHOWN: Final = 200
+ENDPOINTS_SHOWN: Final = 1000
+
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorDetail:
+    """An account and everything of it; the newest, where there is a great deal."""
+
+    operator: Operator
+    keys: Sequence[ApiKey]
+    endpoints: Sequence[WrapperConfig]
+    agents: Sequence[AgentCounted]
+    stats: Stats
+    revenue: Sequence[tuple[date, Counted]]
+
+
+@dataclass(frozen=True, slots=True)
+class AdminNeeds:
+    """What the admin's views are made of."""
+
+    store: AdminStore
+    audit: AuditStore
+    operators: Operators
+    keys: ApiKeys
+    endpoints: Endpoints
+    analytics: Analytics
+    clock: Clock
+
+
+class Admin:
+    """Views across accounts, and changes to them. Whoever calls has been found to be an admin."""
+
+    def __init__(self, needs: AdminNeeds) -> None:
+        self._needs = needs
+
+    async def stats(self) -> PlatformStats:
+        """The platform's sums."""
+        await self._needs.analytics.fresh()
+        today = (self._needs.clock.now().date() - _EPOCH).days
+        return await self._needs.store.stats_for_admin(today)
+
+    async def operators(self, at_most: int, offset: int) -> tuple[Sequence[OperatorOverview], int]:
+        """A page of accounts, newest first, and how many there are."""
+        await self._needs.analytics.fresh()
+        return await self._needs.store.operators_for_admin(at_most, offset)
+
+    async def operator(self, operator_id: str) -> OperatorDetail:
+        """One account in detail. Raises `OperatorNotFound`."""
+        needs = self._needs
+        operator = await needs.operators.find_for_admin(operator_id)
+        agents, _ = await needs.analytics.agents(operator.id, "lastSeen", AGENTS_SHOWN, 0)
+        return OperatorDetail(
+            operator=operator,
+            keys=(await needs.keys.list(operator.id))[:KEYS_SHOWN],
+            endpoints=(await needs.endpoints.list(operator.id))[:ENDPOINTS_SHOWN],
+            agents=agents,
+            stats=await needs.analytics.stats(operator.id),
+            revenue=await needs.analytics.revenue(operator.id, REVENUE_DAYS),
+        )
+
+    async def logs(
+        self, operator_id: str, which: LogFilter, page: Page
+    ) -> tuple[Sequence[LoggedCall], int]:
+        """A page of one account's calls. Raises `OperatorNotFound` and `CallNotFound`."""
+        operator = await self._needs.operators.find_for_admin(operator_id)
+        return await self._needs.analytics.logs(operator.id, which, page)
+
+    async def change(self, operator_id: str, change: Change, actor: Actor) -> Operator:
+        """Change an account, at once. Raises `OperatorNotFound` and `OwnAccount`."""
+        operator = await self._needs.operators.change_for_admin(operator_id, change, actor)
+        self._needs.endpoints.forget()  # the wrappers of a suspended account answer no more
+        return operator
+
+    async def audit(
+        self, operator_id: str | None, before: str | None, at_most: int
+    ) -> Sequence[Note]:
+        """A page of the audit trail, newest first."""
+        return await self._needs.audit.page_for_admin(operator_id, before, at_most)

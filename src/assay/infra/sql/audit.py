@@ -1,0 +1,65 @@
+"""The audit trail in SQL; that nothing leaves it, the database itself sees to."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from sqlalchemy import RowMapping, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.accounts.audit import Action, Actor, ActorKind, Note
+from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.tables import audit
+
+
+class SqlAuditStore:
+    """Implements `accounts.audit.AuditStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page_for_admin(
+        self, operator_id: str | None, before: str | None, at_most: int
+    ) -> Sequence[Note]:
+        statement = select(audit).order_by(audit.c.seq.desc()).limit(at_most)
+        if operator_id is not None:
+            statement = statement.where(audit.c.operator_id == operator_id)
+        if before is not None:
+            place = select(audit.c.seq).where(audit.c.id == before).scalar_subquery()
+            statement = statement.where(audit.c.seq < place)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [_note(row) for row in rows]
+
+
+async def write_note(connection: AsyncConnection, made: Note | None) -> None:
+    """Add a note to the caller's transaction, if there is one."""
+    if made is None:
+        return
+    values = {
+        "id": made.id,
+        "at_us": to_us(made.at),
+        "actor_kind": made.actor.kind,
+        "actor_id": made.actor.operator_id,
+        "client": made.actor.client[:64],
+        "request_id": made.actor.request_id[:64],
+        "action": made.action,
+        "operator_id": made.operator_id,
+        "target": made.target,
+        "details": json.dumps(made.details),
+    }
+    await connection.execute(insert(audit).values(values))
+
+
+def _note(row: RowMapping) -> Note:
+    details: dict[str, Any] = json.loads(row["details"])
+    kind, action = cast("ActorKind", row["actor_kind"]), cast("Action", row["action"])
+    return Note(
+        id=row["id"],
+        at=from_us(row["at_us"]),
+        actor=Actor(kind, row["actor_id"], row["client"], row["request_id"]),
+        action=action,
+        operator_id=row["operator_id"],
+        target=row["target"],
+        details=details,
+    )

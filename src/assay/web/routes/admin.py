@@ -1,0 +1,115 @@
+"""What admins see and change (spec 4.6)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+
+from assay.calls.analytics import Page
+from assay.calls.model import LogFilter
+from assay.kit.errors import InvalidRequest
+from assay.web.credentials import Credential
+from assay.web.route import actor_of, app_of, read, route
+from assay.web.routes.analytics import AgentFilter, Before, Days, EndpointFilter, Limit, Offset
+from assay.web.wire import admin as wire
+from assay.web.wire import analytics
+
+router = APIRouter(tags=["Admin"])
+
+OperatorId = Annotated[str, Path(alias="id", max_length=64)]
+ROOT = "/operator/admin"
+
+
+@route(
+    router,
+    "GET",
+    f"{ROOT}/stats",
+    credential=Credential.ADMIN,
+    answers=wire.PlatformStatsShape,
+)
+async def admin_stats(request: Request) -> wire.PlatformStatsShape:
+    """The whole platform's sums."""
+    return wire.platform(await app_of(request).admin.stats())
+
+
+@route(
+    router,
+    "GET",
+    f"{ROOT}/operators",
+    credential=Credential.ADMIN,
+    answers=wire.OperatorsShape,
+)
+async def admin_operators(
+    request: Request, limit: Limit = 50, offset: Offset = 0
+) -> wire.OperatorsShape:
+    """Every account with its sums, newest first."""
+    found, total = await app_of(request).admin.operators(limit, offset)
+    rows = [wire.row(one) for one in found]
+    return wire.OperatorsShape(operators=rows, total=total, limit=limit, offset=offset)
+
+
+@route(
+    router,
+    "GET",
+    f"{ROOT}/operators/{{id}}",
+    credential=Credential.ADMIN,
+    answers=wire.OperatorDetailShape,
+)
+async def admin_operator(request: Request, operator_id: OperatorId) -> wire.OperatorDetailShape:
+    """One account: keys, wrappers, agents, revenue."""
+    return wire.detail(await app_of(request).admin.operator(operator_id))
+
+
+@route(
+    router,
+    "PATCH",
+    f"{ROOT}/operators/{{id}}",
+    credential=Credential.ADMIN,
+    body=wire.ChangeBody,
+    answers=wire.ChangedShape,
+    also=(409,),
+)
+async def admin_change(request: Request, operator_id: OperatorId) -> wire.ChangedShape:
+    """Change plan, role, fee rate or suspension, at once. Beyond the specification's tables."""
+    body = read(wire.ChangeBody, await request.body())
+    if not body.model_fields_set:
+        raise InvalidRequest("Name what to change: plan, role, fee_rate or suspended.")
+    changed = await app_of(request).admin.change(operator_id, body.change(), actor_of(request))
+    return wire.ChangedShape(ok=True, operator=wire.operator(changed))
+
+
+@route(
+    router,
+    "GET",
+    f"{ROOT}/operators/{{id}}/logs",
+    credential=Credential.ADMIN,
+    answers=analytics.LogsShape,
+)
+async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's own log
+    request: Request,
+    operator_id: OperatorId,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    days: Days | None = None,
+    agent_id: AgentFilter = None,
+    endpoint_id: EndpointFilter = None,
+    before: Before = None,
+) -> analytics.LogsShape:
+    """The call log of one account."""
+    which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
+    page = Page(before=before, at_most=limit, offset=offset)
+    found, total = await app_of(request).admin.logs(operator_id, which, page)
+    return analytics.logs(found, total, limit, offset)
+
+
+@route(router, "GET", f"{ROOT}/audit", credential=Credential.ADMIN, answers=wire.AuditShape)
+async def admin_audit(
+    request: Request,
+    limit: Limit = 50,
+    operator_id: Annotated[str | None, Query(alias="operatorId", max_length=64)] = None,
+    before: Annotated[str | None, Query(max_length=64, description="Id of a note.")] = None,
+) -> wire.AuditShape:
+    """Who did what to accounts and credentials, newest first. Beyond the specification."""
+    found = await app_of(request).admin.audit(operator_id, before, limit)
+    notes = [wire.note(one) for one in found]
+    after = notes[-1].id if len(notes) == limit else None
+    return wire.AuditShape(notes=notes, limit=limit, next_before=after)

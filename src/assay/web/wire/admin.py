@@ -1,0 +1,201 @@
+"""The admin's views (spec 4.6); their bodies are ours to say."""
+
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from assay.accounts.audit import Note
+from assay.accounts.model import Change, Operator, Plan, Role
+from assay.admin.model import OperatorOverview, PlatformStats
+from assay.admin.overview import OperatorDetail
+from assay.kit.clock import iso
+from assay.web.wire import accounts, analytics, endpoints
+from assay.web.wire.endpoints import usd
+from assay.web.wire.shape import Answer, Body, Timestamp
+
+
+class PlatformStatsShape(Answer):
+    """The whole platform. `agents` counts an agent once for every operator it called."""
+
+    operators: int
+    pro_operators: int
+    admins: int
+    suspended_operators: int
+    active_keys: int
+    active_endpoints: int
+    agents: int
+    total_calls: int
+    total_revenue: str
+    avg_response_ms: float
+    error_rate: str
+    calls_today: int
+    revenue_today: str
+    funnel: analytics.FunnelShape
+
+
+class AdminOperatorShape(accounts.OperatorShape):
+    """An account as an admin sees it."""
+
+    suspended: bool
+    suspended_at: Timestamp | None
+
+
+class OperatorStatsShape(Answer):
+    """An account's sums."""
+
+    total_calls: int
+    total_revenue: str
+    unique_agents: int
+    avg_response_ms: float
+    error_rate: str
+    active_keys: int
+    active_endpoints: int
+
+
+class OperatorRowShape(Answer):
+    """An account and its sums."""
+
+    operator: AdminOperatorShape
+    stats: OperatorStatsShape
+
+
+class OperatorsShape(Answer):
+    """A page of accounts, newest first."""
+
+    operators: list[OperatorRowShape]
+    total: int
+    limit: int
+    offset: int
+
+
+class OperatorDetailShape(Answer):
+    """An account: its keys, wrappers, newest agents, and revenue of the last 30 days."""
+
+    operator: AdminOperatorShape
+    keys: list[accounts.KeyShape]
+    endpoints: list[endpoints.EndpointShape]
+    agents: list[analytics.AgentShape]
+    revenue: list[analytics.RevenueShape]
+    stats: analytics.StatsShape
+
+
+class ChangeBody(Body):
+    """What to change of an account; at least one member."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    plan: Annotated[Plan | None, Field(strict=False)] = None
+    role: Annotated[Role | None, Field(strict=False)] = None
+    fee_rate: Annotated[
+        Decimal | None, Field(strict=False, ge=0, le=1, decimal_places=6, examples=["0.025"])
+    ] = None
+    suspended: bool | None = None
+
+    def change(self) -> Change:
+        """As the use case takes it."""
+        return Change(self.plan, self.role, self.fee_rate, self.suspended)
+
+
+class ChangedShape(Answer):
+    """The account as it is now."""
+
+    ok: bool
+    operator: AdminOperatorShape
+
+
+class NoteShape(Answer):
+    """One line of the audit trail."""
+
+    id: str
+    at: Timestamp
+    actor: str
+    actor_id: str | None
+    client: str
+    request_id: str
+    action: str
+    operator_id: str
+    target: str
+    details: dict[str, Any]
+
+
+class AuditShape(Answer):
+    """A page of the audit trail, newest first; `nextBefore` asks for the one after it."""
+
+    notes: list[NoteShape]
+    limit: int
+    next_before: str | None
+
+
+def platform(found: PlatformStats) -> PlatformStatsShape:
+    """The platform on the wire."""
+    return PlatformStatsShape(
+        operators=found.operators,
+        pro_operators=found.pro,
+        admins=found.admins,
+        suspended_operators=found.suspended,
+        active_keys=found.active_keys,
+        active_endpoints=found.active_endpoints,
+        agents=found.agents,
+        total_calls=found.total.calls,
+        total_revenue=usd(found.total.revenue),
+        avg_response_ms=analytics.average_ms(found.total),
+        error_rate=analytics.error_rate(found.total),
+        calls_today=found.today.calls,
+        revenue_today=usd(found.today.revenue),
+        funnel=analytics.funnel(found.funnel),
+    )
+
+
+def operator(found: Operator) -> AdminOperatorShape:
+    """An account on the wire."""
+    suspended_at = found.suspended_at
+    return AdminOperatorShape(
+        **accounts.operator(found).model_dump(),
+        suspended=found.is_suspended,
+        suspended_at=None if suspended_at is None else iso(suspended_at),
+    )
+
+
+def row(found: OperatorOverview) -> OperatorRowShape:
+    """An account with its sums on the wire."""
+    return OperatorRowShape(
+        operator=operator(found.operator),
+        stats=OperatorStatsShape(
+            total_calls=found.counted.calls,
+            total_revenue=usd(found.counted.revenue),
+            unique_agents=found.agents,
+            avg_response_ms=analytics.average_ms(found.counted),
+            error_rate=analytics.error_rate(found.counted),
+            active_keys=found.active_keys,
+            active_endpoints=found.active_endpoints,
+        ),
+    )
+
+
+def detail(found: OperatorDetail) -> OperatorDetailShape:
+    """An account in detail on the wire."""
+    return OperatorDetailShape(
+        operator=operator(found.operator),
+        keys=[accounts.key(one) for one in found.keys],
+        endpoints=[endpoints.endpoint(one) for one in found.endpoints],
+        agents=[analytics.agent(one) for one in found.agents],
+        revenue=[analytics.revenue(day, counted) for day, counted in found.revenue],
+        stats=analytics.stats(found.stats),
+    )
+
+
+def note(found: Note) -> NoteShape:
+    """A line of the trail on the wire."""
+    return NoteShape(
+        id=found.id,
+        at=iso(found.at),
+        actor=found.actor.kind,
+        actor_id=found.actor.operator_id,
+        client=found.actor.client,
+        request_id=found.actor.request_id,
+        action=found.action,
+        operator_id=found.operator_id,
+        target=found.target,
+        details=dict(found.details),
+    )
