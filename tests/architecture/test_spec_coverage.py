@@ -39,6 +39,7 @@ BUILT = {
     *(("put", "/wrap/{operatorId}/{path}"), ("patch", "/wrap/{operatorId}/{path}")),
     ("delete", "/wrap/{operatorId}/{path}"),
     ("get", "/operator/endpoints"),
+    ("post", "/operator/webhooks/register"),
     ("get", "/operator/admin/stats"),
     ("get", "/operator/admin/operators"),
     ("get", "/operator/admin/operators/{id}"),
@@ -58,11 +59,13 @@ NOT_BUILT = {
     ("post", "/operator/personhood/verify/{agentId}"),
     ("get", "/operator/personhood/status/{agentId}"),
     ("get", "/operator/personhood/profile/{agentId}"),
-    ("post", "/operator/webhooks/register"),
     ("post", "/operator/playground"),
 }
 
 BEYOND = {
+    ("get", "/operator/webhooks"),
+    ("get", "/operator/webhooks/deliveries"),
+    ("delete", "/operator/webhooks/{webhookId}"),
     ("patch", "/operator/admin/operators/{id}"),
     ("get", "/operator/admin/audit"),
     ("get", "/operator/analytics/logs/export"),

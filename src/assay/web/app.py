@@ -15,7 +15,16 @@ from assay.web.errors import MethodNotAllowed, envelope, error_headers, fault, s
 from assay.web.exchange import exchange_of, note_detail
 from assay.web.openapi import document
 from assay.web.route import app_of
-from assay.web.routes import accounts, admin, agents, analytics, endpoints, health, key_agents
+from assay.web.routes import (
+    accounts,
+    admin,
+    agents,
+    analytics,
+    endpoints,
+    health,
+    key_agents,
+    webhooks,
+)
 from assay.web.routes.gate import GateLane
 from assay.web.routes.wrap import WrapLane
 from assay.wiring import App
@@ -41,6 +50,7 @@ def framework(app: App) -> FastAPI:
         endpoints.router,
         analytics.router,
         admin.router,
+        webhooks.router,
     )
     made = FastAPI(
         # The routes themselves: an included router hides them, and a 405 must name their methods.

@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from assay.web.routes import gate
 from assay.web.routes import key_agents as key_agents_routes
-from assay.web.wire import accounts, admin, endpoints, key_agents, wrap
+from assay.web.wire import accounts, admin, endpoints, key_agents, webhooks, wrap
 from assay.web.wire.gate import GateBody, GateShape
 from assay.wiring import App
 
@@ -50,6 +50,7 @@ TAGS = (
     ("Key agents", "Agents without an on-chain identity prove an address by signing."),
     ("Wrappers", "An operator's APIs, as agents reach and pay for them."),
     ("Analytics", "An operator's calls, money and agents, counted."),
+    ("Webhooks", "Being told of evaluations."),
     ("Admin", "The platform as its admins see and change it."),
     ("Accounts and keys", "Operators, their dashboard tokens and their API keys."),
 )
@@ -82,6 +83,7 @@ _BODIES = (
     key_agents.VerifyBody,
     endpoints.EndpointBody,
     admin.ChangeBody,
+    webhooks.WebhookBody,
     GateBody,
 )
 
