@@ -43,6 +43,7 @@ BUILT = {
     *(("put", "/wrap/{operatorId}/{path}"), ("patch", "/wrap/{operatorId}/{path}")),
     ("delete", "/wrap/{operatorId}/{path}"),
     ("get", "/operator/endpoints"),
+    ("post", "/operator/webhooks/register"),
     ("get", "/operator/admin/stats"),
     ("get", "/operator/admin/operators"),
     ("get", "/operator/admin/operators/{id}"),
@@ -58,11 +59,13 @@ BUILT = {
 NOT_BUILT = {
     ("get", "/operator/agent/{agentId}/liveness"),
     ("post", "/operator/proxy/{agentId}"),
-    ("post", "/operator/webhooks/register"),
     ("post", "/operator/playground"),
 }
 
 BEYOND = {
+    ("get", "/operator/webhooks"),
+    ("get", "/operator/webhooks/deliveries"),
+    ("delete", "/operator/webhooks/{webhookId}"),
     ("patch", "/operator/admin/operators/{id}"),
     ("get", "/operator/admin/audit"),
     ("get", "/operator/analytics/logs/export"),

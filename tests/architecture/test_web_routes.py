@@ -15,6 +15,7 @@ WEB = Path(__file__).parents[2] / "src/assay/web"
 
 NONE: list[set[str]] = []
 OP_KEY, JWT = [{"operatorKey"}], [{"dashboardToken"}]
+EITHER = [{"operatorKey"}, {"dashboardToken"}]
 AGENT = [{"agentAddress", "agentSession"}]
 BOTH = [{"operatorKey", "agentAddress", "agentSession"}]
 
@@ -58,6 +59,10 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "GET /operator/analytics/agents/{agentId}": JWT,
     "GET /operator/analytics/logs": JWT,
     "GET /operator/analytics/logs/export": JWT,
+    "POST /operator/webhooks/register": EITHER,
+    "GET /operator/webhooks": EITHER,
+    "GET /operator/webhooks/deliveries": EITHER,
+    "DELETE /operator/webhooks/{webhookId}": EITHER,
     "GET /operator/admin/stats": JWT,
     "GET /operator/admin/operators": JWT,
     "GET /operator/admin/operators/{id}": JWT,

@@ -53,7 +53,9 @@ def build(web: "Web") -> App:
     snapshots.command(snapshots_verify, name="verify")
     analytics = App(name="analytics", help="What is counted of calls and payments.")
     analytics.command(analytics_rebuild, name="rebuild")
-    for group in (accounts, wrappers, payments, snapshots, analytics):
+    webhooks = App(name="webhooks", help="Webhook deliveries.")
+    webhooks.command(webhooks_deliveries, name="deliveries")
+    for group in (accounts, wrappers, payments, snapshots, analytics, webhooks):
         app.command(group)
     return app
 
@@ -234,7 +236,7 @@ def wrappers_remove(
 
 
 def wrappers_reseal() -> int:
-    """Seal every upstream secret under the current key, so that older keys can go."""
+    """Seal every upstream and webhook secret under the current key, so that older keys can go."""
     from assay.cli import wrappers  # noqa: PLC0415
 
     return wrappers.reseal()
@@ -312,3 +314,18 @@ def analytics_rebuild(
     from assay.cli import analytics  # noqa: PLC0415
 
     return analytics.rebuild(check=check)
+
+
+def webhooks_deliveries(
+    *,
+    state: Annotated[
+        Literal["pending", "sending", "sent", "failed"] | None,
+        Parameter(help="Only deliveries in this state."),
+    ] = None,
+    limit: Annotated[int, Parameter(help="How many, newest first.")] = 50,
+    json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False,
+) -> int:
+    """List deliveries: who was told of which agent, and how it went."""
+    from assay.cli import webhooks  # noqa: PLC0415
+
+    return webhooks.deliveries(state, limit, as_json=json)

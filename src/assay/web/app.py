@@ -25,6 +25,7 @@ from assay.web.routes import (
     health,
     key_agents,
     personhood,
+    webhooks,
 )
 from assay.web.routes.course import CourseLane
 from assay.web.routes.gate import GateLane
@@ -54,6 +55,7 @@ def framework(app: App) -> FastAPI:
         endpoints.router,
         analytics.router,
         admin.router,
+        webhooks.router,
     )
     made = FastAPI(
         # The routes themselves: an included router hides them, and a 405 must name their methods.

@@ -19,6 +19,7 @@ class Credential(StrEnum):
     ADMIN = "admin"
     OP_KEY_AND_AGENT = "op-key and agent"
     OP_KEY_OR_AGENT = "op-key or agent"
+    OP_KEY_OR_JWT = "op-key or JWT"
 
 
 def bearer(headers: Headers) -> str:
@@ -44,6 +45,13 @@ async def operator_by_token(app: App, exchange: Exchange) -> Operator:
     operator = await app.operators.authenticate(token)
     exchange.operator = operator
     return operator
+
+
+async def operator_by_either(app: App, exchange: Exchange) -> Operator:
+    """The operator of an API key or of a dashboard token. Raises `InvalidCredentials`."""
+    if bearer(exchange.headers).startswith(API_KEY_PREFIX):
+        return await operator_by_key(app, exchange)
+    return await operator_by_token(app, exchange)
 
 
 async def admin(app: App, exchange: Exchange) -> Operator:

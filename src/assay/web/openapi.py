@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from assay.web.routes import gate
 from assay.web.routes import key_agents as key_agents_routes
-from assay.web.wire import accounts, admin, endpoints, key_agents, personhood, wrap
+from assay.web.wire import accounts, admin, endpoints, key_agents, personhood, webhooks, wrap
 from assay.web.wire.gate import GateBody, GateShape
 from assay.wiring import App
 
@@ -52,6 +52,7 @@ TAGS = (
     ("Personhood", "A human proves to stand behind an agent."),
     ("Wrappers", "An operator's APIs, as agents reach and pay for them."),
     ("Analytics", "An operator's calls, money and agents, counted."),
+    ("Webhooks", "Being told of evaluations."),
     ("Admin", "The platform as its admins see and change it."),
     ("Accounts and keys", "Operators, their dashboard tokens and their API keys."),
 )
@@ -85,6 +86,7 @@ _BODIES = (
     personhood.ProofBody,
     endpoints.EndpointBody,
     admin.ChangeBody,
+    webhooks.WebhookBody,
     GateBody,
 )
 

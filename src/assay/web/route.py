@@ -24,7 +24,7 @@ from assay.wiring import App
 ALWAYS = (400, 404, 405, 408, 413, 429, 500, 503)
 """Statuses the edge can answer any request with. Source: spec 7.1."""
 
-UNAUTHORIZED, FORBIDDEN = 401, 403
+CREATED, UNAUTHORIZED, FORBIDDEN = 201, 401, 403
 
 NAME_CHARS_SHOWN = 100
 """Characters of an unknown member's name that a refusal repeats."""
@@ -35,6 +35,7 @@ SECURITY: Mapping[Credential, list[dict[str, list[str]]]] = {
     Credential.AGENT: [{"agentAddress": [], "agentSession": []}],
     Credential.JWT: [{"dashboardToken": []}],
     Credential.ADMIN: [{"dashboardToken": []}],
+    Credential.OP_KEY_OR_JWT: [{"operatorKey": []}, {"dashboardToken": []}],
     Credential.OP_KEY_AND_AGENT: [{"operatorKey": [], "agentAddress": [], "agentSession": []}],
     Credential.OP_KEY_OR_AGENT: [
         {"operatorKey": []},
@@ -49,6 +50,7 @@ _CHECKS: Mapping[Credential, Callable[..., Awaitable[object]]] = {
     Credential.JWT: credentials.operator_by_token,
     Credential.ADMIN: credentials.admin,
     Credential.OP_KEY_OR_AGENT: credentials.operator_or_agent,
+    Credential.OP_KEY_OR_JWT: credentials.operator_by_either,
 }
 
 B = TypeVar("B", bound=BaseModel)
@@ -66,10 +68,11 @@ def route(  # noqa: PLR0913 - everything an operation declares
     body_required: bool = True,
     also: tuple[int, ...] = (),
     media_types: tuple[str, ...] = (),
+    created: bool = False,
 ) -> Callable[[Endpoint], Endpoint]:
     """Declare an operation of spec section 4; `also` lists statuses beyond the usual ones.
 
-    `media_types` are those of an answer that is no JSON.
+    `media_types` are those of an answer that is no JSON; with `created` it is a 201.
     """
     statuses = {*ALWAYS, *also}
     if credential is not Credential.NONE:
@@ -82,6 +85,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
             endpoint,
             methods=[method],
             response_model=answers,
+            status_code=CREATED if created else None,
             dependencies=[Depends(_authenticate(credential))],
             responses={
                 **{status: {"model": ErrorShape} for status in sorted(statuses)},

@@ -21,6 +21,7 @@ from assay.chains.ports import ChainFamily, ChainReader
 from assay.chains.resolve import Resolver
 from assay.egress.url import EgressPolicy
 from assay.gate.check import Gate, GateNeeds
+from assay.gate.model import MIN_SCORE_DEFAULT
 from assay.gate.token import DecisionTokens
 from assay.identity.challenge import Challenges
 from assay.identity.prove import AgentIdentity
@@ -49,8 +50,10 @@ from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.key_agents import SqlKeyAgentStore
 from assay.infra.sql.operators import SqlOperatorStore
+from assay.infra.sql.outbox import Outbox
 from assay.infra.sql.personhood import SqlPersonhoodStore
 from assay.infra.sql.state import SqlSharedState
+from assay.infra.sql.webhooks import SqlWebhookStore
 from assay.kit.clock import Clock, SystemClock
 from assay.kit.plugins import load_plugins
 from assay.kit.singleflight import SingleFlight
@@ -72,8 +75,11 @@ from assay.trust.record import ConductRecord
 from assay.trust.scoring import weights_from
 from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules, tiers_from
+from assay.webhooks.deliver import Deliverer
+from assay.webhooks.ports import WebhookStore
+from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
-from assay.wiring.background import flush_forever, reconcile_forever
+from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.pipeline import Pipeline
@@ -135,6 +141,9 @@ class App:
     analytics: Analytics
     rollups: RollupProof
     admin: Admin
+    webhooks: Webhooks
+    webhook_store: WebhookStore
+    deliverer: Deliverer
     probes: Mapping[str, Probe]
     offered_signals: frozenset[SignalName]
 
@@ -190,10 +199,11 @@ async def assemble(
         tasks = Tasks(
             lambda name, error: log.error("background work failed", task=name, error=repr(error))
         )
-        app = _compose(settings, clock, log, rules, outside, stack)
+        app = _compose(settings, clock, log, rules, outside, stack, tasks)
         keep = timedelta(hours=settings.paid_response_hours)
         tasks.spawn("flush", flush_forever(app.flush, log))
         if serving:
+            tasks.spawn("deliver", deliver_forever(app.deliverer, log))
             tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
         stack.callback(app.request_log.flush)
         stack.push_async_callback(app.flush)
@@ -228,13 +238,14 @@ async def _open(
     return _Outside(database, networks, http, rpc, readers, blobs)
 
 
-def _compose(
+def _compose(  # noqa: PLR0913, PLR0917 - what it composes from
     settings: Settings,
     clock: Clock,
     log: Log,
     rules: Rules,
     outside: _Outside,
     stack: AsyncExitStack,
+    tasks: Tasks,
 ) -> App:
     """Use cases over the machinery; nothing is opened and nobody is asked in here."""
     database, networks = outside.database, outside.networks
@@ -253,7 +264,7 @@ def _compose(
         secrets["session_secret"],
     )
     sessions = Sessions(HmacSessionTokens(secrets["session_secret"]), state, clock)
-    evaluations = SqlEvaluationStore(database)
+    evaluations = SqlEvaluationStore(database, Outbox(MIN_SCORE_DEFAULT))
     subjects = Subjects(outside.readers)
     course = Course(
         SqlCourseStore(database),
@@ -302,7 +313,11 @@ def _compose(
             clock=clock,
         )
     )
-    announce.listeners.append(gate)
+    box = SecretBox.from_secrets(*_ring(settings))
+    webhook_store = SqlWebhookStore(database)
+    webhook_http = _webhook_http(settings, stack)
+    deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn)
+    announce.listeners.extend((gate, deliverer))
     identity = AgentIdentity(challenges, sessions, key_agents, clock)
     wrapped = wrapping(
         Ground(
@@ -383,6 +398,9 @@ def _compose(
                 clock=clock,
             )
         ),
+        webhooks=Webhooks(webhook_store, box, _webhook_egress(settings), clock),
+        webhook_store=webhook_store,
+        deliverer=deliverer,
         probes=probes,
         offered_signals=frozenset(signals),
     )
@@ -420,6 +438,18 @@ def _blobs(settings: Settings, secret: str) -> SnapshotBlobs:
     if settings.snapshot_store == "ipfs":
         return IpfsSnapshotBlobs(settings.ipfs_api, SecretBox.from_secrets(secret))
     return LocalSnapshotBlobs(settings.data_dir / "blocks", SecretBox.from_secrets(secret))
+
+
+def _webhook_egress(settings: Settings) -> EgressPolicy:
+    private = settings.allow_private_upstreams
+    return EgressPolicy(allow_private=private, require_https=not private)
+
+
+def _webhook_http(settings: Settings, stack: AsyncExitStack) -> GuardedHttp:
+    """No connection is kept: one that its receiver just closed would cost the only attempt."""
+    http = GuardedHttp(_webhook_egress(settings), keep_alive_s=0)
+    stack.push_async_callback(http.aclose)
+    return http
 
 
 def _ring(settings: Settings) -> tuple[str, ...]:

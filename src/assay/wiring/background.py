@@ -8,6 +8,7 @@ from assay.infra.log import Log
 from assay.kit.clock import Clock
 from assay.payments.ports import LedgerStore
 from assay.payments.till import Till
+from assay.webhooks.deliver import Deliverer
 
 FLUSH_EVERY_S = 1.0
 """How often what is kept in memory is written down; what a crash may lose of it."""
@@ -45,3 +46,13 @@ async def reconcile_forever(
         except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
             log.warning("payments could not be reconciled, again soon", error=repr(error))
         await asyncio.sleep(RECONCILE_EVERY_S)
+
+
+async def deliver_forever(deliverer: Deliverer, log: Log) -> None:
+    """Deliver webhooks as they become due; a store that is down now is tried again."""
+    while True:
+        try:
+            await deliverer.run()
+        except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
+            log.warning("webhooks could not be looked for, again in a second", error=repr(error))
+            await asyncio.sleep(FLUSH_EVERY_S)

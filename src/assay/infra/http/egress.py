@@ -49,12 +49,14 @@ class GuardedHttp:
         *,
         tls: ssl.SSLContext | None = None,
         clock: Clock | None = None,
+        keep_alive_s: float = KEEP_ALIVE_S,
     ) -> None:
         self._policy = policy
         self._system = SystemResolver()
         self._backend = JudgingBackend(policy, resolver or self._system)
         self._tls = tls
         self._clock = clock or SystemClock()
+        self._keep_alive_s = keep_alive_s
         self._pool: httpcore2.AsyncConnectionPool | None = None
 
     async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
@@ -102,7 +104,7 @@ class GuardedHttp:
             self._pool = httpcore2.AsyncConnectionPool(
                 ssl_context=self._tls or httpcore2.default_ssl_context(),
                 max_connections=CONNECTIONS_MAX,
-                keepalive_expiry=KEEP_ALIVE_S,
+                keepalive_expiry=self._keep_alive_s,
                 network_backend=self._backend,
             )
         return self._pool

@@ -10,6 +10,7 @@ from sqlalchemy import RowMapping, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.outbox import Outbox
 from assay.infra.sql.tables import evaluations, snapshots
 from assay.trust.model import (
     FIRST_PREVIOUS_HASH,
@@ -27,8 +28,9 @@ from assay.trust.model import (
 class SqlEvaluationStore:
     """Implements `trust.ports.EvaluationStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, outbox: Outbox | None = None) -> None:
         self._database = database
+        self._outbox = outbox
 
     async def add(self, evaluation: Evaluation, snapshot: Snapshot) -> Snapshot:
         async with self._database.write() as connection:
@@ -38,6 +40,8 @@ class SqlEvaluationStore:
             stored = replace(snapshot, previous_hash=previous)
             await connection.execute(insert(evaluations).values(_evaluation_row(evaluation)))
             await connection.execute(insert(snapshots).values(_snapshot_row(stored)))
+            if self._outbox is not None:
+                await self._outbox.put(connection, evaluation, stored)
         return stored
 
     async def newest(self, subject_key: str, since: datetime) -> Evaluation | None:

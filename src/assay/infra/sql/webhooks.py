@@ -1,0 +1,212 @@
+"""Webhook registrations and deliveries in SQL."""
+
+import json
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from sqlalchemy import RowMapping, delete, func, insert, select, update
+
+from assay.accounts.audit import Note
+from assay.infra.sql.audit import write_note
+from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.tables import operators, webhook_agents, webhook_deliveries, webhooks
+from assay.webhooks.model import Delivery, DeliveryState, Registration
+
+_ROWS = webhook_deliveries
+PURGED_AT_ONCE = 10_000
+
+
+class SqlWebhookStore:
+    """Implements `webhooks.ports.WebhookStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, made: Registration, keys: Sequence[str], at_most: int, note: Note) -> bool:
+        mine = webhooks.c.operator_id == made.operator_id
+        values = {
+            "id": made.id,
+            "operator_id": made.operator_id,
+            "event": made.event,
+            "url": made.url,
+            "agent_ids": None if made.agent_ids is None else json.dumps(made.agent_ids),
+            "secret": made.sealed_secret,
+            "created_us": to_us(made.created_at),
+        }
+        async with self._database.write() as connection:
+            # Counted and added in one order: of two at once, one finds the other.
+            await self._database.lock(connection, f"webhooks {made.operator_id}")
+            count = select(func.count()).select_from(webhooks).where(mine)
+            if (await connection.execute(count)).scalar_one() >= at_most:
+                return False
+            await connection.execute(insert(webhooks).values(values))
+            rows = [{"webhook_id": made.id, "agent_id": key} for key in keys]
+            await connection.execute(insert(webhook_agents), rows)
+            await write_note(connection, note)
+        return True
+
+    async def list(self, operator_id: str) -> Sequence[Registration]:
+        statement = (
+            select(webhooks)
+            .where(webhooks.c.operator_id == operator_id)
+            .order_by(webhooks.c.created_us.desc(), webhooks.c.id.desc())
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [_registration(row) for row in rows]
+
+    async def find(self, operator_id: str, webhook_id: str) -> Registration | None:
+        statement = (
+            select(webhooks)
+            .join(operators, operators.c.id == webhooks.c.operator_id)
+            .where(
+                webhooks.c.operator_id == operator_id,
+                webhooks.c.id == webhook_id,
+                operators.c.suspended_us.is_(None),
+            )
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        return None if row is None else _registration(row)
+
+    async def remove(self, operator_id: str, webhook_id: str, note: Note) -> bool:
+        mine = (webhooks.c.operator_id == operator_id, webhooks.c.id == webhook_id)
+        waiting = (_ROWS.c.webhook_id == webhook_id, _ROWS.c.state == DeliveryState.PENDING)
+        gone = {
+            "state": DeliveryState.FAILED.value,
+            "reason": "the registration is gone",
+            "ended_us": to_us(note.at),
+        }
+        async with self._database.write() as connection:
+            found = await connection.execute(select(webhooks.c.id).where(*mine).with_for_update())
+            if found.one_or_none() is None:
+                return False
+            await connection.execute(
+                delete(webhook_agents).where(webhook_agents.c.webhook_id == webhook_id)
+            )
+            await connection.execute(delete(webhooks).where(*mine))
+            await connection.execute(update(_ROWS).where(*waiting).values(gone))
+            await write_note(connection, note)
+        return True
+
+    async def reseal(self, webhook_id: str, sealed_secret: bytes) -> None:
+        statement = update(webhooks).where(webhooks.c.id == webhook_id).values(secret=sealed_secret)
+        async with self._database.write() as connection:
+            await connection.execute(statement)
+
+    async def deliveries(
+        self, operator_id: str, webhook_id: str | None, before: str | None, at_most: int
+    ) -> Sequence[Delivery]:
+        statement = select(_ROWS).where(_ROWS.c.operator_id == operator_id)
+        if webhook_id is not None:
+            statement = statement.where(_ROWS.c.webhook_id == webhook_id)
+        if before is not None:
+            mine = (_ROWS.c.id == before, _ROWS.c.operator_id == operator_id)
+            place = select(_ROWS.c.seq).where(*mine).scalar_subquery()
+            statement = statement.where(_ROWS.c.seq < place)
+        statement = statement.order_by(_ROWS.c.seq.desc()).limit(at_most)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [_delivery(row) for row in rows]
+
+    async def deliveries_for_admin(
+        self, state: DeliveryState | None, at_most: int
+    ) -> Sequence[Delivery]:
+        statement = select(_ROWS).order_by(_ROWS.c.seq.desc()).limit(at_most)
+        if state is not None:
+            statement = statement.where(_ROWS.c.state == state)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [_delivery(row) for row in rows]
+
+    async def begin(
+        self, now: datetime, at_most: int, but_not: Collection[str]
+    ) -> Sequence[Delivery]:
+        pending = select(_ROWS.c.seq).where(_ROWS.c.state == DeliveryState.PENDING)
+        if but_not:
+            pending = pending.where(_ROWS.c.operator_id.not_in(but_not))
+        pending = pending.order_by(_ROWS.c.seq).limit(at_most)
+        async with self._database.read() as connection:  # mostly there is nothing to do
+            if (await connection.execute(pending.limit(1))).first() is None:
+                return []
+        statement = (
+            update(_ROWS)
+            .where(_ROWS.c.seq.in_(pending.with_for_update(skip_locked=True).scalar_subquery()))
+            .values(state=DeliveryState.SENDING.value, begun_us=to_us(now))
+            .returning(_ROWS)
+        )
+        async with self._database.write() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [_delivery(row) for row in sorted(rows, key=lambda row: row["seq"])]
+
+    async def end(
+        self, delivery_id: str, state: DeliveryState, status: int | None, reason: str | None,
+        now: datetime,
+    ) -> None:  # fmt: skip
+        statement = (
+            update(_ROWS)
+            .where(_ROWS.c.id == delivery_id, _ROWS.c.state == DeliveryState.SENDING)
+            .values(state=state.value, status=status, reason=reason, ended_us=to_us(now))
+        )
+        async with self._database.write() as connection:
+            await connection.execute(statement)
+
+    async def abandon(self, begun_before: datetime, now: datetime) -> int:
+        lost = (
+            _ROWS.c.state == DeliveryState.SENDING,
+            _ROWS.c.begun_us < to_us(begun_before),
+        )
+        async with self._database.read() as connection:
+            if (
+                await connection.execute(select(_ROWS.c.seq).where(*lost).limit(1))
+            ).first() is None:
+                return 0
+        why = {"state": DeliveryState.FAILED.value, "reason": "the attempt was cut off"}
+        statement = update(_ROWS).where(*lost).values(**why, ended_us=to_us(now))
+        async with self._database.write() as connection:
+            return (await connection.execute(statement)).rowcount
+
+    async def purge(self, ended_before: datetime) -> int:
+        """The oldest rows are the lowest numbers: no index is needed to find them."""
+        old = (
+            select(_ROWS.c.seq)
+            .where(_ROWS.c.created_us < to_us(ended_before), _ROWS.c.ended_us < to_us(ended_before))
+            .order_by(_ROWS.c.seq)
+            .limit(PURGED_AT_ONCE)
+        )
+        oldest = select(_ROWS.c.created_us).order_by(_ROWS.c.seq).limit(1)
+        async with self._database.read() as connection:
+            first = (await connection.execute(oldest)).scalar_one_or_none()
+        if first is None or first >= to_us(ended_before):
+            return 0
+        async with self._database.write() as connection:
+            return (await connection.execute(delete(_ROWS).where(_ROWS.c.seq.in_(old)))).rowcount
+
+
+def _registration(row: RowMapping) -> Registration:
+    agent_ids = row["agent_ids"]
+    return Registration(
+        id=row["id"],
+        operator_id=row["operator_id"],
+        event=row["event"],
+        url=row["url"],
+        agent_ids=None if agent_ids is None else tuple(json.loads(agent_ids)),
+        sealed_secret=None if row["secret"] is None else bytes(row["secret"]),
+        created_at=from_us(row["created_us"]),
+    )
+
+
+def _delivery(row: RowMapping) -> Delivery:
+    return Delivery(
+        id=row["id"],
+        webhook_id=row["webhook_id"],
+        operator_id=row["operator_id"],
+        url=row["url"],
+        agent_id=row["agent_id"],
+        payload=row["payload"],
+        state=DeliveryState(row["state"]),
+        status=row["status"],
+        reason=row["reason"],
+        created_at=from_us(row["created_us"]),
+        ended_at=None if row["ended_us"] is None else from_us(row["ended_us"]),
+    )

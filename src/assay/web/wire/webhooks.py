@@ -1,0 +1,109 @@
+"""Webhook registrations and deliveries (spec 2.11, 4.5, 6)."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from assay.kit.clock import iso
+from assay.web.wire.shape import Answer, Body, Timestamp
+from assay.webhooks.model import Delivery, DeliveryState, Registration
+from assay.webhooks.register import AGENTS_MAX, URL_CHARS_MAX, NewWebhook
+
+State = Literal["pending", "sent", "failed"]
+
+_SHOWN: Mapping[DeliveryState, State] = {
+    DeliveryState.PENDING: "pending",
+    DeliveryState.SENDING: "pending",
+    DeliveryState.SENT: "sent",
+    DeliveryState.FAILED: "failed",
+}
+
+AgentRef = int | Annotated[str, Field(max_length=100)]
+
+
+class WebhookBody(Body):
+    """Where to be told of evaluations. `secret` (`whsec_...`) asks for signed deliveries."""
+
+    event: Literal["evaluation_complete"]
+    url: Annotated[
+        str, Field(max_length=URL_CHARS_MAX, examples=["https://hooks.example.com/assay"])
+    ]
+    agent_ids: Annotated[list[AgentRef], Field(max_length=AGENTS_MAX)] | None = None
+    secret: Annotated[str | None, Field(max_length=200, json_schema_extra={"writeOnly": True})] = (
+        None
+    )
+
+    def new(self) -> NewWebhook:
+        """What is asked for, as the use case takes it."""
+        return NewWebhook(self.event, self.url, self.agent_ids, self.secret)
+
+
+class WebhookShape(Answer):
+    """A registration (spec 2.11); its secret is never shown, `signed` says whether it has one."""
+
+    id: str
+    event: str
+    url: str
+    agent_ids: list[int | str] | None
+    signed: bool
+    created_at: Timestamp
+
+
+class RemovedShape(Answer):
+    """The registration is gone."""
+
+    ok: bool
+    id: str
+
+
+class DeliveryShape(Answer):
+    """One event for one registration: `pending`, then `sent` or `failed`, and never again."""
+
+    id: str
+    webhook_id: str
+    url: str
+    agent_id: str
+    state: State
+    status: int | None
+    reason: str | None
+    created_at: Timestamp
+    ended_at: Timestamp | None
+    payload: dict[str, Any]
+
+
+class DeliveriesShape(Answer):
+    """A page of deliveries, newest first; `nextBefore` asks for the one after it."""
+
+    deliveries: list[DeliveryShape]
+    limit: int
+    next_before: str | None
+
+
+def webhook(found: Registration) -> WebhookShape:
+    """A registration on the wire."""
+    return WebhookShape(
+        id=found.id,
+        event=found.event,
+        url=found.url,
+        agent_ids=None if found.agent_ids is None else list(found.agent_ids),
+        signed=found.sealed_secret is not None,
+        created_at=iso(found.created_at),
+    )
+
+
+def delivery(found: Delivery) -> DeliveryShape:
+    """A delivery on the wire; one that is under way is pending still."""
+    return DeliveryShape(
+        id=found.id,
+        webhook_id=found.webhook_id,
+        url=found.url,
+        agent_id=found.agent_id,
+        state=_SHOWN[found.state],
+        status=found.status,
+        reason=found.reason,
+        created_at=iso(found.created_at),
+        ended_at=None if found.ended_at is None else iso(found.ended_at),
+        payload=json.loads(found.payload),
+    )

@@ -1,0 +1,146 @@
+"""Delivering what is pending: at most one attempt each, whatever happens (decisions, 11)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from assay.egress.ports import EgressError, Limits, Outgoing, SafeHttp
+from assay.kit.clock import Clock
+from assay.trust.model import EvaluationCompleted
+from assay.webhooks.model import DELIVERY_S, Delivery, DeliveryState, Registration
+from assay.webhooks.payload import signature
+from assay.webhooks.ports import Secrets, WebhookStore
+from assay.webhooks.register import place
+
+AT_ONCE: Final = 64
+"""Attempts under way in one process."""
+
+AT_ONCE_OPERATOR: Final = 8
+"""Of one operator, about: its slow receivers hold up its own deliveries, and nobody else's."""
+
+ABANDONED_AFTER: Final = timedelta(seconds=60)
+"""An attempt takes ten seconds; one that nobody has ended by then, nobody will."""
+
+KEPT: Final = timedelta(days=30)
+"""How long the delivery log goes back."""
+
+IDLE_S: Final = 1.0
+"""How often other processes' evaluations are looked for."""
+
+CARE_S: Final = 30.0
+"""How often abandoned and old deliveries are looked for."""
+
+LIMITS: Final = Limits(
+    connect_s=5.0, total_s=DELIVERY_S, body_bytes_max=64 * 1024, header_bytes_max=32 * 1024
+)
+
+_SUCCESS, _REDIRECT = range(200, 300), range(300, 400)
+
+Spawn = Callable[[str, Coroutine[Any, Any, object]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    state: DeliveryState
+    status: int | None
+    reason: str | None
+
+
+class Deliverer:
+    """Hears of evaluations, and delivers whatever is pending. A listener that never waits."""
+
+    def __init__(
+        self, store: WebhookStore, secrets: Secrets, http: SafeHttp, clock: Clock, spawn: Spawn
+    ) -> None:
+        self._store = store
+        self._secrets = secrets
+        self._http = http
+        self._clock = clock
+        self._spawn = spawn
+        self._news = asyncio.Event()
+        self._busy: Counter[str] = Counter()
+        self._care_at_s = 0.0
+
+    def evaluated(self, news: EvaluationCompleted) -> None:
+        """There may be something to deliver; the rows are there already."""
+        del news
+        self._news.set()
+
+    async def run(self) -> None:
+        """One round: begin what can be begun now, then wait for news, or a moment."""
+        self._news.clear()
+        await self._care()
+        while (room := AT_ONCE - self._busy.total()) > 0:
+            full = [who for who, count in self._busy.items() if count >= AT_ONCE_OPERATOR]
+            wanted = min(room, AT_ONCE_OPERATOR)
+            begun = await self._store.begin(self._clock.now(), wanted, full)
+            for delivery in begun:
+                self._busy[delivery.operator_id] += 1
+                self._spawn("webhook delivery", self._deliver(delivery))
+            if len(begun) < wanted:
+                break
+        try:
+            async with asyncio.timeout(IDLE_S):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    async def _care(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self._care_at_s:
+            return
+        self._care_at_s = now_s + CARE_S
+        now = self._clock.now()
+        await self._store.abandon(now - ABANDONED_AFTER, now)
+        await self._store.purge(now - KEPT)
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        try:
+            ended = await self._attempt(delivery)
+            await self._store.end(
+                delivery.id, ended.state, ended.status, ended.reason, self._clock.now()
+            )
+        finally:
+            self._busy[delivery.operator_id] -= 1
+            if not self._busy[delivery.operator_id]:
+                del self._busy[delivery.operator_id]
+            self._news.set()  # there is room again
+
+    async def _attempt(self, delivery: Delivery) -> _Ended:
+        found = await self._store.find(delivery.operator_id, delivery.webhook_id)
+        if found is None:
+            return _failed("the registration is gone")
+        try:
+            headers = self._headers(delivery, found)
+        except ValueError:
+            return _failed("the secret cannot be opened any more")
+        body = delivery.payload.encode()
+        try:
+            reply = await self._http.send(Outgoing("POST", delivery.url, headers, body), LIMITS)
+        except EgressError as error:
+            return _failed(error.failure.value)
+        if reply.status in _SUCCESS:
+            return _Ended(DeliveryState.SENT, reply.status, None)
+        what = "redirects are not followed" if reply.status in _REDIRECT else "the receiver refused"
+        return _Ended(DeliveryState.FAILED, reply.status, what)
+
+    def _headers(self, delivery: Delivery, to: Registration) -> dict[str, str]:
+        """Unsigned unless the registration has a secret; raises `ValueError` when it is lost."""
+        headers = {"content-type": "application/json"}
+        if to.sealed_secret is None:
+            return headers
+        key = self._secrets.open(to.sealed_secret, place(to.id))
+        now_s = int(self._clock.now().timestamp())
+        signed = signature(key, delivery.id, now_s, delivery.payload.encode())
+        return headers | {
+            "webhook-id": delivery.id,
+            "webhook-timestamp": str(now_s),
+            "webhook-signature": signed,
+        }
+
+
+def _failed(reason: str) -> _Ended:
+    return _Ended(DeliveryState.FAILED, None, reason)

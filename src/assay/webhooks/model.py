@@ -1,0 +1,77 @@
+"""Webhook registrations and deliveries (spec 2.11, 4.5, 6; decisions, section 11)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from assay.kit.errors import Conflict, NotFound
+
+EVENT: Final = "evaluation_complete"
+"""The only event there is. Source: spec, section 6."""
+
+REGISTRATIONS_MAX: Final = 1000
+"""Of one operator. Source: spec, section 8."""
+
+DELIVERY_S: Final = 10.0
+"""How long a receiver may take to answer. Source: spec, section 8."""
+
+AgentRef: TypeAlias = int | str
+"""An agent as a filter names it: a token id as a number, or any id as a string."""
+
+
+class WebhookNotFound(NotFound):
+    """The operator has no registration of this id."""
+
+    code = "webhook_not_found"
+
+
+class WebhookLimitReached(Conflict):
+    """The operator has as many registrations as there may be."""
+
+    code = "webhook_limit_reached"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """Where one operator wants to hear of evaluations; `agent_ids` None means of all agents."""
+
+    id: str
+    operator_id: str
+    event: str
+    url: str
+    agent_ids: Sequence[AgentRef] | None
+    sealed_secret: bytes | None
+    """What deliveries are signed with, sealed; None for unsigned ones."""
+    created_at: datetime
+
+
+class DeliveryState(StrEnum):
+    """pending -> sending -> sent | failed.
+
+    `sending` is written down before the attempt: whatever happens to it, there is no second one.
+    """
+
+    PENDING = "pending"
+    SENDING = "sending"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One event on its way to one registration."""
+
+    id: str
+    webhook_id: str
+    operator_id: str
+    url: str
+    agent_id: str
+    payload: str
+    """The very body that is sent."""
+    state: DeliveryState
+    status: int | None
+    reason: str | None
+    created_at: datetime
+    ended_at: datetime | None

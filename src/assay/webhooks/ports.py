@@ -1,0 +1,87 @@
+"""What webhooks need of the outside."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from assay.accounts.audit import Note
+from assay.webhooks.model import Delivery, DeliveryState, Registration
+
+
+class WebhookStore(Protocol):
+    """Registrations and deliveries.
+
+    A delivery row is made in the transaction that stores the evaluation it tells of.
+    """
+
+    async def add(self, made: Registration, keys: Sequence[str], at_most: int, note: Note) -> bool:
+        """Store; False when the operator has `at_most` already. `keys` are the agents', or `*`."""
+        ...
+
+    async def list(self, operator_id: str) -> Sequence[Registration]:
+        """The operator's registrations, newest first."""
+        ...
+
+    async def find(self, operator_id: str, webhook_id: str) -> Registration | None:
+        """One of the operator's registrations; None also while its account is suspended."""
+        ...
+
+    async def remove(self, operator_id: str, webhook_id: str, note: Note) -> bool:
+        """Whether there was one; what is still pending for it is failed."""
+        ...
+
+    async def reseal(self, webhook_id: str, sealed_secret: bytes) -> None:
+        """Replace the sealed secret."""
+        ...
+
+    async def deliveries(
+        self, operator_id: str, webhook_id: str | None, before: str | None, at_most: int
+    ) -> Sequence[Delivery]:
+        """The operator's deliveries, newest first, older than the one of id `before`."""
+        ...
+
+    async def deliveries_for_admin(
+        self, state: DeliveryState | None, at_most: int
+    ) -> Sequence[Delivery]:
+        """Everybody's deliveries, newest first."""
+        ...
+
+    async def begin(
+        self, now: datetime, at_most: int, but_not: Collection[str]
+    ) -> Sequence[Delivery]:
+        """Take pending deliveries, oldest first, none of the operators `but_not`.
+
+        Each is `sending` when this returns, durably, and nobody else gets it.
+        """
+        ...
+
+    async def end(
+        self, delivery_id: str, state: DeliveryState, status: int | None, reason: str | None,
+        now: datetime,
+    ) -> None:  # fmt: skip
+        """How the one attempt ended."""
+        ...
+
+    async def abandon(self, begun_before: datetime, now: datetime) -> int:
+        """Fail what somebody began before that moment and never ended; how many."""
+        ...
+
+    async def purge(self, ended_before: datetime) -> int:
+        """Forget deliveries that ended before that moment; how many."""
+        ...
+
+
+class Secrets(Protocol):
+    """Seals webhook secrets under a ring of keys, bound to the row."""
+
+    def seal(self, data: bytes, associated: bytes) -> bytes:
+        """Sealed under the current key."""
+        ...
+
+    def open(self, sealed: bytes, associated: bytes) -> bytes:
+        """The secret; raises `ValueError` for what no key of the ring sealed for this row."""
+        ...
+
+    def is_current(self, sealed: bytes) -> bool:
+        """Whether the current key sealed it."""
+        ...

@@ -1,0 +1,216 @@
+"""Registrations and deliveries, on every database: none lost, none twice."""
+
+import asyncio
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from assay.accounts.audit import TERMINAL, Note, note
+from assay.accounts.model import Change, Operator, Plan, Role
+from assay.infra.sql.audit import SqlAuditStore
+from assay.infra.sql.engine import Database
+from assay.infra.sql.evaluations import SqlEvaluationStore
+from assay.infra.sql.operators import SqlOperatorStore
+from assay.infra.sql.outbox import Outbox
+from assay.infra.sql.webhooks import SqlWebhookStore
+from assay.kit.ids import new_id
+from assay.trust.model import Evaluation, Grade, Snapshot
+from assay.webhooks.model import AgentRef, DeliveryState, Registration
+from tests.fakes.clock import FrozenClock
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=2)
+
+
+def told(operator_id: str = "o") -> Note:
+    return note(FrozenClock(NOW), TERMINAL, "webhook.registered", operator_id)
+
+
+def registration(operator_id: str, *agent_ids: AgentRef) -> Registration:
+    url = "https://hooks.example.com/x"
+    return Registration(
+        new_id(), operator_id, "evaluation_complete", url, agent_ids or None, None, NOW
+    )
+
+
+@pytest.fixture
+async def owner(database: Database) -> str:
+    return await account(database, "a@example.com")
+
+
+async def account(database: Database, email: str) -> str:
+    made = Operator(new_id(), email, "A", Role.OPERATOR, Plan.FREE, Decimal(0), NOW, NOW)
+    await SqlOperatorStore(database).add(made, "hash")
+    return made.id
+
+
+async def evaluated(database: Database, agent_id: str = "7", score: float = 70.0) -> Snapshot:
+    grade = Grade("BA", "YELLOW", "prod_throttled")
+    key = f"eip155:1/{agent_id}"
+    made = Evaluation(new_id(), key, "c", agent_id, "0x", (), {}, score, grade, NOW)
+    link = Snapshot(new_id(), made.id, key, agent_id, "0x" + new_id(), "0x0", None, 3, NOW)
+    return await SqlEvaluationStore(database, Outbox(65.0)).add(made, link)
+
+
+async def add(store: SqlWebhookStore, made: Registration, *keys: str, at_most: int = 9) -> bool:
+    return await store.add(made, keys or ("*",), at_most, told(made.operator_id))
+
+
+async def test_a_registration_is_read_back_and_only_its_operator_sees_or_ends_it(
+    database: Database, owner: str
+) -> None:
+    store = SqlWebhookStore(database)
+    made = registration(owner, 7, "0x" + "a" * 40)
+    assert await add(store, made, "7", "0x" + "a" * 40)
+    assert await store.list(owner) == [made]
+    assert await store.find(owner, made.id) == made
+    other = await account(database, "b@example.com")
+    assert await store.list(other) == []
+    assert await store.find(other, made.id) is None
+    assert await store.remove(other, made.id, told()) is False
+    assert await store.remove(owner, made.id, told()) is True
+    assert await store.remove(owner, made.id, told()) is False
+    assert await store.list(owner) == []
+    trail = await SqlAuditStore(database).page_for_admin(None, None, 10)
+    assert len(trail) == 2
+
+
+async def test_of_many_at_once_no_more_than_the_limit_are_registered(
+    database: Database, owner: str
+) -> None:
+    store = SqlWebhookStore(database)
+    async with asyncio.TaskGroup() as group:
+        tried = [group.create_task(add(store, registration(owner), at_most=3)) for _ in range(9)]
+    assert sum(task.result() for task in tried) == 3
+    assert len(await store.list(owner)) == 3
+    assert await add(store, registration(await account(database, "b@example.com")), at_most=1)
+
+
+async def test_an_evaluation_makes_a_delivery_for_everyone_who_wants_it_and_nobody_else(
+    database: Database, owner: str
+) -> None:
+    store = SqlWebhookStore(database)
+    everything, seven, eight = (registration(owner, *ids) for ids in ((), (7,), (8,)))
+    await add(store, everything)
+    await add(store, seven, "7")
+    await add(store, eight, "8")
+    first = await evaluated(database)
+    second = await evaluated(database, score=64.99)
+    found = await store.deliveries(owner, None, None, 10)
+    assert {(d.webhook_id, d.agent_id) for d in found} == {(everything.id, "7"), (seven.id, "7")}
+    assert len(found) == 4
+    newest = json.loads(found[0].payload)
+    assert newest == {
+        "event": "evaluation_complete",
+        "agentId": "7",
+        "tier": "BA",
+        "riskLevel": "YELLOW",
+        "route": "prod_throttled",
+        "meetsThreshold": False,
+        "snapshotHash": second.snapshot_hash,
+        "previousHash": first.snapshot_hash,
+        "encryptedDataUri": None,
+        "timestamp": "2026-03-01T12:00:00.000Z",
+        "interactionCount": 3,
+    }
+    assert json.loads(found[-1].payload)["meetsThreshold"] is True
+
+
+async def test_a_suspended_account_is_told_nothing(database: Database, owner: str) -> None:
+    store, made = SqlWebhookStore(database), registration(owner)
+    await add(store, made)
+    change = Change(suspended=True)
+    await SqlOperatorStore(database).change_for_admin(owner, change, NOW, told(owner))
+    await evaluated(database)
+    assert await store.deliveries(owner, None, None, 10) == []
+    assert await store.find(owner, made.id) is None
+
+
+async def test_of_many_that_begin_at_once_each_delivery_is_one_ones(
+    database: Database, owner: str
+) -> None:
+    store = SqlWebhookStore(database)
+    await add(store, registration(owner))
+    for _ in range(20):
+        await evaluated(database)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(store.begin(NOW, 4, ())) for _ in range(12)]
+    begun = [delivery.id for task in tasks for delivery in task.result()]
+    while more := await store.begin(NOW, 4, ()):
+        begun += [delivery.id for delivery in more]
+    assert len(begun) == len(set(begun)) == 20
+
+
+async def test_an_operator_that_is_busy_holds_up_nobody_else(
+    database: Database, owner: str
+) -> None:
+    store, other = SqlWebhookStore(database), await account(database, "b@example.com")
+    await add(store, registration(owner))
+    await add(store, registration(other))
+    await evaluated(database)
+    [begun] = await store.begin(NOW, 8, {owner})
+    assert begun.operator_id == other
+    assert begun.state is DeliveryState.SENDING
+
+
+async def test_an_attempt_that_began_is_never_begun_again(database: Database, owner: str) -> None:
+    """The process dies between the attempt and its end: failed, and not repeated."""
+    store = SqlWebhookStore(database)
+    await add(store, registration(owner))
+    await evaluated(database)
+    [begun] = await store.begin(NOW, 8, ())
+    assert await store.begin(LATER, 8, ()) == []
+    assert await store.abandon(NOW, LATER) == 0
+    assert await store.abandon(NOW + timedelta(seconds=1), LATER) == 1
+    await store.end(begun.id, DeliveryState.SENT, 200, None, LATER)  # too late
+    [kept] = await store.deliveries(owner, None, None, 10)
+    assert (kept.state, kept.reason) == (DeliveryState.FAILED, "the attempt was cut off")
+
+
+async def test_how_it_ended_is_written_down_once(database: Database, owner: str) -> None:
+    store = SqlWebhookStore(database)
+    made = registration(owner)
+    await add(store, made)
+    await evaluated(database)
+    [begun] = await store.begin(NOW, 8, ())
+    await store.end(begun.id, DeliveryState.SENT, 204, None, LATER)
+    await store.end(begun.id, DeliveryState.FAILED, 500, "again", LATER)
+    [kept] = await store.deliveries(owner, made.id, None, 10)
+    expected = replace(begun, state=DeliveryState.SENT, status=204, ended_at=LATER)
+    assert kept == expected
+    assert await store.deliveries_for_admin(DeliveryState.SENT, 5) == [expected]
+    assert await store.deliveries_for_admin(DeliveryState.FAILED, 5) == []
+
+
+async def test_removing_a_registration_ends_what_is_pending_for_it(
+    database: Database, owner: str
+) -> None:
+    store, made = SqlWebhookStore(database), registration(owner)
+    await add(store, made)
+    await evaluated(database)
+    await store.remove(owner, made.id, told())
+    assert await store.begin(NOW, 8, ()) == []
+    [kept] = await store.deliveries(owner, None, None, 10)
+    assert (kept.state, kept.reason) == (DeliveryState.FAILED, "the registration is gone")
+
+
+async def test_the_delivery_log_is_paged_and_forgets_what_is_old(
+    database: Database, owner: str
+) -> None:
+    store = SqlWebhookStore(database)
+    await add(store, registration(owner))
+    for _ in range(5):
+        await evaluated(database)
+    whole = await store.deliveries(owner, None, None, 10)
+    rest = await store.deliveries(owner, None, whole[1].id, 10)
+    assert rest == whole[2:]
+    assert await store.deliveries("somebody", None, whole[1].id, 10) == []
+    begun = await store.begin(NOW, 3, ())
+    for one in begun:
+        await store.end(one.id, DeliveryState.FAILED, None, "timeout", NOW)
+    assert await store.purge(NOW) == 0
+    assert await store.purge(LATER) == 3  # what is pending still is kept
+    assert len(await store.deliveries(owner, None, None, 10)) == 2
