@@ -39,6 +39,8 @@ BUILT = {
     *(("put", "/wrap/{operatorId}/{path}"), ("patch", "/wrap/{operatorId}/{path}")),
     ("delete", "/wrap/{operatorId}/{path}"),
     ("get", "/operator/endpoints"),
+    ("post", "/operator/proxy/{agentId}"),
+    ("post", "/operator/playground"),
     ("post", "/operator/webhooks/register"),
     ("get", "/operator/admin/stats"),
     ("get", "/operator/admin/operators"),
@@ -54,12 +56,10 @@ BUILT = {
 
 NOT_BUILT = {
     ("get", "/operator/agent/{agentId}/liveness"),
-    ("post", "/operator/proxy/{agentId}"),
     ("get", "/operator/key/{agentAddress}/attestation"),
     ("post", "/operator/personhood/verify/{agentId}"),
     ("get", "/operator/personhood/status/{agentId}"),
     ("get", "/operator/personhood/profile/{agentId}"),
-    ("post", "/operator/playground"),
 }
 
 BEYOND = {

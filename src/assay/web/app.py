@@ -23,6 +23,7 @@ from assay.web.routes import (
     endpoints,
     health,
     key_agents,
+    proxy,
     webhooks,
 )
 from assay.web.routes.gate import GateLane
@@ -51,6 +52,7 @@ def framework(app: App) -> FastAPI:
         analytics.router,
         admin.router,
         webhooks.router,
+        proxy.router,
     )
     made = FastAPI(
         # The routes themselves: an included router hides them, and a 405 must name their methods.

@@ -56,6 +56,8 @@ from assay.kit.singleflight import SingleFlight
 from assay.kit.tasks import Tasks
 from assay.payments.ports import LedgerStore
 from assay.payments.till import Till
+from assay.proxy.call import Caller, Proxy
+from assay.proxy.playground import Playground, PlaygroundNeeds
 from assay.settings import Settings
 from assay.trust.evaluate import Evaluator, EvaluatorNeeds
 from assay.trust.key_profile import KeyProfiles
@@ -127,6 +129,8 @@ class App:
     webhooks: Webhooks
     webhook_store: WebhookStore
     deliverer: Deliverer
+    proxy: Proxy
+    playground: Playground
     probes: Mapping[str, Probe]
     offered_signals: frozenset[SignalName]
 
@@ -204,8 +208,7 @@ async def _open(
     database = await Database.open(settings.database)
     stack.push_async_callback(database.close)
     await database.migrate()
-    private = settings.allow_private_upstreams
-    http = GuardedHttp(EgressPolicy(allow_private=private, require_https=False))
+    http = GuardedHttp(_agents_egress(settings))
     stack.push_async_callback(http.aclose)
     rpc = JsonRpc(clock)
     stack.push_async_callback(rpc.aclose)
@@ -308,6 +311,9 @@ def _compose(  # noqa: PLR0913, PLR0917 - what it composes from
         LoginThrottle(clock),
         settings.fee_rate,
     )
+    profiles = Profiles(subjects, evaluator, evaluations, rules, clock)
+    key_profiles = KeyProfiles(key_agents, evaluations, networks.default, rules, clock)
+    caller = Caller(outside.http, _agents_egress(settings))
     return App(
         settings=settings,
         clock=clock,
@@ -325,8 +331,8 @@ def _compose(  # noqa: PLR0913, PLR0917 - what it composes from
         resolver=Resolver(outside.readers, clock),
         rpc=outside.rpc,
         evaluator=evaluator,
-        profiles=Profiles(subjects, evaluator, evaluations, rules, clock),
-        key_profiles=KeyProfiles(key_agents, evaluations, networks.default, rules, clock),
+        profiles=profiles,
+        key_profiles=key_profiles,
         gate=gate,
         decision_tokens=DecisionTokens(
             Ed25519DecisionSigner(secrets["signing_secret"]), settings.address
@@ -353,6 +359,10 @@ def _compose(  # noqa: PLR0913, PLR0917 - what it composes from
         webhooks=Webhooks(webhook_store, box, _webhook_egress(settings), clock),
         webhook_store=webhook_store,
         deliverer=deliverer,
+        proxy=Proxy(caller, gate, settings.upgrade_address),
+        playground=Playground(
+            PlaygroundNeeds(caller, gate, wrapped.routes, profiles, key_profiles)
+        ),
         probes=probes,
         offered_signals=frozenset(signals),
     )
@@ -387,6 +397,10 @@ def _blobs(settings: Settings, secret: str) -> SnapshotBlobs:
     if settings.snapshot_store == "ipfs":
         return IpfsSnapshotBlobs(settings.ipfs_api, SecretBox.from_secrets(secret))
     return LocalSnapshotBlobs(settings.data_dir / "blocks", SecretBox.from_secrets(secret))
+
+
+def _agents_egress(settings: Settings) -> EgressPolicy:
+    return EgressPolicy(allow_private=settings.allow_private_upstreams, require_https=False)
 
 
 def _webhook_egress(settings: Settings) -> EgressPolicy:

@@ -80,6 +80,7 @@ class Wrapping:
     call_store: SqlCallStore
     analytics: Analytics
     rollups: RollupProof
+    routes: Routes
 
 
 def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
@@ -103,8 +104,9 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     call_store = SqlCallStore(ground.database)
     log = CallLog(call_store)
     add: Callable[[Call], None] = log.add
+    routes = Routes(store, endpoints, egress, clock)
     steps = Steps(
-        routes=Routes(store, endpoints, egress, clock),
+        routes=routes,
         trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),
         limit=LimitStep(clock),
         pay=PayStep(till, networks, settings.address, settings.payout_address),
@@ -121,6 +123,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         call_store,
         Analytics(SqlAnalyticsStore(ground.database), log, clock),
         SqlRollupProof(ground.database),
+        routes,
     )
 
 
