@@ -43,6 +43,8 @@ BUILT = {
     *(("put", "/wrap/{operatorId}/{path}"), ("patch", "/wrap/{operatorId}/{path}")),
     ("delete", "/wrap/{operatorId}/{path}"),
     ("get", "/operator/endpoints"),
+    ("post", "/operator/proxy/{agentId}"),
+    ("post", "/operator/playground"),
     ("post", "/operator/webhooks/register"),
     ("get", "/operator/admin/stats"),
     ("get", "/operator/admin/operators"),
@@ -58,8 +60,6 @@ BUILT = {
 
 NOT_BUILT = {
     ("get", "/operator/agent/{agentId}/liveness"),
-    ("post", "/operator/proxy/{agentId}"),
-    ("post", "/operator/playground"),
 }
 
 BEYOND = {

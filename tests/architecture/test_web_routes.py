@@ -63,6 +63,8 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "GET /operator/webhooks": EITHER,
     "GET /operator/webhooks/deliveries": EITHER,
     "DELETE /operator/webhooks/{webhookId}": EITHER,
+    "POST /operator/proxy/{agentId}": OP_KEY,
+    "POST /operator/playground": JWT,
     "GET /operator/admin/stats": JWT,
     "GET /operator/admin/operators": JWT,
     "GET /operator/admin/operators/{id}": JWT,

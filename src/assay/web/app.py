@@ -25,6 +25,7 @@ from assay.web.routes import (
     health,
     key_agents,
     personhood,
+    proxy,
     webhooks,
 )
 from assay.web.routes.course import CourseLane
@@ -56,6 +57,7 @@ def framework(app: App) -> FastAPI:
         analytics.router,
         admin.router,
         webhooks.router,
+        proxy.router,
     )
     made = FastAPI(
         # The routes themselves: an included router hides them, and a 405 must name their methods.

@@ -45,6 +45,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "MONTHLY_REQUEST_LIMIT_EXCEEDED": 429,
         "internal_error": 500,
         "wrapper_request_failed": 502,
+        "proxy_request_failed": 502,
         "temporarily_unavailable": 503,
         "chain_unavailable": 503,
         "evidence_unavailable": 503,

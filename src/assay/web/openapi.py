@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from assay.web.routes import gate
 from assay.web.routes import key_agents as key_agents_routes
-from assay.web.wire import accounts, admin, endpoints, key_agents, personhood, webhooks, wrap
+from assay.web.wire import accounts, admin, endpoints, key_agents, personhood, proxy, webhooks, wrap
 from assay.web.wire.gate import GateBody, GateShape
 from assay.wiring import App
 
@@ -53,6 +53,7 @@ TAGS = (
     ("Wrappers", "An operator's APIs, as agents reach and pay for them."),
     ("Analytics", "An operator's calls, money and agents, counted."),
     ("Webhooks", "Being told of evaluations."),
+    ("Proxy and playground", "Calls made for operators, through guarded egress."),
     ("Admin", "The platform as its admins see and change it."),
     ("Accounts and keys", "Operators, their dashboard tokens and their API keys."),
 )
@@ -87,6 +88,8 @@ _BODIES = (
     endpoints.EndpointBody,
     admin.ChangeBody,
     webhooks.WebhookBody,
+    proxy.ProxyBody,
+    proxy.PlaygroundBody,
     GateBody,
 )
 

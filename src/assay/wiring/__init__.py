@@ -60,6 +60,8 @@ from assay.kit.singleflight import SingleFlight
 from assay.kit.tasks import Tasks
 from assay.payments.ports import LedgerStore
 from assay.payments.till import Till
+from assay.proxy.call import Caller, Proxy
+from assay.proxy.playground import Playground, PlaygroundNeeds
 from assay.settings import Settings
 from assay.trust.audit import Audit
 from assay.trust.bait import Baits
@@ -144,6 +146,8 @@ class App:
     webhooks: Webhooks
     webhook_store: WebhookStore
     deliverer: Deliverer
+    proxy: Proxy
+    playground: Playground
     probes: Mapping[str, Probe]
     offered_signals: frozenset[SignalName]
 
@@ -222,8 +226,7 @@ async def _open(
     database = await Database.open(settings.database)
     stack.push_async_callback(database.close)
     await database.migrate()
-    private = settings.allow_private_upstreams
-    http = GuardedHttp(EgressPolicy(allow_private=private, require_https=False))
+    http = GuardedHttp(_agents_egress(settings))
     stack.push_async_callback(http.aclose)
     rpc = JsonRpc(clock)
     stack.push_async_callback(rpc.aclose)
@@ -238,7 +241,7 @@ async def _open(
     return _Outside(database, networks, http, rpc, readers, blobs)
 
 
-def _compose(  # noqa: PLR0913, PLR0917 - what it composes from
+def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     settings: Settings,
     clock: Clock,
     log: Log,
@@ -344,6 +347,9 @@ def _compose(  # noqa: PLR0913, PLR0917 - what it composes from
         LoginThrottle(clock),
         settings.fee_rate,
     )
+    profiles = Profiles(subjects, evaluator, evaluations, rules, clock)
+    key_profiles = KeyProfiles(key_agents, evaluations, networks.default, rules, clock, sources)
+    caller = Caller(outside.http, _agents_egress(settings))
     return App(
         settings=settings,
         clock=clock,
@@ -361,8 +367,8 @@ def _compose(  # noqa: PLR0913, PLR0917 - what it composes from
         resolver=Resolver(outside.readers, clock),
         rpc=outside.rpc,
         evaluator=evaluator,
-        profiles=Profiles(subjects, evaluator, evaluations, rules, clock),
-        key_profiles=KeyProfiles(key_agents, evaluations, networks.default, rules, clock, sources),
+        profiles=profiles,
+        key_profiles=key_profiles,
         personhoods=Personhoods(
             subjects,
             sources.personhoods or SqlPersonhoodStore(database),
@@ -401,6 +407,10 @@ def _compose(  # noqa: PLR0913, PLR0917 - what it composes from
         webhooks=Webhooks(webhook_store, box, _webhook_egress(settings), clock),
         webhook_store=webhook_store,
         deliverer=deliverer,
+        proxy=Proxy(caller, gate, settings.upgrade_address),
+        playground=Playground(
+            PlaygroundNeeds(caller, gate, wrapped.routes, profiles, key_profiles)
+        ),
         probes=probes,
         offered_signals=frozenset(signals),
     )
@@ -438,6 +448,10 @@ def _blobs(settings: Settings, secret: str) -> SnapshotBlobs:
     if settings.snapshot_store == "ipfs":
         return IpfsSnapshotBlobs(settings.ipfs_api, SecretBox.from_secrets(secret))
     return LocalSnapshotBlobs(settings.data_dir / "blocks", SecretBox.from_secrets(secret))
+
+
+def _agents_egress(settings: Settings) -> EgressPolicy:
+    return EgressPolicy(allow_private=settings.allow_private_upstreams, require_https=False)
 
 
 def _webhook_egress(settings: Settings) -> EgressPolicy:

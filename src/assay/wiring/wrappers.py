@@ -82,6 +82,7 @@ class Wrapping:
     call_store: SqlCallStore
     analytics: Analytics
     rollups: RollupProof
+    routes: Routes
 
 
 def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
@@ -109,8 +110,9 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         log.add(call)
         ground.conduct.note(call)
 
+    routes = Routes(store, endpoints, egress, clock)
     steps = Steps(
-        routes=Routes(store, endpoints, egress, clock),
+        routes=routes,
         trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),
         limit=LimitStep(clock),
         pay=PayStep(till, networks, settings.address, settings.payout_address),
@@ -127,6 +129,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         call_store,
         Analytics(SqlAnalyticsStore(ground.database), log, clock),
         SqlRollupProof(ground.database),
+        routes,
     )
 
 

@@ -1,0 +1,141 @@
+"""Calling a target for an operator, through the one guarded door (spec 4.2 rule 5)."""
+
+import base64
+import re
+from typing import Final
+
+from assay.accounts.model import Feature, Operator
+from assay.accounts.plans import require
+from assay.chains.model import Network
+from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.egress.url import EgressPolicy, Refused, parse_target
+from assay.gate.check import Gate
+from assay.gate.model import GateRequest
+from assay.kit.errors import InvalidRequest, Problem
+from assay.proxy.model import (
+    HEADER_CHARS_MAX,
+    HEADERS_MAX,
+    METHODS,
+    Proxied,
+    ProxyCall,
+    ProxyFailed,
+    ProxyReply,
+)
+from assay.trust.subjects import canonical_agent_id
+
+LIMITS: Final = Limits(connect_s=5.0, total_s=20.0, body_bytes_max=1024 * 1024)
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+_VALUE = re.compile(r"[\t\x20-\x7e\xa0-\xff]*")
+_DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""What no longer describes a body that was decoded and read to its end."""
+
+_SAID: Final = {
+    Failure.NAME: "The target's name could not be resolved.",
+    Failure.CONNECT: "The target could not be connected to.",
+    Failure.TLS: "The target's certificate does not hold.",
+    Failure.TIMEOUT: "The target did not answer in time.",
+    Failure.PROTOCOL: "The target did not answer with HTTP.",
+}
+
+
+class Caller:
+    """Sends what operators ask for to addresses that operators name."""
+
+    def __init__(self, http: SafeHttp, egress: EgressPolicy) -> None:
+        self._http = http
+        self._egress = egress
+
+    def check(self, asked: ProxyCall, field: str = "targetUrl") -> None:
+        """What cannot be sent is refused before anybody is asked about anything.
+
+        `field` is what a refusal calls the address. Raises `InvalidRequest`.
+        """
+        found = _problems(asked)
+        target = parse_target(asked.url, self._egress)
+        if isinstance(target, Refused):
+            found.append(Problem(("body", field), target.why))
+        if found:
+            raise InvalidRequest("The request cannot be sent like this.", details=found[:20])
+
+    async def call(self, asked: ProxyCall, field: str = "targetUrl") -> ProxyReply:
+        """The target's answer, whatever its status; redirects are the operator's to follow.
+
+        Raises `InvalidRequest` as `check`, also for a name that leads inside, and `ProxyFailed`.
+        """
+        self.check(asked, field)
+        body = (asked.body or "").encode()
+        outgoing = Outgoing(asked.method, asked.url, dict(asked.headers), body)
+        try:
+            reply = await self._http.send(outgoing, LIMITS)
+        except EgressError as error:
+            if error.failure is Failure.REFUSED_ADDRESS:
+                details = [Problem(("body", field), "this address is not called")]
+                raise InvalidRequest("The address is not called.", details=details) from error
+            said = _SAID[error.failure]
+            raise ProxyFailed(said, detail=error.detail, reason=error.failure.value) from error
+        return _reply(reply)
+
+
+class Proxy:
+    """The proxy of the Pro plan."""
+
+    def __init__(self, caller: Caller, gate: Gate, upgrade_url: str) -> None:
+        self._caller = caller
+        self._gate = gate
+        self._upgrade_url = upgrade_url
+
+    async def call(
+        self, operator: Operator, network: Network, agent_id: str, asked: ProxyCall
+    ) -> Proxied:
+        """The target's answer, and the agent's grade.
+
+        Raises `PlanRequired`, `InvalidRequest`, `AgentNotFound`, `ChainUnavailable`,
+        `EvidenceUnavailable` and `ProxyFailed`.
+        """
+        require(operator.plan, Feature.PROXY, self._upgrade_url)
+        self._caller.check(asked)
+        known = canonical_agent_id(agent_id)
+        decision = self._gate.assess_cached(network, known, GateRequest())
+        if decision is None:
+            decision = await self._gate.assess(network, known, GateRequest())
+        return Proxied(await self._caller.call(asked), decision)
+
+
+def _problems(asked: ProxyCall) -> list[Problem]:
+    found: list[Problem] = []
+    if asked.method not in METHODS:
+        found.append(Problem(("body", "method"), f"must be one of {', '.join(sorted(METHODS))}"))
+    if len(asked.headers) > HEADERS_MAX:
+        found.append(Problem(("body", "headers"), f"are more than {HEADERS_MAX}"))
+    for name, value in asked.headers.items():
+        if (
+            not _NAME.fullmatch(name)
+            or len(value) > HEADER_CHARS_MAX
+            or not _VALUE.fullmatch(value)
+        ):
+            found.append(Problem(("body", "headers", name[:100]), "is no header that can be sent"))
+    if asked.body and any("\ud800" <= char <= "\udfff" for char in asked.body):
+        found.append(Problem(("body", "body"), "is not Unicode text"))
+    return found
+
+
+def _reply(reply: Reply) -> ProxyReply:
+    headers: dict[str, str] = {}
+    for name, value in reply.headers:
+        if name not in _DECODED:
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    # A text that was cut may end within a character; base64 would hide the rest of it.
+    errors = "ignore" if reply.truncated else "strict"
+    try:
+        body, encoding = reply.body.decode("utf-8", errors), "utf-8"
+    except UnicodeDecodeError:
+        body, encoding = base64.b64encode(reply.body).decode(), "base64"
+    return ProxyReply(
+        status=reply.status,
+        headers=headers,
+        body=body,
+        encoding="utf-8" if encoding == "utf-8" else "base64",
+        truncated=reply.truncated,
+        elapsed_ms=round(reply.elapsed_ms, 3),
+    )

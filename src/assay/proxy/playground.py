@@ -1,0 +1,149 @@
+"""Trying an endpoint as an agent would, without paying (spec 2.16, 4.6).
+
+A path is one of the operator's own wrappers: its upstream is called with its secret and its trust
+rule, but nobody is charged and no limit is counted. An absolute URL is called as it is.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from assay.chains.model import Network, is_address
+from assay.gate.check import Gate
+from assay.gate.model import Decision, GateRequest
+from assay.kit.errors import InvalidRequest, Problem
+from assay.proxy.call import Caller
+from assay.proxy.model import ProxyCall, ProxyReply
+from assay.trust.key_profile import KeyProfiles
+from assay.trust.profile import Profiles
+from assay.trust.subjects import canonical_agent_id
+from assay.wrapper.model import Route, WrapperNotFound
+from assay.wrapper.routes import Routes
+
+PATH_CHARS_MAX: Final = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is to be tried: `call.url` is a path of one's own or an absolute URL."""
+
+    agent_id: str
+    call: ProxyCall
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The answer, or None when the agent did not pass the wrapper's trust rule."""
+
+    reply: ProxyReply | None
+    decision: Decision
+    min_score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What would be called, and what is known of the agent; nothing was sent to the target."""
+
+    agent_id: str
+    chain: str
+    tier: str | None
+    route: str | None
+    price: int | None
+    """Micro-dollars a call; None where no wrapper answers."""
+    registered: bool
+    onchain_score: float
+    feedback_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlaygroundNeeds:
+    """What the playground stands on."""
+
+    caller: Caller
+    gate: Gate
+    routes: Routes
+    profiles: Profiles
+    key_profiles: KeyProfiles
+
+
+class Playground:
+    """Tries endpoints for the operator they belong to."""
+
+    def __init__(self, needs: PlaygroundNeeds) -> None:
+        self._needs = needs
+
+    async def call(self, operator_id: str, network: Network, trial: Trial) -> Tried:
+        """Call it. Raises as `Proxy.call`, and `WrapperNotFound` for a path nothing answers."""
+        gate = self._needs.gate
+        agent_id = canonical_agent_id(trial.agent_id)
+        route = await self._route(operator_id, trial.call)
+        if route is None:
+            self._needs.caller.check(trial.call, "path")
+        request = GateRequest() if route is None else route.gate_request
+        decision = gate.assess_cached(network, agent_id, request)
+        if decision is None:
+            decision = await gate.assess(network, agent_id, request)
+        min_score = None
+        if route is not None and route.config.trust_enabled:
+            min_score = route.config.min_score
+            if not decision.allow:
+                return Tried(None, decision, min_score)
+        call = trial.call if route is None else _as_forwarded(trial.call, route, decision)
+        return Tried(await self._needs.caller.call(call, "path"), decision, min_score)
+
+    async def dry_run(self, operator_id: str, network: Network, trial: Trial) -> DryRun:
+        """Look, and call nothing; no sandbox runs either.
+
+        Raises `InvalidRequest`, `AgentNotFound` and `ChainUnavailable`.
+        """
+        agent_id = canonical_agent_id(trial.agent_id)
+        try:
+            route = await self._route(operator_id, trial.call)
+        except WrapperNotFound:
+            route = None
+        price = None if route is None else route.config.price
+        known = (agent_id, network.slug)
+        if is_address(agent_id):
+            key = await self._needs.key_profiles.profile(agent_id)
+            tier = key.grade.tier if key.grade else None
+            to = key.grade.route if key.grade else None
+            return DryRun(*known, tier, to, price, route is not None, 0.0, 0)
+        profile = await self._needs.profiles.profile(network, agent_id)
+        return DryRun(
+            *known,
+            profile.grade.tier,
+            profile.grade.route,
+            price,
+            route is not None,
+            profile.reputation.average_score or 0.0,
+            profile.reputation.feedback_count,
+        )
+
+    async def _route(self, operator_id: str, call: ProxyCall) -> Route | None:
+        """The operator's own wrapper of a path; None for an absolute URL."""
+        url = call.url
+        if not url.startswith("/"):
+            if "://" not in url:
+                said = "must be an absolute URL, or a path of yours that begins with /"
+                raise InvalidRequest("There is no such target.", details=[_problem(said)])
+            return None
+        if len(url) > PATH_CHARS_MAX or not url.isascii() or not url.isprintable() or " " in url:
+            said = "must be a percent-encoded path"
+            raise InvalidRequest("There is no such target.", details=[_problem(said)])
+        path = url.partition("#")[0].partition("?")[0]
+        return await self._needs.routes.find(operator_id, call.method, path)
+
+
+def _as_forwarded(call: ProxyCall, route: Route, decision: Decision) -> ProxyCall:
+    """The call as the wrapper would forward it: its target, its secret, its headers."""
+    headers = {name.lower(): value for name, value in call.headers.items()}
+    headers = {n: v for n, v in headers.items() if not n.startswith("x-assay-")}
+    headers |= {"x-assay-agent": decision.subject.agent_id, "x-assay-tier": decision.grade.tier}
+    if route.upstream_header is not None:
+        name, value = route.upstream_header
+        headers[name.decode("ascii").lower()] = value.decode("latin-1")
+    url = route.config.target_url + call.url.partition("#")[0]
+    return replace(call, url=url, headers=headers)
+
+
+def _problem(said: str) -> Problem:
+    return Problem(("body", "path"), said)

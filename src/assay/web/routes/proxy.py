@@ -1,0 +1,52 @@
+"""Calls made for operators: the Pro plan's proxy, and the playground (spec 4.2, 4.6)."""
+
+from fastapi import APIRouter, Request
+
+from assay.accounts.model import Operator
+from assay.web.credentials import Credential
+from assay.web.route import app_of, read, route
+from assay.web.routes.agents import AgentId, OnNetwork
+from assay.web.wire import proxy as wire
+
+router = APIRouter(tags=["Proxy and playground"])
+
+
+@route(
+    router,
+    "POST",
+    "/operator/proxy/{agentId}",
+    credential=Credential.OP_KEY,
+    body=wire.ProxyBody,
+    answers=wire.ProxyShape,
+    also=(502,),
+)
+async def proxy(request: Request, agent_id: AgentId, network: OnNetwork) -> wire.ProxyShape:
+    """Call a target through guarded egress, with the agent's grade beside it. Pro plan only."""
+    asked = read(wire.ProxyBody, await request.body())
+    found = await app_of(request).proxy.call(_operator(request), network, agent_id, asked.call())
+    return wire.proxied(found)
+
+
+@route(
+    router,
+    "POST",
+    "/operator/playground",
+    credential=Credential.JWT,
+    body=wire.PlaygroundBody,
+    answers=wire.PlaygroundShape,
+    also=(502,),
+)
+async def playground(request: Request) -> wire.PlaygroundShape:
+    """Try one of your wrappers, or any address, as an agent would; nobody is charged."""
+    asked = read(wire.PlaygroundBody, await request.body())
+    app = app_of(request)
+    network = app.networks.default if asked.chain is None else app.networks.by_slug(asked.chain)
+    who = _operator(request).id
+    if asked.dry_run:
+        return wire.dry(await app.playground.dry_run(who, network, asked.trial()))
+    return wire.tried(await app.playground.call(who, network, asked.trial()))
+
+
+def _operator(request: Request) -> Operator:
+    """Who the declared credential found."""
+    return request.state.principal
