@@ -22,7 +22,7 @@ SECRET_CHARS_MIN = 32
 """Shortest secret accepted from settings. Source: decisions, section 12."""
 
 OpenEndpoint = Literal[
-    "wallet", "resolve-wallet", "snapshot", "trigger-sandbox", "trigger-sandbox-key"
+    "wallet", "resolve-wallet", "snapshot", "liveness", "trigger-sandbox", "trigger-sandbox-key"
 ]
 
 _NOT_FIELDS = frozenset({"ASSAY_CONFIG", "ASSAY_PYTHON"})
@@ -84,7 +84,14 @@ class Settings(BaseSettings):
         tuple[OpenEndpoint, ...],
         NoDecode,
         Field(description="Comma-separated endpoints that need no operator key (spec 5.6)."),
-    ] = ("wallet", "resolve-wallet", "snapshot", "trigger-sandbox", "trigger-sandbox-key")
+    ] = (
+        "wallet",
+        "resolve-wallet",
+        "snapshot",
+        "liveness",
+        "trigger-sandbox",
+        "trigger-sandbox-key",
+    )
     identity_proof: Annotated[
         Literal["required", "asserted"],
         Field(description="`asserted` believes a bare x-agent-address; answers then say so."),
@@ -103,6 +110,34 @@ class Settings(BaseSettings):
         dict[str, dict[str, object]],
         Field(description="JSON: chains added to the built-in table, or fields replaced, by slug."),
     ] = {}
+    solana_cluster: Annotated[
+        Literal["mainnet-beta", "devnet"], Field(description="The cluster of `chain=solana`.")
+    ] = "mainnet-beta"
+    solana_rpc_url: Annotated[
+        str | None, Field(description="RPC endpoint of the cluster; unset: its public one.")
+    ] = None
+    solana_indexer_url: Annotated[
+        str | None,
+        Field(
+            description="Indexer of the agent registry; unset: the public ones; empty: none, then"
+            " there are no sequential ids and no feedback entries."
+        ),
+    ] = None
+    solana_keypair: Annotated[
+        SecretStr | None,
+        Field(
+            description="Secret keypair that writes scores back to the registry: a JSON array of"
+            " 64 integers, or a file that holds one; unset: nothing is written."
+        ),
+    ] = None
+    solana_feedback_on: Annotated[
+        Literal["evaluation", "every-gate"],
+        Field(description="What is written back: evaluations that ran, or every gate answer."),
+    ] = "evaluation"
+    solana_priority_microlamports: Annotated[
+        int,
+        Field(ge=0, le=1_000_000, description="Price per compute unit of a write; 0: no fee."),
+    ] = 0
     ipfs_gateway: Annotated[
         str, Field(description="Gateway for `ipfs:` URIs; empty switches them off.")
     ] = "https://ipfs.io"
@@ -268,6 +303,8 @@ class Settings(BaseSettings):
         "x402_facilitator_url",
         "world_id_api",
         "course_elsewhere_url",
+        "solana_rpc_url",
+        "solana_indexer_url",
     )
     @classmethod
     def _http_address(cls, value: str | None) -> str | None:

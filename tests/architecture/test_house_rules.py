@@ -92,7 +92,7 @@ def test_every_module_says_what_it_is_for(path: Path) -> None:
     ("package", "attribute", "names"),
     [
         (assay.trust.signals, "SIGNAL", set(SignalName)),
-        (assay.chains.families, "FAMILY", {"evm"}),
+        (assay.chains.families, "FAMILY", {"evm", "solana"}),
     ],
 )
 def test_the_loaded_plugins_are_the_ones_we_know_of(

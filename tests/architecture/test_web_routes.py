@@ -26,6 +26,7 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "GET /.well-known/jwks.json": NONE,
     "GET /operator/agent/{agentId}": OP_KEY,
     "GET /operator/agent/{agentId}/snapshot": NONE,
+    "GET /operator/agent/{agentId}/liveness": NONE,
     "GET /operator/wallet/{wallet}": NONE,
     "GET /operator/resolve-wallet/{wallet}": NONE,
     "POST /operator/trigger-sandbox/{agentId}": NONE,
@@ -80,6 +81,7 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
 
 OPEN_QUESTION = {
     "GET /operator/agent/{agentId}/snapshot",
+    "GET /operator/agent/{agentId}/liveness",
     "GET /operator/wallet/{wallet}",
     "GET /operator/resolve-wallet/{wallet}",
     "POST /operator/trigger-sandbox/{agentId}",

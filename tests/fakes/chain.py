@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from eth_abi.abi import decode, encode
 
-from assay.chains.model import ChainUnavailable, Network
+from assay.chains.model import ChainUnavailable, Feedback, Network
 from assay.chains.networks import Networks
 from assay.chains.ports import (
     Call,
@@ -19,6 +19,27 @@ from assay.kit.json import JsonValue
 
 NETWORK: Network = replace(Networks.built_in().default, slug="local", chain_id=31337)
 ZERO = "0x" + "0" * 40
+
+
+class NoIndex:
+    """The index of chains that need none: whoever asks it finds nothing."""
+
+    async def find_number(self, network: Network, number: int) -> str | None:
+        del network, number
+        return None
+
+    async def find_wallet(self, network: Network, wallet: str) -> Sequence[str]:
+        del network, wallet
+        return ()
+
+    async def find_owner(self, network: Network, owner: str) -> Sequence[str]:
+        del network, owner
+        return ()
+
+    async def fetch_feedback(self, network: Network, asset: str) -> tuple[Feedback, ...]:
+        del network, asset
+        return ()
+
 
 Row = tuple[str, int, int, int, str, str]
 """client, index, value, decimals, tag1, tag2"""

@@ -72,6 +72,10 @@ class FakeChain:
         self.down: ServiceError | None = None
         self.reads = 0
 
+    async def identify(self, network: Network, agent_id: str) -> str:
+        del network
+        return agent_id
+
     async def fetch_agent(self, network: Network, agent_id: str) -> OnchainAgent:
         self.reads += 1
         if self.down:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
+from assay.kit.base58 import decode as from_base58
 from assay.kit.errors import InvalidRequest, NotFound, Problem, Unavailable
 from assay.kit.json import JsonObject
 
-Family = Literal["evm"]
+Family = Literal["evm", "solana"]
 """Families of chains with a reader in `chains/families`."""
 
 TOKEN_ID_MAX = 2**256 - 1
@@ -20,6 +21,12 @@ TOKEN_ID_MAX = 2**256 - 1
 
 _TOKEN_ID = re.compile(r"[0-9]{1,78}")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_NUMBER = re.compile(r"(?:sol:)?([0-9]{1,18})")
+"""A sequential id of the Solana registry. Source: facts, solana 5 and 1.6 (`sol:42` is taken)."""
+
+PUBLIC_KEY_BYTES = 32
+_GENESIS_CHARS = 32
+"""Of the genesis hash, in a CAIP-2 name. Source: the Solana namespace of ChainAgnostic CAIPs."""
 
 
 class AgentNotFound(NotFound):
@@ -53,10 +60,18 @@ class Network:
     start_block: int | None = None
     """The block the identity registry was deployed in, where known."""
     family: Family = "evm"
+    cluster: str = ""
+    """Solana: `mainnet-beta` or `devnet`."""
+    genesis: str = ""
+    """Solana: the hash of the first block, by which a cluster is known."""
+    index_urls: tuple[str, ...] = ()
+    """Solana: indexers of the registry, asked in this order."""
 
     @property
     def caip2(self) -> str:
         """CAIP-2, such as `eip155:8453`."""
+        if self.family == "solana":
+            return f"solana:{self.genesis[:_GENESIS_CHARS]}"
         return f"eip155:{self.chain_id}"
 
     @property
@@ -99,8 +114,24 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
+class AtomStats:
+    """What the Solana registry's own engine makes of an agent's feedback (spec 2.1).
+
+    `quality_score` and `confidence` are 0 to 10,000, `risk_score` 0 to 100 (high is bad);
+    `average_score` 0 to 100 is the engine's slow moving average. Source: facts, solana 1.5.
+    """
+
+    trust_tier: str
+    quality_score: int
+    confidence: int
+    risk_score: int
+    unique_callers: int
+    average_score: float
+
+
+@dataclass(frozen=True, slots=True)
 class OnchainAgent:
-    """An agent as its registry shows it at one block. Addresses are lower case."""
+    """An agent as its registry shows it at one block. EVM addresses are lower case."""
 
     network: Network
     agent_id: str
@@ -111,6 +142,11 @@ class OnchainAgent:
     registration: Registration | None
     registration_problem: str | None
     """Why there is no registration file (a sentence), or None."""
+    collection: str | None = None
+    """Solana: the collection its asset belongs to."""
+    feedback_count: int | None = None
+    """Feedback ever given, where the registry itself counts it."""
+    atom: AtomStats | None = None
 
     @property
     def controllers(self) -> frozenset[str]:
@@ -128,6 +164,12 @@ class Feedback:
     decimals: int
     tag1: str
     tag2: str
+    given_s: int | None = None
+    """Unix seconds, where the entry itself tells."""
+    score: int | None = None
+    """0 to 100 as the registry keeps it beside the value."""
+    is_scored: bool = False
+    """The registry keeps scores: none means that the entry is on no such scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +223,44 @@ def parse_token_id(text: str) -> str:
         return str(int(text))
     message = "agentId must be a decimal ERC-8004 token id below 2^256"
     raise InvalidRequest(message, details=[Problem(("path", "agentId"), message)])
+
+
+def parse_agent_id(network: Network, text: str) -> str:
+    """An agent id of this network's registry in canonical form; raises `InvalidRequest`.
+
+    On Solana the asset's public key, or a sequential id in decimal: the length decides, so that
+    a key of nothing but digits is a key.
+    """
+    if network.family == "evm":
+        return parse_token_id(text)
+    if is_public_key(text):
+        return text
+    found = _NUMBER.fullmatch(text)
+    if found and int(found[1]) > 0:
+        return str(int(found[1]))
+    message = "agentId must be a base-58 public key of 32 bytes, or a sequential id from 1 on"
+    raise InvalidRequest(message, details=[Problem(("path", "agentId"), message)])
+
+
+def sequential_id(network: Network, agent_id: str) -> int | None:
+    """The number, where a canonical agent id is a sequential one."""
+    return int(agent_id) if network.family == "solana" and not is_public_key(agent_id) else None
+
+
+def is_public_key(text: str) -> bool:
+    """Whether `text` is 32 bytes in base 58, as Solana writes keys and addresses."""
+    decoded = from_base58(text)
+    return decoded is not None and len(decoded) == PUBLIC_KEY_BYTES
+
+
+def parse_wallet(network: Network, text: str, field_name: str) -> str:
+    """An address of this network in canonical form; raises `InvalidRequest`."""
+    if network.family == "evm":
+        return parse_address(text, field_name)
+    if is_public_key(text):
+        return text
+    message = f"{field_name} must be a base-58 public key of 32 bytes"
+    raise InvalidRequest(message, details=[Problem(("path", field_name), message)])
 
 
 def is_address(text: str) -> bool:

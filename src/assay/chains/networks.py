@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from assay.chains.model import Network
 from assay.chains.overrides import overridden
+from assay.chains.solana.clusters import CLUSTERS
 from assay.kit.errors import InvalidRequest, Problem
 
 MAINNET_REGISTRIES = (
@@ -545,8 +546,13 @@ class Networks:
     @classmethod
     def built_in(cls) -> "Networks":
         """The table of this file."""
-        rows = {row.slug: row for row in ROWS}
+        rows = {row.slug: row for row in (*ROWS, CLUSTERS["mainnet-beta"])}
         return cls(MappingProxyType(rows), rows[DEFAULT_CHAIN])
+
+    def with_solana(self, cluster: Network) -> "Networks":
+        """These chains with another row for Solana."""
+        default = cluster if self.default.slug == cluster.slug else self.default
+        return Networks(MappingProxyType({**self.rows, cluster.slug: cluster}), default)
 
     @property
     def slugs(self) -> tuple[str, ...]:
@@ -572,12 +578,14 @@ class Networks:
         """
         rows = dict(self.rows)
         for slug, values in overrides.items():
+            if slug in rows and rows[slug].family == "solana":
+                raise ValueError(f"the chain {slug!r} is set by ASSAY_SOLANA_*, not in a table")
             rows[slug] = overridden(slug, rows.get(slug), values)
         if default_chain not in rows:
             raise ValueError(f"the default chain {default_chain!r} is not a known chain")
-        taken: dict[int, str] = {}
+        taken: dict[str, str] = {}
         for row in rows.values():
-            if taken.setdefault(row.chain_id, row.slug) != row.slug:
-                both = f"{taken[row.chain_id]!r} and {row.slug!r}"
+            if taken.setdefault(row.caip2, row.slug) != row.slug:
+                both = f"{taken[row.caip2]!r} and {row.slug!r}"
                 raise ValueError(f"the chains {both} have the same chain_id")
         return Networks(MappingProxyType(rows), rows[default_chain])

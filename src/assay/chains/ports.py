@@ -97,12 +97,53 @@ class Documents(Protocol):
         ...
 
 
+class AgentIndex(Protocol):
+    """What a Solana chain cannot be asked itself: numbers, lists, past feedback.
+
+    Every method raises `ChainUnavailable`. What it says is confirmed at the chain where it can
+    be: an index can be wrong, or late.
+    """
+
+    async def find_number(self, network: Network, number: int) -> str | None:
+        """The asset with this sequential id."""
+        ...
+
+    async def find_wallet(self, network: Network, wallet: str) -> Sequence[str]:
+        """Assets that name `wallet` as theirs, newest first; a bounded number."""
+        ...
+
+    async def find_owner(self, network: Network, owner: str) -> Sequence[str]:
+        """Assets that `owner` holds, newest first; a bounded number."""
+        ...
+
+    async def fetch_feedback(self, network: Network, asset: str) -> tuple[Feedback, ...]:
+        """Every unrevoked entry, oldest first; raises also when there are too many to read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderNeeds:
+    """What a reader reads with."""
+
+    rpc: Rpc
+    documents: Documents
+    index: AgentIndex
+    clock: Clock
+
+
 class ChainReader(Protocol):
     """Reads agents of one family of chains.
 
     Every method raises `ChainUnavailable` when the chain cannot be read; none of them ever
-    answers from a guess. Agent ids are canonical (see `parse_token_id`), addresses lower case.
+    answers from a guess. Agent ids are those `identify` gives, EVM addresses lower case.
     """
+
+    async def identify(self, network: Network, agent_id: str) -> str:
+        """The registry's own id for a canonical one (see `parse_agent_id`).
+
+        Raises `AgentNotFound` for a sequential id nobody has.
+        """
+        ...
 
     async def fetch_agent(self, network: Network, agent_id: str) -> OnchainAgent:
         """The agent with its registration file. Raises `AgentNotFound`."""
@@ -136,11 +177,33 @@ class ChainReader(Protocol):
         ...
 
 
+class WriteRefused(Exception):
+    """A write that was not taken; the message says why, for logs."""
+
+
+class ChainWriter(Protocol):
+    """Writes our scores to a registry, in the name of one wallet."""
+
+    address: str
+    """The wallet's."""
+
+    async def give_score(self, network: Network, agent: OnchainAgent, score: int) -> str:
+        """Send a score of 0 to 100 once; the transaction's signature when a node took it.
+
+        Raises `WriteRefused` and `ChainUnavailable`.
+        """
+        ...
+
+    async def balance(self, network: Network) -> int:
+        """What the wallet holds, in the coin's smallest unit. Raises `ChainUnavailable`."""
+        ...
+
+
 class ChainFamily(Protocol):
     """A file of `chains/families`: how a family of chains is read."""
 
     name: ClassVar[Family]
 
-    def reader(self, rpc: Rpc, documents: Documents, clock: Clock) -> ChainReader:
+    def reader(self, needs: ReaderNeeds) -> ChainReader:
         """A reader of every network of this family."""
         ...

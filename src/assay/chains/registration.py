@@ -1,7 +1,8 @@
 """Registration files, parsed leniently and never trusted. Pure.
 
 The keys vary in the wild: `services` or `endpoints`, `x402Support`, `x402support` or
-`x402.enabled`, `supportedTrust` or `supportedTrusts`, service names in any case. Source: EIP-8004,
+`x402.enabled`, `supportedTrust` or `supportedTrusts`, service names in any case; on Solana also
+`type` and `value` for a service's `name` and `endpoint`. Source: EIP-8004,
 "Agent Registration File", and the files its first users published.
 """
 
@@ -138,7 +139,8 @@ def _services(raw: JsonObject, problems: list[str]) -> tuple[Service, ...]:
 def _service(item: JsonValue) -> Service | None:
     if not is_object(item):
         return None
-    name, endpoint = _text(item.get("name")), _url(item.get("endpoint"))
+    name = _text(item.get("name")) or _text(item.get("type"))
+    endpoint = _url(item.get("endpoint")) or _url(item.get("value"))
     version = _text(item.get("version")) or None
     return Service(name, endpoint, version) if name and endpoint else None
 

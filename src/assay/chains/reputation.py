@@ -67,6 +67,8 @@ def _average(scores: Sequence[Decimal]) -> float | None:
 
 def score_of(feedback: Feedback) -> Decimal | None:
     """The value of an entry on the 0 to 100 scale, or None when it is on another or off it."""
+    if feedback.is_scored:
+        return None if feedback.score is None else Decimal(feedback.score)
     if feedback.tag1.strip().lower() not in SCALE_TAGS:
         return None
     return feedback.value if _LOW <= feedback.value <= _HIGH else None

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +11,15 @@ from rich.console import Console
 from assay.chains.model import ChainUnavailable, Network
 from assay.cli.run import read_settings
 from assay.kit.errors import ServiceError
+from assay.kit.json import is_object
 from assay.settings import Settings
 from assay.wiring import App, assemble, networks_from
 
 CHAIN_S = 8.0
 """How long one chain may take to answer."""
+
+LAMPORTS_MIN = 1_000_000
+"""Below this a wallet may not pay for a write and keep its rent. Source: facts, solana 4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ async def _examine(settings: Settings) -> Sequence[Check]:
         async with assemble(settings) as app:
             checks += [await _database(app), _exposure(settings)]
             checks += await _chains(app)
+            if any(name.startswith("solana_") for name in settings.model_fields_set):
+                checks += await _solana(app)
     except (ServiceError, ValueError, RuntimeError, OSError) as error:
         checks.append(
             Check("start", works=False, says=str(error), mend="set it right and run doctor again")
@@ -91,6 +97,54 @@ async def _chains(app: App) -> Sequence[Check]:
             group.create_task(_chain(app, app.networks.by_slug(slug))) for slug in sorted(slugs)
         ]
     return [task.result() for task in tasks]
+
+
+async def _solana(app: App) -> Sequence[Check]:
+    """What is set for Solana: the cluster's node, the indexer, the wallet that writes back."""
+    network = app.networks.by_slug("solana")
+    checks = [
+        await _asked(
+            f"solana node ({network.cluster})",
+            _registry_there(app, network),
+            f"set ASSAY_SOLANA_RPC_URL to a node of {network.cluster}",
+        )
+    ]
+    if network.index_urls:
+        mend = "set ASSAY_SOLANA_INDEXER_URL to one that answers, or to nothing"
+        checks.append(await _asked("solana indexer", app.index.check(network), mend))
+    if app.write_back is not None:
+        mend = f"send the wallet {app.write_back.address} at least 0.001 SOL"
+        checks.append(await _asked("solana wallet", _fees_paid(app, network), mend))
+    return checks
+
+
+async def _asked(name: str, question: Awaitable[str], mend: str) -> Check:
+    try:
+        async with asyncio.timeout(CHAIN_S):
+            return Check(name, works=True, says=await question)
+    except ServiceError as error:
+        says = f"{error.message} {error.detail or ''}".strip()
+        return Check(name, works=False, says=says, mend=mend)
+    except TimeoutError:
+        return Check(name, works=False, says=f"no answer within {CHAIN_S:g} s", mend=mend)
+
+
+async def _registry_there(app: App, network: Network) -> str:
+    options = {"encoding": "base64", "dataSlice": {"offset": 0, "length": 0}}
+    program = network.identity_registry
+    found = await app.rpc.request(network, "getAccountInfo", [program, options])
+    account = found.get("value") if is_object(found) else None
+    if not is_object(account) or account.get("executable") is not True:
+        raise ChainUnavailable(f"There is no program at {program}.")
+    return "right cluster, the registry is there"
+
+
+async def _fees_paid(app: App, network: Network) -> str:
+    write_back = app.write_back
+    lamports = await write_back.balance(network) if write_back is not None else 0
+    if lamports < LAMPORTS_MIN:
+        raise ChainUnavailable(f"The writing wallet holds {lamports} lamports.")
+    return f"holds {lamports} lamports"
 
 
 async def _chain(app: App, network: Network) -> Check:

@@ -86,7 +86,7 @@ class Gate:
 
         Raises the same refusals as `check`.
         """
-        decision = self._cached(network, canonical_agent_id(agent_id), request)
+        decision = self._cached(network, canonical_agent_id(network, agent_id), request)
         if decision is None:
             return None
         self.require_signals(caller.operator, request)
@@ -109,7 +109,7 @@ class Gate:
         Raises `AgentNotFound`, `ChainUnavailable` and `EvidenceUnavailable`.
         """
         subject = await self._needs.subjects.find(network, agent_id)
-        known, cached = await self._evaluation_of(subject, request)
+        known, cached = await self._evaluation_of(subject, request, agent_id)
         return self._decide(known, request, cached=cached)
 
     async def check(
@@ -122,13 +122,13 @@ class Gate:
         `EvidenceUnavailable`.
         """
         needs = self._needs
-        agent_id = canonical_agent_id(agent_id)
+        agent_id = canonical_agent_id(network, agent_id)
         self.require_signals(caller.operator, request)
         subject = await needs.subjects.find(network, agent_id)
         require_control(caller.agent_address, subject)
         reservation = await needs.allowance.reserve(caller.operator)
         try:
-            known, cached = await self._evaluation_of(subject, request)
+            known, cached = await self._evaluation_of(subject, request, agent_id)
             return self._decide(known, request, cached=cached)
         except BaseException:
             needs.allowance.release(reservation)
@@ -144,7 +144,8 @@ class Gate:
     def personhood_changed(self, subject_key: str) -> None:
         """Decide anew on what is known now."""
         self._evaluations += 1
-        self._memory.pop(subject_key, None)
+        if (known := self._memory.pop(subject_key, None)) is not None:
+            known.fresh_until_s = 0.0  # it may also be remembered by a sequential id
 
     def require_signals(self, operator: Operator, request: GateRequest) -> None:
         """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
@@ -168,9 +169,12 @@ class Gate:
         return decision
 
     async def _evaluation_of(
-        self, subject: Subject, request: GateRequest
+        self, subject: Subject, request: GateRequest, asked: str
     ) -> tuple[_Remembered, bool]:
-        """What is known of the subject, evaluated now unless the tuple says it was reused."""
+        """What is known of the subject, evaluated now unless the tuple says it was reused.
+
+        `asked` is the canonical id it was asked for by: the subject's own, or a sequential one.
+        """
         evaluations = self._evaluations
         evaluation = await self._reuse(subject, request)
         cached = evaluation is not None
@@ -179,7 +183,8 @@ class Gate:
             evaluation = news.evaluation
         known = self._remembered(subject, evaluation)
         if not cached or evaluations == self._evaluations:  # else it may be outdated by now
-            self._remember(known)
+            self._remember(known, subject.key)
+            self._remember(known, subject_key(subject.network, asked))
         return known, cached
 
     def _decide(self, known: _Remembered, request: GateRequest, *, cached: bool) -> Decision:
@@ -209,9 +214,9 @@ class Gate:
         fresh_until = self._needs.clock.monotonic_s() + CONTROLLERS_MAX_AGE_S
         return _Remembered(subject, fresh_until, evaluation)
 
-    def _remember(self, known: _Remembered) -> None:
-        self._memory[known.subject.key] = known
-        self._memory.move_to_end(known.subject.key)
+    def _remember(self, known: _Remembered, key: str) -> None:
+        self._memory[key] = known
+        self._memory.move_to_end(key)
         while len(self._memory) > _REMEMBERED_MAX:
             self._memory.popitem(last=False)
 

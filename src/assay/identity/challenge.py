@@ -11,8 +11,14 @@ import re
 import secrets
 from datetime import datetime
 
-from assay.identity.model import CHALLENGE_TTL, Challenge, ChallengeRequired, SignatureInvalid
-from assay.identity.ports import ContractWallets, MessageSignatures
+from assay.identity.model import (
+    CHALLENGE_TTL,
+    Challenge,
+    ChallengeRequired,
+    SignatureInvalid,
+    is_evm,
+)
+from assay.identity.ports import Verifiers
 from assay.kit.clock import Clock, from_iso, iso
 from assay.kit.state import SharedState
 
@@ -23,8 +29,10 @@ SIGNATURE_BYTES_MAX = 8192
 """Contract wallets take longer signatures than 65 bytes; beyond this nobody is asked."""
 
 _NONCE_BYTES = 16
+_HOW = {True: "as an EIP-191 personal message", False: "with the key of the address (Ed25519)"}
 _TEXT = re.compile(
-    r".{1,300} asks 0x[0-9a-f]{40} to prove control of this address\. Purpose: [a-z ]{1,40}\."
+    r".{1,300} asks (?:0x[0-9a-f]{40}|[1-9A-HJ-NP-Za-km-z]{32,44}) to prove control of this"
+    r" address\. Purpose: [a-z ]{1,40}\."
     r" Nonce: (?P<nonce>[0-9a-f]{32})\. Issued: (?P<issued>[0-9TZ:.\-]{24})\."
     r" Expires: [0-9TZ:.\-]{24}\. Seal: [0-9a-f]{64}"
 )
@@ -37,21 +45,19 @@ class Challenges:
     def __init__(
         self,
         state: SharedState,
-        signatures: MessageSignatures,
-        wallets: ContractWallets,
+        verifiers: Verifiers,
         clock: Clock,
         origin: str,
         secret: str,
     ) -> None:
         self._state = state
-        self._signatures = signatures
-        self._wallets = wallets
+        self._verifiers = verifiers
         self._clock = clock
         self._origin = origin
         self._secret = hashlib.sha256(b"assay.challenge|" + secret.encode()).digest()
 
     def issue(self, address: str) -> Challenge:
-        """A fresh challenge for a lower-case address."""
+        """A fresh challenge for an address in canonical form (`canonical_address`)."""
         return self._challenge(address, secrets.token_hex(_NONCE_BYTES), self._clock.now())
 
     async def redeem(self, address: str, text: str, signature: str) -> None:
@@ -65,7 +71,7 @@ class Challenges:
         nonce = self._recognise(address, text)
         if nonce is None:
             raise self.required(address)
-        if not await self._signed_by(address, text, _bytes_of(signature)):
+        if not await self._signed_by(address, text, signature):
             raise SignatureInvalid("The signature is not this address's over this challenge.")
         ttl = CHALLENGE_TTL.total_seconds() + 60
         if not await self._state.put_if_absent(f"challenge-used:{nonce}", "1", ttl):
@@ -75,7 +81,7 @@ class Challenges:
         """The refusal that hands out a fresh challenge."""
         fresh = self.issue(address)
         return ChallengeRequired(
-            "Sign the challenge as an EIP-191 personal message and send it with the signature.",
+            f"Sign the challenge {_HOW[is_evm(address)]} and send it with the signature.",
             challenge=fresh.text,
             agentAddress=address,
             expiresAt=iso(fresh.expires_at),
@@ -103,12 +109,16 @@ class Challenges:
         same = hmac.compare_digest(ours.text.encode(), text.encode("utf-8", "replace"))
         return found["nonce"] if same and self._clock.now() < ours.expires_at else None
 
-    async def _signed_by(self, address: str, text: str, signature: bytes) -> bool:
-        if not 0 < len(signature) <= SIGNATURE_BYTES_MAX:
+    async def _signed_by(self, address: str, text: str, signature: str) -> bool:
+        messages, wallets = self._verifiers.messages, self._verifiers.wallets
+        if not is_evm(address):
+            return self._verifiers.keys.verify(address, text, signature)
+        signed = _bytes_of(signature)
+        if not 0 < len(signed) <= SIGNATURE_BYTES_MAX:
             return False
-        if self._signatures.recover(text, signature) == address:
+        if messages.recover(text, signed) == address:
             return True
-        return await self._wallets.accept(address, self._signatures.digest(text), signature)
+        return await wallets.accept(address, messages.digest(text), signed)
 
 
 def _bytes_of(signature: str) -> bytes:

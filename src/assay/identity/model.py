@@ -1,9 +1,14 @@
 """Challenge, session and the proof that an agent is who it says (spec 2.4, 3, 5.3)."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from assay.kit import base58
 from assay.kit.errors import Unauthorized
+
+_EVM_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_SOLANA_ADDRESS_BYTES = 32
 
 CHALLENGE_TTL = timedelta(minutes=5)
 """Lifetime of an unsigned challenge. Source: spec, section 8."""
@@ -36,9 +41,22 @@ class IdentityMismatch(Unauthorized):
     code = "identity_mismatch"
 
 
+def canonical_address(text: str) -> str | None:
+    """An EVM address in lower case, a Solana address as it stands, or None for neither."""
+    if is_evm(text):
+        return text.lower()
+    decoded = base58.decode(text)
+    return text if decoded is not None and len(decoded) == _SOLANA_ADDRESS_BYTES else None
+
+
+def is_evm(address: str) -> bool:
+    """Whether it is 0x and 40 hexadecimal digits."""
+    return _EVM_ADDRESS.fullmatch(address) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A text to be signed as an EIP-191 personal message, once, before it expires."""
+    """A text to be signed with the address's key, once, before it expires."""
 
     text: str
     agent_address: str

@@ -1,5 +1,6 @@
 """What key identity needs from outside."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -21,6 +22,17 @@ class MessageSignatures(Protocol):
         ...
 
 
+class KeySignatures(Protocol):
+    """Signatures of keys that are addresses themselves: Ed25519 on Solana."""
+
+    def verify(self, address: str, text: str, signature: str) -> bool:
+        """Whether the base-58 address signed the text's bytes; False for whatever is malformed.
+
+        The signature is 64 bytes in base58, base64 or hex.
+        """
+        ...
+
+
 class ContractWallets(Protocol):
     """Wallets that are contracts and judge signatures themselves."""
 
@@ -30,6 +42,15 @@ class ContractWallets(Protocol):
         Raises `kit.errors.Unavailable` when that could not be asked anywhere.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verifiers:
+    """Who judges signatures, by kind of address."""
+
+    messages: MessageSignatures
+    keys: KeySignatures
+    wallets: ContractWallets
 
 
 class SessionTokens(Protocol):

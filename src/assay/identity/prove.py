@@ -1,19 +1,17 @@
 """The whole flow of spec 5.3: from headers to an address that proved itself."""
 
-import re
-
 from assay.identity.challenge import Challenges
 from assay.identity.model import (
     AgentHeaders,
     AgentPrincipal,
     IdentityRequired,
     KeyAgent,
+    canonical_address,
+    is_evm,
 )
 from assay.identity.ports import KeyAgentStore
 from assay.identity.session import Sessions
 from assay.kit.clock import Clock
-
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 
 
 class AgentIdentity:
@@ -31,7 +29,7 @@ class AgentIdentity:
         """The address of a session confirmed a moment ago, or None. No I/O."""
         if headers.address is None or headers.session is None:
             return None
-        address = headers.address.lower()
+        address = headers.address.lower() if is_evm(headers.address) else headers.address
         known = self._sessions.check_cached(address, headers.session)
         return AgentPrincipal(address) if known else None
 
@@ -49,16 +47,22 @@ class AgentIdentity:
         return await self.answer(address, headers.challenge, headers.signature)
 
     async def answer(self, address: str, challenge: str, signature: str) -> AgentPrincipal:
-        """Take the answer to a challenge of a lower-case address. Raises as `prove`."""
+        """Take the answer to a challenge of a canonical address. Raises as `prove`.
+
+        On Solana an address alone is no key agent (spec 4.3): it only speaks for its agents.
+        """
         await self._challenges.redeem(address, challenge, signature)
-        await self._key_agents.remember(KeyAgent(address, self._clock.now()))
+        if is_evm(address):
+            await self._key_agents.remember(KeyAgent(address, self._clock.now()))
         return AgentPrincipal(address, self._sessions.begin(address))
 
 
 def agent_address(headers: AgentHeaders) -> str:
-    """The address a request names, in lower case; raises `IdentityRequired`."""
-    if headers.address is None or not _ADDRESS.fullmatch(headers.address):
+    """The address a request names, in canonical form; raises `IdentityRequired`."""
+    address = None if headers.address is None else canonical_address(headers.address)
+    if address is None:
         raise IdentityRequired(
-            "Send x-agent-address: 0x followed by 40 hexadecimal digits, and prove it."
+            "Send x-agent-address: 0x followed by 40 hexadecimal digits (on Solana a base-58"
+            " public key), and prove it."
         )
-    return headers.address.lower()
+    return address

@@ -4,11 +4,13 @@ import asyncio
 import json
 import logging
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TextIO
 
 import structlog
 
+from assay.trust.feedback import Outcome, Written
 from assay.trust.model import EvaluationCompleted
 
 FLUSH_LOG_S = 0.1
@@ -57,6 +59,22 @@ class EvaluationLog:
             unavailable=sorted(evaluation.unavailable),
             snapshot=news.snapshot.snapshot_hash,
         )
+
+
+def write_back_note(log: Log) -> Callable[[Written], None]:
+    """One line for every score that was to be written back."""
+
+    def note(written: Written) -> None:
+        say = log.info if written.outcome is Outcome.SUBMITTED else log.warning
+        say(
+            "score write-back",
+            outcome=written.outcome.value,
+            agent=written.agent_id,
+            score=written.score,
+            told=written.told,
+        )
+
+    return note
 
 
 class RequestLog:

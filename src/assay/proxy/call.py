@@ -95,7 +95,7 @@ class Proxy:
         """
         require(operator.plan, Feature.PROXY, self._upgrade_url)
         self._caller.check(asked)
-        known = canonical_agent_id(agent_id)
+        known = canonical_agent_id(network, agent_id)
         decision = self._gate.assess_cached(network, known, GateRequest())
         if decision is None:
             decision = await self._gate.assess(network, known, GateRequest())

@@ -74,7 +74,7 @@ class Playground:
     async def call(self, operator_id: str, network: Network, trial: Trial) -> Tried:
         """Call it. Raises as `Proxy.call`, and `WrapperNotFound` for a path nothing answers."""
         gate = self._needs.gate
-        agent_id = canonical_agent_id(trial.agent_id)
+        agent_id = canonical_agent_id(network, trial.agent_id)
         route = await self._route(operator_id, trial.call)
         if route is None:
             self._needs.caller.check(trial.call, "path")
@@ -95,27 +95,28 @@ class Playground:
 
         Raises `InvalidRequest`, `AgentNotFound` and `ChainUnavailable`.
         """
-        agent_id = canonical_agent_id(trial.agent_id)
+        agent_id = canonical_agent_id(network, trial.agent_id)
         try:
             route = await self._route(operator_id, trial.call)
         except WrapperNotFound:
             route = None
         price = None if route is None else route.config.price
-        known = (agent_id, network.slug)
         if is_address(agent_id):
+            known = (agent_id, network.slug)
             key = await self._needs.key_profiles.profile(agent_id)
             tier = key.grade.tier if key.grade else None
             to = key.grade.route if key.grade else None
             return DryRun(*known, tier, to, price, route is not None, 0.0, 0)
         profile = await self._needs.profiles.profile(network, agent_id)
         return DryRun(
-            *known,
+            profile.subject.agent_id,
+            network.slug,
             profile.grade.tier,
             profile.grade.route,
             price,
             route is not None,
-            profile.reputation.average_score or 0.0,
-            profile.reputation.feedback_count,
+            profile.average_score,
+            profile.feedback_count,
         )
 
     async def _route(self, operator_id: str, call: ProxyCall) -> Route | None:

@@ -19,7 +19,7 @@ from assay.trust.model import (
     subject_key,
 )
 from assay.trust.sources import PersonhoodStore, PersonhoodVerifier
-from assay.trust.subjects import Subjects, canonical_agent_id
+from assay.trust.subjects import Subjects
 
 LEVELS = frozenset({"orb", "secure_document", "document", "device", "face", "selfie"})
 """Source: facts, evm 7.1."""
@@ -88,12 +88,12 @@ class Personhoods:
         return stored
 
     async def find(self, network: Network, agent_id: str) -> tuple[str, Personhood | None]:
-        """The canonical agent id, and the human behind it.
+        """The id the agent is stored under, and the human behind it.
 
         Raises `InvalidRequest`, and for an agent without one `AgentNotFound` when there is no such
         agent at all.
         """
-        agent_id = canonical_agent_id(agent_id)
+        agent_id = await self._subjects.identify(network, agent_id)
         found = await self._store.find(subject_key(network, agent_id))
         if found is None:
             await self._subjects.find(network, agent_id)

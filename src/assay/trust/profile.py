@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from assay.chains.model import Network, OnchainAgent, parse_token_id
+from assay.chains.model import ChainUnavailable, Feedback, Network, OnchainAgent, parse_agent_id
 from assay.chains.reputation import Reputation, summarise
 from assay.kit.clock import Clock
 from assay.trust.evaluate import Evaluator
@@ -21,7 +21,7 @@ from assay.trust.model import (
 )
 from assay.trust.ports import EvaluationStore
 from assay.trust.scoring import score
-from assay.trust.subjects import Subjects, canonical_agent_id
+from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules
 
 _COLLECT_S = 8.0
@@ -33,12 +33,30 @@ class AgentProfile:
 
     agent: OnchainAgent
     subject: Subject
-    reputation: Reputation
+    reputation: Reputation | None
+    """None where only the registry's own count could be read (`agent.feedback_count`)."""
     score: Score
     grade: Grade
     collected: tuple[Collected, ...]
     evaluation: Evaluation | None
     at: datetime
+
+    @property
+    def feedback_count(self) -> int:
+        """Entries of feedback: those that still stand, or what the registry counts."""
+        if self.reputation is not None:
+            return self.reputation.feedback_count
+        return self.agent.feedback_count or 0
+
+    @property
+    def average_score(self) -> float:
+        """The plain mean, 0 to 100; the registry's own moving average where that is all there is.
+
+        0 without any feedback (spec 2.1 has no null here).
+        """
+        if self.reputation is not None:
+            return self.reputation.average_score or 0.0
+        return self.agent.atom.average_score if self.agent.atom else 0.0
 
 
 class Profiles:
@@ -63,10 +81,10 @@ class Profiles:
 
         Raises `InvalidRequest`, `AgentNotFound` or `ChainUnavailable`.
         """
-        agent_id = parse_token_id(agent_id)
+        agent_id = parse_agent_id(network, agent_id)
         agent = await self._subjects.reader(network).fetch_agent(network, agent_id)
-        subject = Subject(network, agent_id, agent.wallet or agent.owner, agent)
-        feedback = await self._subjects.reader(network).fetch_feedback(network, agent_id)
+        subject = Subject(network, agent.agent_id, agent.wallet or agent.owner, agent)
+        feedback = await self._feedback(agent)
         now = self._clock.now()
         evaluation = await self._store.newest(subject.key, now - BEHAVIOUR_MAX_AGE)
         live = frozenset(SignalName) - {SignalName.SANDBOX}
@@ -76,7 +94,7 @@ class Profiles:
         return AgentProfile(
             agent=agent,
             subject=subject,
-            reputation=summarise(feedback),
+            reputation=None if feedback is None else summarise(feedback),
             score=result,
             grade=self._rules.tiers.grade(result.value),
             collected=collected,
@@ -84,12 +102,22 @@ class Profiles:
             at=now,
         )
 
+    async def _feedback(self, agent: OnchainAgent) -> tuple[Feedback, ...] | None:
+        """The entries; an index that is down does not hide what the registry counts itself."""
+        reader = self._subjects.reader(agent.network)
+        try:
+            return await reader.fetch_feedback(agent.network, agent.agent_id)
+        except ChainUnavailable:
+            if agent.feedback_count is None:
+                raise
+            return None
+
     async def snapshot(self, network: Network, agent_id: str) -> Snapshot:
         """The newest snapshot (spec 2.7). Raises as `profile`, and `SnapshotNotFound`.
 
         What was evaluated once is answered without asking the chain again.
         """
-        agent_id = canonical_agent_id(agent_id)
+        agent_id = await self._subjects.identify(network, agent_id)
         found = await self._store.newest_snapshot(subject_key(network, agent_id))
         if found is None:
             await self._subjects.find(network, agent_id)

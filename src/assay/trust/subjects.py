@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 
-from assay.chains.model import Family, Network, is_address, parse_token_id
+from assay.chains.model import Family, Network, is_address, parse_agent_id
 from assay.chains.ports import ChainReader
 from assay.trust.model import Subject
 
 
-def canonical_agent_id(agent_id: str) -> str:
-    """A token id in decimal, or a key agent's address in lower case; raises `InvalidRequest`."""
-    return agent_id.lower() if is_address(agent_id) else parse_token_id(agent_id)
+def canonical_agent_id(network: Network, agent_id: str) -> str:
+    """An id of the network's registry, or a key agent's address in lower case.
+
+    Raises `InvalidRequest`.
+    """
+    return agent_id.lower() if is_address(agent_id) else parse_agent_id(network, agent_id)
 
 
 def key_agent(network: Network, address: str) -> Subject:
@@ -28,14 +31,24 @@ class Subjects:
         return self._readers[network.family]
 
     async def find(self, network: Network, agent_id: str) -> Subject:
-        """Who `agent_id` is on `network`.
+        """Who `agent_id` is on `network`; a sequential id is answered with the asset it names.
 
         Raises `InvalidRequest` for a malformed id, `AgentNotFound` for an id the registry does not
         know, `ChainUnavailable` when it cannot be asked. A key agent needs no registry: an
         address is always a subject.
         """
-        agent_id = canonical_agent_id(agent_id)
+        agent_id = canonical_agent_id(network, agent_id)
         if is_address(agent_id):
             return key_agent(network, agent_id)
         agent = await self.reader(network).fetch_agent(network, agent_id)
-        return Subject(network, agent_id, agent.wallet or agent.owner, agent)
+        return Subject(network, agent.agent_id, agent.wallet or agent.owner, agent)
+
+    async def identify(self, network: Network, agent_id: str) -> str:
+        """The id under which a subject is stored, without looking whether it is there.
+
+        Raises as `find`.
+        """
+        agent_id = canonical_agent_id(network, agent_id)
+        if is_address(agent_id):
+            return agent_id
+        return await self.reader(network).identify(network, agent_id)

@@ -17,24 +17,28 @@ from assay.calls.log import CallLog
 from assay.calls.ports import CallStore, RollupProof
 from assay.chains.model import Family
 from assay.chains.networks import Networks
-from assay.chains.ports import ChainFamily, ChainReader
+from assay.chains.ports import ChainFamily, ChainReader, ReaderNeeds
 from assay.chains.resolve import Resolver
+from assay.chains.solana.clusters import cluster_row
 from assay.egress.url import EgressPolicy
 from assay.gate.check import Gate, GateNeeds
 from assay.gate.model import MIN_SCORE_DEFAULT
 from assay.gate.token import DecisionTokens
 from assay.identity.challenge import Challenges
+from assay.identity.ports import Verifiers
 from assay.identity.prove import AgentIdentity
 from assay.identity.session import Sessions
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.blobs import IpfsSnapshotBlobs, LocalSnapshotBlobs, NoSnapshotBlobs
 from assay.infra.contract_wallets import OnchainWallets
 from assay.infra.crypto.decision_tokens import Ed25519DecisionSigner
+from assay.infra.crypto.ed25519 import SolanaSignatures
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
 from assay.infra.crypto.eip3009 import sign_authorization
 from assay.infra.crypto.passwords import Argon2PasswordHasher
 from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
+from assay.infra.http.agent_index import HttpAgentIndex
 from assay.infra.http.documents import GuardedDocuments
 from assay.infra.http.egress import GuardedHttp
 from assay.infra.http.rpc import JsonRpc
@@ -67,7 +71,9 @@ from assay.trust.audit import Audit
 from assay.trust.bait import Baits
 from assay.trust.course import Course
 from assay.trust.evaluate import Evaluator, EvaluatorNeeds
+from assay.trust.feedback import WriteBack
 from assay.trust.key_profile import KeyProfiles
+from assay.trust.liveness import Liveness
 from assay.trust.model import EvaluationCompleted, SignalName
 from assay.trust.obstacle_list import OBSTACLES
 from assay.trust.personhood import Personhoods
@@ -94,6 +100,9 @@ __all__ = [
     "sign_authorization",
     "sign_message",
 ]
+
+WRITE_BACK_GRACE_S = 2.0
+"""How long scores that wait to be written back hold up the end of the service."""
 
 _SECRETS = (
     "jwt_secret",
@@ -123,10 +132,13 @@ class App:
     subjects: Subjects
     resolver: Resolver
     rpc: JsonRpc
+    index: HttpAgentIndex
     evaluator: Evaluator
     profiles: Profiles
     key_profiles: KeyProfiles
     personhoods: Personhoods
+    liveness: Liveness
+    write_back: WriteBack | None
     gate: Gate
     rules: Rules
     audit: Audit
@@ -167,13 +179,18 @@ class _Outside:
     networks: Networks
     http: GuardedHttp
     rpc: JsonRpc
+    index: HttpAgentIndex
     readers: Mapping[Family, ChainReader]
     blobs: SnapshotBlobs
 
 
 def networks_from(settings: Settings) -> Networks:
     """The chain table with the configured rows; raises `ValueError` with a plain sentence."""
-    return Networks.built_in().with_overrides(settings.chains, settings.default_chain)
+    solana = cluster_row(
+        settings.solana_cluster, settings.solana_rpc_url, settings.solana_indexer_url
+    )
+    networks = Networks.built_in().with_solana(solana)
+    return networks.with_overrides(settings.chains, settings.default_chain)
 
 
 @asynccontextmanager
@@ -212,6 +229,9 @@ async def assemble(
         stack.callback(app.request_log.flush)
         stack.push_async_callback(app.flush)
         stack.push_async_callback(tasks.drain, 0)
+        if app.write_back is not None and serving:
+            tasks.spawn("write back", app.write_back.run())
+            stack.push_async_callback(app.write_back.close, WRITE_BACK_GRACE_S)
         if serving and settings.allow_private_upstreams:
             log.warning(
                 "private upstreams are allowed: for development only, never on the open internet"
@@ -231,14 +251,17 @@ async def _open(
     rpc = JsonRpc(clock)
     stack.push_async_callback(rpc.aclose)
     documents = GuardedDocuments(http, settings.ipfs_gateway or None)
+    index = HttpAgentIndex(clock)
+    stack.push_async_callback(index.aclose)
     families = load_plugins(import_module("assay.chains.families"), "FAMILY", ChainFamily)
+    needs = ReaderNeeds(rpc, documents, index, clock)
     readers: dict[Family, ChainReader] = {
-        family.name: family.reader(rpc, documents, clock) for family in families.values()
+        family.name: family.reader(needs) for family in families.values()
     }
     blobs = _blobs(settings, _secrets(settings)["snapshot_secret"])
     if isinstance(blobs, IpfsSnapshotBlobs):
         stack.push_async_callback(blobs.aclose)
-    return _Outside(database, networks, http, rpc, readers, blobs)
+    return _Outside(database, networks, http, rpc, index, readers, blobs)
 
 
 def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
@@ -260,8 +283,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     key_agents = SqlKeyAgentStore(database)
     challenges = Challenges(
         state,
-        Eip191Signatures(),
-        _wallets(settings, outside),
+        Verifiers(Eip191Signatures(), SolanaSignatures(), _wallets(settings, outside)),
         clock,
         settings.address,
         secrets["session_secret"],
@@ -321,6 +343,9 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     webhook_http = _webhook_http(settings, stack)
     deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn)
     announce.listeners.extend((gate, deliverer))
+    write_back = evidence.write_back(settings, networks, subjects, outside.rpc, log)
+    if write_back is not None:
+        announce.listeners.append(write_back)
     identity = AgentIdentity(challenges, sessions, key_agents, clock)
     wrapped = wrapping(
         Ground(
@@ -366,6 +391,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         subjects=subjects,
         resolver=Resolver(outside.readers, clock),
         rpc=outside.rpc,
+        index=outside.index,
         evaluator=evaluator,
         profiles=profiles,
         key_profiles=key_profiles,
@@ -376,6 +402,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             [gate],
             clock,
         ),
+        liveness=Liveness(outside.http, clock),
+        write_back=write_back,
         gate=gate,
         rules=rules,
         audit=Audit(evaluations, outside.blobs, signals, probes),

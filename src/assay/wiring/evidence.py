@@ -6,13 +6,16 @@ from assay.chains.networks import Networks
 from assay.chains.ports import Rpc
 from assay.infra.attestations import EasAttestations, eas_source
 from assay.infra.humans import SelfHumans, contract_of
+from assay.infra.log import Log, write_back_note
 from assay.infra.personhood import CloudVerifier, RouterVerifier
 from assay.infra.sql.engine import Database
 from assay.infra.sql.personhood import SqlPersonhoodStore
 from assay.kit.clock import Clock
 from assay.settings import Settings
+from assay.trust.feedback import WriteBack
 from assay.trust.model import SignalName
 from assay.trust.sources import PersonhoodVerifier, Sources
+from assay.trust.subjects import Subjects
 
 
 def sources(
@@ -29,6 +32,20 @@ def sources(
         humans=humans,
         personhoods=None if settings.world_id_app is None else SqlPersonhoodStore(database),
     )
+
+
+def write_back(
+    settings: Settings, networks: Networks, subjects: Subjects, rpc: Rpc, log: Log
+) -> WriteBack | None:
+    """Where scores go back to, if a keypair is configured. Raises `ValueError` for a bad one."""
+    if settings.solana_keypair is None:
+        return None
+    # Loads Solana's signing library, which no other house needs.
+    from assay.infra.solana_writer import SolanaWriter, keypair_of  # noqa: PLC0415
+
+    keypair = keypair_of(settings.solana_keypair.get_secret_value())
+    writer = SolanaWriter(rpc, keypair, settings.solana_priority_microlamports)
+    return WriteBack(subjects, networks, writer, write_back_note(log))
 
 
 def absent(found: Sources) -> frozenset[SignalName]:

@@ -13,7 +13,7 @@ from eth_account import Account
 
 from assay.chains.families.evm import EvmReader
 from assay.chains.model import AgentNotFound, ChainUnavailable, Network
-from assay.chains.ports import ChainReader
+from assay.chains.ports import ChainReader, ReaderNeeds
 from assay.chains.registration import TYPE
 from assay.chains.resolve import Resolver
 from assay.egress.url import EgressPolicy
@@ -30,6 +30,7 @@ from assay_demo.chain.registries import (
     set_agent_wallet,
     transfer,
 )
+from tests.fakes.chain import NoIndex
 from tests.fakes.clock import FrozenClock
 from tests.services.chain import LocalChain
 
@@ -56,7 +57,8 @@ class Reading:
 async def reading(chain: LocalChain) -> AsyncGenerator[Reading]:
     http = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
     rpc, clock = JsonRpc(SystemClock()), FrozenClock()
-    yield Reading(chain, EvmReader(rpc, GuardedDocuments(http, None), clock), clock)
+    needs = ReaderNeeds(rpc, GuardedDocuments(http, None), NoIndex(), clock)
+    yield Reading(chain, EvmReader(needs), clock)
     await rpc.aclose()
     await http.aclose()
 

@@ -6,11 +6,12 @@ import pytest
 
 from assay.chains.families.evm import FAMILY, EvmReader
 from assay.chains.model import AgentNotFound, ChainUnavailable
-from assay.chains.ports import Call, Returned, Reverted
+from assay.chains.ports import Call, ReaderNeeds, Returned, Reverted
 from tests.fakes.chain import (
     NETWORK,
     FakeDocuments,
     FakeRpc,
+    NoIndex,
     Row,
     Token,
     feedback,
@@ -29,7 +30,7 @@ class World:
         self.rpc = rpc
         self.documents = FakeDocuments({f"https://a.example/{n}": b for n, b in files.items()})
         self.clock = FrozenClock()
-        self.reader = EvmReader(rpc, self.documents, self.clock)
+        self.reader = EvmReader(ReaderNeeds(rpc, self.documents, NoIndex(), self.clock))
 
 
 def answering(selector: str, answer: Returned | Reverted) -> FakeRpc:
@@ -273,4 +274,5 @@ async def test_a_wallet_that_cannot_be_asked_is_unavailable() -> None:
 
 def test_the_family_is_known_by_its_name() -> None:
     assert FAMILY.name == "evm"
-    assert isinstance(FAMILY.reader(FakeRpc(), FakeDocuments(), FrozenClock()), EvmReader)
+    needs = ReaderNeeds(FakeRpc(), FakeDocuments(), NoIndex(), FrozenClock())
+    assert isinstance(FAMILY.reader(needs), EvmReader)

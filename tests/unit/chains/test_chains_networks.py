@@ -68,7 +68,7 @@ def test_configuration_adds_a_chain() -> None:
     assert networks.default.caip2 == "eip155:31337"
     assert networks.default.identity_registry == "0x" + "aa" * 20
     assert networks.default.source == "configuration"
-    assert len(networks.rows) == 51
+    assert len(networks.rows) == 52
 
 
 def test_configuration_replaces_fields_and_leaves_the_rest() -> None:

@@ -2,14 +2,16 @@ import pytest
 
 from assay.chains.families.evm import EvmReader
 from assay.chains.model import AgentNotFound
+from assay.chains.ports import ReaderNeeds
 from assay.chains.resolve import Resolution, Resolver
-from tests.fakes.chain import NETWORK, FakeDocuments, FakeRpc, Token, wallet
+from tests.fakes.chain import NETWORK, FakeDocuments, FakeRpc, NoIndex, Token, wallet
 from tests.fakes.clock import FrozenClock
 
 
 def resolver(rpc: FakeRpc, files: dict[str, bytes] | None = None) -> Resolver:
     clock = FrozenClock()
-    return Resolver({"evm": EvmReader(rpc, FakeDocuments(files or {}), clock)}, clock)
+    needs = ReaderNeeds(rpc, FakeDocuments(files or {}), NoIndex(), clock)
+    return Resolver({"evm": EvmReader(needs)}, clock)
 
 
 async def test_a_wallet_resolves_to_its_agent_with_the_lowest_id() -> None:

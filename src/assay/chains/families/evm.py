@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from assay.chains import erc8004
 from assay.chains.abi import BadAnswer
+from assay.chains.files import URI_CHARS_MAX, RegistrationFiles
 from assay.chains.model import (
     Account,
     AgentNotFound,
@@ -14,33 +15,24 @@ from assay.chains.model import (
     Feedback,
     Network,
     OnchainAgent,
-    Registration,
     Reviewers,
     WalletMatch,
 )
 from assay.chains.ports import (
     ChainFamily,
     ChainReader,
-    Documents,
-    DocumentUnavailable,
+    ReaderNeeds,
     Returned,
     Reverted,
-    Rpc,
     RpcRefused,
 )
-from assay.chains.registration import NotRegistration, parse_registration
 from assay.chains.reviews import Reviews
 from assay.chains.walletindex import WalletIndex
 from assay.kit.cache import Cache
-from assay.kit.clock import Clock
 
 AGENT_TTL_S = 30.0
 """How long an agent and its feedback are remembered: a sold agent's former owner speaks for it at
 most this long."""
-
-DOCUMENT_TTL_S = 300.0
-UNREADABLE_TTL_S = 30.0
-"""How long the registration file behind a token URI is remembered, and that there was none."""
 
 REVIEWERS_TTL_S = 300.0
 """How long it is remembered who the reviewers are: their past does not change by the minute."""
@@ -50,12 +42,8 @@ NO_REGISTRY_TTL_S = 60.0
 """How long a chain's registries are believed to be the real ones, and not to be."""
 
 AGENTS_KEPT = 1000
-FILES_KEPT = 500
 FEEDBACK_KEPT = 200_000
 """Entries of all agents together: about 80 MiB."""
-
-URI_CHARS_MAX = 64 * 1024
-"""Longest token URI that is followed; `data:` URIs hold whole files."""
 
 CLIENTS_SLICE = 64
 """Reviewers asked for at once when all of them are more than the node's gas cap allows."""
@@ -65,22 +53,19 @@ FEEDBACK_S = 8.0
 """Most entries of one agent that are read, and for how long they are read in slices: beyond, the
 agent's reputation cannot be told, for a part of it could be any part."""
 
-_Read = tuple[Registration | None, str | None]
-"""The registration file, or the sentence that says why there is none."""
-
 
 class EvmReader:
     """Implements `chains.ports.ChainReader`."""
 
-    def __init__(self, rpc: Rpc, documents: Documents, clock: Clock) -> None:
+    def __init__(self, needs: ReaderNeeds) -> None:
+        rpc, clock = needs.rpc, needs.clock
         self._rpc = rpc
-        self._documents = documents
         self._clock = clock
+        self._files = RegistrationFiles(needs.documents, clock)
         self._agents: Cache[OnchainAgent] = Cache(clock, AGENT_TTL_S, AGENTS_KEPT)
         self._feedback: Cache[tuple[Feedback, ...]] = Cache(
             clock, AGENT_TTL_S, FEEDBACK_KEPT, lambda entries: 1 + len(entries)
         )
-        self._files: Cache[_Read] = Cache(clock, _file_ttl_s, FILES_KEPT)
         self._faults: Cache[str | None] = Cache(clock, _registry_ttl_s)
         self._index = WalletIndex(rpc, clock)
         self._reviews = Reviews(rpc, clock)
@@ -88,6 +73,10 @@ class EvmReader:
             clock, REVIEWERS_TTL_S, FEEDBACK_KEPT, lambda found: 1 + len(found.known)
         )
         self._accounts: Cache[Account] = Cache(clock, REVIEWERS_TTL_S, AGENTS_KEPT)
+
+    async def identify(self, network: Network, agent_id: str) -> str:
+        del network
+        return agent_id
 
     async def fetch_agent(self, network: Network, agent_id: str) -> OnchainAgent:
         key = f"{network.slug}/{agent_id}"
@@ -144,7 +133,7 @@ class EvmReader:
             raise _unbelievable(network, error) from error
         if owner_address is None:
             raise _unbelievable(network, "an agent without an owner")
-        registration, problem = await self._registration(token_uri)
+        registration, problem = await self._files.read(token_uri)
         return OnchainAgent(
             network,
             agent_id,
@@ -154,22 +143,6 @@ class EvmReader:
             registration,
             problem,
         )
-
-    async def _registration(self, uri: str) -> _Read:
-        if not uri:
-            return None, "The agent has no token URI."
-        if len(uri) > URI_CHARS_MAX:
-            return None, f"The token URI is longer than {URI_CHARS_MAX} characters."
-        if uri[:5].lower() == "data:":  # it costs no request, and as a key it would be the file
-            return await self._read_document(uri)
-        return await self._files.get(uri, lambda: self._read_document(uri))
-
-    async def _read_document(self, uri: str) -> _Read:
-        try:
-            document = await self._documents.fetch(uri)
-            return parse_registration(document.body), None
-        except (DocumentUnavailable, NotRegistration) as error:
-            return None, str(error)
 
     async def _read_feedback(self, network: Network, agent_id: str) -> tuple[Feedback, ...]:
         """Not in one round with the agent, which a flood of entries must not make unreadable."""
@@ -249,10 +222,6 @@ class EvmReader:
         return f"versions {versions}, the reputation registry is linked to {linked}"
 
 
-def _file_ttl_s(read: _Read) -> float:
-    return UNREADABLE_TTL_S if read[0] is None else DOCUMENT_TTL_S
-
-
 def _registry_ttl_s(fault: str | None) -> float:
     return REGISTRY_TTL_S if fault is None else NO_REGISTRY_TTL_S
 
@@ -284,9 +253,9 @@ class Evm:
 
     name: ClassVar[Family] = "evm"
 
-    def reader(self, rpc: Rpc, documents: Documents, clock: Clock) -> ChainReader:
+    def reader(self, needs: ReaderNeeds) -> ChainReader:
         """A reader of every network of this family."""
-        return EvmReader(rpc, documents, clock)
+        return EvmReader(needs)
 
 
 FAMILY: Final[ChainFamily] = Evm()

@@ -10,7 +10,7 @@ from typing import TypeVar
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, RpcRefused
 from assay.infra.http.rpc_calls import BlockUnknown, ask_all, read_at
-from assay.infra.http.rpc_endpoint import Endpoint, EndpointFault, RpcLimits
+from assay.infra.http.rpc_endpoint import Endpoint, EndpointFault, RpcLimits, identity_of
 from assay.infra.http.rpc_wire import Answer, NodeError, revert_of
 from assay.infra.http.upstream import UpstreamPool
 from assay.kit.clock import Clock
@@ -47,7 +47,7 @@ class JsonRpc:
         self._limits = limits or RpcLimits()
         self._ids = count(1)
         self._client = UpstreamPool(None, clock)
-        self._endpoints: dict[tuple[int, str], Endpoint] = {}
+        self._endpoints: dict[tuple[str, str], Endpoint] = {}
 
     async def call(self, network: Network, calls: Sequence[Call]) -> Sequence[Returned | Reverted]:
         async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
@@ -122,6 +122,8 @@ class JsonRpc:
         )
 
     async def _refresh_head(self, network: Network, endpoint: Endpoint, deadline_s: float) -> None:
+        if network.family == "solana":  # its answers carry their own slot
+            return
         now = self._clock.monotonic_s()
         if endpoint.head is None or now - endpoint.head[1] > HEAD_FRESH_S:
             await self._fetch_head(network, endpoint, deadline_s)
@@ -138,14 +140,14 @@ class JsonRpc:
         return block
 
     def _endpoints_of(self, network: Network) -> list[Endpoint]:
-        return [self._endpoint(network.chain_id, url) for url in network.rpc_urls]
+        return [self._endpoint(network, url) for url in network.rpc_urls]
 
-    def _endpoint(self, chain_id: int, url: str) -> Endpoint:
-        known = self._endpoints.get((chain_id, url))
+    def _endpoint(self, network: Network, url: str) -> Endpoint:
+        known = self._endpoints.get((network.caip2, url))
         if known is None:
-            client, limits = self._client, self._limits
-            known = Endpoint(url, chain_id, client, self._clock, limits, self._ids)
-            self._endpoints[chain_id, url] = known
+            identity, client, limits = identity_of(network), self._client, self._limits
+            known = Endpoint(url, identity, client, self._clock, limits, self._ids)
+            self._endpoints[network.caip2, url] = known
         return known
 
 

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from assay.chains.model import Network
 from assay.infra.http.body import ACCEPTED_ENCODINGS, BodyBroken, read_body
 from assay.infra.http.breaker import Breaker
 from assay.infra.http.configured import configured
@@ -33,6 +34,8 @@ FAIL_OVER_CODES = frozenset({LIMIT_EXCEEDED, -32603})
 _RATIO_MAX = 1000
 """Zero-padded words compress a hundredfold, so the ratio hardly says anything here; the size
 of the reply is what is bounded."""
+
+_TEXT_SHOWN = 100
 
 _OK, _BAD_REQUEST, _TOO_MANY, _SERVER_ERROR = 200, 400, 429, 500
 
@@ -77,6 +80,21 @@ class EndpointFault(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class ChainIdentity:
+    """By what an endpoint shows which chain it serves: the answer to a method."""
+
+    method: str
+    value: str
+
+
+def identity_of(network: Network) -> ChainIdentity:
+    """The chain id in decimal (EIP-695), or a Solana cluster's genesis hash."""
+    if network.family == "solana":
+        return ChainIdentity("getGenesisHash", network.genesis)
+    return ChainIdentity("eth_chainId", str(network.chain_id))
+
+
+@dataclass(frozen=True, slots=True)
 class _HttpReply:
     status: int
     body: bytes
@@ -88,7 +106,7 @@ class Endpoint:
     def __init__(
         self,
         url: str,
-        chain_id: int,
+        identity: ChainIdentity,
         client: Upstream,
         clock: Clock,
         limits: RpcLimits,
@@ -102,7 +120,7 @@ class Endpoint:
         self.head: tuple[int, float] | None = None
         """The last believed block number, and when (monotonic seconds) it was seen."""
         self._url = url
-        self._chain_id = chain_id
+        self._identity = identity
         self._client = client
         self._clock = clock
         self._limits = limits
@@ -128,10 +146,14 @@ class Endpoint:
         at = self._verified_at
         if at is not None and now - at < self._limits.verify_every_s:
             return
-        chain_id = await self.ask_quantity("eth_chainId", deadline_s)
-        if chain_id != self._chain_id:
+        method, expected = self._identity.method, self._identity.value
+        if method == "eth_chainId":
+            served = str(await self.ask_quantity(method, deadline_s))
+        else:
+            served = await self._ask_text(method, deadline_s)
+        if served != expected:
             self.breaker.trip()
-            raise EndpointFault(f"serves chain {chain_id}, not {self._chain_id}", blame=False)
+            raise EndpointFault(f"serves chain {served}, not {expected}", blame=False)
         self._verified_at = now
 
     async def ask_quantity(self, method: str, deadline_s: float) -> int:
@@ -143,6 +165,14 @@ class Endpoint:
             return quantity_of(answer)
         except Malformed as error:
             raise EndpointFault(f"{method}: {error}") from error
+
+    async def _ask_text(self, method: str, deadline_s: float) -> str:
+        answer = await self.ask((method, ()), deadline_s)
+        if isinstance(answer, NodeError):
+            raise EndpointFault(f"{method}: {answer.code} {answer.message}")
+        if not isinstance(answer.value, str):
+            raise EndpointFault(f"{method}: the answer is no text")
+        return answer.value[:_TEXT_SHOWN]
 
     async def ask(self, asked: Asked, deadline_s: float) -> Answer:
         """One request. Raises `EndpointFault`."""

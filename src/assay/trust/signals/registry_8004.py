@@ -93,7 +93,7 @@ def _seen(
         "reviewers": {client: rows[client] for client in kept},
         "further": {
             "reviewers": len(rest),
-            "sum": _text(sum((latest[client].value for client in rest), Decimal(0))),
+            "sum": _text(sum((_score(latest[client]) for client in rest), Decimal(0))),
         },
         "entries": sum(score_of(entry) is not None for entry in entries),
         "discarded": sum(score_of(entry) is None for entry in entries),
@@ -106,7 +106,7 @@ def _row(entry: Feedback, agent: OnchainAgent, reviewers: Reviewers) -> JsonObje
     if entry.client in agent.controllers:
         relation = "self"
     row: dict[str, JsonValue] = {
-        "value": _text(entry.value),
+        "value": _text(_score(entry)),
         "given": reviewers.given_s.get((entry.client, entry.index)),
         "first": who.first_s,
         "transactions": who.transactions,
@@ -156,6 +156,11 @@ def naive_mean(seen: JsonObject) -> float:
     count = len(values) + (more if isinstance(more, int) else 0)
     total = sum(values, Decimal(str(rest)))
     return round(float(total / count), 2) if count else 0.0
+
+
+def _score(entry: Feedback) -> Decimal:
+    """The score of an entry that has one: only those are counted."""
+    return score_of(entry) or Decimal(0)
 
 
 def _text(value: Decimal) -> str:

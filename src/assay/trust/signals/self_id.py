@@ -6,6 +6,7 @@ Source: facts, evm 7.3.
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
+from assay.chains.model import is_address
 from assay.kit.errors import Unavailable as UnavailableError
 from assay.trust.model import Evidence, SignalName, Subject, Unavailable, Weighed
 from assay.trust.ports import Probe, Signal, SignalNeeds
@@ -23,6 +24,8 @@ class SelfId:
     async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
         if needs.sources.humans is None:
             return Unavailable("No registry of humans is configured.")
+        if not is_address(subject.wallet):  # the registry is one of EVM addresses
+            return Evidence({"registered": False, "holds": False, "agents": None})
         try:
             found = await needs.sources.humans.find(subject.wallet)
         except UnavailableError as error:

@@ -1,11 +1,13 @@
 """Trust profiles, wallets, snapshots and sandbox runs (spec 4.2)."""
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
 
-from assay.chains.model import Network, parse_address
+from assay.chains.model import Network, is_address, parse_agent_id, parse_wallet, sequential_id
 from assay.gate.model import MIN_SCORE_DEFAULT
+from assay.kit.errors import InvalidRequest, Problem
 from assay.trust.model import SignalName, Subject
 from assay.trust.signals.sandbox import summary
 from assay.web.credentials import Credential
@@ -14,6 +16,7 @@ from assay.web.limits import RateLimit, caller_of
 from assay.web.route import app_of, route
 from assay.web.wire import agents as wire
 from assay.web.wire.key_agents import ADDRESS
+from assay.web.wire.liveness import LivenessShape, liveness_report
 from assay.wiring import App
 
 AgentId = Annotated[
@@ -21,11 +24,19 @@ AgentId = Annotated[
     Path(
         alias="agentId",
         max_length=100,
-        description="ERC-8004 token id in decimal.",
+        description="ERC-8004 token id in decimal; on Solana the asset's public key, or a"
+        " sequential id.",
         examples=["22"],
     ),
 ]
-Wallet = Annotated[str, Path(pattern=ADDRESS)]
+Wallet = Annotated[
+    str,
+    Path(
+        max_length=100,
+        description="0x and 40 hexadecimal digits; on Solana a base-58 public key.",
+        examples=["0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"],
+    ),
+]
 
 
 def network_of(
@@ -50,7 +61,13 @@ def build_router(app: App) -> APIRouter:
     _declare_agent(router, app)
     _declare_wallet(router, app)
     _declare_sandbox(router, app)
+    _declare_liveness(router, app)
     return router
+
+
+def number_of(network: Network, agent_id: str) -> int | None:
+    """The sequential id, where the agent is asked for by one; raises `InvalidRequest`."""
+    return sequential_id(network, parse_agent_id(network, agent_id))
 
 
 def _open(app: App, endpoint: str) -> Credential:
@@ -68,7 +85,7 @@ def _declare_agent(router: APIRouter, app: App) -> None:
     async def agent(agent_id: AgentId, network: OnNetwork) -> wire.AgentProfileShape:
         """The trust profile of a registered agent, recomputable from what it carries."""
         profile = await app.profiles.profile(network, agent_id)
-        return wire.agent_profile(profile, MIN_SCORE_DEFAULT)
+        return wire.agent_profile(profile, MIN_SCORE_DEFAULT, number_of(network, agent_id))
 
     @route(
         router,
@@ -79,7 +96,9 @@ def _declare_agent(router: APIRouter, app: App) -> None:
     )
     async def snapshot(agent_id: AgentId, network: OnNetwork) -> wire.SnapshotShape:
         """The newest link in the agent's chain of evaluations."""
-        return wire.snapshot(await app.profiles.snapshot(network, agent_id))
+        found = await app.profiles.snapshot(network, agent_id)
+        number = None if is_address(agent_id) else number_of(network, agent_id)
+        return wire.snapshot(found, number)
 
     _ = (agent, snapshot)
 
@@ -94,7 +113,7 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
     )
     async def wallet_profile(wallet: Wallet, network: OnNetwork) -> wire.AgentProfileShape:
         """The trust profile of the agent a wallet speaks for."""
-        resolved = await app.resolver.resolve(network, parse_address(wallet, "wallet"))
+        resolved = await app.resolver.resolve(network, parse_wallet(network, wallet, "wallet"))
         profile = await app.profiles.profile(network, resolved.agent_id)
         return wire.agent_profile(profile, MIN_SCORE_DEFAULT)
 
@@ -107,7 +126,7 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
     )
     async def resolve_wallet(wallet: Wallet, network: OnNetwork) -> wire.ResolutionShape:
         """Which agent a wallet speaks for, as owner or as agentWallet."""
-        address = parse_address(wallet, "wallet")
+        address = parse_wallet(network, wallet, "wallet")
         return wire.resolution(await app.resolver.resolve(network, address))
 
     _ = (wallet_profile, resolve_wallet)
@@ -138,7 +157,13 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         request: Request, agent_id: AgentId, network: OnNetwork
     ) -> wire.SandboxShape:
         """Evaluate the agent now; answers within 25 seconds."""
-        return await run(request, await app.subjects.find(network, agent_id))
+        subject = await app.subjects.find(network, agent_id)
+        if subject.agent is None or network.family != "solana":
+            return await run(request, subject)
+        async with asyncio.TaskGroup() as group:
+            report = group.create_task(app.liveness.report(subject))
+            shape = await run(request, subject)
+        return wire.on_solana(shape, report.result(), number_of(network, agent_id))
 
     @route(
         router,
@@ -156,3 +181,27 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         return await run(request, await app.subjects.find(network, agent_address))
 
     _ = (trigger_sandbox, trigger_sandbox_key)
+
+
+def _declare_liveness(router: APIRouter, app: App) -> None:
+    by_address = RateLimit(app.settings.sandbox_per_minute, app.clock)
+
+    @route(
+        router,
+        "GET",
+        "/operator/agent/{agentId}/liveness",
+        credential=_open(app, "liveness"),
+        answers=LivenessShape,
+    )
+    async def liveness(request: Request, agent_id: AgentId, network: OnNetwork) -> LivenessShape:
+        """Whether the services a Solana agent declares answer; asks them now."""
+        if network.family != "solana":
+            message = "liveness is known of Solana agents only: add chain=solana"
+            raise InvalidRequest(message, details=[Problem(("query", "chain"), message)])
+        by_address.require(caller_of(exchange_of(request.scope).client_address))
+        number = number_of(network, agent_id)
+        subject = await app.subjects.find(network, agent_id)
+        report = await app.liveness.report(subject)
+        return liveness_report(subject, report, number)
+
+    _ = liveness

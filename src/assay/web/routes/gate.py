@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 
-from assay.chains.model import Network
+from assay.chains.model import Network, is_address, parse_agent_id, sequential_id
 from assay.gate.check import Caller
 from assay.gate.model import Decision, GateRequest
 from assay.identity.prove import agent_address
@@ -37,7 +37,7 @@ _PROOF = ("x-agent-challenge", "x-agent-signature")
 """A signed challenge may come with the call instead of a session (spec 5.3, step 3)."""
 _QUERY_FIELDS_MAX = 50
 
-_Key = tuple[str, float, str, str, bool, GateRequest]
+_Key = tuple[str, float, str, str, bool, GateRequest, int | None]
 """With the score: a proven human changes what one and the same evaluation means."""
 
 
@@ -50,6 +50,7 @@ class GateLane:
     def __init__(self, app: App) -> None:
         self._app = app
         self._answers: OrderedDict[_Key, tuple[bytes, float]] = OrderedDict()
+        self._writes_every_answer = app.settings.solana_feedback_on == "every-gate"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One gate call; refusals are raised."""
@@ -68,7 +69,18 @@ class GateLane:
         decision = gatekeeper.check_cached(caller, network, agent_id, request)
         if decision is None:
             decision = await gatekeeper.check(caller, network, agent_id, request)
-        await answer(send, 200, self._rendered(decision, caller, request))
+        if decision.cached and self._writes_every_answer:
+            self._write_back(decision)
+        number = None if is_address(agent_id) else _number(network, agent_id)
+        await answer(send, 200, self._rendered(decision, caller, request, number))
+
+    def _write_back(self, decision: Decision) -> None:
+        """An answer from the cache; evaluations that ran are written back as they end."""
+        subject = decision.subject
+        if self._app.write_back is not None and subject.agent is not None:
+            self._app.write_back.offer(
+                subject.network.slug, subject.agent_id, decision.evaluation.score
+            )
 
     async def _caller(self, exchange: Exchange) -> Caller:
         """The operator by its key, then the agent by session, signature or, if allowed, word."""
@@ -95,9 +107,11 @@ class GateLane:
             named = exchange.headers.get("x-chain", networks.default.slug)
         return networks.by_slug(named[:_CHAIN_CHARS_MAX])
 
-    def _rendered(self, decision: Decision, caller: Caller, request: GateRequest) -> bytes:
+    def _rendered(
+        self, decision: Decision, caller: Caller, request: GateRequest, number: int | None
+    ) -> bytes:
         if not decision.cached:
-            return self._render(decision, caller)
+            return self._render(decision, caller, number)
         now = self._app.clock.monotonic_s()
         key = (
             decision.evaluation.id,
@@ -106,22 +120,29 @@ class GateLane:
             caller.agent_address,
             caller.proven,
             request,
+            number,
         )
         known = self._answers.get(key)
         if known is not None and known[1] > now:
             return known[0]
-        body = self._render(decision, caller)
+        body = self._render(decision, caller, number)
         self._answers[key] = (body, now + ANSWER_REUSED_S)
         self._answers.move_to_end(key)
         if len(self._answers) > _ANSWERS_MAX:
             self._answers.popitem(last=False)
         return body
 
-    def _render(self, decision: Decision, caller: Caller) -> bytes:
+    def _render(self, decision: Decision, caller: Caller, number: int | None) -> bytes:
         token = self._app.decision_tokens.issue(
             decision, caller.operator.id, caller.agent_address, self._app.clock.now()
         )
-        return gate(decision, token, proven=caller.proven).model_dump_json(by_alias=True).encode()
+        shape = gate(decision, token, proven=caller.proven, number=number)
+        return shape.model_dump_json(by_alias=True).encode()
+
+
+def _number(network: Network, agent_id: str) -> int | None:
+    """The sequential id the agent was asked for by; the id has been found to be one."""
+    return sequential_id(network, parse_agent_id(network, agent_id))
 
 
 def _last_fields(query: bytes) -> Mapping[str, str]:

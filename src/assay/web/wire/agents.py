@@ -8,11 +8,17 @@ from assay.chains.model import OnchainAgent
 from assay.chains.resolve import Resolution
 from assay.kit.clock import iso
 from assay.kit.json import JsonObject
+from assay.trust.liveness import LivenessReport
 from assay.trust.model import Evaluation, Snapshot, Subject
 from assay.trust.profile import AgentProfile
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.evidence import EvidencedSignalShape, evidenced_signals
-from assay.web.wire.reputation import OnchainReputationShape, reputation
+from assay.web.wire.liveness import LivenessSummaryShape, SequentialId, liveness_summary
+from assay.web.wire.reputation import (
+    OnchainReputationShape,
+    SolanaReputationShape,
+    reputation,
+)
 from assay.web.wire.shape import Answer, Timestamp
 
 
@@ -65,7 +71,7 @@ class AgentProfileShape(Answer):
 
     agent_id: str
     identity: IdentityShape
-    onchain_reputation: OnchainReputationShape | None
+    onchain_reputation: OnchainReputationShape | SolanaReputationShape | None
     local_reputation: LocalReputationShape | None
     chain: ChainShape
     routing: RoutingShape
@@ -76,6 +82,7 @@ class AgentProfileShape(Answer):
     risk_level: str
     reasons: list[str]
     signals: list[EvidencedSignalShape]
+    sequential_id: SequentialId = None
 
 
 class SnapshotShape(Answer):
@@ -87,6 +94,7 @@ class SnapshotShape(Answer):
     encrypted_data_uri: str | None
     timestamp: Timestamp
     interaction_count: int
+    sequential_id: SequentialId = None
 
 
 class ResolutionShape(Answer):
@@ -118,10 +126,23 @@ class SandboxShape(Answer):
     message: str
     snapshot_hash: str
     evaluated_at: Timestamp
+    liveness: Annotated[
+        LivenessSummaryShape | None,
+        Field(
+            description="Solana: whether its services answer; absent where that is not known.",
+            exclude_if=lambda value: value is None,
+        ),
+    ] = None
+    sequential_id: SequentialId = None
 
 
-def agent_profile(profile: AgentProfile, threshold: float) -> AgentProfileShape:
-    """The profile on the wire; `threshold` decides `meetsThreshold`."""
+def agent_profile(
+    profile: AgentProfile, threshold: float, number: int | None = None
+) -> AgentProfileShape:
+    """The profile on the wire; `threshold` decides `meetsThreshold`.
+
+    `number` is the sequential id it was asked for by, here and below.
+    """
     return AgentProfileShape(
         agent_id=profile.agent.agent_id,
         identity=_identity(profile.agent, profile.subject),
@@ -138,10 +159,11 @@ def agent_profile(profile: AgentProfile, threshold: float) -> AgentProfileShape:
         risk_level=profile.grade.risk_level,
         reasons=list(profile.score.reasons),
         signals=evidenced_signals(profile.score, profile.collected),
+        sequential_id=number,
     )
 
 
-def snapshot(taken: Snapshot) -> SnapshotShape:
+def snapshot(taken: Snapshot, number: int | None = None) -> SnapshotShape:
     """A snapshot on the wire."""
     return SnapshotShape(
         agent_id=taken.agent_id,
@@ -150,6 +172,7 @@ def snapshot(taken: Snapshot) -> SnapshotShape:
         encrypted_data_uri=taken.encrypted_data_uri,
         timestamp=iso(taken.taken_at),
         interaction_count=taken.interaction_count,
+        sequential_id=number,
     )
 
 
@@ -168,7 +191,7 @@ def resolution(resolved: Resolution) -> ResolutionShape:
 def sandbox(
     subject: Subject, evaluation: Evaluation, taken: Snapshot, summary: JsonObject, threshold: float
 ) -> SandboxShape:
-    """A sandbox result on the wire."""
+    """A sandbox result on the wire; what belongs to Solana only is added by `on_solana`."""
     status = str(summary.get("status"))
     return SandboxShape(
         ok=True,
@@ -185,6 +208,14 @@ def sandbox(
         snapshot_hash=taken.snapshot_hash,
         evaluated_at=iso(evaluation.evaluated_at),
     )
+
+
+def on_solana(
+    shape: SandboxShape, report: LivenessReport | None, number: int | None
+) -> SandboxShape:
+    """The result of a Solana agent: with what is known of its services now."""
+    summary = None if report is None else liveness_summary(report)
+    return shape.model_copy(update={"liveness": summary, "sequential_id": number})
 
 
 _MESSAGES = {

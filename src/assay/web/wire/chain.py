@@ -8,13 +8,25 @@ from assay.chains.model import Network
 from assay.web.wire.shape import Answer
 
 
-class ChainShape(Answer):
+class EvmChainShape(Answer):
     """An EVM chain."""
 
     name: Annotated[str, Field(examples=["ethereum"])]
     chain_id: Annotated[int, Field(examples=[1])]
 
 
+class SolanaChainShape(Answer):
+    """A Solana cluster."""
+
+    network: Annotated[str, Field(examples=["solana"])]
+    cluster: Annotated[str, Field(examples=["mainnet-beta"])]
+
+
+ChainShape = EvmChainShape | SolanaChainShape
+
+
 def chain(network: Network) -> ChainShape:
     """The chain object of a network."""
-    return ChainShape(name=network.slug, chain_id=network.chain_id)
+    if network.family == "solana":
+        return SolanaChainShape(network=network.slug, cluster=network.cluster)
+    return EvmChainShape(name=network.slug, chain_id=network.chain_id)

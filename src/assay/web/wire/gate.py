@@ -9,6 +9,7 @@ from assay.kit.clock import iso
 from assay.trust.model import SignalName
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.evidence import SignalShape, signals
+from assay.web.wire.liveness import SequentialId
 from assay.web.wire.shape import Answer, Body, Timestamp
 
 
@@ -48,10 +49,11 @@ class GateShape(Answer):
     decision_token: Annotated[
         str, Field(description="Compact JWS (Ed25519); keys at /.well-known/jwks.json; 5 minutes.")
     ]
+    sequential_id: SequentialId = None
 
 
-def gate(decision: Decision, token: str, *, proven: bool) -> GateShape:
-    """A decision on the wire."""
+def gate(decision: Decision, token: str, *, proven: bool, number: int | None = None) -> GateShape:
+    """A decision on the wire; `number` is the sequential id it was asked for by."""
     subject = decision.subject
     return GateShape(
         allow=decision.allow,
@@ -73,4 +75,5 @@ def gate(decision: Decision, token: str, *, proven: bool) -> GateShape:
         evaluated_at=iso(decision.evaluation.evaluated_at),
         expires_at=iso(decision.expires_at),
         decision_token=token,
+        sequential_id=number,
     )

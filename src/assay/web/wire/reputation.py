@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from assay.chains.reputation import Reputation, summarise
 from assay.trust.model import SignalName
 from assay.trust.profile import AgentProfile
 from assay.trust.signals.registry_8004 import judgement, naive_mean
@@ -58,29 +59,76 @@ class OnchainReputationShape(Answer):
     entries: list[FeedbackShape]
 
 
-def reputation(profile: AgentProfile) -> OnchainReputationShape:
+class SolanaFiguresShape(Answer):
+    """What the registry's own engine makes of the feedback; shown, and not part of our score."""
+
+    trust_tier: Annotated[str, Field(examples=["Unrated"])]
+    quality_score: Annotated[int, Field(ge=0, description="0 to 10,000.")]
+    confidence: Annotated[int, Field(ge=0, description="0 to 10,000.")]
+    risk_score: Annotated[int, Field(ge=0, description="0 to 100; high is bad.")]
+    unique_callers: int
+
+
+class SolanaReputationShape(Answer):
+    """What the registry on Solana holds. Entries come from its indexer, the count does not."""
+
+    count: Annotated[str, Field(description="Entries ever given, as the agent's account counts.")]
+    average_score: float
+    feedback_entries: list[FeedbackShape]
+    total_feedback: Annotated[int, Field(description="Entries that still stand.")]
+    weighted: WeightedReputationShape | None
+    solana: Annotated[SolanaFiguresShape | None, Field(exclude_if=lambda value: value is None)]
+
+
+def reputation(profile: AgentProfile) -> OnchainReputationShape | SolanaReputationShape:
     """The registry's view beside ours."""
-    found = profile.reputation
+    if profile.agent.network.family == "solana":
+        return _on_solana(profile)
+    found = profile.reputation or summarise(())
     return OnchainReputationShape(
-        feedback_count=found.feedback_count,
-        average_score=found.average_score or 0.0,
+        feedback_count=profile.feedback_count,
+        average_score=profile.average_score,
         reviewers=found.reviewers,
         counted=found.counted,
         discarded=found.discarded,
         weighted=_weighted(profile),
-        entries=[
-            FeedbackShape(
-                client=entry.feedback.client,
-                index=entry.feedback.index,
-                value=str(entry.feedback.value),
-                value_decimals=entry.feedback.decimals,
-                score=None if entry.score is None else float(entry.score),
-                tag1=entry.feedback.tag1,
-                tag2=entry.feedback.tag2,
-            )
-            for entry in found.entries[-FEEDBACK_SHOWN_MAX:]
-        ],
+        entries=_entries(found),
     )
+
+
+def _on_solana(profile: AgentProfile) -> SolanaReputationShape:
+    atom = profile.agent.atom
+    return SolanaReputationShape(
+        count=str(profile.agent.feedback_count or 0),
+        average_score=profile.average_score,
+        feedback_entries=_entries(profile.reputation or summarise(())),
+        total_feedback=profile.feedback_count,
+        weighted=_weighted(profile),
+        solana=None
+        if atom is None
+        else SolanaFiguresShape(
+            trust_tier=atom.trust_tier,
+            quality_score=atom.quality_score,
+            confidence=atom.confidence,
+            risk_score=atom.risk_score,
+            unique_callers=atom.unique_callers,
+        ),
+    )
+
+
+def _entries(found: Reputation) -> list[FeedbackShape]:
+    return [
+        FeedbackShape(
+            client=entry.feedback.client,
+            index=entry.feedback.index,
+            value=format(entry.feedback.value, "f"),
+            value_decimals=entry.feedback.decimals,
+            score=None if entry.score is None else float(entry.score),
+            tag1=entry.feedback.tag1,
+            tag2=entry.feedback.tag2,
+        )
+        for entry in found.entries[-FEEDBACK_SHOWN_MAX:]
+    ]
 
 
 def _weighted(profile: AgentProfile) -> WeightedReputationShape | None:

@@ -4,7 +4,7 @@ from assay.chains.model import Network, is_address
 from assay.chains.networks import Networks
 from assay.gate.check import Gate, controls, require_control
 from assay.gate.model import Decision
-from assay.identity.model import AgentPrincipal, IdentityRequired
+from assay.identity.model import AgentPrincipal, IdentityRequired, canonical_address
 from assay.identity.prove import AgentIdentity, agent_address
 from assay.kit.errors import ServiceError
 from assay.trust.subjects import canonical_agent_id
@@ -53,14 +53,14 @@ class TrustStep:
             and headers.session is None
             and headers.signature is None
             and "asserted" in {config.identity_proof, self._proof}
-            and is_address(headers.address)
+            and (asserted := canonical_address(headers.address)) is not None
         ):
-            address = headers.address.lower()
+            address = asserted
         else:
             return None
         try:
-            agent_id = canonical_agent_id(incoming.agent_id) if incoming.agent_id else address
             network = self._network(incoming)
+            agent_id = _agent_id(network, incoming) or address
         except ServiceError:
             return None
         decision = self._gate.assess_cached(network, agent_id, matched.route.gate_request)
@@ -81,7 +81,7 @@ class TrustStep:
         incoming = matched.incoming
         network = self._network(incoming)
         address, proven, session = await self._address(matched, payer)
-        agent_id = canonical_agent_id(incoming.agent_id) if incoming.agent_id else address
+        agent_id = _agent_id(network, incoming) or address
         if agent_id is None:
             raise IdentityRequired("Send x-agent-id or x-agent-address, and prove it.")
         request = matched.route.gate_request
@@ -133,6 +133,10 @@ class TrustStep:
         if incoming.chain is None:
             return self._networks.default
         return self._networks.by_slug(incoming.chain[:64])
+
+
+def _agent_id(network: Network, incoming: Incoming) -> str | None:
+    return canonical_agent_id(network, incoming.agent_id) if incoming.agent_id else None
 
 
 def _known(

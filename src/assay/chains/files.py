@@ -1,0 +1,48 @@
+"""Registration files behind token URIs, remembered for a while."""
+
+from assay.chains.model import Registration
+from assay.chains.ports import Documents, DocumentUnavailable
+from assay.chains.registration import NotRegistration, parse_registration
+from assay.kit.cache import Cache
+from assay.kit.clock import Clock
+
+DOCUMENT_TTL_S = 300.0
+UNREADABLE_TTL_S = 30.0
+"""How long the registration file behind a token URI is remembered, and that there was none."""
+
+FILES_KEPT = 500
+
+URI_CHARS_MAX = 64 * 1024
+"""Longest token URI that is followed; `data:` URIs hold whole files."""
+
+Read = tuple[Registration | None, str | None]
+"""The registration file, or the sentence that says why there is none."""
+
+
+class RegistrationFiles:
+    """Reads what a token URI points at."""
+
+    def __init__(self, documents: Documents, clock: Clock) -> None:
+        self._documents = documents
+        self._files: Cache[Read] = Cache(clock, _ttl_s, FILES_KEPT)
+
+    async def read(self, uri: str) -> Read:
+        """The file, or why there is none; raises nothing."""
+        if not uri:
+            return None, "The agent has no token URI."
+        if len(uri) > URI_CHARS_MAX:
+            return None, f"The token URI is longer than {URI_CHARS_MAX} characters."
+        if uri[:5].lower() == "data:":  # it costs no request, and as a key it would be the file
+            return await self._fetch(uri)
+        return await self._files.get(uri, lambda: self._fetch(uri))
+
+    async def _fetch(self, uri: str) -> Read:
+        try:
+            document = await self._documents.fetch(uri)
+            return parse_registration(document.body), None
+        except (DocumentUnavailable, NotRegistration) as error:
+            return None, str(error)
+
+
+def _ttl_s(read: Read) -> float:
+    return UNREADABLE_TTL_S if read[0] is None else DOCUMENT_TTL_S

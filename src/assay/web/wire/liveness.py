@@ -1,0 +1,85 @@
+"""The liveness report of a Solana agent (spec 2.9), and its summary in a sandbox result (2.6)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from assay.trust.liveness import LivenessReport
+from assay.trust.model import Subject
+from assay.web.wire.chain import ChainShape, chain
+from assay.web.wire.shape import Answer
+
+SequentialId = Annotated[
+    int | None,
+    Field(
+        description="Solana: the sequential id, where the agent was asked for by one.",
+        exclude_if=lambda value: value is None,
+    ),
+]
+
+
+class PingShape(Answer):
+    """One declared service. `type` and `endpoint` are as hostile as the registration file."""
+
+    type: str
+    endpoint: str
+    ok: bool
+    latency_ms: Annotated[float, Field(ge=0, description="0 where nothing was called.")]
+
+
+class LivenessSummaryShape(Answer):
+    """Whether the agent's services answer."""
+
+    status: Annotated[
+        Literal["live", "partially", "not_live"],
+        Field(description="All of those called answered, some, or none."),
+    ]
+    ok_count: int
+    total_pinged: int
+    skipped_count: Annotated[int, Field(description="Not http(s), and so not called.")]
+
+
+class ResultsShape(LivenessSummaryShape):
+    """The summary with every service."""
+
+    results: list[PingShape]
+
+
+class LivenessShape(Answer):
+    """The liveness report."""
+
+    agent_id: str
+    chain: ChainShape
+    liveness: ResultsShape
+    sequential_id: SequentialId = None
+
+
+def liveness_summary(report: LivenessReport) -> LivenessSummaryShape:
+    """The counts alone."""
+    return LivenessSummaryShape(
+        status=report.status,
+        ok_count=report.ok_count,
+        total_pinged=report.total_pinged,
+        skipped_count=report.skipped_count,
+    )
+
+
+def liveness_report(subject: Subject, report: LivenessReport, number: int | None) -> LivenessShape:
+    """The whole report on the wire."""
+    return LivenessShape(
+        agent_id=subject.agent_id,
+        chain=chain(subject.network),
+        liveness=ResultsShape(
+            **liveness_summary(report).model_dump(),
+            results=[
+                PingShape(
+                    type=ping.kind,
+                    endpoint=ping.endpoint,
+                    ok=ping.ok,
+                    latency_ms=ping.latency_ms,
+                )
+                for ping in report.results
+            ],
+        ),
+        sequential_id=number,
+    )
