@@ -143,7 +143,7 @@ def test_the_instruction_is_the_sdks_byte_for_byte(vector: dict) -> None:
     ids=range(10),
 )
 def test_what_the_program_would_not_take_is_not_made(given_: Given) -> None:
-    with pytest.raises(ValueError, match="is|are|has|more"):
+    with pytest.raises(ValueError, match=r"is|are|has|more"):
         give_feedback("devnet", KEY, KEY, KEY, given_)
 
 
