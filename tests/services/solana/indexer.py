@@ -36,7 +36,7 @@ def graphql_error(message: str = "Internal server error", code: str | None = Non
     return status(200, JSON, body=json.dumps({"data": None, "errors": [error]}).encode())
 
 
-@dataclass
+@dataclass(repr=False)
 class Indexer:
     registry: Registry
     shift: int = 0

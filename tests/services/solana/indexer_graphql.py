@@ -163,7 +163,10 @@ def execute(tables: dict[str, list[Row]], asked: Any) -> dict[str, Any]:
         return {"errors": [{"message": "Must provide query string."}]}
     request = cast("Row", asked)
     done = graphql_sync(SCHEMA, request["query"], _root(tables), None, request.get("variables"))
-    return cast("dict[str, Any]", done.formatted)
+    told = cast("dict[str, Any]", done.formatted)
+    for error in told.get("errors", []):
+        error["message"] = error["message"].replace("'", '"')  # as graphql-js quotes names
+    return told
 
 
 def _root(tables: dict[str, list[Row]]) -> dict[str, Callable[..., Any]]:

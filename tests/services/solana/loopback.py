@@ -156,7 +156,7 @@ class Faults:
         return None
 
 
-@dataclass
+@dataclass(repr=False)
 class Service:
     """A running service: where it is, what it was asked, what is wrong with it."""
 

@@ -48,7 +48,7 @@ class Said:
 class Agent:
     """A handle on a registered agent."""
 
-    registry: "Registry"
+    registry: "Registry" = field(repr=False)
     asset: Pubkey
     number: int | None
     """Its sequential id, which only the indexer knows."""
@@ -84,7 +84,7 @@ class Agent:
         return None if found is None else AtomStats.decoded(bytes(found.data)).numbers
 
 
-@dataclass
+@dataclass(repr=False)
 class Registry:
     """The registry of one cluster; `put` is everything that ever changes on it."""
 

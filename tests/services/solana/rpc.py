@@ -64,7 +64,7 @@ def preflight_refusal(err: Any) -> Fault:
     return rpc_error(PREFLIGHT_FAILURE, "Transaction simulation failed", {"err": err, "logs": []})
 
 
-@dataclass
+@dataclass(repr=False)
 class Node:
     """The running node and what tests may look at or turn."""
 

@@ -81,7 +81,7 @@ class Sent:
     """Why it has no effect; only possible without preflight."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Runtime:
     registry: Registry
     accepted: list[Sent] = field(default_factory=list[Sent])
