@@ -35,6 +35,8 @@ def as_json(value: object, status: int = 200) -> Answer:
     return Answer(status, json.dumps(value).encode())
 
 
+SILENCE = Answer(204, b"", ())
+
 Fault = Callable[[Request, Answer], Iterable[bytes | float]]
 """From a request and its honest answer: bytes to send and seconds to wait; then it hangs up."""
 
@@ -42,6 +44,11 @@ Fault = Callable[[Request, Answer], Iterable[bytes | float]]
 def hang() -> Fault:
     """Takes the request and says nothing."""
     return lambda _request, _answer: [FOREVER_S]
+
+
+def half_open() -> Fault:
+    """Begins to answer and goes no further."""
+    return lambda _request, _answer: [b"HTTP/1.1 200 OK\r\nContent-Ty", FOREVER_S]
 
 
 def hang_up() -> Fault:
@@ -160,8 +167,9 @@ class Faults:
 class Service:
     """A running service: where it is, what it was asked, what is wrong with it."""
 
-    answer: Callable[[Request], Answer]
-    kind: Callable[[Request], str]
+    answer: Callable[[Request], "Answer | Fault"]
+    kind: Callable[[Request], str] = lambda request: request.target
+    """What `only` of a fault is compared with."""
     faults: Faults = field(default_factory=Faults)
     server: RawServer | None = None
     broken: list[Exception] = field(default_factory=list[Exception])
@@ -183,10 +191,11 @@ class Service:
         except Exception as error:
             self.broken.append(error)  # the test's thread raises it in the end
             raise
+        if not isinstance(answer, Answer):
+            answer, fault = SILENCE, fault or answer
         if fault is None:
-            head_only = request.method == "HEAD"
             sent = answer.encoded()
-            writer.write(sent[: len(sent) - len(answer.body)] if head_only else sent)
+            writer.write(sent[: len(sent) - len(answer.body)] if request.method == "HEAD" else sent)
             return await writer.drain()
         for piece in fault(request, answer):
             if isinstance(piece, bytes):
