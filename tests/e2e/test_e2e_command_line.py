@@ -14,6 +14,11 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 
 from tests.services.assay import served
+from tests.services.solana.clusters import keypair
+from tests.services.solana.indexer import indexer
+from tests.services.solana.loopback import unavailable
+from tests.services.solana.registry import Registry
+from tests.services.solana.rpc import node
 
 pytestmark = pytest.mark.e2e
 
@@ -147,6 +152,32 @@ def test_doctor_says_what_works_and_what_does_not_with_its_mend(tmp_path: Path) 
     assert "works  database (sqlite)" in done.stdout
     assert "fails  chain local" in done.stdout
     assert "mend: reach one of http://127.0.0.1:9" in done.stdout
+
+
+def test_doctor_looks_at_what_is_set_for_solana(tmp_path: Path) -> None:
+    registry, writer = Registry(), keypair("writer")
+    with node(registry) as rpc, indexer(registry) as index:
+        settings = {
+            "ASSAY_CHAINS": json.dumps({"local": override_of_a_chain_nobody_asks()}),
+            "ASSAY_DEFAULT_CHAIN": "local",
+            "ASSAY_SOLANA_RPC_URL": rpc.url,
+            "ASSAY_SOLANA_INDEXER_URL": index.url,
+            "ASSAY_SOLANA_KEYPAIR": writer.to_json(),
+        }
+        poor = assay("doctor", data_dir=tmp_path, **settings)
+        assert "works  solana node (mainnet-beta)" in poor.stdout
+        assert "works  solana indexer  127.0.0.1" in poor.stdout
+        assert "fails  solana wallet" in poor.stdout
+        assert f"mend: send the wallet {writer.pubkey()} at least 0.001 SOL" in poor.stdout
+        rpc.fund(writer.pubkey())
+        index.faults.on(unavailable())
+        elsewhere = assay("doctor", data_dir=tmp_path, ASSAY_SOLANA_CLUSTER="devnet", **settings)
+        assert "fails  solana node (devnet)" in elsewhere.stdout
+        assert "mend: set ASSAY_SOLANA_RPC_URL to a node of devnet" in elsewhere.stdout
+        assert "fails  solana indexer" in elsewhere.stdout
+        rich = assay("doctor", data_dir=tmp_path, **settings)
+        assert "works  solana wallet  holds 1000000000 lamports" in rich.stdout
+    assert str(list(bytes(writer)))[1:20] not in poor.stdout + elsewhere.stdout + rich.stdout
 
 
 def test_the_openapi_document_is_printed_and_leaves_nothing(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ LIMITS = Limits(connect_s=3.0, total_s=5.0, body_bytes_max=256 * 1024)
 CONCURRENCY = 4
 """Source: the SDK's defaults."""
 
-SERVICES_MAX = 20
+SERVICES_MAX = 32
 TOTAL_S = 20.0
 """All services together; those that are not done by then did not answer."""
 
@@ -172,7 +172,7 @@ class Liveness:
 
     async def _has_card(self, endpoint: str) -> bool:
         origin = "{0.scheme}://{0.netloc}".format(urlsplit(endpoint))
-        places = [_below(endpoint, card) for card in _CARDS[:2]]
+        places = [_below(endpoint, card) for card in _CARDS]
         places += [*(origin + card for card in _CARDS[1:]), endpoint]
         for url in dict.fromkeys(places):
             if _filled((await self._document(url)).get("skills")):

@@ -20,6 +20,13 @@ from tests.services.solana.indexer import Indexer, indexer
 from tests.services.solana.registry import Registry
 from tests.services.solana.rpc import Node, node
 
+FREE = {
+    "allow_private_upstreams": True,
+    "anonymous_per_minute": 100_000,
+    "sandbox_per_minute": 1000,
+}
+"""What a test need not think of."""
+
 
 def file_uri(services: Sequence[Mapping[str, Any]] = ()) -> str:
     """A token URI that is its own registration file; the registry keeps 250 bytes of one."""
@@ -73,8 +80,7 @@ async def open_solana(folder: Path, **settings: Any) -> AsyncGenerator[SolanaHou
             solana_indexer_url=listing.url,
             log_level="error",
             self_registry="",
-            allow_private_upstreams=True,
-            **{"anonymous_per_minute": 100_000, "sandbox_per_minute": 1000, **settings},
+            **{**FREE, **settings},
         )
         async with assemble(made) as app:
             sender = httpx2.ASGITransport(build(app), raise_app_exceptions=False)

@@ -25,7 +25,7 @@ KEY = "7NZRT48zAd5opYaFen15h8gnJSnyW5TYLZbn6KrgNkBY"
 CASES = [
     case
     for case in golden.read("liveness")["cases"]
-    if case["report"] is not None and not case["options"]
+    if case.get("report") is not None and not case.get("options")
 ]
 PRIVATE = ("http://127", "http://10.", "http://[::1]", "http://2130", "http://169", "http://local")
 

@@ -1,0 +1,54 @@
+"""What the service writes to the registry is what the registry's own SDK would have written."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from assay.chains.solana.feedback import Given, give_feedback
+from tests.services.solana import golden
+from tests.services.solana.clusters import DEVNET, MAINNET, Cluster, keypair
+from tests.services.solana.feedback import Args
+from tests.services.solana.house import open_solana
+from tests.services.solana.registry import Registry
+from tests.services.solana.rpc import node
+from tests.services.solana.sdk import sdk_read, sdk_transactions
+
+pytestmark = pytest.mark.e2e
+WALLET = keypair("writer")
+SCORES = (0, 1, 35, 64, 65, 87, 99, 100)
+
+
+@pytest.mark.parametrize("cluster", [MAINNET, DEVNET], ids=lambda one: one.name)
+def test_the_instruction_is_the_sdks_for_every_score(cluster: Cluster) -> None:
+    with node(Registry(cluster)) as rpc:
+        registry = rpc.runtime.registry
+        for agent in (registry.agent(), registry.agent(atom=golden.atom("five-clients"))):
+            many = [Args(value=score, score=score, tag1="starred") for score in SCORES]
+            theirs = sdk_transactions(rpc, agent, WALLET, many)
+            client, asset = str(WALLET.pubkey()), str(agent.asset)
+            for score, (_, sdks) in zip(SCORES, theirs, strict=True):
+                given = Given(value=score, score=score)
+                collection = str(registry.collection)
+                ours = give_feedback(cluster.name, client, asset, collection, given)
+                assert ours.data == bytes(sdks.data)
+                assert ours.program == str(sdks.program_id)
+                assert [(m.key, m.is_signer, m.is_writable) for m in ours.accounts] == [
+                    (str(m.pubkey), m.is_signer, m.is_writable) for m in sdks.accounts
+                ]
+
+
+async def test_the_sdk_reads_the_score_the_service_wrote(tmp_path: Path) -> None:
+    async with open_solana(tmp_path, solana_keypair=WALLET.to_json()) as house:
+        house.node.fund(WALLET.pubkey())
+        agent = house.registry.agent(atom=golden.atom("five-clients"))
+        score = (await house.post("/operator/trigger-sandbox/1")).json()["score"]
+        assert house.app.write_back is not None
+        async with asyncio.timeout(10):
+            while not house.app.write_back.counts["submitted"]:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.02)
+        told = await asyncio.to_thread(sdk_read, house.node, house.index, agent)
+    (entry,) = told["feedbacks"]
+    assert (entry["score"], entry["tag1"]) == (int(score + 0.5), "starred")
+    assert entry["client"] == str(WALLET.pubkey())
+    assert told["account"]["count"] == "1"
