@@ -67,7 +67,7 @@ class TrustStep:
         if decision is None or not decision.allow or not controls(address, decision.subject):
             return None
         proven = principal is not None
-        return Trusted(matched, _known(decision, agent_id, address, proven=proven))
+        return Trusted(matched, _known(decision, address, proven=proven))
 
     async def check(self, matched: Matched, payer: str | None = None) -> Trusted:
         """The request of an agent that passed.
@@ -89,7 +89,7 @@ class TrustStep:
         if decision is None:
             decision = await self._gate.assess(network, agent_id, request)
         address, proven = self._held(decision, address, payer, proven=proven)
-        known = _known(decision, agent_id, address, proven=proven, session=session)
+        known = _known(decision, address, proven=proven, session=session)
         if not decision.allow:
             raise _denied(decision, matched.config.min_score, known)
         return Trusted(matched, known)
@@ -139,10 +139,9 @@ def _agent_id(network: Network, incoming: Incoming) -> str | None:
     return canonical_agent_id(network, incoming.agent_id) if incoming.agent_id else None
 
 
-def _known(
-    decision: Decision, agent_id: str, address: str, *, proven: bool, session: str | None = None
-) -> Known:
-    """Who calls, with what is thought of it."""
+def _known(decision: Decision, address: str, *, proven: bool, session: str | None = None) -> Known:
+    """Who calls, with what is thought of it; by its own id, whatever it was named by."""
+    agent_id = decision.subject.agent_id
     return Known(
         agent_id=agent_id,
         address=address,

@@ -1,0 +1,119 @@
+"""Only what an address signed itself is its past: being named by others costs it nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from assay.chains.model import ChainUnavailable, Feedback, Network
+from assay.chains.solana.clusters import CLUSTERS
+from assay.chains.solana.history import DAY_S, REVIEWERS_READ, SIGNATURES_READ, Histories
+from assay.kit import base58
+from tests.fakes.clock import FrozenClock
+
+SOLANA = CLUSTERS["mainnet-beta"]
+NOW_S = int(FrozenClock().now().timestamp())
+
+
+def key(number: int) -> str:
+    """A key on the curve: the base point's multiples are not needed, a known one will do."""
+    return base58.encode(number.to_bytes(32, "little"))
+
+
+ALICE, BOB = key(1), key(3)
+
+
+@dataclass
+class FakeCluster:
+    """Transactions by address, newest first: when, and who signed."""
+
+    past: dict[str, list[tuple[int, tuple[str, ...]]]] = field(default_factory=dict)
+    balance: Any = 5
+    down: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    async def request(self, network: Network, method: str, params: Sequence[Any]) -> Any:
+        del network, params
+        if self.down:
+            raise ChainUnavailable("down")
+        assert method == "getBalance"
+        return {"value": self.balance}
+
+    async def request_all(self, network: Network, requests: Sequence[Any]) -> list[Any]:
+        del network
+        if self.down:
+            raise ChainUnavailable("down")
+        self.asked += [method for method, _ in requests]
+        return [self._answer(method, params) for method, params in requests]
+
+    def _answer(self, method: str, params: Sequence[Any]) -> Any:
+        if method == "getSignaturesForAddress":
+            address, options = params
+            assert options["limit"] == SIGNATURES_READ
+            if address not in self.past:
+                return None
+            rows = enumerate(self.past[address])
+            return [{"signature": f"{address}/{n}", "blockTime": at} for n, (at, _) in rows]
+        address, _, number = params[0].rpartition("/")
+        signers = self.past[address][int(number)][1]
+        message = {
+            "accountKeys": [*signers, address],
+            "header": {"numRequiredSignatures": len(signers)},
+        }
+        return {"transaction": {"message": message}}
+
+
+def entry(client: str, given_s: int | None) -> Feedback:
+    return Feedback(client, 0, Decimal(1), 0, "", "", given_s, 1, is_scored=True)
+
+
+def histories(cluster: FakeCluster) -> Histories:
+    return Histories(cluster, FrozenClock())  # type: ignore[arg-type]
+
+
+async def test_the_oldest_transaction_an_address_signed_dates_it() -> None:
+    cluster = FakeCluster({ALICE: [(900, (ALICE,)), (100, (ALICE,))]})
+    found = await histories(cluster).reviewers(SOLANA, [ALICE], [entry(ALICE, 950)])
+    assert found.known[ALICE].first_s == 100
+    assert found.known[ALICE].transactions is None
+    assert found.given_s == {(ALICE, 0): 950}
+    assert found.since_s == 950
+
+
+async def test_being_named_by_somebody_else_dates_nobody() -> None:
+    cluster = FakeCluster({ALICE: [(100, (BOB,))]})
+    found = await histories(cluster).reviewers(SOLANA, [ALICE], [entry(ALICE, None)])
+    assert found.known[ALICE].first_s is None
+    assert found.since_s is None
+
+
+async def test_reviewers_are_read_up_to_a_bound_and_a_refusal_is_not_knowing() -> None:
+    many = [key(n) for n in range(1, 100)]
+    cluster = FakeCluster({many[0]: [(1, (many[0],))]})
+    found = await histories(cluster).reviewers(SOLANA, many, [])
+    assert set(found.known) == {many[0]}
+    assert cluster.asked.count("getSignaturesForAddress") == REVIEWERS_READ
+
+
+async def test_a_chain_that_is_down_leaves_reviewers_unknown() -> None:
+    found = await histories(FakeCluster(down=True)).reviewers(SOLANA, [ALICE], [entry(ALICE, 7)])
+    assert (found.known, found.given_s) == ({}, {(ALICE, 0): 7})
+
+
+async def test_an_account_is_as_old_as_what_it_signed() -> None:
+    days = NOW_S - 40 * DAY_S
+    cluster = FakeCluster({ALICE: [(NOW_S, (ALICE,)), (days, (BOB, ALICE))]})
+    account = await histories(cluster).account(SOLANA, ALICE)
+    assert (account.transactions, account.since_days) == (2, 40)
+    assert account.balance == 5 * 10**9
+
+
+async def test_an_account_nobody_knows_is_an_empty_one() -> None:
+    account = await histories(FakeCluster({ALICE: []}, balance=None)).account(SOLANA, ALICE)
+    assert (account.transactions, account.since_days, account.balance) == (0, None, None)
+    unknown = await histories(FakeCluster()).account(SOLANA, ALICE)
+    assert unknown.transactions is None
+    with pytest.raises(ChainUnavailable):
+        await histories(FakeCluster(down=True)).account(replace(SOLANA), ALICE)
