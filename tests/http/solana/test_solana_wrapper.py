@@ -82,3 +82,13 @@ async def test_an_agent_below_the_wrappers_score_is_denied(tmp_path: Path) -> No
             path, _ = await wrapper(house, animals, minScore=99)
             refused(await signed_in(house, path, WALLET, "1"), 403, "trust_denied")
             assert animals.requests("web") == []
+
+
+async def test_an_address_alone_names_no_agent_on_solana(tmp_path: Path) -> None:
+    async with open_solana(tmp_path) as house:
+        with zoo() as animals:
+            house.registry.agent(wallet=WALLET.pubkey(), uri=file_uri())
+            path, _ = await wrapper(house, animals)
+            answer = await signed_in(house, path, WALLET, "")
+            refused(answer, 401, "identity_required")
+            assert animals.requests("web") == []

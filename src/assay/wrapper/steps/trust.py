@@ -60,8 +60,10 @@ class TrustStep:
             return None
         try:
             network = self._network(incoming)
-            agent_id = _agent_id(network, incoming) or address
+            agent_id = _agent_id(network, incoming, address)
         except ServiceError:
+            return None
+        if agent_id is None:
             return None
         decision = self._gate.assess_cached(network, agent_id, matched.route.gate_request)
         if decision is None or not decision.allow or not controls(address, decision.subject):
@@ -81,7 +83,7 @@ class TrustStep:
         incoming = matched.incoming
         network = self._network(incoming)
         address, proven, session = await self._address(matched, payer)
-        agent_id = _agent_id(network, incoming) or address
+        agent_id = _agent_id(network, incoming, address)
         if agent_id is None:
             raise IdentityRequired("Send x-agent-id or x-agent-address, and prove it.")
         request = matched.route.gate_request
@@ -135,8 +137,11 @@ class TrustStep:
         return self._networks.by_slug(incoming.chain[:64])
 
 
-def _agent_id(network: Network, incoming: Incoming) -> str | None:
-    return canonical_agent_id(network, incoming.agent_id) if incoming.agent_id else None
+def _agent_id(network: Network, incoming: Incoming, address: str | None) -> str | None:
+    """The agent that is named, else the key agent of the address; on Solana that is nobody."""
+    if incoming.agent_id:
+        return canonical_agent_id(network, incoming.agent_id)
+    return address if address is not None and is_address(address) else None
 
 
 def _known(decision: Decision, address: str, *, proven: bool, session: str | None = None) -> Known:
