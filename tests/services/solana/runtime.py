@@ -11,6 +11,7 @@ import threading
 from dataclasses import dataclass, field
 
 from solders.account import Account
+from solders.hash import Hash
 from solders.instruction import AccountMeta, Instruction
 from solders.litesvm import LiteSVM
 from solders.message import Message, MessageV0
@@ -96,7 +97,18 @@ class Runtime:
 
     @property
     def slot(self) -> int:
-        return self.svm.get_clock().slot
+        with self._lock:
+            return self.svm.get_clock().slot
+
+    def blockhash(self) -> Hash:
+        """The only one that is good at the moment."""
+        with self._lock:
+            return self.svm.latest_blockhash()
+
+    def rent(self, size: int) -> int:
+        """Lamports that keep an account of so many bytes for ever."""
+        with self._lock:
+            return self.svm.minimum_balance_for_rent_exemption(size)
 
     def sync(self) -> None:
         """Takes over what has changed in the registry."""
