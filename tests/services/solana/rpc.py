@@ -97,7 +97,7 @@ class Node:
         return found
 
     def fund(self, to: Pubkey, lamports: int = SOL) -> None:
-        self.runtime.airdrop(to, lamports)
+        self.runtime.fund(to, lamports)
 
     def balance(self, of: Pubkey) -> int:
         found = self.runtime.account(of)
