@@ -2,6 +2,8 @@
 // act "build": the transactions of `feedbacks`, as the SDK would send them.
 // act "send": loads the agent, sends `feedbacks` with the SDK's confirmation, loads it again.
 // act "read": the agent and its reputation, from the node and from the indexer.
+// act "alive": the SDK's liveness report; hosts under .example are dialled on loopback, because
+//   the SDK refuses private hosts by their names.
 import { PublicKey, Keypair, Transaction } from '@solana/web3.js'
 import { SolanaSDK } from '8004-solana'
 
@@ -61,7 +63,14 @@ const read = async () => {
   }
 }
 
-const acts = { build: () => Promise.all(feedbacks.map(build)), send, read }
+const alive = async () => {
+  const dial = globalThis.fetch
+  globalThis.fetch = (url, options) =>
+    dial(String(url).replace(/^(http:\/\/)[a-z.]+\.example(:|\/)/, '$1127.0.0.1$2'), options)
+  return sdk.isItAlive(asset, { timeoutMs: asked.timeoutMs })
+}
+
+const acts = { build: () => Promise.all(feedbacks.map(build)), send, read, alive }
 const told = await acts[asked.act]()
 const plain = (_, value) => (typeof value === 'bigint' ? value.toString() : value)
 console.log(JSON.stringify({ status: 200, body: JSON.stringify(told, plain), headers: {} }))

@@ -2,17 +2,26 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.services.solana import golden
 from tests.services.solana.clusters import DEVNET, MAINNET, Cluster, keypair
+from tests.services.solana.endpoints import KINDS, zoo
 from tests.services.solana.feedback import Args, leaf, longer
 from tests.services.solana.indexer import indexer
 from tests.services.solana.layouts import Chain
+from tests.services.solana.liveness_cases import replayed
 from tests.services.solana.registry import Registry
 from tests.services.solana.rpc import Node, node
-from tests.services.solana.sdk import sdk_give_feedback, sdk_read, sdk_send, sdk_transactions
+from tests.services.solana.sdk import (
+    sdk_give_feedback,
+    sdk_liveness,
+    sdk_read,
+    sdk_send,
+    sdk_transactions,
+)
 from tests.services.solana.transactions import give_feedback, limit
 
 pytestmark = pytest.mark.e2e
@@ -96,3 +105,37 @@ def test_the_sdk_reads_the_same_from_the_node_and_the_indexer(rpc: Node, name: s
         assert (found["owner"], found["feedback_count"]) == (str(agent.account.owner), 3)
         assert found["quality_score"] == decoded["qualityScore"]
     assert [one["score"] for one in told["feedbacks"]] == [82, 81, 80]
+
+
+def test_the_sdk_finds_alive_what_the_zoo_says_is_alive() -> None:
+    registry = Registry(MAINNET)
+    with node(registry) as rpc, zoo() as made:
+        made.url = made.url.replace("127.0.0.1", "zoo.example")
+        agent = registry.agent(uri=made.registration(*KINDS))
+        told = sdk_liveness(rpc, agent)
+    found = {one["endpoint"].rpartition("/")[2]: one["ok"] for one in told["results"]}
+    assert found == {kind: alive for kind, (_, alive) in KINDS.items()}
+    assert told["status"] == "partially"
+
+
+REPLAYED = [
+    "all-live", "partially", "timeout", "auth-statuses-are-alive", "head-405-then-get", "mcp-sse",
+    "mcp-session-required-400-head-405-get-405", "a2a-well-known-agent-json", "mixed-with-skipped",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REPLAYED)
+def test_the_replayed_cases_are_the_ones_the_sdk_reported(name: str) -> None:
+    registry = Registry(MAINNET)
+    with node(registry) as rpc, replayed(name, host="case.example") as case:
+        assert case.agent_uri is not None
+        told = sdk_liveness(rpc, registry.agent(uri=case.agent_uri))
+        asked = sorted((one["method"], urlsplit(str(one["url"])).path) for one in case.probes)
+        assert case.asked() == asked
+    assert case.report is not None
+    for member in ("status", "okCount", "totalPinged", "skippedCount"):
+        assert told[member] == case.report[member]
+    for one, golden_one in zip(told["results"], case.report["results"], strict=True):
+        assert {n: one[n] for n in ("type", "endpoint", "ok")} == {
+            n: golden_one[n] for n in ("type", "endpoint", "ok")
+        }

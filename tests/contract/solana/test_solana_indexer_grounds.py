@@ -9,9 +9,11 @@ from solders.pubkey import Pubkey
 
 from tests.services.solana import golden, loopback
 from tests.services.solana.clusters import MAINNET
+from tests.services.solana.ground import STARRED, WALLET, Ground
 from tests.services.solana.indexer import Indexer, gone, graphql_error, indexer
 from tests.services.solana.layouts import AtomNumbers, Chain
 from tests.services.solana.registry import Agent, Registry
+from tests.services.solana.world import solana_world
 
 CALLS = [
     pytest.param(call, id=f"{call['transport']}-{call['call']}")
@@ -184,3 +186,18 @@ def test_an_indexer_can_fail_on_one_side_only(index: Indexer) -> None:
     with index.faults.during(loopback.garbage()), pytest.raises(ValueError, match="Expecting"):
         httpx2.get(rest).json()
     assert httpx2.get(f"{index.url}/ready").json() == {"status": "ready"}
+
+
+def test_the_node_and_the_indexer_of_one_world_agree() -> None:
+    with solana_world() as world, httpx2.Client(timeout=5) as http:
+        uri = world.zoo.registration("web")
+        agent = world.registry.agent(uri=uri)
+        on = Ground(world.registry, world.rpc, http, agent)
+        world.rpc.fund(WALLET.pubkey())
+        signature = on.send(on.rating())["result"]
+        url = f"{world.index.url}/rest/v1"
+        [row] = http.get(f"{url}/feedbacks?asset=eq.{agent.asset}").json()
+        assert (row["tx_signature"], row["score"]) == (signature, STARRED.score)
+        [row] = http.get(f"{url}/agents?asset=eq.{agent.asset}").json()
+        assert (row["feedback_count"], row["agent_uri"]) == (1, uri)
+        assert http.get(row["agent_uri"]).json()["services"][0]["name"] == "web"

@@ -1,6 +1,7 @@
 """What the local Solana node serves, and how it fails its callers when told to."""
 
 import base64
+from contextlib import suppress
 from typing import Any
 
 import httpx2
@@ -13,6 +14,7 @@ from tests.services.solana.ground import ground as grounded
 from tests.services.solana.layouts import AgentAccount
 from tests.services.solana.registry import Registry
 from tests.services.solana.rpc import SOL, behind, rpc_error
+from tests.services.solana.transactions import wire
 
 
 def test_accounts_are_read_as_they_are(ground: Ground) -> None:
@@ -96,8 +98,9 @@ def test_each_cluster_has_its_genesis(cluster: Any) -> None:
         assert on.get("getHealth") == "ok"
         assert "solana-core" in on.get("getVersion")
         to = str(keypair("lucky").pubkey())
-        on.get("requestAirdrop", to, SOL)
-        assert on.get("getBalance", to)["value"] == SOL
+        for _ in range(2):
+            on.get("requestAirdrop", to, SOL)
+        assert on.get("getBalance", to)["value"] == 2 * SOL
 
 
 # --- what may go wrong ------------------------------------------------------------------------
@@ -160,3 +163,28 @@ def test_a_node_can_lie_in_every_way(ground: Ground) -> None:
     with faults.during(loopback.rewritten(lambda told: told | {"id": 99})):
         assert ground.http.post(url, json=call).json()["id"] == 99
     assert ground.get("getHealth") == "ok"
+
+
+@pytest.mark.parametrize(
+    ("fault", "count"),
+    [
+        (loopback.hang(), 42),
+        (loopback.hang_up(), 42),
+        (loopback.rate_limited(), 42),
+        (loopback.unavailable(), 42),
+        (behind(), 42),
+        (loopback.lost(), 43),
+        (loopback.cut(), 43),
+        (loopback.slow(0.01), 43),
+    ],
+    ids=["hang", "hang up", "429", "503", "behind", "lost", "cut", "slow"],
+)
+def test_what_is_refused_is_not_done_and_what_is_lost_is(
+    ground: Ground, fault: loopback.Fault, count: int
+) -> None:
+    made = ground.rating()
+    call = {"jsonrpc": "2.0", "id": 1, "method": "sendTransaction"}
+    call |= {"params": [wire(made), {"encoding": "base64"}]}
+    with ground.rpc.faults.during(fault, only="sendTransaction"), suppress(httpx2.TransportError):
+        ground.http.post(ground.rpc.url, json=call, timeout=0.3)
+    assert ground.agent.account.feedback.count == count

@@ -129,7 +129,7 @@ def _web(kind: str, request: Request) -> Answer | Fault:
     return Answer(405, b"", ("Allow: GET",)) if kind == "web-no-head" else Answer(200, b"", HTML)
 
 
-def _no_http(_request: Request, _answer: Answer) -> list[bytes]:
+def _no_http(_request: Request, _answer: object) -> list[bytes]:
     return [b"\0\xff no HTTP at all\r\n\r\n"]
 
 

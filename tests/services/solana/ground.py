@@ -1,12 +1,13 @@
 """A node with one agent and a funded wallet, and a plain client of it, for tests of the grounds."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import httpx2
-from solders.instruction import Instruction
+from solders.instruction import AccountMeta, Instruction
 from solders.keypair import Keypair
 from solders.transaction import VersionedTransaction
 
@@ -42,14 +43,16 @@ class Ground:
         return self.get("getLatestBlockhash", {"commitment": "confirmed"})["value"]["blockhash"]
 
     def rating(
-        self, args: Args = STARRED, client: Keypair = WALLET, **change: Any
+        self,
+        args: Args = STARRED,
+        client: Keypair = WALLET,
+        metas: Mapping[int, AccountMeta] = MappingProxyType({}),
     ) -> VersionedTransaction:
+        """Signed; `metas` replaces accounts of the instruction by their places."""
         made = give_feedback(self.agent, client.pubkey(), args)
-        for place, meta in change.pop("metas", {}).items():
-            accounts = made.accounts
-            accounts[place] = meta
-            made = Instruction(made.program_id, made.data, accounts)
-        return signed(client, change.get("blockhash") or self.blockhash(), limit(), made)
+        accounts = [metas.get(place, meta) for place, meta in enumerate(made.accounts)]
+        changed = Instruction(made.program_id, made.data, accounts)
+        return signed(client, self.blockhash(), limit(), changed)
 
     def send(self, made: VersionedTransaction, **options: Any) -> dict[str, Any]:
         asked = {"encoding": "base64", "preflightCommitment": "confirmed", **options}

@@ -53,20 +53,26 @@ NOT_REPLAYED = {"private-hosts-blocked", "uri-private-host", "uri-ipfs-without-c
 
 
 @contextmanager
-def replayed(name: str) -> Generator[Replay]:
+def replayed(name: str, host: str = "127.0.0.1") -> Generator[Replay]:
+    """`host`: what to call this machine in the addresses."""
     case = next(one for one in golden.read("liveness")["cases"] if one["name"] == name)
     probes: list[dict[str, Any]] = case.get("probes", [])
     named = re.findall(r'https://([^/"]+\.example)', json.dumps(case))
-    hosts = {host: _replaying(probes, host) for host in sorted(set(named))}
+    hosts = {one: _replaying(probes, one) for one in sorted(set(named))}
     with ExitStack() as stack:
         for service in hosts.values():
             stack.enter_context(loopback.running(service))
-        here = {f"https://{host}": service.url for host, service in hosts.items()}
+        here = {f"https://{one}": _called(service, host) for one, service in hosts.items()}
         document = loopback.Service(lambda _: _registration(case, here))
         stack.enter_context(loopback.running(document))
-        uri = case.get("agentUri", None if name == "unknown-agent" else f"{document.url}/a.json")
+        served = None if name == "unknown-agent" else f"{_called(document, host)}/a.json"
+        uri = case.get("agentUri", served)
         report = _moved(case.get("report"), here)
         yield Replay(name, case.get("options", {}), uri, report, case.get("error"), probes, hosts)
+
+
+def _called(service: loopback.Service, host: str) -> str:
+    return service.url.replace("127.0.0.1", host)
 
 
 def _host(url: str) -> str:

@@ -35,15 +35,27 @@ def as_json(value: object, status: int = 200) -> Answer:
     return Answer(status, json.dumps(value).encode())
 
 
-SILENCE = Answer(204, b"", ())
+Fault = Callable[[Request, Callable[[], Answer]], Iterable[bytes | float]]
+"""Bytes to send and seconds to wait; then it hangs up.
 
-Fault = Callable[[Request, Answer], Iterable[bytes | float]]
-"""From a request and its honest answer: bytes to send and seconds to wait; then it hangs up."""
+It gets the request, and what would do it and answer honestly: a fault that never calls that
+leaves the request undone.
+"""
 
 
 def hang() -> Fault:
-    """Takes the request and says nothing."""
+    """Takes the request, does nothing and says nothing."""
     return lambda _request, _answer: [FOREVER_S]
+
+
+def lost() -> Fault:
+    """Does what it is asked, and the answer never comes."""
+
+    def pieces(_request: Request, answer: Callable[[], Answer]) -> Iterator[float]:
+        answer()
+        yield FOREVER_S
+
+    return pieces
 
 
 def half_open() -> Fault:
@@ -82,7 +94,7 @@ def huge(size: int = 100_000_000) -> Fault:
     """JSON that begins well and is longer than anybody should read."""
     piece = b"x" * 100_000
 
-    def pieces(_request: Request, _answer: Answer) -> Iterator[bytes]:
+    def pieces(_request: Request, _answer: object) -> Iterator[bytes]:
         yield plain(b'{"jsonrpc":"2.0","id":1,"result":"', "200 OK", JSON).replace(
             b"Content-Length: 34", b"Content-Length: %d" % size
         )
@@ -94,8 +106,8 @@ def huge(size: int = 100_000_000) -> Fault:
 def drip(gap_s: float = 0.2) -> Fault:
     """The honest answer, a byte at a time."""
 
-    def pieces(_request: Request, answer: Answer) -> Iterator[bytes | float]:
-        for byte in answer.last():
+    def pieces(_request: Request, answer: Callable[[], Answer]) -> Iterator[bytes | float]:
+        for byte in answer().last():
             yield bytes([byte])
             yield gap_s
 
@@ -105,23 +117,25 @@ def drip(gap_s: float = 0.2) -> Fault:
 def cut(*, keep: float = 0.5) -> Fault:
     """The connection ends within the body."""
 
-    def pieces(_request: Request, answer: Answer) -> Iterator[bytes]:
-        lost = len(answer.body) - int(len(answer.body) * keep)
-        yield answer.encoded()[: -max(lost, 1)]
+    def pieces(_request: Request, answer: Callable[[], Answer]) -> Iterator[bytes]:
+        whole = answer()
+        missing = len(whole.body) - int(len(whole.body) * keep)
+        yield whole.encoded()[: -max(missing, 1)]
 
     return pieces
 
 
 def slow(delay_s: float) -> Fault:
     """The honest answer, late."""
-    return lambda _request, answer: [delay_s, answer.last()]
+    return lambda _request, answer: [delay_s, answer().last()]
 
 
 def rewritten(change: Callable[[Any], Any]) -> Fault:
     """The honest answer with its JSON changed."""
 
-    def pieces(_request: Request, answer: Answer) -> Iterator[bytes]:
-        yield as_json(change(json.loads(answer.body)), answer.status).last()
+    def pieces(_request: Request, answer: Callable[[], Answer]) -> Iterator[bytes]:
+        whole = answer()
+        yield as_json(change(json.loads(whole.body)), whole.status).last()
 
     return pieces
 
@@ -186,18 +200,22 @@ class Service:
 
     async def respond(self, request: Request, writer: asyncio.StreamWriter) -> None:
         try:
-            answer = self.answer(request)
-            fault = self.faults.of(self.kind(request))
+            await self._respond(request, writer)
+        except (ConnectionError, asyncio.CancelledError):
+            raise  # the caller has gone, or the service ends
         except Exception as error:
             self.broken.append(error)  # the test's thread raises it in the end
             raise
-        if not isinstance(answer, Answer):
-            answer, fault = SILENCE, fault or answer
-        if fault is None:
-            sent = answer.encoded()
-            writer.write(sent[: len(sent) - len(answer.body)] if request.method == "HEAD" else sent)
+
+    async def _respond(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        fault = self.faults.of(self.kind(request))
+        answer = None if fault else self.answer(request)
+        if isinstance(answer, Answer):
+            whole = answer.encoded()
+            body = 0 if request.method == "HEAD" else len(answer.body)
+            writer.write(whole[: len(whole) - len(answer.body) + body])
             return await writer.drain()
-        for piece in fault(request, answer):
+        for piece in (fault or answer or hang_up())(request, lambda: self._honest(request)):
             if isinstance(piece, bytes):
                 writer.write(piece)
                 await writer.drain()
@@ -205,6 +223,11 @@ class Service:
                 await asyncio.sleep(piece)
         writer.close()
         return None
+
+    def _honest(self, request: Request) -> Answer:
+        answer = self.answer(request)
+        assert isinstance(answer, Answer), "it has no honest answer"
+        return answer
 
 
 @asynccontextmanager

@@ -39,10 +39,11 @@ def rpc_error(code: int, message: str, data: Any = None) -> Fault:
     """A JSON-RPC error in the place of whatever was asked for."""
     error = {"code": code, "message": message} | ({} if data is None else {"data": data})
 
-    def pieces(request: Request, _answer: Answer) -> list[bytes]:
-        asked = json.loads(request.body)
-        body = {"jsonrpc": "2.0", "error": error, "id": asked["id"]}
-        return [as_json(body).last()]
+    def pieces(request: Request, _answer: object) -> list[bytes]:
+        asked: Any = json.loads(request.body)
+        calls = cast("list[Any]", asked if isinstance(asked, list) else [asked])
+        told = [{"jsonrpc": "2.0", "error": error, "id": call["id"]} for call in calls]
+        return [as_json(told if isinstance(asked, list) else told[0]).last()]
 
     return pieces
 
@@ -96,7 +97,7 @@ class Node:
         return found
 
     def fund(self, to: Pubkey, lamports: int = SOL) -> None:
-        self.runtime.airdrop(to, lamports)
+        self.runtime.fund(to, lamports)
 
     def balance(self, of: Pubkey) -> int:
         found = self.runtime.account(of)
@@ -121,10 +122,12 @@ def node(registry: Registry) -> Generator[Node]:
 
 def _kind(request: Request) -> str:
     try:
-        asked = json.loads(request.body)
+        asked: Any = json.loads(request.body)
     except ValueError:
         return request.target
-    return "batch" if isinstance(asked, list) else str(asked.get("method"))
+    if isinstance(asked, list):
+        return "batch"
+    return str(cast("dict[str, Any]", asked).get("method") if isinstance(asked, dict) else asked)
 
 
 def _answer(methods: Methods, request: Request) -> Answer:

@@ -192,13 +192,13 @@ class Methods:
 
     def _getLatestBlockhash(self, params: Params) -> Any:
         told = {
-            "blockhash": str(self.runtime.svm.latest_blockhash()),
+            "blockhash": str(self.runtime.blockhash()),
             "lastValidBlockHeight": self.runtime.slot + BLOCKHASH_SLOTS,
         }
         return self._in_context(told, params.options(0))
 
     def _isBlockhashValid(self, params: Params) -> Any:
-        same = str(self.runtime.svm.latest_blockhash()) == params.at(0)
+        same = str(self.runtime.blockhash()) == params.at(0)
         return self._in_context(same, params.options(1))
 
     def _getSlot(self, params: Params) -> Any:
@@ -222,10 +222,11 @@ class Methods:
         return self.runtime.registry.cluster.genesis
 
     def _getMinimumBalanceForRentExemption(self, params: Params) -> Any:
-        return self.runtime.svm.minimum_balance_for_rent_exemption(params.at(0))
+        return self.runtime.rent(params.at(0))
 
     def _requestAirdrop(self, params: Params) -> Any:
-        return str(self.runtime.airdrop(params.key(0), params.at(1)))
+        self.runtime.fund(params.key(0), params.at(1))
+        return str(Signature.new_unique())  # the faucet's own transactions are not kept
 
     def _getSignatureStatuses(self, params: Params) -> Any:
         known = {str(one.signature): one for one in self.runtime.accepted}
@@ -249,7 +250,7 @@ class Methods:
         if replace and verify:
             raise invalid("sigVerify may not be used with replaceRecentBlockhash")
         if replace:
-            wanted = _replaced(wanted, self.runtime.svm.latest_blockhash())
+            wanted = _replaced(wanted, self.runtime.blockhash())
         if verify and not all(wanted.verify_with_results()):
             raise RpcError(SIGNATURE_FAILURE, "Transaction signature verification failure")
         done = self.runtime.simulate(wanted, verify=verify)

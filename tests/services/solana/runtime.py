@@ -11,19 +11,17 @@ import threading
 from dataclasses import dataclass, field
 
 from solders.account import Account
+from solders.hash import Hash
 from solders.instruction import AccountMeta, Instruction
 from solders.litesvm import LiteSVM
 from solders.message import Message, MessageV0
 from solders.pubkey import Pubkey
 from solders.signature import Signature
 from solders.transaction import VersionedTransaction
-from solders.transaction_metadata import (
-    FailedTransactionMetadata,
-    SimulateResult,
-    TransactionMetadata,
-)
+from solders.transaction_metadata import FailedTransactionMetadata, SimulateResult
 from solders.transaction_status import TransactionErrorType
 
+from tests.services.solana.clusters import SYSTEM_PROGRAM
 from tests.services.solana.feedback import GIVE_FEEDBACK, Given, Refused, check
 from tests.services.solana.registry import Registry
 
@@ -96,7 +94,18 @@ class Runtime:
 
     @property
     def slot(self) -> int:
-        return self.svm.get_clock().slot
+        with self._lock:
+            return self.svm.get_clock().slot
+
+    def blockhash(self) -> Hash:
+        """The only one that is good at the moment."""
+        with self._lock:
+            return self.svm.latest_blockhash()
+
+    def rent(self, size: int) -> int:
+        """Lamports that keep an account of so many bytes for ever."""
+        with self._lock:
+            return self.svm.minimum_balance_for_rent_exemption(size)
 
     def sync(self) -> None:
         """Takes over what has changed in the registry."""
@@ -116,11 +125,13 @@ class Runtime:
             self.sync()
             return [one for one in self.svm.get_program_accounts(owner) if one[1].lamports]
 
-    def airdrop(self, to: Pubkey, lamports: int) -> Signature:
+    def fund(self, to: Pubkey, lamports: int) -> None:
+        """From nowhere, and as often as one likes."""
         with self._lock:
-            made = self.svm.airdrop(to, lamports)
-            assert isinstance(made, TransactionMetadata), made
-            return made.signature()
+            had = self.account(to) or Account(0, b"", SYSTEM_PROGRAM)
+            whole = (had.lamports + lamports, bytes(had.data), had.owner)
+            has = Account(*whole, executable=had.executable, rent_epoch=had.rent_epoch)
+            self.svm.set_account(to, has)
 
     def expire_blockhash(self) -> None:
         """What was signed before is too late now."""

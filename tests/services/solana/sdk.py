@@ -41,6 +41,11 @@ def sdk_read(rpc: Node, index: Indexer, agent: Agent) -> dict[str, Any]:
     return _run(rpc, agent, reader, act="read", indexerUrl=index.url, agentId=number)
 
 
+def sdk_liveness(rpc: Node, agent: Agent, timeout_s: float = 1) -> dict[str, Any]:
+    """The SDK's report; the agent's addresses are to be `http://ANYTHING.example:PORT/...`."""
+    return _run(rpc, agent, Keypair(), act="alive", timeoutMs=int(timeout_s * 1000))
+
+
 def _run(rpc: Node, agent: Agent, wallet: Keypair, **asked: Any) -> Any:
     here = {
         "rpcUrl": rpc.url,
