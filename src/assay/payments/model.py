@@ -65,6 +65,8 @@ class Quote:
     work_s: float
     """How long the upstream may take: an authorisation must outlive it."""
     settles_first: bool
+    body: bytes = field(default=b"", repr=False)
+    """What was sent with the request, where the protocol binds a demand to it."""
 
 
 @dataclass(frozen=True, slots=True)

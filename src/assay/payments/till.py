@@ -52,6 +52,10 @@ class Till:
         """Whether a payment is attached, good or bad."""
         return self._settlement.of(quote).is_attached(headers)
 
+    def binds_body(self, quote: Quote) -> bool:
+        """Whether the 402 is bound to the body of the call."""
+        return self._settlement.of(quote).binds_body
+
     async def demand(self, quote: Quote) -> PaymentRequired:
         """The 402 of a call without payment; to be raised."""
         needs = self._settlement.needs

@@ -72,7 +72,7 @@ class TempoCharges:
         library = await self._loader.get()
         handler = library.engines[quote.network.id].tempo.charge(
             **_terms(quote), meta=_meta(quote), expires_in=self._challenge_ttl,
-            description=quote.description or None,
+            description=quote.description or None, body=quote.body or None,
         )  # fmt: skip
         asked = await handler(library.server.Request(quote.method, quote.url))
         headers = tuple(
@@ -96,7 +96,11 @@ class TempoCharges:
         digest = hashlib.sha256(canonical_bytes(content)).hexdigest()
         try:
             found = await library.engines[quote.network.id].validate_credential(
-                parsed, intent="charge", request=_terms(quote), meta=_meta(quote)
+                parsed,
+                intent="charge",
+                request=_terms(quote),
+                meta=_meta(quote),
+                body=quote.body or None,
             )
         except library.errors.PaymentExpiredError as error:
             raise PaymentRefused(_EXPIRED, "The challenge has expired.", digest=digest) from error
