@@ -77,7 +77,7 @@ class Tempo:
         self._let_it_pay_fees(owner)
 
     def _let_it_pay_fees(self, owner: str) -> None:
-        """Validators here want pathUSD: without a pool to change the dollar in, nothing is mined."""
+        """Validators want pathUSD: without a pool to change the dollar in, nothing is mined."""
         words = (self.dollar[2:], PATH_USD[2:], f"{_POOL:x}", owner[2:])
         data = keccak256(b"mint(address,address,uint256,address)")[:4].hex()
         data += "".join(word.rjust(64, "0") for word in words)
@@ -99,23 +99,7 @@ def tempo() -> Iterator[Tempo]:
 @contextmanager
 def running(chain_id: int) -> Iterator[Tempo]:
     """A local Tempo chain of that id, where its payer has its dollar."""
-    program = needs_node() / "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil"
-    program.chmod(0o755)
-    command = [str(program), "--network", "tempo", "--hardfork", "T4", "--port", "0"]
-    process = subprocess.Popen(
-        [*command, "--chain-id", str(chain_id)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    inner = ""
-    deadline = time.monotonic() + START_S
-    while not inner:
-        assert time.monotonic() < deadline, "anvil did not start"
-        line = process.stdout.readline()
-        if "Listening on" in line:
-            inner = "http://" + line.split()[-1]
-    drain = Thread(target=process.stdout.read, daemon=True)
-    drain.start()
-    with httpx2.Client(timeout=30, trust_env=False) as http:
+    with _node(chain_id) as inner, httpx2.Client(timeout=30, trust_env=False) as http:
         shim = ThreadingHTTPServer(("127.0.0.1", 0), _shim(inner, http))
         shim.daemon_threads = True
         Thread(target=shim.serve_forever, daemon=True).start()
@@ -127,10 +111,33 @@ def running(chain_id: int) -> Iterator[Tempo]:
         finally:
             shim.shutdown()
             shim.server_close()
-            process.terminate()
-            process.wait(10)
-            drain.join(10)
-            process.stdout.close()
+
+
+@contextmanager
+def _node(chain_id: int) -> Iterator[str]:
+    program = needs_node() / "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil"
+    program.chmod(0o755)
+    command = [str(program), "--network", "tempo", "--hardfork", "T4", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--chain-id", str(chain_id)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    url = ""
+    deadline = time.monotonic() + START_S
+    while not url:
+        assert time.monotonic() < deadline, "anvil did not start"
+        line = process.stdout.readline()
+        if "Listening on" in line:
+            url = "http://" + line.split()[-1]
+    drain = Thread(target=process.stdout.read, daemon=True)
+    drain.start()
+    try:
+        yield url
+    finally:
+        process.terminate()
+        process.wait(10)
+        drain.join(10)
+        process.stdout.close()
 
 
 def _shim(inner: str, forward: httpx2.Client) -> type[BaseHTTPRequestHandler]:
