@@ -3,39 +3,28 @@
 import base64
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import httpx
 import httpx2
 import pytest
-from mpp.client import Mpp, PaymentTransport
+from mpp.client import Mpp
 from mpp.methods.tempo import client as tempo_client
 from mpp.methods.tempo.account import TempoAccount
 
 from tests.services import node
-from tests.services.assay import served
-from tests.services.shop import NO_CHAIN, Shop, Upstream, upstream
 from tests.services.tempo import KEY, MAINNET, MODERATO, Tempo, running
+from tests.services.tempo_shop import (
+    CENT,
+    SELLER,
+    TempoShop,
+    credential_parts,
+    header_of,
+    opened,
+    signed,
+)
 
 pytestmark = pytest.mark.e2e
-SELLER = "0x" + "ab" * 20
-CENT = 10_000
-
-
-@dataclass
-class TempoShop:
-    shop: Shop
-    up: Upstream
-    tempo: Tempo
-
-    def wrap(self, path: str, **fields: object) -> str:
-        given = {"paymentProtocol": "mpp", "paymentNetwork": self.tempo.network}
-        return self.shop.wrap(path, **{**given, "payoutAddress": SELLER, **fields})
 
 
 @pytest.fixture(scope="module")
@@ -54,23 +43,6 @@ def either(
         opened(chain, tmp_path_factory.mktemp("mpp")) as shop,
     ):
         yield shop
-
-
-@contextmanager
-def opened(tempo: Tempo, folder: Path) -> Iterator[TempoShop]:
-    # A local chain's transactions may be valid for 30 seconds at most: so must challenges be.
-    settings = {
-        "ASSAY_PAYMENT_RPC": json.dumps({tempo.network: [tempo.url]}),
-        "ASSAY_MPP_CHALLENGE_S": "25",
-    }
-    with (
-        upstream() as up,
-        served(folder, NO_CHAIN, **settings) as server,
-        httpx2.Client(base_url=server.address, timeout=40, trust_env=False) as http,
-    ):
-        shop = Shop(server, http, None, up)  # type: ignore[arg-type] - no dollars here
-        shop.sign_up()
-        yield TempoShop(shop, up, tempo)
 
 
 async def pay(url: str, tempo: Tempo, **request: object) -> tuple[int, dict[str, str]]:
@@ -120,41 +92,6 @@ def test_a_call_without_payment_is_told_how_to_pay(store: TempoShop) -> None:
     assert answer.headers["cache-control"] == "no-store"
     assert answer.json()["code"] == "payment_required"
     assert store.up.calls("/told") == 0
-
-
-def credential_parts(header: str) -> dict[str, Any]:
-    text = header.partition(" ")[2]
-    return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-
-
-def header_of(parts: Mapping[str, Any]) -> str:
-    text = base64.urlsafe_b64encode(json.dumps(parts).encode()).rstrip(b"=").decode()
-    return f"Payment {text}"
-
-
-async def signed(url: str, tempo: Tempo, method: str = "GET", body: bytes = b"") -> str:
-    """The credential a stock client would send, caught before it is sent."""
-    caught: list[str] = []
-
-    class Catching(httpx.AsyncBaseTransport):
-        def __init__(self) -> None:
-            self.inner = httpx.AsyncHTTPTransport()
-
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            if "authorization" in request.headers:
-                caught.append(request.headers["authorization"])
-                return httpx.Response(200)
-            return await self.inner.handle_async_request(request)
-
-        async def aclose(self) -> None:
-            await self.inner.aclose()
-
-    account = TempoAccount.from_key(KEY)
-    charge = tempo_client.charge(account=account, rpc_url=tempo.url, chain_id=tempo.chain_id)
-    async with httpx.AsyncClient(transport=PaymentTransport([charge], Catching())) as client:
-        await client.request(method, url, content=body)
-    assert caught
-    return caught[0]
 
 
 async def test_row_25_what_a_credential_is_bound_to_cannot_be_changed(store: TempoShop) -> None:
