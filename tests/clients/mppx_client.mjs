@@ -1,13 +1,14 @@
-// The stock MPP client. argv: JSON {url, method, body, privateKey, rpcUrl, mode: pull | push}
+// The stock MPP client. argv: JSON {url, method, body, privateKey, rpcUrl, chainId, mode: pull | push}
 import { createClient, http } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { tempoModerato } from 'viem/chains'
+import { tempo as tempoMainnet, tempoModerato } from 'viem/chains'
 import { Mppx, tempo } from 'mppx/client'
 
 const asked = JSON.parse(process.argv[2])
 const account = privateKeyToAccount(asked.privateKey)
+const chain = asked.chainId === tempoMainnet.id ? tempoMainnet : tempoModerato
 const getClient = () =>
-  createClient({ account, chain: tempoModerato, transport: http(asked.rpcUrl) })
+  createClient({ account, chain, transport: http(asked.rpcUrl) })
 const mppx = Mppx.create({
   methods: [tempo({ account, getClient, mode: asked.mode })],
   polyfill: false,

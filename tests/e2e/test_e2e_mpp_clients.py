@@ -3,70 +3,62 @@
 import base64
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
 
-import httpx
 import httpx2
 import pytest
-from mpp.client import Mpp, PaymentTransport
+from mpp.client import Mpp
 from mpp.methods.tempo import client as tempo_client
 from mpp.methods.tempo.account import TempoAccount
 
 from tests.services import node
-from tests.services.assay import served
-from tests.services.shop import NO_CHAIN, Shop, Upstream, upstream
-from tests.services.tempo import CHAIN_ID, KEY, Tempo
+from tests.services.tempo import KEY, MAINNET, MODERATO, Tempo, running
+from tests.services.tempo_shop import (
+    CENT,
+    SELLER,
+    TempoShop,
+    credential_parts,
+    header_of,
+    opened,
+    signed,
+)
 
 pytestmark = pytest.mark.e2e
-SELLER = "0x" + "ab" * 20
-CENT = 10_000
-
-
-@dataclass
-class TempoShop:
-    shop: Shop
-    up: Upstream
-    tempo: Tempo
-
-    def wrap(self, path: str, **fields: object) -> str:
-        given = {"paymentProtocol": "mpp", "paymentNetwork": f"tempo:{CHAIN_ID}"}
-        return self.shop.wrap(path, **{**given, "payoutAddress": SELLER, **fields})
 
 
 @pytest.fixture(scope="module")
 def store(tempo: Tempo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TempoShop]:
-    # A local chain's transactions may be valid for 30 seconds at most: so must challenges be.
-    settings = {
-        "ASSAY_PAYMENT_RPC": json.dumps({f"tempo:{CHAIN_ID}": [tempo.url]}),
-        "ASSAY_MPP_CHALLENGE_S": "25",
-    }
-    folder = tmp_path_factory.mktemp("mpp")
+    with opened(tempo, tmp_path_factory.mktemp("mpp")) as shop:
+        yield shop
+
+
+@pytest.fixture(scope="module", params=[MODERATO, MAINNET])
+def either(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TempoShop]:
+    """A shop on a chain of its own, of either network."""
     with (
-        upstream() as up,
-        served(folder, NO_CHAIN, **settings) as server,
-        httpx2.Client(base_url=server.address, timeout=40, trust_env=False) as http,
+        running(request.param) as chain,
+        opened(chain, tmp_path_factory.mktemp("mpp")) as shop,
     ):
-        shop = Shop(server, http, None, up)  # type: ignore[arg-type] - no dollars here
-        shop.sign_up()
-        yield TempoShop(shop, up, tempo)
+        yield shop
 
 
-async def pay(url: str, rpc_url: str, **request: object) -> tuple[int, dict[str, str]]:
+async def pay(url: str, tempo: Tempo, **request: object) -> tuple[int, dict[str, str]]:
     account = TempoAccount.from_key(KEY)
-    method = tempo_client.charge(account=account, rpc_url=rpc_url, chain_id=CHAIN_ID)
+    method = tempo_client.charge(account=account, rpc_url=tempo.url, chain_id=tempo.chain_id)
     async with Mpp(methods=[method]) as client:
         answer = await client.fetch(url, **request)  # type: ignore[arg-type]
     return answer.status_code, dict(answer.headers)
 
 
-async def test_the_python_client_pays(store: TempoShop) -> None:
+async def test_the_python_client_pays(either: TempoShop) -> None:
+    store = either
     url = store.wrap("/echo", method="*")
     before = store.tempo.balance(SELLER)
     for turn in range(2):
-        status, headers = await pay(url, store.tempo.url, method="POST", json={"turn": turn})
+        status, headers = await pay(url, store.tempo, method="POST", json={"turn": turn})
         assert status == 200
         receipt = json.loads(base64.urlsafe_b64decode(headers["payment-receipt"] + "=="))
         assert receipt["method"] == "tempo"
@@ -77,15 +69,20 @@ async def test_the_python_client_pays(store: TempoShop) -> None:
 
 
 @pytest.mark.parametrize("mode", ["pull", "push"])
-def test_the_javascript_client_pays(store: TempoShop, mode: str) -> None:
-    url = store.wrap(f"/echo/{mode}")
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_javascript_client_pays(either: TempoShop, mode: str, method: str) -> None:
+    store, path = either, f"/echo/{mode}/{method.lower()}"
+    url = store.wrap(path, method=method)
     before = store.tempo.balance(SELLER)
-    asked = {"url": url, "method": "GET", "privateKey": KEY, "rpcUrl": store.tempo.url}
-    answer = node.run("mppx_client.mjs", {**asked, "mode": mode})
+    asked = {"url": url, "method": method, "privateKey": KEY, "rpcUrl": store.tempo.url}
+    if method == "POST":
+        asked["body"] = '{"to":"b\u00fcy"}'
+    answer = node.run("mppx_client.mjs", {**asked, "mode": mode, "chainId": store.tempo.chain_id})
     assert answer.status == 200, answer
     assert "payment-receipt" in answer.headers
     assert store.tempo.balance(SELLER) - before == CENT
-    assert store.up.calls(f"/echo/{mode}") == 1
+    assert store.up.calls(path) == 1
+    assert store.up.seen[-1].body == asked.get("body", "").encode()
 
 
 def test_a_call_without_payment_is_told_how_to_pay(store: TempoShop) -> None:
@@ -97,45 +94,10 @@ def test_a_call_without_payment_is_told_how_to_pay(store: TempoShop) -> None:
     assert store.up.calls("/told") == 0
 
 
-def credential_parts(header: str) -> dict[str, Any]:
-    text = header.partition(" ")[2]
-    return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-
-
-def header_of(parts: Mapping[str, Any]) -> str:
-    text = base64.urlsafe_b64encode(json.dumps(parts).encode()).rstrip(b"=").decode()
-    return f"Payment {text}"
-
-
-async def signed(url: str, rpc_url: str) -> str:
-    """The credential a stock client would send, caught before it is sent."""
-    caught: list[str] = []
-
-    class Catching(httpx.AsyncBaseTransport):
-        def __init__(self) -> None:
-            self.inner = httpx.AsyncHTTPTransport()
-
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            if "authorization" in request.headers:
-                caught.append(request.headers["authorization"])
-                return httpx.Response(200)
-            return await self.inner.handle_async_request(request)
-
-        async def aclose(self) -> None:
-            await self.inner.aclose()
-
-    account = TempoAccount.from_key(KEY)
-    method = tempo_client.charge(account=account, rpc_url=rpc_url, chain_id=CHAIN_ID)
-    async with httpx.AsyncClient(transport=PaymentTransport([method], Catching())) as client:
-        await client.get(url)
-    assert caught
-    return caught[0]
-
-
 async def test_row_25_what_a_credential_is_bound_to_cannot_be_changed(store: TempoShop) -> None:
     url, other = store.wrap("/echo/row25", method="*"), store.wrap("/echo/row25-other")
     dear = store.wrap("/echo/row25-dear", price=0.02)
-    header = await signed(url, store.tempo.url)
+    header = await signed(url, store.tempo)
     before = store.tempo.balance(SELLER)
     parts = credential_parts(header)
     tampered = []
@@ -174,9 +136,50 @@ async def test_row_25_what_a_credential_is_bound_to_cannot_be_changed(store: Tem
     assert store.tempo.balance(SELLER) == before
 
 
+async def test_row_25_a_challenge_pays_for_the_body_it_was_asked_for_alone(
+    store: TempoShop,
+) -> None:
+    """Else whoever catches an unspent credential could have another order served with it."""
+    url = store.wrap("/echo/row25-body", method="*")
+    before = store.tempo.balance(SELLER)
+    bound = await signed(url, store.tempo, "POST", b'{"order":1}')
+    free = await signed(url, store.tempo, "POST")
+    assert "digest" in credential_parts(bound)["challenge"]
+    assert "digest" not in credential_parts(free)["challenge"]
+    stripped = credential_parts(bound)
+    del stripped["challenge"]["digest"]
+    for header, body in (
+        (bound, b'{"order":2}'),
+        (bound, b'{"order":1} '),
+        (bound, b""),
+        (free, b'{"order":1}'),
+        (header_of(stripped), b'{"order":1}'),
+        (header_of(stripped), b""),
+    ):
+        answer = store.shop.http.post(url, content=body, headers={"authorization": header})
+        assert answer.status_code == 402, (body, answer.text)
+        fresh = answer.headers["www-authenticate"]
+        assert ("digest=" in fresh) == bool(body)  # what would be right, is said
+        assert answer.json()["reason"] == "invalid-challenge"
+    assert store.up.calls("/echo/row25-body") == 0
+    assert store.tempo.balance(SELLER) == before
+    for header, body in ((bound, b'{"order":1}'), (free, b"")):
+        answer = store.shop.http.post(url, content=body, headers={"authorization": header})
+        assert answer.status_code == 200, answer.text
+        assert store.up.seen[-1].body == body
+    assert store.tempo.balance(SELLER) - before == 2 * CENT
+
+
+def test_a_body_above_the_cap_is_refused_before_it_is_asked_to_be_paid(store: TempoShop) -> None:
+    url = store.wrap("/echo/cap", method="POST", maxBodyBytes=10)
+    assert store.shop.http.post(url, content=b"x" * 11).status_code == 413
+    assert store.shop.http.post(url, content=iter([b"x" * 6, b"y" * 6])).status_code == 413
+    assert store.shop.http.post(url, content=b"x" * 10).status_code == 402
+
+
 async def test_row_26_a_used_credential_buys_nothing_else(store: TempoShop) -> None:
     url = store.wrap("/echo/row26")
-    header = await signed(url, store.tempo.url)
+    header = await signed(url, store.tempo)
     before = store.tempo.balance(SELLER)
     with ThreadPoolExecutor(10) as pool:
         answers = list(

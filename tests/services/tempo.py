@@ -4,6 +4,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -12,12 +13,25 @@ from typing import Any
 import httpx2
 import pytest
 
+from assay.infra.crypto.eip191 import keccak256
+from assay.payments.networks import ROWS
 from tests.services.node import needs_node
 
-CHAIN_ID = 42431
+MODERATO, MAINNET = 42431, 4217
 PATH_USD = "0x20c0000000000000000000000000000000000000"
+DOLLARS = {row.chain_id: row.asset.address for row in ROWS if row.protocol == "mpp"}
+"""What is paid with, by chain."""
+
+FEE_MANAGER = "0xfeec000000000000000000000000000000000000"
+_POOL = 10**9
+_TOKEN_SLOTS, _BALANCES_SLOT = 16, 9
+"""Where the local node's TIP-20 tokens keep what they are, and who has how much."""
+
 KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 """anvil's first development account, which has pathUSD here."""
+
+PAYER = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
+"""The address of that key."""
 
 START_S = 20
 
@@ -26,8 +40,19 @@ START_S = 20
 class Tempo:
     """The running chain; `url` is what clients and the service use."""
 
+    chain_id: int
     url: str
     http: httpx2.Client
+
+    @property
+    def network(self) -> str:
+        """How wrappers name it."""
+        return f"tempo:{self.chain_id}"
+
+    @property
+    def dollar(self) -> str:
+        """The token that wrappers on this chain are paid in."""
+        return DOLLARS[self.chain_id]
 
     def request(self, method: str, *params: Any) -> Any:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
@@ -37,40 +62,82 @@ class Tempo:
 
     def balance(self, owner: str) -> int:
         data = "0x70a08231" + owner[2:].rjust(64, "0")
-        return int(self.request("eth_call", {"to": PATH_USD, "data": data}, "latest"), 16)
+        return int(self.request("eth_call", {"to": self.dollar, "data": data}, "latest"), 16)
+
+    def issue_dollar(self, owner: str, amount: int) -> None:
+        """Make the chain's dollar, which only the real one has: as pathUSD is, with one holder."""
+        self.request("anvil_setCode", self.dollar, "0xef")
+        for slot in range(_TOKEN_SLOTS):
+            word = self.request("eth_getStorageAt", PATH_USD, hex(slot), "latest")
+            self.request("anvil_setStorageAt", self.dollar, hex(slot), word)
+        place = keccak256(
+            bytes.fromhex(owner[2:].rjust(64, "0")) + _BALANCES_SLOT.to_bytes(32, "big")
+        )
+        self.request("anvil_setStorageAt", self.dollar, "0x" + place.hex(), f"0x{amount:064x}")
+        self._let_it_pay_fees(owner)
+
+    def _let_it_pay_fees(self, owner: str) -> None:
+        """Validators want pathUSD: without a pool to change the dollar in, nothing is mined."""
+        words = (self.dollar[2:], PATH_USD[2:], f"{_POOL:x}", owner[2:])
+        data = keccak256(b"mint(address,address,uint256,address)")[:4].hex()
+        data += "".join(word.rjust(64, "0") for word in words)
+        call = {"from": owner, "to": FEE_MANAGER, "data": "0x" + data}
+        sent = self.request("eth_sendTransaction", call)
+        deadline = time.monotonic() + START_S
+        while (mined := self.request("eth_getTransactionReceipt", sent)) is None:
+            assert time.monotonic() < deadline, "the pool was not made"
+            time.sleep(0.05)
+        assert mined["status"] == "0x1", mined
 
 
 @pytest.fixture(scope="session")
 def tempo() -> Iterator[Tempo]:
-    program = needs_node() / "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil"
-    program.chmod(0o755)
-    command = [str(program), "--network", "tempo", "--hardfork", "T4", "--port", "0"]
-    process = subprocess.Popen(
-        [*command, "--chain-id", str(CHAIN_ID)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    inner = ""
-    deadline = time.monotonic() + START_S
-    while not inner:
-        assert time.monotonic() < deadline, "anvil did not start"
-        line = process.stdout.readline()
-        if "Listening on" in line:
-            inner = "http://" + line.split()[-1]
-    drain = Thread(target=process.stdout.read, daemon=True)
-    drain.start()
-    with httpx2.Client(timeout=30, trust_env=False) as http:
+    with running(MODERATO) as chain:
+        yield chain
+
+
+@contextmanager
+def running(chain_id: int) -> Iterator[Tempo]:
+    """A local Tempo chain of that id, where its payer has its dollar."""
+    with _node(chain_id) as inner, httpx2.Client(timeout=30, trust_env=False) as http:
         shim = ThreadingHTTPServer(("127.0.0.1", 0), _shim(inner, http))
         shim.daemon_threads = True
         Thread(target=shim.serve_forever, daemon=True).start()
         try:
-            yield Tempo(f"http://127.0.0.1:{shim.server_port}", http)
+            chain = Tempo(chain_id, f"http://127.0.0.1:{shim.server_port}", http)
+            if chain.dollar != PATH_USD:
+                chain.issue_dollar(PAYER, 10**12)
+            yield chain
         finally:
             shim.shutdown()
             shim.server_close()
-            process.terminate()
-            process.wait(10)
-            drain.join(10)
-            process.stdout.close()
+
+
+@contextmanager
+def _node(chain_id: int) -> Iterator[str]:
+    program = needs_node() / "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil"
+    program.chmod(0o755)
+    command = [str(program), "--network", "tempo", "--hardfork", "T4", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--chain-id", str(chain_id)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    url = ""
+    deadline = time.monotonic() + START_S
+    while not url:
+        assert time.monotonic() < deadline, "anvil did not start"
+        line = process.stdout.readline()
+        if "Listening on" in line:
+            url = "http://" + line.split()[-1]
+    drain = Thread(target=process.stdout.read, daemon=True)
+    drain.start()
+    try:
+        yield url
+    finally:
+        process.terminate()
+        process.wait(10)
+        drain.join(10)
+        process.stdout.close()
 
 
 def _shim(inner: str, forward: httpx2.Client) -> type[BaseHTTPRequestHandler]:

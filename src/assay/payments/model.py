@@ -65,14 +65,16 @@ class Quote:
     work_s: float
     """How long the upstream may take: an authorisation must outlive it."""
     settles_first: bool
+    body: bytes = field(default=b"", repr=False)
+    """What was sent with the request, where the protocol binds a demand to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Payment:
     """A payment as attached: well formed, for this quote, and its payer established.
 
-    `nonce` is what makes it unique on its network: the authorisation's nonce, the challenge's id,
-    or the hash of a transaction that has paid already.
+    `nonce` is what makes it unique on its network: the authorisation's nonce, or the challenge's
+    id, however the challenge is answered.
     """
 
     quote: Quote
@@ -84,7 +86,8 @@ class Payment:
     """After this it can no longer be spent."""
     credential: JsonObject
     """What settling takes; stored, never shown or logged."""
-    already_paid: bool = False
+    paid_by: str = ""
+    """The transaction that has paid already, where the payer sent it himself."""
     version: int = 0
     identifier: str | None = None
     """x402's optional payment-identifier."""

@@ -135,6 +135,8 @@ class PaymentProtocol(Port):
     """A file of `payments/protocols`: how one protocol asks, reads, settles and thanks."""
 
     name: ClassVar[Protocol]
+    binds_body: ClassVar[bool]
+    """Whether a demand holds for one body only: then the body is read before the 402."""
 
     async def demand(
         self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""

@@ -52,6 +52,10 @@ class Till:
         """Whether a payment is attached, good or bad."""
         return self._settlement.of(quote).is_attached(headers)
 
+    def binds_body(self, quote: Quote) -> bool:
+        """Whether the 402 is bound to the body of the call."""
+        return self._settlement.of(quote).binds_body
+
     async def demand(self, quote: Quote) -> PaymentRequired:
         """The 402 of a call without payment; to be raised."""
         needs = self._settlement.needs
@@ -81,8 +85,8 @@ class Till:
         claim = await self._ledger.claim(fresh, self._clock.now() - FAILURES_WINDOW)
         if not claim.is_ours:
             return await self._known(claim.entry, payment, fresh.request_digest)
-        if payment.already_paid:
-            return Held(await self._arrived(claim.entry), payment.quote)
+        if payment.paid_by:
+            return Held(await self._arrived(claim.entry, payment.paid_by), payment.quote)
         try:
             await self._verify(payment, claim)
         except PaymentRefused as refusal:
@@ -174,10 +178,10 @@ class Till:
             message = "The payer's balance does not cover its other payments in flight as well."
             raise PaymentRefused("insufficient_funds", message)
 
-    async def _arrived(self, entry: Entry) -> Entry:
+    async def _arrived(self, entry: Entry, transaction: str) -> Entry:
         """The money moved before we were asked: it is written down as settled at once."""
         return await self._settlement.moved(
-            entry, State.SETTLED, attempt=Attempt(entry.nonce), lease_until=entry.lease_until
+            entry, State.SETTLED, attempt=Attempt(transaction), lease_until=entry.lease_until
         )
 
     def _fresh(self, payment: Payment, digest: str) -> Entry:

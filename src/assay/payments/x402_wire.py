@@ -139,7 +139,10 @@ def parse(header: bytes) -> Envelope:
     if is_nested_beyond(text, DEPTH_MAX):
         raise Malformed("it is nested too deeply")
     try:
-        value: object = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+        # As UTF-8 and nothing else: in what `loads` would guess, brackets could not be counted.
+        value: object = json.loads(
+            text.decode(), object_pairs_hook=_once, parse_constant=_no_constant
+        )
     except (ValueError, RecursionError):
         raise Malformed("it is not JSON") from None
     if not is_object(value):
@@ -149,7 +152,7 @@ def parse(header: bytes) -> Envelope:
 
 def _envelope(value: JsonObject) -> Envelope:
     version = value.get("x402Version")
-    if isinstance(version, bool) or version not in (1, 2):
+    if type(version) is not int or version not in (1, 2):
         raise PaymentRefused("invalid_x402_version", "x402Version must be 1 or 2.")
     accepted = _object(value, "accepted") if version == 2 else None  # noqa: PLR2004 - the version
     head = value if accepted is None else accepted
@@ -168,7 +171,7 @@ def _envelope(value: JsonObject) -> Envelope:
 def _authorization(payload: JsonObject) -> Authorization:
     signed = _object(payload, "authorization")
     payer, to = (_shaped(signed, name, _ADDRESS).lower() for name in ("from", "to"))
-    value, after, before = (int(_shaped(signed, n, _UINT)) for n in _AUTHORIZATION_FIELDS[2:5])
+    value, after, before = (_uint256(signed, name) for name in _AUTHORIZATION_FIELDS[2:5])
     return Authorization(
         payer=payer,
         to=to,
@@ -226,6 +229,14 @@ def _text(value: JsonObject, name: str) -> str:
     if not isinstance(found, str):
         raise Malformed(f"{name} is not a string")
     return found
+
+
+def _uint256(value: JsonObject, name: str) -> int:
+    """A number the signature has a word for: 78 digits can say more."""
+    number = int(_shaped(value, name, _UINT))
+    if number >> 256:
+        raise Malformed(f"{name} is not of its form")
+    return number
 
 
 def _shaped(value: JsonObject, name: str, shape: re.Pattern[str]) -> str:

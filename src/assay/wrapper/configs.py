@@ -214,7 +214,8 @@ def _price_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
     price = asked.price
     if not price.is_finite() or not 0 <= price <= rules.price_max:
         return [("pricePerCall", f"must be at least 0 and at most {rules.price_max} USD")]
-    if price.scaleb(DECIMALS) != int(price.scaleb(DECIMALS)):
+    # Compared, never computed with: arithmetic rounds what has more digits than its context.
+    if price != price.quantize(Decimal(1).scaleb(-DECIMALS)):
         return [("pricePerCall", "must be a multiple of 0.000001 USD")]
     return []
 

@@ -73,7 +73,7 @@ def segments_of(path: str) -> tuple[str, ...]:
         raise BadPath(f"has more than {PATH_CHARS_MAX} characters")
     if "%" not in path:
         segments = tuple(path[1:].split("/"))
-        if "/." in path or "\\" in path or _HIDDEN.search(path):
+        if "/." in path or ";." in path or "\\" in path or _HIDDEN.search(path):
             _refuse_ambiguous(path)
         return segments
     _refuse_ambiguous(unquote(path))
@@ -111,7 +111,9 @@ class Table(Generic[T]):
         if method not in METHODS:
             return None
         segments = segments_of(path)
-        plain = path if "%" not in path else "/" + "/".join(segments)
+        # A segment with a slash of its own is one segment: joined, it would pass for two.
+        split = "%" in path and any("/" in segment for segment in segments)
+        plain = path if "%" not in path or split else "/" + "/".join(segments)
         methods = ("HEAD", "GET", ANY_METHOD) if method == "HEAD" else (method, ANY_METHOD)
         for wanted in methods:
             found = self._exact.get((wanted, plain))

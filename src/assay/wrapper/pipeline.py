@@ -6,7 +6,7 @@ Nobody is charged for a refusal: money is held before the upstream is called, an
 has answered (or before, where the wrapper says so, and then kept for another try).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.payments.model import Headers, Held, Quote, Replay, Stored
 from assay.payments.ports import PaidRequest
@@ -75,7 +75,7 @@ class Pipeline:
         if not self._steps.pay.is_attached(quote, matched.incoming):
             if self._steps.trust.is_presented(matched):
                 await self._trust(journey, matched, None)
-            await self._steps.pay.require(quote)
+            await self._steps.pay.require(await self._bound(quote, matched))
         return await self._serve_paid(journey, matched, quote)
 
     def begin(self, journey: Journey, sink: ReplySink) -> "Begun | None":
@@ -147,9 +147,17 @@ class Pipeline:
         whole = reply.whole
         return Answer(reply.status, headers, reply.body() if whole is None else whole, reply.close)
 
+    async def _bound(self, quote: Quote, matched: Matched) -> Quote:
+        """The quote with the body, where the demand is to hold for no other."""
+        if not self._steps.pay.binds_body(quote):
+            return quote
+        body = await _read(matched.incoming, matched.config.max_body_bytes)
+        return replace(quote, body=body)
+
     async def _serve_paid(self, journey: Journey, matched: Matched, quote: Quote) -> Answer:
         incoming = matched.incoming
         body = await _read(incoming, matched.config.max_body_bytes)
+        quote = replace(quote, body=body)
         request = PaidRequest(incoming.method, _url(quote, incoming), incoming.headers, body)
         payment = await self._steps.pay.read(quote, request)
         journey.payer = payment.payer

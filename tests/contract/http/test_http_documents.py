@@ -11,7 +11,10 @@ from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.egress.url import EgressPolicy
 from assay.infra.http.documents import REDIRECTS_MAX, GuardedDocuments
 from assay.infra.http.egress import GuardedHttp
+from tests.contract.http.test_http_egress_address import DENIED_ANSWERS
+from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.raw_server import keeps_open, plain, serving
+from tests.vectors.forbidden_hosts import DENIED_LITERALS, NAMES
 
 QUICK = Limits(connect_s=1.0, total_s=2.0, body_bytes_max=1000)
 BODY = b'{"name":"agent"}'
@@ -126,6 +129,43 @@ async def test_a_redirect_to_a_forbidden_address_is_judged_like_any_other() -> N
         said = await unavailable(GuardedDocuments(lax, None, QUICK), server.url())
         assert said == "the document's address is not one that is called"
         await lax.aclose()
+
+
+class Lure:
+    """A public page that redirects; every other address goes through the real door."""
+
+    def __init__(self, location: str, door: GuardedHttp) -> None:
+        self._location = location
+        self._door = door
+
+    async def send(self, request: Outgoing, limits: Limits = QUICK) -> Reply:
+        if request.url != "https://lure.example/":
+            return await self._door.send(request, limits)
+        headers = (("location", self._location),)
+        return Reply(302, headers, b"", truncated=False, elapsed_ms=1.0)
+
+
+@pytest.mark.parametrize("host", [*DENIED_LITERALS, *NAMES], ids=ascii)
+async def test_no_spelling_of_a_forbidden_address_is_reached_by_a_redirect(host: str) -> None:
+    resolver = ScriptedResolver()
+    door = GuardedHttp(EgressPolicy(), resolver)
+    for location in (f"https://{host}/", f"//{host}/latest", f"https://user@{host}:8443/"):
+        documents = GuardedDocuments(Lure(location, door), None, QUICK)
+        await unavailable(documents, "https://lure.example/")
+    assert resolver.asked == []
+    await door.aclose()
+
+
+@pytest.mark.parametrize("answer", DENIED_ANSWERS)
+async def test_a_redirect_to_a_name_of_a_forbidden_address_is_not_followed(answer: str) -> None:
+    resolver = ScriptedResolver(inner_example=[[answer], ["93.184.216.34", answer]])
+    door = GuardedHttp(EgressPolicy(), resolver)
+    documents = GuardedDocuments(Lure("https://inner.example/", door), None, QUICK)
+    for _ in range(2):  # each hop is looked up and judged anew, however it was answered before
+        said = await unavailable(documents, "https://lure.example/")
+        assert said == "the document's address is not one that is called"
+    assert resolver.asked == ["inner.example"] * 2
+    await door.aclose()
 
 
 async def test_plain_http_is_fetched_only_where_the_policy_allows_it() -> None:

@@ -83,6 +83,14 @@ def test_what_is_not_json_is_malformed(body: bytes) -> None:
         decode(body)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32-be"])
+def test_depth_hides_behind_no_encoding(encoding: str) -> None:
+    """In UTF-16 the character U+2200 has the byte of a quote: what follows looked like a text."""
+    deep = '{"id":1,"\u2200":' + "[" * 200 + "]" * 200 + "}"
+    with pytest.raises(Malformed):
+        decode(deep.encode(encoding))
+
+
 @pytest.mark.parametrize(
     "reply",
     [

@@ -56,11 +56,21 @@ def test_nothing_matches_nothing() -> None:
     [
         *("/..", "/a/..", "/../a", "/./a", "/a/.", "/%2e%2e/a", "/%2E./a", "/a%2f..%2fb"),
         *("/a\\..\\b", "/a%5c..", "/..;x/a", "/.;/a", "/a%00", "/a\x7f", "/" + "a" * 3000),
+        *("/a;../b", "/a;%2e%2e/b", "/a;./b", "/a;.."),
     ],
 )
 def test_a_path_two_readers_could_read_two_ways_is_none(path: str) -> None:
     with pytest.raises(BadPath):
         segments_of(path)
+
+
+def test_an_encoded_slash_parts_nothing() -> None:
+    """The upstream is given `/a%2Fb`, which is not what `/a/b` was configured for."""
+    table = Table([("GET", "/a/b", "exact"), ("GET", "/x/{id}", "parameter")])
+    assert table.find("GET", "/a%2Fb") is None
+    assert table.find("GET", "/a%2fb") is None
+    assert table.find("GET", "/%61/b") == "exact"
+    assert table.find("GET", "/x/a%2Fb") == "parameter"  # one segment, as the upstream may read it
 
 
 @pytest.mark.parametrize("path", ["/a", "/", "/a/", "/a/{id}", "/a/{id}/*", "/*", "/a.b/~c", "/@x"])

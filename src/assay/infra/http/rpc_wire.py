@@ -69,7 +69,8 @@ def decode(body: bytes) -> JsonValue:
     if is_nested_beyond(body, DEPTH_MAX):
         raise Malformed("the reply is nested too deep")
     try:
-        return json.loads(body, parse_constant=_no_constant)
+        # As UTF-8 and nothing else: in what `loads` would guess, brackets could not be counted.
+        return json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant)
     except ValueError as error:
         raise Malformed("the reply is not JSON") from error
 

@@ -9,13 +9,14 @@ import asyncio
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from assay.chains.abi import BadAnswer, Reader, address_word
-from assay.chains.model import Network
+from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Rpc
 from assay.infra.crypto.eip191 import keccak256
 from assay.infra.payments.mpp_library import Library, LibraryLoader
@@ -46,6 +47,8 @@ POLL_S = 0.1
 POLL_MAX_S = 1.0
 _BALANCE_OF = keccak256(b"balanceOf(address)")[:4]
 _EXPIRED = "payment-expired"
+_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
+_NO_HASH = "0x" + "00" * 32
 
 
 class TempoCharges:
@@ -72,7 +75,7 @@ class TempoCharges:
         library = await self._loader.get()
         handler = library.engines[quote.network.id].tempo.charge(
             **_terms(quote), meta=_meta(quote), expires_in=self._challenge_ttl,
-            description=quote.description or None,
+            description=quote.description or None, body=quote.body or None,
         )  # fmt: skip
         asked = await handler(library.server.Request(quote.method, quote.url))
         headers = tuple(
@@ -96,7 +99,11 @@ class TempoCharges:
         digest = hashlib.sha256(canonical_bytes(content)).hexdigest()
         try:
             found = await library.engines[quote.network.id].validate_credential(
-                parsed, intent="charge", request=_terms(quote), meta=_meta(quote)
+                parsed,
+                intent="charge",
+                request=_terms(quote),
+                meta=_meta(quote),
+                body=quote.body or None,
             )
         except library.errors.PaymentExpiredError as error:
             raise PaymentRefused(_EXPIRED, "The challenge has expired.", digest=digest) from error
@@ -111,23 +118,27 @@ class TempoCharges:
         if payer is None:
             raise PaymentRefused("verification-failed", "The payment has no single payer.")
         payload = parsed.payload
-        pushed = payload.get("type") == "hash"
+        pushed = str(payload["hash"]).lower() if payload.get("type") == "hash" else ""
         return Payment(
             quote=quote,
             payer=payer.lower(),
-            nonce=str(payload["hash"]).lower() if pushed else parsed.challenge.id,
+            # For a hash too: a transaction we sent and its hash would else be two payments.
+            nonce=parsed.challenge.id,
             digest=digest,
             expires_at=_expiry(parsed.challenge.expires) + LATE,
             credential={"authorization": credential, "payload": payload},
-            already_paid=pushed,
+            paid_by=pushed,
         )
 
     async def verify(self, payment: Payment) -> int | None:
-        if payment.already_paid:
+        if payment.paid_by:
             return None
         network = payment.quote.network
         call = Call(network.asset.address, _BALANCE_OF + address_word(payment.payer))
-        (answer,) = await self._rpc.call(self._chains[network.id], (call,))
+        try:
+            (answer,) = await self._rpc.call(self._chains[network.id], (call,))
+        except ChainUnavailable as error:
+            raise _unavailable(error.detail or error.message) from error
         try:
             if isinstance(answer, Returned):
                 return Reader(answer.data).number(0)
@@ -208,9 +219,19 @@ class TempoCharges:
             parsed = library.credential.from_authorization(credential)
         except Exception as error:
             raise PaymentRefused("malformed-credential", "The credential is malformed.") from error
-        if not isinstance(parsed.payload, dict) or not isinstance(parsed.challenge.id, str):
+        payload: object = parsed.payload
+        if (
+            not is_object(payload)
+            or not isinstance(parsed.challenge.id, str)
+            or not _is_hash(payload.get("hash", _NO_HASH))
+        ):
             raise PaymentRefused("malformed-credential", "The credential is malformed.")
         return parsed
+
+
+def _is_hash(value: object) -> bool:
+    """Asked for anything else, a node fails in words that cannot be told from an outage."""
+    return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
 def _terms(quote: Quote) -> dict[str, Any]:

@@ -28,6 +28,7 @@ class Mpp:
     """One credential a request, in `Authorization`."""
 
     name: ClassVar[Protocol] = "mpp"
+    binds_body: ClassVar[bool] = True
 
     async def demand(
         self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""

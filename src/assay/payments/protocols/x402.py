@@ -41,6 +41,7 @@ class X402:
     """Both versions; the version is what the JSON says, whichever header it came in."""
 
     name: ClassVar[Protocol] = "x402"
+    binds_body: ClassVar[bool] = False  # what is signed has no place for it
 
     async def demand(
         self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""

@@ -49,6 +49,10 @@ class PayStep:
         """Whether a payment is attached, good or bad."""
         return self._till.is_attached(quote, incoming.headers)
 
+    def binds_body(self, quote: Quote) -> bool:
+        """Whether the call's body is part of what is asked to be paid for."""
+        return self._till.binds_body(quote)
+
     async def require(self, quote: Quote) -> None:
         """Raises `PaymentRequired`, saying how to pay."""
         raise await self._till.demand(quote)
