@@ -2,15 +2,25 @@
 
 import json
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
+import httpx2
 import pytest
 
+from assay.accounts.api_keys import REMEMBERED_S
 from tests.e2e.test_e2e_command_line import assay
+from tests.services.assay import served
 
 pytestmark = pytest.mark.e2e
 PASSWORD = "correct horse battery"
+NO_CHAIN = {
+    "chain_id": 31337,
+    "identity_registry": "0x" + "01" * 20,
+    "reputation_registry": "0x" + "02" * 20,
+    "rpc_urls": ["http://127.0.0.1:9/"],
+}
 
 
 @pytest.fixture
@@ -60,3 +70,41 @@ def test_what_is_done_on_the_terminal_is_in_the_trail(folder: Path) -> None:
     ]
     assert trail[2][2] == {"plan": {"from": "free", "to": "pro"}}
     assert PASSWORD not in json.dumps(trail)
+
+
+def test_an_account_suspended_on_the_terminal_is_refused_by_the_service_within_seconds(
+    tmp_path: Path,
+) -> None:
+    email, folder = "op@example.com", tmp_path / "data"
+    with served(folder, {"local": NO_CHAIN}) as service:
+        body = {"email": email, "password": PASSWORD, "name": "Op"}
+        key = httpx2.post(f"{service.address}/operator/register", json=body).json()["apiKey"]
+        headers = {"authorization": f"Bearer {key}"}
+        asked = f"{service.address}/operator/key/0x{'11' * 20}"
+
+        def code() -> str:
+            answer = httpx2.get(asked, headers=headers)
+            return "fine" if answer.status_code == 200 else answer.json()["code"]
+
+        def await_code(wanted: str) -> float:
+            begun = time.monotonic()
+            while code() != wanted:
+                assert time.monotonic() - begun < REMEMBERED_S + 1
+                time.sleep(0.1)
+            return time.monotonic() - begun
+
+        assert code() == "fine"
+        done = assay("accounts", "suspend", email, data_dir=folder)
+        assert (done.returncode, "within 5 seconds" in done.stdout) == (0, True), done.stderr
+        await_code("account_suspended")
+        login = httpx2.post(
+            f"{service.address}/operator/login", json={"email": email, "password": PASSWORD}
+        )
+        assert login.json()["code"] == "account_suspended"
+        [row] = json.loads(assay("accounts", "list", "--json", data_dir=folder).stdout)
+        assert row["suspended_at"]
+        done = assay("accounts", "restore", email, data_dir=folder)
+        assert (done.returncode, "restored" in done.stdout) == (0, True), done.stderr
+        await_code("fine")
+        unknown = assay("accounts", "suspend", "nobody@example.com", data_dir=folder)
+        assert (unknown.returncode, "no account" in unknown.stderr) == (1, True)

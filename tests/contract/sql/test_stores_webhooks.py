@@ -257,5 +257,10 @@ async def test_secrets_are_sealed_anew_under_the_current_key(
     kept = await store.find(owner, made.id)
     assert kept is not None
     assert kept.sealed_secret is not None
+    told, *_ = await SqlAuditStore(database).page_for_admin(owner, None, 9)
+    assert (told.action, told.target) == ("webhook.resealed", made.id)
+    theirs = replace(made, operator_id="other", sealed_secret=b"stolen")
+    await store.reseal(theirs, replace(told, id="n"))
+    assert await store.find(owner, made.id) == kept
     only_new = SecretBox.from_secrets("n" * 32)
     assert only_new.open(kept.sealed_secret, place(made.id)) == secret_bytes(secret)

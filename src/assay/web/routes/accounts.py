@@ -68,7 +68,9 @@ async def me(request: Request) -> wire.Me:
 async def rename(request: Request) -> wire.Me:
     """Change the account's name."""
     body = read(wire.RenameBody, await request.body())
-    return wire.me(await app_of(request).operators.rename(_operator(request).id, body.name))
+    operator_id, actor = _operator(request).id, actor_of(request)
+    renamed = await app_of(request).operators.rename(operator_id, body.name, actor)
+    return wire.me(renamed)
 
 
 @route(router, "GET", "/operator/keys", credential=Credential.JWT, answers=list[wire.KeyShape])
