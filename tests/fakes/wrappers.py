@@ -35,5 +35,6 @@ class MemoryWrapperStore:
         self.rows[config_id] = replace(known, active=False)
         return True
 
-    async def reseal(self, config: WrapperConfig) -> None:
+    async def reseal(self, config: WrapperConfig, note: Note | None = None) -> None:
+        del note
         self.rows[config.id] = config

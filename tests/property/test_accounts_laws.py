@@ -64,7 +64,7 @@ def test_the_limit_is_never_passed_and_nothing_is_lost(  # noqa: C901, PLR0915 -
                 except MonthlyLimitExceeded:
                     continue
                 answered += 1
-                assert await mine.used(operator()) <= max(limit, elsewhere + answered)
+                assert (await mine.standing(operator())).used <= max(limit, elsewhere + answered)
             elif step == "release" and held:
                 mine.release(held.pop())
                 answered -= 1
@@ -162,3 +162,36 @@ def test_success_forgives_the_account_at_this_address() -> None:
         throttle.check("a@b.cc", "192.0.2.1")
     throttle.succeeded("a@b.cc", "192.0.2.1")
     throttle.check("a@b.cc", "192.0.2.1")
+
+
+class SlowCounts(MemoryCounts):
+    """Its answer comes a while after the counts are in."""
+
+    async def add(self, counts: Mapping[tuple[str, str], int]) -> Mapping[tuple[str, str], int]:
+        totals = await super().add(counts)
+        await asyncio.sleep(0.01)
+        return totals
+
+
+async def test_a_flush_cancelled_after_its_commit_counts_no_call_twice() -> None:
+    store = SlowCounts()
+    mine = Allowance(store, FrozenClock(NOW), "http://upgrade", 7)
+    await mine.reserve(operator())
+    flush = asyncio.ensure_future(mine.flush())
+    await asyncio.sleep(0.001)
+    flush.cancel()
+    await asyncio.wait([flush])
+    await mine.flush()
+    assert store.counts["op", "2026-03"] == 1
+    assert (await mine.standing(operator())).used == 1
+
+
+async def test_what_is_shown_while_it_is_written_down_is_counted_once() -> None:
+    store = SlowCounts()
+    mine = Allowance(store, FrozenClock(NOW), "http://upgrade", 7)
+    await mine.reserve(operator())
+    async with asyncio.TaskGroup() as group:
+        group.create_task(mine.flush())
+        await asyncio.sleep(0.001)
+        shown = await mine.standing(operator())
+    assert shown.used == 1

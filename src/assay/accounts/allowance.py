@@ -3,16 +3,30 @@
 Counted in memory and written down in batches: a gate answered from memory touches no database.
 """
 
+import asyncio
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil
 
 from assay.accounts.model import FREE_MONTHLY_ALLOWANCE, MonthlyLimitExceeded, Operator, Plan
 from assay.accounts.ports import AllowanceStore
 from assay.kit.clock import Clock, iso
+from assay.kit.tasks import finish
 
 Reservation = tuple[str, str]
 """One counted call: operator id and month `YYYY-MM`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How an account stands in the current month."""
+
+    used: int
+    limit: int | None
+    """None: the plan has no cap."""
+    resets_at: datetime
 
 
 class Allowance:
@@ -35,6 +49,7 @@ class Allowance:
         self._limit = limit
         self._written: dict[Reservation, int] = {}
         self._unwritten: Counter[Reservation] = Counter()
+        self._turn = asyncio.Lock()
 
     async def reserve(self, operator: Operator) -> Reservation:
         """Count one call; what is returned gives it back.
@@ -56,24 +71,28 @@ class Allowance:
         """Give a reservation back: the call was not answered."""
         self._unwritten[reservation] -= 1
 
-    async def used(self, operator: Operator) -> int:
-        """Calls counted this month."""
-        key = self._key(operator)
-        if key not in self._written:
-            used = await self._store.used(*key)
-            self._written.setdefault(key, used)
-        return self._written[key] + self._unwritten[key]
+    async def standing(self, operator: Operator) -> Standing:
+        """Calls counted this month, by every process that has written them down, and the limit."""
+        async with self._turn:  # a flush moves counts from memory into the store
+            now = self._clock.now()
+            key = self._key(operator)
+            self._written[key] = await self._store.used(*key)
+            limit = self._limit if operator.plan is Plan.FREE else None
+            return Standing(self._written[key] + self._unwritten[key], limit, month_after(now))
 
     async def flush(self) -> None:
-        """Write down what was counted since. On failure nothing is lost."""
-        batch = {key: count for key, count in self._unwritten.items() if count}
-        if not batch:
-            return
+        """Write down what was counted since. On failure nothing is lost, and nothing twice."""
+        async with self._turn:
+            batch = {key: count for key, count in self._unwritten.items() if count}
+            if batch:
+                await finish(self._write(batch))
+            self._forget_past_months()
+
+    async def _write(self, batch: Mapping[Reservation, int]) -> None:
         totals = await self._store.add(batch)
         for key, count in batch.items():
             self._unwritten[key] -= count
         self._written |= totals
-        self._forget_past_months()
 
     def _reserve(self, key: Reservation, operator: Operator) -> Reservation:
         used = self._written[key] + self._unwritten[key]

@@ -17,13 +17,17 @@ ActorKind = Literal["operator", "admin", "terminal", "anonymous"]
 Action = Literal[
     "account.registered",
     "account.changed",
+    "account.renamed",
     "login.succeeded",
+    "login.failed",
     "key.issued",
     "key.revoked",
     "endpoint.created",
     "endpoint.deactivated",
+    "endpoint.resealed",
     "webhook.registered",
     "webhook.removed",
+    "webhook.resealed",
 ]
 
 

@@ -91,10 +91,24 @@ class Operators:
         holds = await self._hasher.verify(password_hash, password[: fields.PASSWORD_CHARS.stop])
         if found is None or not holds:
             self._throttle.failed(email, client_address)
+            actor = Actor("anonymous", None, client_address, request_id)
+            await self._note_failure(found[0].id if found else None, actor)
             raise InvalidCredentials("The e-mail address or the password is wrong.")
         self._throttle.succeeded(email, client_address)
-        operator = require_active(found[0])
-        actor = Actor("operator", operator.id, client_address, request_id)
+        actor = Actor("operator", found[0].id, client_address, request_id)
+        return await self._let_in(found[0], actor)
+
+    async def _note_failure(self, operator_id: str | None, actor: Actor) -> None:
+        """An unknown address leaves a note too: without one, it would be told by the time."""
+        why = "wrong password" if operator_id else "unknown account"
+        told = note(self._clock, actor, "login.failed", operator_id or "", reason=why)
+        await self._store.note(told)
+
+    async def _let_in(self, operator: Operator, actor: Actor) -> tuple[Operator, str]:
+        if operator.is_suspended:
+            told = note(self._clock, actor, "login.failed", operator.id, reason="suspended")
+            await self._store.note(told)
+        require_active(operator)
         await self._store.note(note(self._clock, actor, "login.succeeded", operator.id))
         return operator, self._tokens.issue(operator.id)
 
@@ -109,10 +123,11 @@ class Operators:
             raise InvalidCredentials("A valid dashboard token is needed: log in.")
         return require_active(operator)
 
-    async def rename(self, operator_id: str, name: str) -> Operator:
+    async def rename(self, operator_id: str, name: str, actor: Actor = TERMINAL) -> Operator:
         """Change the name. Raises `InvalidRequest`."""
         name = fields.short_text("name", name)
-        operator = await self._store.rename(operator_id, name, self._clock.now())
+        told = note(self._clock, actor, "account.renamed", operator_id)
+        operator = await self._store.rename(operator_id, name, self._clock.now(), told)
         self._keys.forget(operator_id)
         return operator
 
@@ -134,6 +149,13 @@ class Operators:
     async def set_role_for_admin(self, who: str, role: Role) -> Operator:
         """Change the role of an account named by id or e-mail. Raises `OperatorNotFound`."""
         return await self.change_for_admin(who, Change(role=role))
+
+    async def suspend_for_admin(self, who: str, *, suspended: bool) -> Operator:
+        """Suspend an account named by id or e-mail, or restore it. Raises `OperatorNotFound`.
+
+        Other processes notice within `api_keys.REMEMBERED_S` seconds, a log-in at once.
+        """
+        return await self.change_for_admin(who, Change(suspended=suspended))
 
     async def change_for_admin(self, who: str, change: Change, actor: Actor = TERMINAL) -> Operator:
         """Change an account named by id or e-mail; it counts at once in this process.

@@ -27,8 +27,10 @@ class OperatorStore(Protocol):
         """Every account, oldest first."""
         ...
 
-    async def rename(self, operator_id: str, name: str, at: datetime) -> Operator:
-        """Change the name. Raises `OperatorNotFound`."""
+    async def rename(
+        self, operator_id: str, name: str, at: datetime, note: Note | None = None
+    ) -> Operator:
+        """Change the name, and note both in `note`'s details. Raises `OperatorNotFound`."""
         ...
 
     async def change_for_admin(

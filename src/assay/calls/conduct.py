@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Protocol
 
 from assay.calls.model import Call
+from assay.kit.tasks import finish
 
 EARLY_S = 1.0
 """A call to the same wrapper so soon after its 429 ignored it: no limit of ours ends sooner."""
@@ -91,8 +92,10 @@ class ConductLog:
     async def flush(self) -> None:
         """Write down what was counted; on failure it is counted on."""
         waiting, self._waiting = self._waiting, {}
-        if not waiting:
-            return
+        if waiting:
+            await finish(self._write(waiting))
+
+    async def _write(self, waiting: dict[tuple[str, str], Tally]) -> None:
         try:
             await self._store.add([(a, day, tally) for (a, day), tally in waiting.items()])
         except BaseException:

@@ -42,6 +42,17 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchId:
+    """Names a batch of calls: whose it is, and the how-manieth of that writer.
+
+    A writer begins its next batch once it knows what became of the one before.
+    """
+
+    writer: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """Sums over calls: times in microseconds, money in micro-dollars."""
 

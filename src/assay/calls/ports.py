@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 
 from assay.calls.model import (
     AgentCounted,
+    BatchId,
     Call,
     Counted,
     EndpointCounted,
@@ -17,11 +18,19 @@ AgentOrder = Literal["lastSeen", "calls", "spent", "errors"]
 """Source: spec 2.17."""
 
 
+class CallsRefused(Exception):
+    """The store can never take this batch: a row of it holds what cannot be stored."""
+
+
 class CallStore(Protocol):
     """Durable rows of calls."""
 
-    async def add(self, batch: Sequence[Call]) -> None:
-        """Store all of them, and what they add to the analytics, in one transaction."""
+    async def add(self, batch: Sequence[Call], batch_id: BatchId | None = None) -> None:
+        """Store all of them, and what they add to the analytics, in one transaction.
+
+        A batch with an id is stored once: handed in again, right after, it adds nothing. Raises
+        `CallsRefused`, with nothing stored, and `Unavailable`, with the batch stored or not.
+        """
         ...
 
     async def recent(self, operator_id: str, at_most: int) -> Sequence[Call]:

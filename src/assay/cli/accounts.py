@@ -7,6 +7,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
+from assay.accounts.api_keys import REMEMBERED_S
 from assay.accounts.model import Operator, Plan, Role
 from assay.cli.run import with_app
 from assay.kit.clock import iso
@@ -69,7 +70,19 @@ def set_role(email: str, role: str) -> int:
     return with_app(work)
 
 
-_COLUMNS = ("id", "email", "name", "role", "plan", "created_at")
+def suspend(email: str, *, suspended: bool) -> int:
+    """Suspend an account, or restore it."""
+
+    async def work(app: App) -> int:
+        operator = await app.operators.suspend_for_admin(email, suspended=suspended)
+        said = f"suspended: processes that serve refuse it within {REMEMBERED_S:g} seconds"
+        sys.stdout.write(f"{operator.email} is {said if suspended else 'restored'}\n")
+        return 0
+
+    return with_app(work)
+
+
+_COLUMNS = ("id", "email", "name", "role", "plan", "created_at", "suspended_at")
 
 
 def _row(operator: Operator) -> dict[str, str]:
@@ -80,6 +93,7 @@ def _row(operator: Operator) -> dict[str, str]:
         "role": operator.role.value,
         "plan": operator.plan.value,
         "created_at": iso(operator.created_at),
+        "suspended_at": "" if operator.suspended_at is None else iso(operator.suspended_at),
     }
 
 

@@ -36,6 +36,8 @@ def build(web: "Web") -> App:
         "list": accounts_list,
         "set-plan": accounts_set_plan,
         "set-role": accounts_set_role,
+        "suspend": accounts_suspend,
+        "restore": accounts_restore,
     }.items():
         accounts.command(command, name=name)
     wrappers = App(name="wrappers", help="Agent-ready wrappers of operators' APIs.")
@@ -177,6 +179,23 @@ def accounts_set_role(email: Email, role: Literal["operator", "admin"]) -> int:
     from assay.cli import accounts  # noqa: PLC0415
 
     return accounts.set_role(email, role)
+
+
+def accounts_suspend(email: Email) -> int:
+    """Suspend an account: no login, no API key, no wrapper and no webhook of it works any more.
+
+    Processes that are serving refuse it within five seconds.
+    """
+    from assay.cli import accounts  # noqa: PLC0415
+
+    return accounts.suspend(email, suspended=True)
+
+
+def accounts_restore(email: Email) -> int:
+    """Let a suspended account work again."""
+    from assay.cli import accounts  # noqa: PLC0415
+
+    return accounts.suspend(email, suspended=False)
 
 
 def wrappers_add(  # noqa: PLR0913 - a wrapper's fields

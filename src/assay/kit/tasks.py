@@ -2,7 +2,28 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def finish(work: Coroutine[Any, Any, T]) -> T:
+    """Do `work` to its end, even for a caller that is cancelled meanwhile.
+
+    For writing whose outcome must be known; `work` bounds its own time. A cancellation is told
+    to the caller at its next wait.
+    """
+    task = asyncio.get_running_loop().create_task(work)
+    cancelled = 0
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            cancelled += 1
+    current = asyncio.current_task()
+    if cancelled and current is not None:
+        current.cancel()
+    return task.result()
 
 
 class Tasks:

@@ -30,8 +30,8 @@ class WebhookStore(Protocol):
         """Whether there was one; what is still pending for it is failed."""
         ...
 
-    async def reseal(self, webhook_id: str, sealed_secret: bytes) -> None:
-        """Replace the sealed secret."""
+    async def reseal(self, made: Registration, note: Note) -> None:
+        """Replace the sealed secret, if the operator has such a registration."""
         ...
 
     async def deliveries(

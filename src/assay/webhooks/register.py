@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from assay.accounts.audit import Actor, note
+from assay.accounts.audit import TERMINAL, Actor, note
 from assay.chains.model import TOKEN_ID_MAX, is_address
 from assay.egress.url import EgressPolicy, Refused, Target, parse_target
 from assay.kit.clock import Clock
@@ -102,13 +102,15 @@ class Webhooks:
         """What was delivered to the operator, newest first."""
         return await self._store.deliveries(operator_id, webhook_id, before, at_most)
 
-    async def reseal(self, operator_id: str) -> int:
+    async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
         """Seal secrets anew that an older key of the ring sealed; how many there were."""
         count = 0
         for one in await self._store.list(operator_id):
             if one.sealed_secret is not None and not self._secrets.is_current(one.sealed_secret):
                 key = self._secrets.open(one.sealed_secret, place(one.id))
-                await self._store.reseal(one.id, self._secrets.seal(key, place(one.id)))
+                anew = replace(one, sealed_secret=self._secrets.seal(key, place(one.id)))
+                told = note(self._clock, actor, "webhook.resealed", operator_id, one.id)
+                await self._store.reseal(anew, told)
                 count += 1
         return count
 

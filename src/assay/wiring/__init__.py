@@ -351,6 +351,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         Ground(
             settings=settings,
             clock=clock,
+            log=log,
             database=database,
             state=state,
             networks=networks,

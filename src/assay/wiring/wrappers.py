@@ -22,6 +22,7 @@ from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.http.upstream import UpstreamPool
+from assay.infra.log import Log
 from assay.infra.payments.mpp_charges import TempoCharges
 from assay.infra.payments.mpp_library import LibraryLoader
 from assay.infra.payments.x402_engine import X402Engine
@@ -59,6 +60,7 @@ class Ground:
 
     settings: Settings
     clock: Clock
+    log: Log
     database: Database
     state: SharedState
     networks: Networks
@@ -104,7 +106,16 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     upstream = UpstreamPool(egress, clock)
     stack.push_async_callback(upstream.aclose)
     call_store = SqlCallStore(ground.database)
-    log = CallLog(call_store)
+
+    def refused(row: Call, why: str) -> None:
+        ground.log.error(
+            "a call could not be logged and is dropped",
+            request_id=row.request_id,
+            wrapper=row.wrapper_id,
+            reason=why[:300],
+        )
+
+    log = CallLog(call_store, refused)
 
     def add(call: Call) -> None:
         log.add(call)

@@ -126,7 +126,7 @@ class Endpoints:
         """Ask the store again: something else that wrappers depend on has changed."""
         self.changes += 1
 
-    async def reseal(self, operator_id: str) -> int:
+    async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
         """Seal secrets anew that an older key of the ring sealed; how many there were."""
         old = [
             config
@@ -137,9 +137,9 @@ class Endpoints:
             secret = self.upstream_secret(config)
             if config.auth and secret is not None:
                 sealed = self._secrets.seal(secret, _place(config.id))
-                await self._store.reseal(
-                    replace(config, auth=UpstreamAuth(config.auth.header, sealed))
-                )
+                anew = replace(config, auth=UpstreamAuth(config.auth.header, sealed))
+                told = note(self._clock, actor, "endpoint.resealed", operator_id, config.id)
+                await self._store.reseal(anew, told)
         self.changes += 1
         return len(old)
 

@@ -29,8 +29,8 @@ class WrapperStore(Protocol):
         """Whether the operator has such a config; it is inactive afterwards."""
         ...
 
-    async def reseal(self, config: WrapperConfig) -> None:
-        """Replace the sealed secret."""
+    async def reseal(self, config: WrapperConfig, note: Note | None = None) -> None:
+        """Replace the sealed secret, if the operator has such a config."""
         ...
 
 

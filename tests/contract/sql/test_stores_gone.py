@@ -10,22 +10,31 @@ import pytest
 
 from assay.accounts.audit import TERMINAL, note
 from assay.accounts.model import ApiKey, Change, Operator, Plan, Role
+from assay.calls.model import LogFilter
 from assay.identity.model import KeyAgent
+from assay.infra.sql.admin import SqlAdminStore
 from assay.infra.sql.allowance import SqlAllowanceStore
+from assay.infra.sql.analytics import SqlAnalyticsStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
+from assay.infra.sql.audit import SqlAuditStore
+from assay.infra.sql.calls import SqlCallStore
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.key_agents import SqlKeyAgentStore
 from assay.infra.sql.operators import SqlOperatorStore
 from assay.infra.sql.state import SqlSharedState
+from assay.infra.sql.webhooks import SqlWebhookStore
 from assay.kit.errors import Unavailable
 from assay.trust.model import Evaluation, Grade, Snapshot
+from assay.webhooks.model import DeliveryState, Registration
+from tests.fakes.calls import call
 from tests.fakes.clock import FrozenClock
 from tests.services.postgres import Postgres
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OPERATOR = Operator("o", "a@b.cc", "Ann", Role.OPERATOR, Plan.FREE, Decimal(0), NOW, NOW)
 NOTE = note(FrozenClock(NOW), TERMINAL, "account.changed", "o")
+WEBHOOK = Registration("w", "o", "evaluation_complete", "https://x.yy", None, None, NOW)
 KEY = ApiKey("k", "o", "svc_op_abc", None, revoked=False, last_used=None, created_at=NOW)
 EVALUATION = Evaluation("e", "s", "c", "7", "0x", (), {}, 50.0, Grade("B", "RED", "sandbox"), NOW)
 SNAPSHOT = Snapshot("n", "e", "s", "7", "0x1", "0x0", None, 0, NOW)
@@ -36,6 +45,26 @@ OPERATIONS: dict[str, Callable[[Database], Awaitable[object]]] = {
     "operators by e-mail": lambda d: SqlOperatorStore(d).find_by_email("a@b.cc"),
     "operators list": lambda d: SqlOperatorStore(d).list_for_admin(),
     "operators rename": lambda d: SqlOperatorStore(d).rename("o", "Bea", NOW),
+    "analytics stats": lambda d: SqlAnalyticsStore(d).stats("o", 1),
+    "analytics days": lambda d: SqlAnalyticsStore(d).days("o", 1, 2),
+    "analytics agents": lambda d: SqlAnalyticsStore(d).agents("o", "calls", 1, 0),
+    "analytics logs": lambda d: SqlAnalyticsStore(d).logs("o", LogFilter(), None, None, 1, 0),
+    "analytics count": lambda d: SqlAnalyticsStore(d).count("o", LogFilter(), None),
+    "analytics position": lambda d: SqlAnalyticsStore(d).position("o", 1),
+    "calls add": lambda d: SqlCallStore(d).add([call("o", "w", NOW)]),
+    "admin stats": lambda d: SqlAdminStore(d).stats_for_admin(1),
+    "admin operators": lambda d: SqlAdminStore(d).operators_for_admin(1, 0),
+    "audit page": lambda d: SqlAuditStore(d).page_for_admin(None, None, 1),
+    "audit note": lambda d: SqlOperatorStore(d).note(NOTE),
+    "webhooks add": lambda d: SqlWebhookStore(d).add(WEBHOOK, ["*"], 1, NOTE),
+    "webhooks list": lambda d: SqlWebhookStore(d).list("o"),
+    "webhooks find": lambda d: SqlWebhookStore(d).find("o", "w"),
+    "webhooks remove": lambda d: SqlWebhookStore(d).remove("o", "w", NOTE),
+    "webhooks deliveries": lambda d: SqlWebhookStore(d).deliveries("o", None, None, 1),
+    "webhooks begin": lambda d: SqlWebhookStore(d).begin(NOW, 1, ()),
+    "webhooks end": lambda d: SqlWebhookStore(d).end("d", DeliveryState.SENT, 200, None, NOW),
+    "webhooks abandon": lambda d: SqlWebhookStore(d).abandon(NOW, NOW),
+    "webhooks purge": lambda d: SqlWebhookStore(d).purge(NOW),
     "operators change": lambda d: SqlOperatorStore(d).change_for_admin(
         "o", Change(plan=Plan.PRO), NOW, NOTE
     ),

@@ -10,6 +10,8 @@ import pytest
 
 from assay.accounts.audit import TERMINAL, Note, note
 from assay.accounts.model import Change, Operator, Plan, Role
+from assay.egress.url import EgressPolicy
+from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.sql.audit import SqlAuditStore
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
@@ -19,6 +21,8 @@ from assay.infra.sql.webhooks import SqlWebhookStore
 from assay.kit.ids import new_id
 from assay.trust.model import Evaluation, Grade, Snapshot
 from assay.webhooks.model import AgentRef, DeliveryState, Registration
+from assay.webhooks.payload import secret_bytes
+from assay.webhooks.register import NewWebhook, Webhooks, place
 from tests.fakes.clock import FrozenClock
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -214,3 +218,49 @@ async def test_the_delivery_log_is_paged_and_forgets_what_is_old(
     assert await store.purge(NOW) == 0
     assert await store.purge(LATER) == 3  # what is pending still is kept
     assert len(await store.deliveries(owner, None, None, 10)) == 2
+
+
+@pytest.mark.parametrize(
+    ("filter_by", "evaluated_as"),
+    [
+        (7, "7"),
+        ("7", "7"),
+        ("007", "7"),
+        (2**255, str(2**255)),
+        ("0x" + "Ab" * 20, "0x" + "ab" * 20),
+        ("So11111111111111111111111111111111111111112",) * 2,
+    ],
+)
+async def test_a_filter_matches_an_agent_however_its_id_is_written(
+    database: Database, owner: str, filter_by: AgentRef, evaluated_as: str
+) -> None:
+    store, clock = SqlWebhookStore(database), FrozenClock(NOW)
+    webhooks = Webhooks(store, SecretBox.from_secrets("s" * 32), EgressPolicy(), clock)
+    asked = NewWebhook("evaluation_complete", "https://hooks.example.com/x", [filter_by])
+    made = await webhooks.register(owner, asked, TERMINAL)
+    assert made.agent_ids == (filter_by,)
+    await evaluated(database, evaluated_as)
+    await evaluated(database, "1234567")
+    assert [d.agent_id for d in await store.deliveries(owner, None, None, 9)] == [evaluated_as]
+
+
+async def test_secrets_are_sealed_anew_under_the_current_key(
+    database: Database, owner: str
+) -> None:
+    store, clock = SqlWebhookStore(database), FrozenClock(NOW)
+    old, new = SecretBox.from_secrets("o" * 32), SecretBox.from_secrets("n" * 32, "o" * 32)
+    secret = "whsec_" + "a" * 32
+    asked = NewWebhook("evaluation_complete", "https://hooks.example.com/x", None, secret)
+    made = await Webhooks(store, old, EgressPolicy(), clock).register(owner, asked, TERMINAL)
+    ring = Webhooks(store, new, EgressPolicy(), clock)
+    assert (await ring.reseal(owner), await ring.reseal(owner)) == (1, 0)
+    kept = await store.find(owner, made.id)
+    assert kept is not None
+    assert kept.sealed_secret is not None
+    told, *_ = await SqlAuditStore(database).page_for_admin(owner, None, 9)
+    assert (told.action, told.target) == ("webhook.resealed", made.id)
+    theirs = replace(made, operator_id="other", sealed_secret=b"stolen")
+    await store.reseal(theirs, replace(told, id="n"))
+    assert await store.find(owner, made.id) == kept
+    only_new = SecretBox.from_secrets("n" * 32)
+    assert only_new.open(kept.sealed_secret, place(made.id)) == secret_bytes(secret)

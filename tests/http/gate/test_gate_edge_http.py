@@ -86,7 +86,7 @@ async def test_429_of_traffic_is_no_call_of_the_monthly_allowance(tmp_path: Path
         statuses = [(await house.gate(headers)).status_code for _ in range(5)]
         (operator,) = await house.app.operators.list_for_admin()
         assert statuses == [200, 200, 429, 429, 429]
-        assert await house.app.allowance.used(operator) == 2
+        assert (await house.app.allowance.standing(operator)).used == 2
 
 
 async def test_a_revoked_key_falls_back_to_the_limit_of_its_address(tmp_path: Path) -> None:

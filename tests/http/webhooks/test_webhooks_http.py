@@ -197,6 +197,10 @@ async def test_a_key_agent_is_filtered_by_its_address_in_any_case(house: House) 
             house, key, url=receiver.url("/it"), agentIds=[who.upper().replace("X", "x")]
         )
         answer = await house.http.post(f"/operator/trigger-sandbox-key/{who}")
+        assert answer.status_code in {
+            200,
+            503,
+        }  # a key agent without behaviour may give no evidence
         if answer.status_code == 200:
             await until_ended(house, key, 1)
             assert [request.target for request in receiver.requests] == ["/it"]

@@ -207,5 +207,18 @@ async def test_a_secret_sealed_by_an_older_key_still_opens_and_is_resealed(
             assert answer.status_code == 200
             if ring == (new, old):
                 assert await house.app.endpoints.reseal(stall.operator_id) == 1
+                trail = await house.app.admin.audit(stall.operator_id, None, 1)
+                assert [note.action for note in trail] == ["endpoint.resealed"]
                 assert await house.app.endpoints.reseal(stall.operator_id) == 0
     assert [one.all("x-key") for one in up.to("/sealed")] == [["secret-value"]] * 3
+
+
+async def test_a_length_no_database_can_hold_does_not_hold_up_the_log(stall: Stall) -> None:
+    """It was written down as it was declared, and no call after it was ever logged."""
+    url, http = await stall.wrap("/huge"), stall.house.http
+    huge = {"content-length": "99999999999999999999"}
+    refused(await http.get(url, headers=huge), 413, "payload_too_large")
+    assert (await http.get(url)).status_code == 200
+    await stall.house.app.flush()
+    logs = await http.get("/operator/analytics/logs", headers=stall.token)
+    assert [row["statusCode"] for row in logs.json()["logs"]] == [200, 413]

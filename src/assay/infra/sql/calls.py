@@ -3,13 +3,29 @@
 from collections.abc import Sequence
 from operator import attrgetter
 
-from sqlalchemy import select
+from sqlalchemy import select, text
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.calls.model import Call
-from assay.calls.rollup import tally_calls
-from assay.infra.sql.engine import Database, from_us, to_us
+from assay.calls.model import BatchId, Call
+from assay.calls.ports import CallsRefused
+from assay.calls.rollup import DAY_US, Tally, tally_calls
+from assay.infra.sql.engine import Database, DataRefused, from_us, to_us
 from assay.infra.sql.rollups import RollupWriter, short_key
 from assay.infra.sql.tables import calls
+from assay.kit.errors import InvalidRequest
+
+_REFUSALS = (DataRefused, InvalidRequest, IntegrityError, OverflowError, TypeError)
+
+_ONCE = text(
+    "INSERT INTO state (key, value, expires_us) VALUES (:key, :value, :expires_us)"
+    " ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_us = excluded.expires_us"
+    " WHERE state.value <> excluded.value RETURNING key"
+)
+"""The last batch of a writer. Whoever hands the same one in again waits for the first to end."""
+
+_KEPT_DAYS = 7
+"""A writer that has been silent for so long has ended."""
 
 
 class SqlCallStore:
@@ -23,18 +39,29 @@ class SqlCallStore:
         self._insert = f"INSERT INTO calls ({', '.join(columns)}) VALUES ({', '.join(values)})"  # noqa: S608 - our own names
         self._rollups = RollupWriter(database.kind)
 
-    async def add(self, batch: Sequence[Call]) -> None:
+    async def add(self, batch: Sequence[Call], batch_id: BatchId | None = None) -> None:
         """By the driver's own `executemany`: the toolkit's would cost five times as much a row."""
-        timed = [(to_us(call.at), call) for call in batch]
+        try:
+            timed = [(to_us(call.at), call) for call in batch]
+            tally = tally_calls(timed)
+            await self._add(timed, tally, batch_id)
+        except _REFUSALS as error:
+            why = error.detail if isinstance(error, DataRefused) else None
+            raise CallsRefused(why or str(error)) from error
+        self._rollups.written(tally)
+
+    async def _add(
+        self, timed: Sequence[tuple[int, Call]], tally: Tally, batch_id: BatchId | None
+    ) -> None:
         rows = [
             (at_us, agent_key(call), short_key(call.wrapper_id), *_PLAIN_OF(call))
             for at_us, call in timed
         ]
-        tally = tally_calls(timed)
         async with self._database.write() as connection:
+            if batch_id is not None and not await _is_new(connection, batch_id, timed[-1][0]):
+                return
             await connection.exec_driver_sql(self._insert, rows)
             await self._rollups.write(connection, tally)
-        self._rollups.written(tally)
 
     async def recent(self, operator_id: str, at_most: int) -> Sequence[Call]:
         statement = (
@@ -48,6 +75,16 @@ class SqlCallStore:
         return [
             Call(at=from_us(row["at_us"]), **{name: row[name] for name in _PLAIN}) for row in rows
         ]
+
+
+async def _is_new(connection: AsyncConnection, batch_id: BatchId, at_us: int) -> bool:
+    """Whether this transaction is the first with the batch."""
+    values = {
+        "key": f"calls written by {batch_id.writer}",
+        "value": str(batch_id.number),
+        "expires_us": at_us + _KEPT_DAYS * DAY_US,
+    }
+    return (await connection.execute(_ONCE, values)).one_or_none() is not None
 
 
 def agent_key(call: Call) -> int | None:

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -21,6 +21,10 @@ MIGRATION_S = 3600.0
 """How long a migration may take, or wait for another process's."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class DataRefused(Unavailable):
+    """The database answered that it cannot hold a value: too long, too large, of no sense."""
 
 
 class Database:
@@ -121,6 +125,13 @@ async def _translated(limit_s: float) -> AsyncGenerator[None]:
     except IntegrityError:
         raise
     except (DBAPIError, PoolTimeout, OSError) as error:
-        raise Unavailable(
+        told = DataRefused if _is_about_data(error) else Unavailable
+        raise told(
             "The database cannot be used now.", detail=repr(error), retry_after_s=5
         ) from error
+
+
+def _is_about_data(error: Exception) -> bool:
+    """Whether it failed for what it was to store: SQLSTATE class 22, or the driver's own check."""
+    state = getattr(getattr(error, "orig", None), "sqlstate", None)
+    return isinstance(error, DataError) or str(state).startswith("22")

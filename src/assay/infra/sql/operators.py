@@ -15,6 +15,7 @@ from assay.accounts.model import Change, EmailTaken, Operator, OperatorNotFound,
 from assay.infra.sql.audit import write_note
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.tables import operators
+from assay.kit.json import JsonObject
 
 
 class SqlOperatorStore:
@@ -61,19 +62,22 @@ class SqlOperatorStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [operator_of(row) for row in rows]
 
-    async def rename(self, operator_id: str, name: str, at: datetime) -> Operator:
+    async def rename(
+        self, operator_id: str, name: str, at: datetime, note: Note | None = None
+    ) -> Operator:
         async with self._database.write() as connection:
-            return await _change(connection, operator_id, {"name": name}, at)
+            before = await _locked(connection, operator_id)
+            after = await _change(connection, operator_id, {"name": name}, at)
+            if note is not None:
+                names: JsonObject = {"from": before.name, "to": after.name}
+                await write_note(connection, replace(note, details={"name": names}))
+        return after
 
     async def change_for_admin(
         self, operator_id: str, change: Change, at: datetime, note: Note
     ) -> Operator:
-        known = select(operators).where(operators.c.id == operator_id).with_for_update()
         async with self._database.write() as connection:
-            row = (await connection.execute(known)).mappings().one_or_none()
-            if row is None:
-                raise OperatorNotFound("There is no account of this id.")
-            before = operator_of(row)
+            before = await _locked(connection, operator_id)
             after = await _change(connection, operator_id, _values(before, change, at), at)
             told = replace(note, details=_differences(before, after))
             await write_note(connection, told)
@@ -82,6 +86,15 @@ class SqlOperatorStore:
     async def note(self, note: Note) -> None:
         async with self._database.write() as connection:
             await write_note(connection, note)
+
+
+async def _locked(connection: AsyncConnection, operator_id: str) -> Operator:
+    """The account as it is until this transaction changes it."""
+    known = select(operators).where(operators.c.id == operator_id).with_for_update()
+    row = (await connection.execute(known)).mappings().one_or_none()
+    if row is None:
+        raise OperatorNotFound("There is no account of this id.")
+    return operator_of(row)
 
 
 async def _change(

@@ -54,7 +54,7 @@ class RollupWriter:
             for key, counted in sorted(tally.sums[rollup.table].items()):
                 seen = tally.seen[key] if rollup is AGENTS else None  # type: ignore[index]
                 tail = (seen.first_us, seen.last_us, seen.tier, seen.tier_us) if seen else ()
-                rows.append((*key, *map(int, counted), *tail))
+                rows.append((*key, *counted, *tail))
             if rows:
                 await connection.exec_driver_sql(self._add[rollup.table], rows)
         if tally.chains:

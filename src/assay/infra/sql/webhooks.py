@@ -89,10 +89,16 @@ class SqlWebhookStore:
             await write_note(connection, note)
         return True
 
-    async def reseal(self, webhook_id: str, sealed_secret: bytes) -> None:
-        statement = update(webhooks).where(webhooks.c.id == webhook_id).values(secret=sealed_secret)
+    async def reseal(self, made: Registration, note: Note) -> None:
+        statement = (
+            update(webhooks)
+            .where(webhooks.c.operator_id == made.operator_id, webhooks.c.id == made.id)
+            .values(secret=made.sealed_secret)
+            .returning(webhooks.c.id)
+        )
         async with self._database.write() as connection:
-            await connection.execute(statement)
+            if (await connection.execute(statement)).one_or_none() is not None:
+                await write_note(connection, note)
 
     async def deliveries(
         self, operator_id: str, webhook_id: str | None, before: str | None, at_most: int

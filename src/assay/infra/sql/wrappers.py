@@ -66,13 +66,17 @@ class SqlWrapperStore:
             await write_note(connection, note)
         return True
 
-    async def reseal(self, config: WrapperConfig) -> None:
+    async def reseal(self, config: WrapperConfig, note: Note | None = None) -> None:
         sealed = config.auth.sealed_secret if config.auth else None
         statement = (
-            update(wrappers).where(wrappers.c.id == config.id).values(upstream_auth_secret=sealed)
+            update(wrappers)
+            .where(wrappers.c.operator_id == config.operator_id, wrappers.c.id == config.id)
+            .values(upstream_auth_secret=sealed)
+            .returning(wrappers.c.id)
         )
         async with self._database.write() as connection:
-            await connection.execute(statement)
+            if (await connection.execute(statement)).one_or_none() is not None:
+                await write_note(connection, note)
 
     async def _keys(self, operator_id: str) -> Sequence[str | None]:
         statement = select(wrappers.c.route_key).where(wrappers.c.operator_id == operator_id)

@@ -53,8 +53,9 @@ async def login(request: Request) -> wire.LoggedIn:
 
 @route(router, "GET", "/operator/me", credential=Credential.JWT, answers=wire.Me)
 async def me(request: Request) -> wire.Me:
-    """The account that asks."""
-    return wire.me(_operator(request))
+    """The account that asks, and how much of this month's allowance it has used."""
+    operator = _operator(request)
+    return wire.me(operator, await app_of(request).allowance.standing(operator))
 
 
 @route(
@@ -68,7 +69,9 @@ async def me(request: Request) -> wire.Me:
 async def rename(request: Request) -> wire.Me:
     """Change the account's name."""
     body = read(wire.RenameBody, await request.body())
-    return wire.me(await app_of(request).operators.rename(_operator(request).id, body.name))
+    operator_id, actor = _operator(request).id, actor_of(request)
+    renamed = await app_of(request).operators.rename(operator_id, body.name, actor)
+    return wire.me(renamed, await app_of(request).allowance.standing(renamed))
 
 
 @route(router, "GET", "/operator/keys", credential=Credential.JWT, answers=list[wire.KeyShape])

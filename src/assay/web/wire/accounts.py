@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
+from assay.accounts.allowance import Standing
 from assay.accounts.fields import PASSWORD_CHARS, TEXT_CHARS_MAX
 from assay.accounts.model import ApiKey, Operator
 from assay.kit.clock import iso
@@ -87,11 +88,20 @@ class OperatorShape(Answer):
     updated_at: Timestamp
 
 
+class AllowanceShape(Answer):
+    """Metered calls of the current UTC month; `limit` is null where the plan has no cap."""
+
+    used: int
+    limit: int | None
+    resets_at: Timestamp
+
+
 class Me(Answer):
-    """The account that asks."""
+    """The account that asks, and what it has used of its monthly allowance."""
 
     ok: bool
     operator: OperatorShape
+    allowance: AllowanceShape
 
 
 class KeyShape(Answer):
@@ -142,9 +152,12 @@ def operator(found: Operator) -> OperatorShape:
     )
 
 
-def me(found: Operator) -> Me:
+def me(found: Operator, standing: Standing) -> Me:
     """The account that asks, on the wire."""
-    return Me(ok=True, operator=operator(found))
+    allowance = AllowanceShape(
+        used=standing.used, limit=standing.limit, resets_at=iso(standing.resets_at)
+    )
+    return Me(ok=True, operator=operator(found), allowance=allowance)
 
 
 def key(record: ApiKey) -> KeyShape:

@@ -105,7 +105,7 @@ class ChangedShape(Answer):
 
 
 class NoteShape(Answer):
-    """One line of the audit trail."""
+    """One line of the audit trail; `operatorId` is null for a log-in to no account."""
 
     id: str
     at: Timestamp
@@ -114,7 +114,7 @@ class NoteShape(Answer):
     client: str
     request_id: str
     action: str
-    operator_id: str
+    operator_id: str | None
     target: str
     details: dict[str, Any]
 
@@ -195,7 +195,7 @@ def note(found: Note) -> NoteShape:
         client=found.actor.client,
         request_id=found.actor.request_id,
         action=found.action,
-        operator_id=found.operator_id,
+        operator_id=found.operator_id or None,
         target=found.target,
         details=dict(found.details),
     )
