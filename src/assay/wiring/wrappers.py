@@ -42,6 +42,7 @@ from assay.payments.settlement import Settlement
 from assay.payments.till import Till
 from assay.settings import Settings
 from assay.wrapper.configs import ConfigRules, Endpoints
+from assay.wrapper.direct import Direct
 from assay.wrapper.pipeline import Pipeline, Steps
 from assay.wrapper.routes import Routes
 from assay.wrapper.steps.forward import ForwardStep
@@ -76,6 +77,7 @@ class Wrapping:
 
     endpoints: Endpoints
     pipeline: Pipeline
+    direct: Direct
     till: Till
     ledger: LedgerStore
     call_log: CallLog
@@ -123,6 +125,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     return Wrapping(
         endpoints,
         pipeline,
+        Direct(steps),
         till,
         ledger,
         log,
