@@ -100,26 +100,37 @@ class Tally:
 def tally_calls(batch: Iterable[tuple[int, Call]]) -> Tally:
     """What calls add; each with its time in microseconds since 1970."""
     tally = Tally()
+    alike: dict[tuple[str, str, str | None, int], list[int]] = {}
     for at_us, call in batch:
-        counted = (
-            1,
-            call.status >= ERROR_FROM and call.status not in NO_ERRORS,
-            call.latency_us,
-            0,
-            call.status == 402,  # noqa: PLR2004 - spec 7.3
-            call.payment_id is not None and call.outcome != "replayed",
-            call.outcome == "trust_denied",
-            call.outcome == "rate_limit_exceeded",
-            0,
-            0,
-            0,
-        )
-        _add_everywhere(tally, call.operator_id, call.wrapper_id, call.agent, at_us, counted)
-        if call.agent is not None:
-            tally.see((call.operator_id, call.agent), at_us, call.tier)
+        agent = call.agent
+        key = call.operator_id, call.wrapper_id, agent, at_us // DAY_US
+        sums = alike.get(key)
+        if sums is None:
+            sums = alike[key] = [0] * len(MEASURES)
+        _count(sums, call)
+        if agent is not None:
+            tally.see((call.operator_id, agent), at_us, call.tier)
             if call.chain is not None:
-                tally.chains.add((call.operator_id, call.agent, call.chain))
+                tally.chains.add((call.operator_id, agent, call.chain))
+    # Calls of a batch are much alike: six tables for each kind of them, not for each of them.
+    for (operator_id, wrapper_id, agent, day), sums in alike.items():
+        _add_everywhere(tally, operator_id, wrapper_id, agent, day * DAY_US, sums)
     return tally
+
+
+def _count(sums: list[int], call: Call) -> None:
+    """Add one call, in the order of `MEASURES`."""
+    status, outcome = call.status, call.outcome
+    sums[0] += 1
+    sums[2] += call.latency_us
+    if status >= ERROR_FROM:
+        sums[1] += status not in NO_ERRORS
+        sums[4] += status == 402  # noqa: PLR2004 - spec 7.3
+    if call.payment_id is not None:
+        sums[5] += outcome != "replayed"
+    if outcome != "forwarded":
+        sums[6] += outcome == "trust_denied"
+        sums[7] += outcome == "rate_limit_exceeded"
 
 
 def tally_settled(

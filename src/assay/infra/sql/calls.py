@@ -25,12 +25,12 @@ class SqlCallStore:
 
     async def add(self, batch: Sequence[Call]) -> None:
         """By the driver's own `executemany`: the toolkit's would cost five times as much a row."""
-        timed = [(to_us(call.at), call) for call in batch]
+        times = [to_us(call.at) for call in batch]
         rows = [
             (at_us, agent_key(call), short_key(call.wrapper_id), *_PLAIN_OF(call))
-            for at_us, call in timed
+            for at_us, call in zip(times, batch, strict=True)
         ]
-        tally = tally_calls(timed)
+        tally = tally_calls(zip(times, batch, strict=True))
         async with self._database.write() as connection:
             await connection.exec_driver_sql(self._insert, rows)
             await self._rollups.write(connection, tally)
