@@ -265,8 +265,13 @@ def _forwarded(headers: RawHeaders) -> list[str]:
 
 def request_id_of(headers: Mapping[str, str]) -> str:
     """The caller's own when it is well formed."""
+    return given_request_id(headers) or new_id()
+
+
+def given_request_id(headers: Mapping[str, str]) -> str | None:
+    """The caller's own, or None."""
     given = headers.get("x-request-id")
-    return given if given is not None and _REQUEST_ID.fullmatch(given) else new_id()
+    return given if given is not None and _REQUEST_ID.fullmatch(given) else None
 
 
 def _limit_headers(verdict: Verdict) -> tuple[tuple[bytes, bytes], ...]:

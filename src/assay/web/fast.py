@@ -12,12 +12,12 @@ from typing import Protocol
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from assay.kit.errors import ServiceError
-from assay.payments.model import Headers
 from assay.web.errors import envelope, error_headers, status_of
 from assay.web.exchange import date_header
+from assay.web.repeats import ANSWERS_REMEMBERED, Rendered, Repeat
 from assay.wiring import App
-from assay.wrapper.model import Journey, UpstreamFailed
-from assay.wrapper.pipeline import Begun
+from assay.wrapper.model import UpstreamFailed
+from assay.wrapper.ports import AnswerHead, Exchange
 
 _NO_CONTENT = 204
 _NO_BODY = frozenset({_NO_CONTENT, 304})
@@ -38,39 +38,52 @@ class CallerConnection(Protocol):
 
 
 class FastCycle:
-    """One request of the fast lane, in the place of the server's own cycle; the answer's sink."""
+    """One request of the fast lane, in the place of the server's own cycle; the answer's sink.
+
+    Implements `wrapper.ports.Trip` and `ReplySink`.
+    """
 
     __slots__ = (
-        "_app", "_begun", "_chunked", "_is_out", "_journey", "_out", "_protocol", "body",
-        "bytes_out",
-        "disconnected", "is_head", "keep_alive", "more_body", "response_complete", "scope",
-        "status",
+        "_app", "_exchange", "_is_chunked", "_is_out", "_limits", "_out", "_protocol", "begun_s",
+        "body", "bytes_out", "client_address", "disconnected", "is_repeated", "keep_alive",
+        "more_body", "outcome", "repeat", "request_id", "response_complete", "status",
     )  # fmt: skip
 
+    body: bytearray
+    more_body: bool
+
     def __init__(
-        self, app: App, protocol: CallerConnection, scope: object, journey: Journey
+        self,
+        app: App,
+        protocol: CallerConnection,
+        repeat: Repeat,
+        client_address: str,
+        request_id: str,
+        is_repeated: bool,  # noqa: FBT001
     ) -> None:
         self._app = app
         self._protocol = protocol
-        self._journey = journey
-        self._begun: Begun | None = None
-        self._out: list[bytes] = []
-        self._chunked = False
-        self._is_out = False
-        self.scope = scope
-        self.is_head = journey.incoming.method == "HEAD"
-        self.body = bytearray()
-        self.more_body = False
-        self.disconnected = False
-        self.response_complete = False
-        self.keep_alive = True
-        self.status = 0
-        self.bytes_out = 0
+        self._exchange: Exchange | None = None
+        self._limits = b""
+        self._out: list[bytes | memoryview] = []
+        self._is_chunked = self._is_out = False
+        self.repeat = repeat
+        self.is_repeated = is_repeated
+        self.client_address = client_address
+        self.request_id = request_id
+        self.begun_s = app.clock.monotonic_s()
+        self.keep_alive = repeat.keep_alive
+        self.outcome = "forwarded"
+        self.disconnected = self.response_complete = False
+        self.status = self.bytes_out = 0
 
     def begin(self) -> bool:
         """Whether the request is on its way."""
-        self._begun = self._app.wrappers.begin(self._journey, self)
-        return self._begun is not None
+        begun = self._app.direct.begin(self.repeat.carried, self, self)
+        if begun is None:
+            return False
+        self._exchange, self._limits = begun
+        return True
 
     @property
     def message_event(self) -> "FastCycle":
@@ -79,57 +92,50 @@ class FastCycle:
 
     def set(self) -> None:
         """The caller may be gone."""
-        if self.disconnected and not self.response_complete and self._begun is not None:
-            self._begun.exchange.abort()
-            self._journey.outcome = "cancelled"
+        if self.disconnected and not self.response_complete and self._exchange is not None:
+            self._exchange.abort()
+            self.outcome = "cancelled"
             self.response_complete = True
             self._record()
 
     # -- wrapper.ports.ReplySink ----------------------------------------------------------------
 
-    def on_head(self, status: int, headers: Headers) -> None:
+    def on_head(self, head: AnswerHead) -> None:
         """Write the head of the answer."""
-        if self._begun is None:
-            return
-        journey = self._journey
-        try:
-            passed = self._app.wrappers.answer_headers(self._begun, status, headers)
-        except UpstreamFailed as error:
-            self._begun.exchange.abort()
-            self.on_failure(error, untouched=False)
-            return
-        self.status = status
-        if status == _NO_CONTENT:  # which has no length either (RFC 9110, section 8.6)
-            passed = [header for header in passed if header[0] != b"content-length"]
-        names = {name for name, _ in passed}
-        if b"date" not in names:
-            passed.append(date_header(self._app.clock.now()))
-        passed.append((b"x-request-id", journey.incoming.request_id.encode()))
-        bare = self.is_head or status in _NO_BODY
-        self._chunked = not bare and b"content-length" not in names
-        if self._chunked:
-            passed.append((b"transfer-encoding", b"chunked"))
+        known = self.repeat.answers.get(head)
+        if known is None:
+            try:
+                known = self._render(head)
+            except UpstreamFailed as error:
+                if self._exchange is not None:
+                    self._exchange.abort()
+                self.on_failure(error, untouched=False)
+                return
+        self.status = head.status
+        self._is_chunked = known.is_chunked
+        own = b"%bx-request-id: %b\r\n" % (self._limits, self.request_id.encode())
+        if not known.is_dated:
+            own += b"%b: %b\r\n" % date_header(self._app.clock.now())
         if not self.keep_alive:
-            passed.append((b"connection", b"close"))
-        lines = [b"%b: %b\r\n" % header for header in passed]
-        self._out = [STATUS_LINE.get(status) or _status_line(status), *lines, b"\r\n"]
+            own += b"connection: close\r\n"
+        self._out = [b"%b%b\r\n" % (known.lines, own)]
 
-    def on_piece(self, piece: bytes) -> None:
+    def on_piece(self, piece: bytes | memoryview) -> None:
         """Write a piece of the body."""
         self.bytes_out += len(piece)
-        self._out.append(b"%x\r\n%b\r\n" % (len(piece), piece) if self._chunked else piece)
+        self._out.append(b"%x\r\n%b\r\n" % (len(piece), piece) if self._is_chunked else piece)
 
     def flush(self) -> None:
         """Send what has been written."""
-        if self._out and not self.disconnected:
+        out = self._out
+        if out and not self.disconnected:
             self._is_out = True
-            data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
             self._out = []
-            self._protocol.transport.write(data)
+            self._protocol.transport.write(out[0] if len(out) == 1 else b"".join(out))
 
     def on_end(self) -> None:
         """The answer is whole."""
-        if self._chunked:
+        if self._is_chunked:
             self._out.append(b"0\r\n\r\n")
         self.flush()
         self._complete()
@@ -138,7 +144,7 @@ class FastCycle:
         """A 502, or a cut where an answer has begun; a request nobody saw is sent again."""
         if untouched and self._protocol.take_ordinary(self):
             return
-        self._journey.outcome = error.code
+        self.outcome = error.code
         if self._is_out:
             self.keep_alive = False
         else:
@@ -147,28 +153,47 @@ class FastCycle:
 
     def pause(self) -> None:
         """The caller reads slowly."""
-        if self._begun is not None:
-            self._begun.exchange.pause()
+        if self._exchange is not None:
+            self._exchange.pause()
 
     def resume(self) -> None:
         """The caller reads again."""
-        if self._begun is not None:
-            self._begun.exchange.resume()
+        if self._exchange is not None:
+            self._exchange.resume()
+
+    def _render(self, head: AnswerHead) -> Rendered:
+        """What all answers with this head to this request have in common. Raises as `Direct`."""
+        repeat, status = self.repeat, head.status
+        passed = list(self._app.direct.answer_headers(repeat.carried, head))
+        if status == _NO_CONTENT:  # which has no length either (RFC 9110, section 8.6)
+            passed = [header for header in passed if header[0] != b"content-length"]
+        names = {name for name, _ in passed}
+        is_bare = repeat.is_head or status in _NO_BODY
+        is_chunked = not is_bare and b"content-length" not in names
+        if is_chunked:
+            passed.append((b"transfer-encoding", b"chunked"))
+        lines = [STATUS_LINE.get(status) or _status_line(status)]
+        lines += [b"%b: %b\r\n" % header for header in passed]
+        rendered = Rendered(b"".join(lines), b"date" in names, is_chunked)
+        if len(repeat.answers) >= ANSWERS_REMEMBERED:
+            repeat.answers.clear()
+        repeat.answers[head] = rendered
+        return rendered
 
     def _refuse(self, error: ServiceError) -> None:
-        body = envelope(error, self._journey.incoming.request_id)
+        body = envelope(error, self.request_id)
         self.status = status_of(error)
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
             (b"cache-control", b"no-store"),
             (b"x-content-type-options", b"nosniff"),
-            (b"x-request-id", self._journey.incoming.request_id.encode()),
+            (b"x-request-id", self.request_id.encode()),
             date_header(self._app.clock.now()),
             *error_headers(error),
         ]
         lines = [STATUS_LINE[self.status], *(b"%b: %b\r\n" % header for header in headers)]
-        self._out = [*lines, b"\r\n", b"" if self.is_head else body]
+        self._out = [*lines, b"\r\n", b"" if self.repeat.is_head else body]
         self.bytes_out = len(body)
         self.flush()
 
@@ -182,7 +207,7 @@ class FastCycle:
         self._protocol.on_response_complete()
 
     def _record(self) -> None:
-        self._app.wrappers.record(self._journey, self.status, self.bytes_out)
+        self._app.direct.record(self.repeat.carried, self)
 
 
 def _status_line(status: int) -> bytes:

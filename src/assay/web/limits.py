@@ -42,10 +42,7 @@ class RateLimit:
         over_s = full_at - now - 60.0
         if over_s > 1e-9:  # noqa: PLR2004 - what adding up floats may cost
             return Verdict(allowed=False, limit=self.per_minute, remaining=0, reset_s=ceil(over_s))
-        self._full_at_s[caller] = full_at
-        self._full_at_s.move_to_end(caller)
-        if len(self._full_at_s) > CALLERS_MAX:
-            self._full_at_s.popitem(last=False)
+        self._set(caller, full_at)
         remaining = int((60.0 - (full_at - now)) / self._cost_s + 1e-9)
         return Verdict(
             allowed=True, limit=self.per_minute, remaining=remaining, reset_s=ceil(full_at - now)
@@ -55,6 +52,17 @@ class RateLimit:
         """Whether a request would be allowed now; nothing is counted."""
         now = self._clock.monotonic_s()
         return max(now, self._full_at_s.get(caller, now)) + self._cost_s - now <= 60.0 + 1e-9
+
+    def count(self, caller: str) -> None:
+        """Count a request that `allows` has allowed."""
+        now = self._clock.monotonic_s()
+        self._set(caller, max(now, self._full_at_s.get(caller, now)) + self._cost_s)
+
+    def _set(self, caller: str, full_at: float) -> None:
+        self._full_at_s[caller] = full_at
+        self._full_at_s.move_to_end(caller)
+        if len(self._full_at_s) > CALLERS_MAX:
+            self._full_at_s.popitem(last=False)
 
     def require(self, caller: str) -> None:
         """Count one request; raises `TooMany` when it is refused."""

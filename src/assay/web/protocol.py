@@ -6,19 +6,20 @@ caller that never reads, one that leaves with requests sent ahead, one that know
 
 import asyncio
 import re
-import sys
-from collections.abc import Mapping
 from typing import Any, cast
 
+from httptools import HttpRequestParser
 from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from assay.web.edge import Edge, request_id_of
+from assay.kit.ids import new_id
+from assay.web.edge import Edge, given_request_id
 from assay.web.fast import FastCycle
 from assay.web.limits import caller_of
+from assay.web.repeats import Repeat, Repeats
 from assay.web.routes.course import CUT
 from assay.web.routes.wrap import incoming_of
-from assay.wrapper.model import Journey
+from assay.web.unchunked import UnchunkedCycle
 
 PREFIX = b"/wrap/"
 COURSE = b"/operator/sandbox/course/"
@@ -48,51 +49,52 @@ _ORDINARY = (b"transfer-encoding", b"content-length", b"expect", b"upgrade")
 """Headers of requests that are not for this lane."""
 
 
-class UnchunkedCycle(RequestResponseCycle):
-    """Answers a caller of HTTP/1.0, which knows no chunks.
-
-    A body without a length ends with the connection (RFC 9112, section 6.3).
-    """
-
-    _is_open_ended = False
-
-    @override
-    async def send(self, message: Any) -> None:
-        if message["type"] == "http.response.start":
-            names = {name.lower() for name, _ in message["headers"]}
-            self._is_open_ended = b"content-length" not in names
-            if self._is_open_ended:
-                self.chunked_encoding, self.expected_content_length = False, sys.maxsize
-        elif self._is_open_ended and not message.get("more_body", False):
-            self.expected_content_length = len(message.get("body", b""))
-        await super().send(message)
-
-
 class FastProtocol(HttpToolsProtocol):
     """Uvicorn's protocol with the fast lane before it."""
 
     _edge: Edge
+    _repeats: Repeats
     _fast: FastCycle | None = None
     _running: Any = None
     """The cycle being answered; the server's own `cycle` is the last one that came."""
     _ahead = b""
-    _client_key: str | None = None
+    _caller: tuple[str, str] | None = None
+    """The caller's address, and whom the limit counts; None where each request has its own."""
     _head_bytes = 0
     _head_is_whole = True
+    _is_between = True
+    """Whether the parser has read all of a message and nothing of the next."""
+    _is_ordinary = False
+    """Whether a request is parsed again, for the ordinary lane."""
     _head_timer: asyncio.TimerHandle | None = None
     _unread_timer: asyncio.TimerHandle | None = None
+    _idle_timer: asyncio.TimerHandle | None = None
+    _idle_since_s = 0.0
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._head_timer = self.loop.call_later(HEAD_S, transport.abort)
+        if not self._edge.believes_proxies:
+            client = self._edge.client_of(self.client, ())
+            self._caller = client, caller_of(client)
 
     @override
     def data_received(self, data: bytes) -> None:
         if self.pipeline or self._ahead:
             self._keep_ahead(data)
             return
+        was_between = self._is_between
+        if was_between:
+            repeat = self._repeats.find(data)
+            if repeat is not None and self._is_free() and self._carry(repeat, is_repeated=True):
+                return
+        before = self._fast
         super().data_received(data)
+        fast = self._fast
+        is_all = was_between and self._is_between and not self.pipeline
+        if is_all and fast is not None and fast is not before:
+            self._repeats.remember(data, fast.repeat)
         if not self._head_is_whole:
             self._head_bytes += len(data)
             if self._head_timer is None:
@@ -103,7 +105,12 @@ class FastProtocol(HttpToolsProtocol):
     @override
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._head_bytes, self._head_is_whole = 0, False
+        self._head_bytes, self._head_is_whole, self._is_between = 0, False, False
+
+    @override
+    def on_message_complete(self) -> None:
+        self._is_between = True
+        super().on_message_complete()
 
     @override
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -113,12 +120,8 @@ class FastProtocol(HttpToolsProtocol):
     @override
     def on_headers_complete(self) -> None:
         self._head_is_whole = True
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-        cycle = self._begin_fast() if self.url.startswith(PREFIX) else None
-        if cycle is not None:
-            self.cycle = self._running = cast("Any", cycle)
+        self._stop_head_timer()
+        if self.url.startswith(PREFIX) and self._begin_fast():
             return
         super().on_headers_complete()
         if self.url.startswith(COURSE):
@@ -135,13 +138,16 @@ class FastProtocol(HttpToolsProtocol):
 
     @override
     def on_response_complete(self) -> None:
-        super().on_response_complete()
+        if self._fast is None or self._running is not self._fast or self.pipeline:
+            super().on_response_complete()
+        else:
+            self._await_next()
         if self._ahead:
             self.loop.call_soon(self._take_ahead)
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        for timer in (self._head_timer, self._unread_timer):
+        for timer in (self._head_timer, self._unread_timer, self._idle_timer):
             if timer is not None:
                 timer.cancel()
         self._ahead = b""
@@ -168,12 +174,19 @@ class FastProtocol(HttpToolsProtocol):
 
     def take_ordinary(self, cycle: FastCycle) -> bool:
         """Let the ordinary lane answer a request that the upstream has not seen."""
-        is_current = self.cycle is cast("Any", cycle) and self.scope is cycle.scope
+        is_current = self.cycle is cast("Any", cycle) and self._is_between
         if not is_current or self.transport.is_closing():
             return False  # the next request has begun on this connection already
         cycle.response_complete = True
-        HttpToolsProtocol.on_headers_complete(self)
-        HttpToolsProtocol.on_message_complete(self)
+        if not cycle.is_repeated:
+            HttpToolsProtocol.on_headers_complete(self)
+            HttpToolsProtocol.on_message_complete(self)
+            return True
+        self._is_ordinary = True  # the parser has not seen this one
+        try:
+            HttpToolsProtocol.data_received(self, cycle.repeat.data)
+        finally:
+            self._is_ordinary = False
         return True
 
     def _keep_ahead(self, data: bytes) -> None:
@@ -187,12 +200,22 @@ class FastProtocol(HttpToolsProtocol):
             data, self._ahead = self._ahead, b""
             self.data_received(data)
 
-    def _begin_fast(self) -> FastCycle | None:
-        """The cycle of a request that is on its way, or None and nothing done."""
-        cycle, parser = cast("FastCycle | None", self.cycle), self.parser
-        busy = cycle is not None and not cycle.response_complete
-        if parser is None or busy or self.pipeline or len(self.connections) >= CONCURRENCY_MAX:
-            return None
+    def _is_free(self) -> bool:
+        """Whether nothing is being answered here, and there is room for one more."""
+        cycle = cast("FastCycle | None", self.cycle)
+        idle = cycle is None or cycle.response_complete
+        return idle and not self.pipeline and len(self.connections) < CONCURRENCY_MAX
+
+    def _begin_fast(self) -> bool:
+        """Whether the request that was just parsed is on its way; else nothing is done."""
+        parser = self.parser
+        if parser is None or self._is_ordinary or not self._is_free():
+            return False
+        repeat = self._parsed(parser)
+        return repeat is not None and self._carry(repeat)
+
+    def _parsed(self, parser: HttpRequestParser) -> Repeat | None:
+        """The request, where it is one for the fast lane."""
         method = parser.get_method()
         found = _TARGET.fullmatch(self.url)
         if method not in _METHODS or found is None or parser.get_http_version() != "1.1":
@@ -202,43 +225,71 @@ class FastProtocol(HttpToolsProtocol):
             if name in _ORDINARY:
                 return None
             headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
-        edge = self._edge
-        client = edge.client_of(self.client, self.headers)
-        key = self._client_key
-        if key is None or edge.believes_proxies:
-            key = self._client_key = caller_of(client)
-        journey = self._journey(method.decode("ascii"), found, headers, client)
-        cycle = FastCycle(edge.app, self, self.scope, journey)
-        cycle.keep_alive = parser.should_keep_alive()
-        if not edge.wrap.limit.allows(key) or not cycle.begin():
-            return None
-        edge.wrap.limit.take(key)
-        self._fast = cycle
-        return cycle
-
-    def _journey(
-        self,
-        method: str,
-        found: re.Match[bytes],
-        headers: Mapping[str, str],
-        client: str,
-    ) -> Journey:
-        return Journey(
-            incoming=incoming_of(
-                method=method,
-                path=found[2].decode("ascii"),
-                query=(found[3] or b"").decode("ascii"),
-                raw=self.headers,
-                headers=headers,
-                client=client,
-                request_id=request_id_of(headers),
-                content_length=0,
-            ),
-            operator_id=found[1].decode("ascii"),
-            begun_s=self._edge.app.clock.monotonic_s(),
+        incoming = incoming_of(
+            method=method.decode("ascii"),
+            path=found[2].decode("ascii"),
+            query=(found[3] or b"").decode("ascii"),
+            raw=self.headers,
+            headers=headers,
+            client="",
+            request_id="",
+            content_length=0,
         )
+        carried = self._edge.app.direct.prepare(found[1].decode("ascii"), incoming)
+        if carried is None:
+            return None
+        given = given_request_id(headers)
+        return Repeat(carried, self.headers, given, parser.should_keep_alive())
+
+    def _carry(self, repeat: Repeat, *, is_repeated: bool = False) -> bool:
+        """Whether the request is on its way; else nothing is done."""
+        edge = self._edge
+        client, key = self._caller or self._caller_by(repeat)
+        if not edge.wrap.limit.allows(key):
+            return False
+        request_id = repeat.request_id or new_id()
+        cycle = FastCycle(edge.app, self, repeat, client, request_id, is_repeated)
+        if not cycle.begin():
+            return False
+        edge.wrap.limit.count(key)
+        self._fast = self._running = cycle
+        self.cycle = cast("Any", cycle)
+        self._stop_head_timer()
+        self._unset_keepalive_if_required()
+        return True
+
+    def _caller_by(self, repeat: Repeat) -> tuple[str, str]:
+        client = self._edge.client_of(self.client, repeat.raw_headers)
+        return client, caller_of(client)
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _await_next(self) -> None:
+        """As the server does after an answer, but with one timer for many answers."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        self._idle_since_s = self.loop.time()
+        if self._idle_timer is None:
+            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._end_idle)
+
+    def _end_idle(self) -> None:
+        """Close a connection that has been idle for so long; look again where it has not."""
+        self._idle_timer = None
+        is_ours = self._is_between and self.timeout_keep_alive_task is None and self._is_free()
+        if not is_ours:
+            return  # an answer is under way, or another timer is set: the next answer looks again
+        left_s = self._idle_since_s + self.timeout_keep_alive - self.loop.time()
+        if left_s > 0:
+            self._idle_timer = self.loop.call_later(left_s, self._end_idle)
+        else:
+            self.timeout_keep_alive_handler()
 
 
 def protocol_for(edge: Edge) -> type[FastProtocol]:
     """The server's protocol in front of this service."""
-    return type("Protocol", (FastProtocol,), {"_edge": edge})
+    return type("Protocol", (FastProtocol,), {"_edge": edge, "_repeats": Repeats()})

@@ -90,6 +90,7 @@ from assay.wiring import evidence
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
+from assay.wrapper.direct import Direct
 from assay.wrapper.pipeline import Pipeline
 
 __all__ = [
@@ -145,6 +146,7 @@ class App:
     decision_tokens: DecisionTokens
     endpoints: Endpoints
     wrappers: Pipeline
+    direct: Direct
     till: Till
     ledger: LedgerStore
     call_log: CallLog
@@ -413,6 +415,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         ),
         endpoints=wrapped.endpoints,
         wrappers=wrapped.pipeline,
+        direct=wrapped.direct,
         till=wrapped.till,
         ledger=wrapped.ledger,
         call_log=wrapped.call_log,

@@ -43,6 +43,7 @@ from assay.payments.settlement import Settlement
 from assay.payments.till import Till
 from assay.settings import Settings
 from assay.wrapper.configs import ConfigRules, Endpoints
+from assay.wrapper.direct import Direct
 from assay.wrapper.pipeline import Pipeline, Steps
 from assay.wrapper.routes import Routes
 from assay.wrapper.steps.forward import ForwardStep
@@ -78,6 +79,7 @@ class Wrapping:
 
     endpoints: Endpoints
     pipeline: Pipeline
+    direct: Direct
     till: Till
     ledger: LedgerStore
     call_log: CallLog
@@ -134,6 +136,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     return Wrapping(
         endpoints,
         pipeline,
+        Direct(steps),
         till,
         ledger,
         log,

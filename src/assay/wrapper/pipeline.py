@@ -18,20 +18,17 @@ from assay.wrapper.model import (
     Journey,
     Matched,
     Paid,
-    RateLimitExceeded,
     TrustDenied,
     UpstreamFailed,
     WrapperTooLarge,
 )
-from assay.wrapper.ports import Exchange, ReplySink
 from assay.wrapper.routes import Routes
-from assay.wrapper.steps.forward import ForwardStep, asks_itself
+from assay.wrapper.steps.forward import ForwardStep
 from assay.wrapper.steps.limit import LimitStep
 from assay.wrapper.steps.pay import PayStep
 from assay.wrapper.steps.record import RecordStep
 from assay.wrapper.steps.trust import TrustStep
 
-_PAYMENT_REQUIRED = 402
 _REFUSED_FROM = 400
 _FAILED_FROM = 500
 _CACHING = (b"cache-control", b"expires", b"surrogate-control", b"cdn-cache-control", b"age")
@@ -47,14 +44,6 @@ class Steps:
     pay: PayStep
     forward: ForwardStep
     record: RecordStep
-
-
-@dataclass(slots=True)
-class Begun:
-    """A request that went out without waiting."""
-
-    paid: Paid
-    exchange: Exchange
 
 
 class Pipeline:
@@ -77,38 +66,6 @@ class Pipeline:
                 await self._trust(journey, matched, None)
             await self._steps.pay.require(await self._bound(quote, matched))
         return await self._serve_paid(journey, matched, quote)
-
-    def begin(self, journey: Journey, sink: ReplySink) -> "Begun | None":
-        """Answer the common case without waiting; None, and nothing done, in every other.
-
-        That is: a free wrapper, an agent that passed a moment ago, a kept connection, no body.
-        """
-        incoming, steps = journey.incoming, self._steps
-        route = steps.routes.find_cached(journey.operator_id, incoming.method, incoming.path)
-        if route is None or route.config.price or incoming.content_length != 0:
-            return None
-        matched = Matched(incoming, route)
-        trusted = steps.trust.check_cached(matched)
-        if trusted is None or not steps.forward.can_begin(route):
-            return None
-        try:
-            admitted = steps.limit.admit(trusted, None)
-        except RateLimitExceeded:
-            return None
-        paid = steps.pay.free(admitted)
-        exchange = steps.forward.begin(paid, sink)
-        if exchange is None:
-            return None
-        journey.config, journey.trust = route.config, trusted.trust
-        return Begun(paid, exchange)
-
-    def answer_headers(
-        self, begun: "Begun", status: int, found: Headers
-    ) -> list[tuple[bytes, bytes]]:
-        """The upstream's headers as they go back, and ours. Raises `UpstreamFailed`."""
-        if status == _PAYMENT_REQUIRED:
-            raise asks_itself()
-        return self._steps.forward.answer_headers(begun.paid, found)
 
     def record(self, journey: Journey, status: int, response_bytes: int) -> None:
         """Write down how it ended."""
@@ -143,7 +100,7 @@ class Pipeline:
         admitted = await self._admit(journey, matched, None)
         paid = self._steps.pay.free(admitted)
         reply = await self._steps.forward.send(paid)
-        headers = self._steps.forward.answer_headers(paid, reply.headers)
+        headers = self._answer_headers(paid, reply.headers)
         whole = reply.whole
         return Answer(reply.status, headers, reply.body() if whole is None else whole, reply.close)
 
@@ -208,8 +165,12 @@ class Pipeline:
                     )
         finally:
             reply.close()
-        headers = self._steps.forward.answer_headers(paid, reply.headers)
+        headers = self._answer_headers(paid, reply.headers)
         return Stored(reply.status, tuple(headers), bytes(body))
+
+    def _answer_headers(self, paid: Paid, found: Headers) -> Headers:
+        config = paid.admitted.matched.config
+        return [*self._steps.forward.answer_headers(config, found), *paid.admitted.limits]
 
     def _bought(self, journey: Journey, stored: Stored) -> Answer:
         """What was paid for, with its receipt, for nobody's shared cache."""

@@ -86,14 +86,26 @@ class UpstreamReply(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerHead:
+    """Status and headers of an answer; names are lower case.
+
+    The very same object may stand for an upstream that says the very same again: what was made of
+    it once may be remembered by it.
+    """
+
+    status: int
+    headers: Headers
+
+
 class ReplySink(Protocol):
     """Takes an answer as it arrives, without waiting; every call is made from the event loop."""
 
-    def on_head(self, status: int, headers: Headers) -> None:
+    def on_head(self, head: AnswerHead) -> None:
         """The head, once."""
         ...
 
-    def on_piece(self, piece: bytes) -> None:
+    def on_piece(self, piece: bytes | memoryview) -> None:
         """A piece of the body."""
         ...
 
@@ -108,6 +120,17 @@ class ReplySink(Protocol):
     def on_failure(self, error: UpstreamFailed, *, untouched: bool) -> None:
         """It broke off; `untouched` when not a byte of an answer had come."""
         ...
+
+
+class Trip(Protocol):
+    """What differs between two requests of the very same bytes, and how this one went."""
+
+    client_address: str
+    request_id: str
+    begun_s: float
+    status: int
+    outcome: str
+    bytes_out: int
 
 
 class Exchange(Protocol):
@@ -126,18 +149,26 @@ class Exchange(Protocol):
         ...
 
 
-class Upstream(Protocol):
-    """The guarded way to upstreams: judges, dials what was judged, keeps connections alive."""
+class Prepared(Protocol):
+    """A request without a body, ready to be sent as often as it is asked for."""
 
-    def has_kept(self, target: Target) -> bool:
+    def is_ready(self) -> bool:
         """Whether a kept connection is there, so that `begin` need not wait for one."""
         ...
 
-    def begin(self, request: UpstreamRequest, sink: ReplySink) -> Exchange | None:
-        """Send a request without a body over a kept connection; None when there is none.
+    def begin(self, more: bytes, sink: ReplySink) -> Exchange | None:
+        """Send it over a kept connection, with `more` whole lines of headers; None without one.
 
         The sink hears of the answer later, never before this returns.
         """
+        ...
+
+
+class Upstream(Protocol):
+    """The guarded way to upstreams: judges, dials what was judged, keeps connections alive."""
+
+    def prepare(self, request: UpstreamRequest) -> Prepared:
+        """A request without a body, made ready once."""
         ...
 
     async def send(self, request: UpstreamRequest) -> UpstreamReply:

@@ -8,7 +8,7 @@ the processor time of the whole hop (facts, performance).
 import asyncio
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httpcore2
 
@@ -19,9 +19,16 @@ from assay.infra.http.dial import judged_addresses
 from assay.infra.http.resolver import Resolver, SystemResolver
 from assay.infra.http.upstream_connection import Connection, Stale, failed
 from assay.infra.http.upstream_exchange import Reply, SinkExchange, head_of, pump
+from assay.infra.http.upstream_heads import KnownHeads
 from assay.kit.clock import Clock
 from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import Exchange, ReplySink, UpstreamReply, UpstreamRequest
+from assay.wrapper.ports import (
+    Exchange,
+    Prepared,
+    ReplySink,
+    UpstreamReply,
+    UpstreamRequest,
+)
 
 CONNECT_S = 5.0
 KEEP_ALIVE_S = 4.0
@@ -37,6 +44,7 @@ _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 """What may be sent again when a kept connection closed under it (RFC 9110, section 9.2.2)."""
 
 _SWEEP_S = 1.0
+_END = b"\r\n"
 
 
 @dataclass(slots=True)
@@ -47,6 +55,18 @@ class _Host:
     breaker: Breaker
     sweep: Callable[[], None]
     open: int = 0
+    heads: KnownHeads = field(default_factory=KnownHeads)
+
+    def kept(self) -> Connection | None:
+        """A connection that may be written to, out of those kept."""
+        now = asyncio.get_running_loop().time()
+        while self.idle:
+            connection = self.idle.pop()
+            if connection.is_open and now - connection.made_s < AGE_MAX_S:
+                return connection
+            connection.close()
+            self.open -= 1
+        return None
 
     def give_back(self, connection: Connection) -> None:
         """Take a connection back: to be kept, or to be forgotten."""
@@ -55,6 +75,42 @@ class _Host:
             self.sweep()
         else:
             self.open -= 1
+
+
+class _Prepared:
+    """Implements `wrapper.ports.Prepared`."""
+
+    __slots__ = ("_host", "_is_head", "_lines", "_timeout_s")
+
+    def __init__(self, host: _Host, request: UpstreamRequest) -> None:
+        self._host = host
+        self._lines = head_of(request)[: -len(_END)]
+        self._is_head = request.method == "HEAD"
+        self._timeout_s = request.timeout_s
+
+    def is_ready(self) -> bool:
+        connection = self._host.kept()
+        if connection is not None:
+            self._host.idle.append(connection)
+        return connection is not None
+
+    def begin(self, more: bytes, sink: ReplySink) -> Exchange | None:
+        host = self._host
+        connection = host.kept()
+        if connection is None:
+            return None
+        under_way = SinkExchange(connection, sink, host.give_back)
+        try:
+            connection.begin(
+                b"%b%b\r\n" % (self._lines, more),
+                is_head=self._is_head,
+                timeout_s=self._timeout_s,
+                sink=under_way,
+            )
+        except Stale:
+            host.give_back(connection)
+            return None
+        return under_way
 
 
 class UpstreamPool:
@@ -83,7 +139,7 @@ class UpstreamPool:
         harmless = request.method in _IDEMPOTENT and not request.body
         again = whole and (request.repeatable or harmless)
         while True:
-            connection = self._kept(host)
+            connection = host.kept()
             fresh = connection is None
             if connection is None:
                 connection = await self._dial(request.target, host)
@@ -114,33 +170,8 @@ class UpstreamPool:
         await connection.head()
         return None
 
-    def has_kept(self, target: Target) -> bool:
-        host = self._hosts.get((target.scheme, target.host, target.port))
-        if host is None:
-            return False
-        connection = self._kept(host)
-        if connection is None:
-            return False
-        host.idle.append(connection)
-        return True
-
-    def begin(self, request: UpstreamRequest, sink: ReplySink) -> Exchange | None:
-        host = self._host(request.target)
-        connection = self._kept(host)
-        if connection is None:
-            return None
-        under_way = SinkExchange(connection, sink, host.give_back)
-        try:
-            connection.begin(
-                head_of(request),
-                is_head=request.method == "HEAD",
-                timeout_s=request.timeout_s,
-                sink=under_way,
-            )
-        except Stale:
-            host.give_back(connection)
-            return None
-        return under_way
+    def prepare(self, request: UpstreamRequest) -> Prepared:
+        return _Prepared(self._host(request.target), request)
 
     async def aclose(self) -> None:
         """Close every idle connection."""
@@ -159,16 +190,6 @@ class UpstreamPool:
             host = self._hosts[key] = _Host([], Breaker(self._clock), self._sweep_later)
         return host
 
-    def _kept(self, host: _Host) -> Connection | None:
-        now = asyncio.get_running_loop().time()
-        while host.idle:
-            connection = host.idle.pop()
-            if connection.is_open and now - connection.made_s < AGE_MAX_S:
-                return connection
-            connection.close()
-            host.open -= 1
-        return None
-
     async def _dial(self, target: Target, host: _Host) -> Connection:
         if host.open >= CONNECTIONS_MAX:
             raise failed("too many requests to it are under way")
@@ -177,7 +198,7 @@ class UpstreamPool:
         host.open += 1
         try:
             async with asyncio.timeout(CONNECT_S):
-                connection = await self._connect(target)
+                connection = await self._connect(target, host)
         except BaseException as error:
             host.open -= 1
             if isinstance(error, TimeoutError | OSError | EgressError | ssl.SSLError):
@@ -187,7 +208,7 @@ class UpstreamPool:
         host.breaker.succeeded()
         return connection
 
-    async def _connect(self, target: Target) -> Connection:
+    async def _connect(self, target: Target, host: _Host) -> Connection:
         """To the first judged address that answers."""
         loop = asyncio.get_running_loop()
         addresses = await judged_addresses(target.host, target.port, self._policy, self._resolver)
@@ -196,7 +217,7 @@ class UpstreamPool:
         for address in addresses[:3]:
             try:
                 _, connection = await loop.create_connection(
-                    lambda: Connection(loop),
+                    lambda: Connection(loop, host.heads),
                     address,
                     target.port,
                     ssl=tls,

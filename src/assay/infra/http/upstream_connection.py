@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 import httptools
 from typing_extensions import override
 
+from assay.infra.http.upstream_heads import KnownHead, KnownHeads
+from assay.kit.heads import END
 from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import ReplySink
+from assay.wrapper.ports import AnswerHead, ReplySink
 
 HEADER_BYTES_MAX = 64 * 1024
 HEADERS_MAX = 200
@@ -29,8 +31,11 @@ class Stale(Exception):
 class Connection(asyncio.Protocol):
     """One connection, one exchange at a time."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, heads: KnownHeads | None = None) -> None:
+        """`heads` are those of the upstream's other connections too."""
         self._loop = loop
+        self._heads = KnownHeads() if heads is None else heads
+        self._head: AnswerHead | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._chunks: deque[bytes] = deque()
         self._waiter: asyncio.Future[None] | None = None
@@ -47,7 +52,9 @@ class Connection(asyncio.Protocol):
         self._length = False
         self.waits_for_caller = False
         self._size = self._header_bytes = self._head_bytes = 0
-        self._deadline_s = self._timeout_s = 0.0
+        self._left = 0
+        """Bytes still to come of a body that is only counted, after a head that was known."""
+        self._deadline_s = self._timeout_s = self._timer_s = 0.0
         self.transport: asyncio.Transport | None = None
         self.made_s = self.idle_since_s = loop.time()
         self.busy = False
@@ -76,7 +83,7 @@ class Connection(asyncio.Protocol):
         self._reset_head()
         self._timeout_s = timeout_s
         self._deadline_s = self._loop.time() + timeout_s
-        self._timer = self._loop.call_at(self._deadline_s, self._tick)
+        self._watch()
         self._write(head)
 
     async def write(self, data: bytes) -> None:
@@ -121,9 +128,6 @@ class Connection(asyncio.Protocol):
 
     def end(self) -> bool:
         """The exchange is over; whether the connection may serve another."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         self.busy = False
         self._sink = None
         transport = self.transport
@@ -192,13 +196,25 @@ class Connection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    def _watch(self) -> None:
+        """One timer for many exchanges: setting one and taking it back costs more than a header."""
+        if self._timer is not None:
+            if self._timer_s <= self._deadline_s:
+                return
+            self._timer.cancel()
+        self._timer_s = self._deadline_s
+        self._timer = self._loop.call_at(self._timer_s, self._tick)
+
     def _tick(self) -> None:
         """The deadline moves with every byte; the timer is only moved when it fires."""
+        self._timer = None
+        if not self.busy:
+            return
         now = self._loop.time()
         if self._paused or self.waits_for_caller:  # ours is slow, not they
             self._deadline_s = now + self._timeout_s
         if now < self._deadline_s:
-            self._timer = self._loop.call_at(self._deadline_s, self._tick)
+            self._watch()
             return
         self._fail("it did not answer in time")
 
@@ -231,7 +247,8 @@ class Connection(asyncio.Protocol):
         return self._parser.get_http_version() == "1.1" and not ends
 
     def _reset_head(self) -> None:
-        self.status = 0
+        self.status = self._left = 0
+        self._head = None
         self._headers = []
         self._header_bytes = 0
         self._until_end = self._length = False
@@ -248,7 +265,28 @@ class Connection(asyncio.Protocol):
             self._keep = False
             self.close()  # bytes nobody asked for
             return
-        self.received = True
+        if self._left:
+            self._count(data)
+            return
+        is_first, self.received = not self.received, True
+        if is_first and self._sink is not None and not self._is_head:
+            end = data.find(END) + len(END)
+            known = self._heads.find(data[:end])
+            if known is not None:
+                self._begin_counted(known, memoryview(data)[end:])
+                return
+        self._parse(data)
+        if is_first and self._head is not None and self._keep and self._error is None:
+            self._heads.remember(data, self._head)
+        if self._size > _HIGH_BYTES:
+            self.pause()
+        if self._sink is not None:
+            self._tell_sink()
+        else:
+            self._wake()
+
+    def _parse(self, data: bytes) -> None:
+        """Let the parser have it; what is no answer ends the exchange."""
         if self.status >= _FINAL:  # a head that comes byte by byte gets no more time for it
             self._deadline_s = self._loop.time() + self._timeout_s
         try:
@@ -258,12 +296,33 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             if not (self._complete and self._is_head):
                 self._fail(f"not HTTP: {error}")
-        if self._size > _HIGH_BYTES:
-            self.pause()
+
+    def _begin_counted(self, known: KnownHead, rest: memoryview) -> None:
+        """A head that needs no parser, and a body of which only the length matters."""
+        self.status = known.head.status
         if self._sink is not None:
-            self._tell_sink()
-        else:
-            self._wake()
+            self._sink.on_head(known.head)
+        if self.busy:  # else the answer was refused, and the exchange given up
+            self._left = known.body_bytes
+            self._count(rest)
+
+    def _count(self, piece: bytes | memoryview) -> None:
+        """Pass on what belongs to the body; what comes after its end is nobody's."""
+        sink, size = self._sink, len(piece)
+        if sink is None:
+            return
+        self._deadline_s = self._loop.time() + self._timeout_s
+        if size > self._left:
+            self._keep = False
+            piece, size = piece[: self._left], self._left
+        self._left -= size
+        if size:
+            sink.on_piece(piece)
+        if self._left:
+            sink.flush()
+            return
+        self._complete, self._sink = True, None
+        sink.on_end()
 
     def _feed(self, data: bytes) -> None:
         """A head in slices, so that an endless one is not gathered; a body as it is."""
@@ -286,6 +345,8 @@ class Connection(asyncio.Protocol):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._keep = False
+        if self._timer is not None:
+            self._timer.cancel()
         if self.busy and not self._complete:
             if self._until_end and self.status >= _FINAL and exc is None:
                 self._complete = True
@@ -341,7 +402,8 @@ class Connection(asyncio.Protocol):
             self._says_it_stays() if bare else self._parser.should_keep_alive()
         )
         if self._sink is not None:
-            self._sink.on_head(status, self._headers)
+            self._head = AnswerHead(status, self._headers)
+            self._sink.on_head(self._head)
         if self._is_head:
             self._complete = True
         else:

@@ -21,6 +21,7 @@ MIGRATION_S = 3600.0
 """How long a migration may take, or wait for another process's."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class DataRefused(Unavailable):
@@ -108,7 +109,7 @@ class Database:
 
 def to_us(moment: datetime) -> int:
     """Microseconds since 1970, exactly: how times are stored."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 def from_us(microseconds: int) -> datetime:

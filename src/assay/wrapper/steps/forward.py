@@ -12,11 +12,10 @@ from assay.wrapper.model import (
     Known,
     Matched,
     Paid,
-    Route,
     UpstreamFailed,
     WrapperConfig,
 )
-from assay.wrapper.ports import Exchange, ReplySink, Upstream, UpstreamReply, UpstreamRequest
+from assay.wrapper.ports import Prepared, Trip, Upstream, UpstreamReply, UpstreamRequest
 
 SMALL_BODY_BYTES = 64 * 1024
 """A body up to this size is read before the upstream is called, and sent in one go."""
@@ -90,28 +89,30 @@ class ForwardStep:
             (b"via", b"1.1 assay"),
         )
 
-    def can_begin(self, route: Route) -> bool:
-        """Whether `begin` would find a kept connection."""
-        return self._upstream.has_kept(route.target)
-
-    def begin(self, paid: Paid, sink: ReplySink) -> Exchange | None:
-        """Send a request without a body, its answer to a sink; None when that cannot be now."""
+    def prepare(self, paid: Paid) -> Prepared:
+        """A request without a body, but for the lines that `lines_of` a trip adds."""
         matched = paid.admitted.matched
-        return self._upstream.begin(self._request(paid, matched, b"", 0), sink)
+        headers = self._request_headers(paid)
+        return self._upstream.prepare(self._request(matched, headers, b"", 0))
 
     async def send(self, paid: Paid) -> UpstreamReply:
         """The upstream's answer. Raises `UpstreamFailed`, and `WrapperTooLarge` while sending."""
         matched = paid.admitted.matched
         body, length = await _body(paid, matched.incoming, matched.config)
-        reply = await self._upstream.send(self._request(paid, matched, body, length))
+        incoming = matched.incoming
+        headers = [
+            *self._request_headers(paid),
+            (b"x-forwarded-for", incoming.client_address.encode("ascii", "replace")),
+            (b"x-assay-request-id", incoming.request_id.encode()),
+        ]
+        reply = await self._upstream.send(self._request(matched, headers, body, length))
         if reply.status == _PAYMENT_REQUIRED:
             reply.close()
             raise asks_itself()
         return reply
 
-    def answer_headers(self, paid: Paid, found: Headers) -> list[tuple[bytes, bytes]]:
-        """The upstream's headers as they go back, and ours."""
-        config = paid.admitted.matched.config
+    def answer_headers(self, config: WrapperConfig, found: Headers) -> list[tuple[bytes, bytes]]:
+        """The upstream's headers as they go back, and ours but for those of the limit."""
         dropped = _named_by_connection(found)
         returned = _RETURNED.keeps
         headers = [h for h in found if returned(h[0]) and h[0] not in dropped]
@@ -122,15 +123,14 @@ class ForwardStep:
                 if not _asks_for_payment(name, value)
             ]
         headers.extend(_SANDBOX)
-        if paid.admitted.limits:
+        if config.rate_limit is not None:  # what is left of it is ours to say
             headers = [h for h in headers if not h[0].startswith(b"ratelimit")]
-            headers.extend(paid.admitted.limits)
         return headers
 
     def _request(
         self,
-        paid: Paid,
         matched: Matched,
+        headers: Headers,
         body: bytes | AsyncIterator[bytes],
         length: int | None,
     ) -> UpstreamRequest:
@@ -139,13 +139,14 @@ class ForwardStep:
             method=incoming.method,
             target=target,
             path_and_query=_path(target.path_and_query, incoming),
-            headers=self._request_headers(paid),
+            headers=headers,
             body=body,
             content_length=length,
             timeout_s=matched.config.timeout_ms / 1000,
         )
 
     def _request_headers(self, paid: Paid) -> Headers:
+        """All but those that differ between two requests of the same bytes."""
         incoming = paid.admitted.matched.incoming
         dropped = _named_by_connection(incoming.headers)
         added = paid.admitted.matched.route.upstream_header
@@ -161,8 +162,6 @@ class ForwardStep:
             headers = [header for header in headers if header[0] != added[0]]
             headers.append(added)
         headers.extend(self._ours)
-        headers.append((b"x-forwarded-for", incoming.client_address.encode("ascii", "replace")))
-        headers.append((b"x-assay-request-id", incoming.request_id.encode()))
         trust = paid.admitted.trusted.trust
         if isinstance(trust, Known):
             headers.append((b"x-assay-agent", trust.agent_id.encode()))
@@ -184,6 +183,14 @@ class ForwardStep:
 
 
 _REWRITTEN = frozenset({b"set-cookie", b"location", b"content-location", b"www-authenticate"})
+
+
+def lines_of(trip: Trip) -> bytes:
+    """The headers of a prepared request that are this trip's own."""
+    return b"x-forwarded-for: %b\r\nx-assay-request-id: %b\r\n" % (
+        trip.client_address.encode("ascii", "replace"),
+        trip.request_id.encode(),
+    )
 
 
 def asks_itself() -> UpstreamFailed:

@@ -4,7 +4,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 from assay.kit.clock import Clock
-from assay.wrapper.model import Admitted, RateLimitExceeded, Trusted
+from assay.wrapper.model import Admitted, RateLimitExceeded, Trusted, WrapperConfig
 
 WINDOW_S = 60
 CALLERS_MAX = 200_000
@@ -47,12 +47,9 @@ class LimitStep:
         limit = trusted.matched.config.rate_limit
         if limit is None:
             return Admitted(trusted, ())
-        who = trusted.trust.key or payer or trusted.matched.incoming.client_address
-        second = int(self._clock.monotonic_s())
-        window = self._window((trusted.matched.config.id, who))
-        window.forget_before(second - WINDOW_S)
-        if window.total >= limit:
-            reset_s = window.seconds[0][0] + WINDOW_S + 1 - second
+        client = trusted.matched.incoming.client_address
+        left, reset_s = self.count(trusted.matched.config, trusted.trust.key or payer or client)
+        if left < 0:
             raise RateLimitExceeded(
                 f"At most {limit} requests a minute are taken from one agent here.",
                 retry_after_s=max(1, reset_s),
@@ -60,9 +57,21 @@ class LimitStep:
                 remaining=0,
                 resetSeconds=reset_s,
             )
-        window.add(second)
-        reset_s = window.seconds[0][0] + WINDOW_S + 1 - second
-        return Admitted(trusted, limit_headers(limit, limit - window.total, reset_s))
+        return Admitted(trusted, limit_headers(limit, left, reset_s))
+
+    def count(self, config: WrapperConfig, who: str) -> tuple[int, int]:
+        """Count a request of a wrapper that has a limit: how many are left, and until when.
+
+        Below zero: it is over the limit, and was not counted. Seconds until the oldest leaves.
+        """
+        limit = config.rate_limit or 0
+        second = int(self._clock.monotonic_s())
+        window = self._window((config.id, who))
+        window.forget_before(second - WINDOW_S)
+        left = limit - window.total - 1
+        if left >= 0:
+            window.add(second)
+        return left, window.seconds[0][0] + WINDOW_S + 1 - second
 
     def _window(self, key: tuple[str, str]) -> _Window:
         window = self._windows.get(key)
@@ -73,6 +82,15 @@ class LimitStep:
         else:
             self._windows.move_to_end(key)
         return window
+
+
+def limit_lines(limit: int, remaining: int, reset_s: int) -> bytes:
+    """The same as whole lines."""
+    return b"ratelimit-limit: %d\r\nratelimit-remaining: %d\r\nratelimit-reset: %d\r\n" % (
+        limit,
+        remaining,
+        reset_s,
+    )
 
 
 def limit_headers(limit: int, remaining: int, reset_s: int) -> tuple[tuple[bytes, bytes], ...]:

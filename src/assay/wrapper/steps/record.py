@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from assay.calls.model import Call
 from assay.kit.clock import Clock
-from assay.wrapper.model import Journey, Known
+from assay.wrapper.model import Journey, Known, Matched, Trust
+from assay.wrapper.ports import Trip
 
 PATH_CHARS_MAX = 300
 
@@ -46,6 +47,37 @@ class RecordStep:
                 payment_id=entry.id if entry else None,
                 request_bytes=incoming.content_length or 0,
                 response_bytes=response_bytes,
+                chain=known.chain if known else None,
+                route=known.route if known else None,
+            )
+        )
+
+    def record_free(self, matched: Matched, trust: Trust, trip: Trip) -> None:
+        """One row of a free request without a body."""
+        config, incoming = matched.config, matched.incoming
+        known = trust if isinstance(trust, Known) else None
+        self._add(
+            Call(
+                operator_id=config.operator_id,
+                wrapper_id=config.id,
+                at=self._clock.now(),
+                request_id=trip.request_id,
+                method=incoming.method,
+                path=incoming.path[:PATH_CHARS_MAX],
+                agent_id=known.agent_id if known else None,
+                agent_address=known.address if known else None,
+                identity_proven=known is not None and known.proven,
+                payer=None,
+                client=trip.client_address,
+                tier=known.tier if known else None,
+                score=known.score if known else None,
+                status=trip.status,
+                outcome=trip.outcome,
+                latency_us=int((self._clock.monotonic_s() - trip.begun_s) * 1e6),
+                cost=0,
+                payment_id=None,
+                request_bytes=0,
+                response_bytes=trip.bytes_out,
                 chain=known.chain if known else None,
                 route=known.route if known else None,
             )

@@ -1,10 +1,12 @@
 """Who calls a wrapper, and whether it is good enough (decisions, sections 6 and 9)."""
 
+from dataclasses import dataclass
+
 from assay.chains.model import Network, is_address
 from assay.chains.networks import Networks
 from assay.gate.check import Gate, controls, require_control
-from assay.gate.model import Decision
-from assay.identity.model import AgentPrincipal, IdentityRequired, canonical_address
+from assay.gate.model import Decision, GateRequest
+from assay.identity.model import AgentHeaders, AgentPrincipal, IdentityRequired, canonical_address
 from assay.identity.prove import AgentIdentity, agent_address
 from assay.kit.errors import ServiceError
 from assay.trust.subjects import canonical_agent_id
@@ -19,6 +21,18 @@ from assay.wrapper.model import (
 )
 
 REASONS_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a request says of its caller, and the decision on which it was let through."""
+
+    headers: AgentHeaders
+    is_proven: bool
+    network: Network
+    agent_id: str
+    asked: GateRequest
+    decision: Decision
 
 
 class TrustStep:
@@ -39,11 +53,14 @@ class TrustStep:
             agent.session is not None or agent.signature is not None
         )
 
-    def check_cached(self, matched: Matched) -> Trusted | None:
-        """The request of an agent that passed a moment ago, or None. No I/O, no refusals."""
+    def check_cached(self, matched: Matched) -> tuple[Trusted, Claim | None] | None:
+        """The request of an agent that passed a moment ago, or None. No I/O, no refusals.
+
+        With it what `still_holds` asks about; there is no claim where no trust is asked for.
+        """
         config, incoming = matched.config, matched.incoming
         if not config.trust_enabled:
-            return Trusted(matched, NotRequired(""))
+            return Trusted(matched, NotRequired("")), None
         headers = incoming.agent
         principal = self._identity.prove_cached(headers)
         if principal is not None:
@@ -65,11 +82,26 @@ class TrustStep:
             return None
         if agent_id is None:
             return None
-        decision = self._gate.assess_cached(network, agent_id, matched.route.gate_request)
+        asked = matched.route.gate_request
+        decision = self._gate.assess_cached(network, agent_id, asked)
         if decision is None or not decision.allow or not controls(address, decision.subject):
             return None
         proven = principal is not None
-        return Trusted(matched, _known(decision, address, proven=proven))
+        known = _known(decision, address, proven=proven)
+        return Trusted(matched, known), Claim(headers, proven, network, agent_id, asked, decision)
+
+    def still_holds(self, claim: Claim | None) -> bool:
+        """Whether the same headers would be let through now, on the very same decision.
+
+        Asked for every request: a session that was revoked or has expired, an evaluation that is
+        old or was replaced, and there is no yes here. No I/O.
+        """
+        if claim is None:
+            return True
+        if claim.is_proven and self._identity.prove_cached(claim.headers) is None:
+            return False
+        decision = self._gate.assess_cached(claim.network, claim.agent_id, claim.asked)
+        return decision is claim.decision
 
     async def check(self, matched: Matched, payer: str | None = None) -> Trusted:
         """The request of an agent that passed.

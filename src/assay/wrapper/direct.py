@@ -1,0 +1,87 @@
+"""Free requests that need no waiting: sent on at once, by the same stages as all others.
+
+What the bytes of a request decide is found out once, and remembered by whoever holds a `Carried`;
+what time, a revocation or another request may change is asked anew for every one of them. Source:
+decisions, section 9; facts, performance (both sides at protocol level).
+"""
+
+from dataclasses import dataclass
+
+from assay.payments.model import Headers
+from assay.wrapper.model import Admitted, Incoming, Matched, Trust
+from assay.wrapper.pipeline import Steps
+from assay.wrapper.ports import AnswerHead, Exchange, Prepared, ReplySink, Trip
+from assay.wrapper.steps.forward import asks_itself, lines_of
+from assay.wrapper.steps.limit import limit_lines
+from assay.wrapper.steps.trust import Claim
+
+_PAYMENT_REQUIRED = 402
+
+
+@dataclass(slots=True)
+class Carried:
+    """A request as it may come again, and what was found out about it."""
+
+    operator_id: str
+    matched: Matched
+    trust: Trust
+    claim: Claim | None
+    prepared: Prepared
+
+
+class Direct:
+    """Carries what can be carried without waiting; everything else is `Pipeline.answer`'s."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    def prepare(self, operator_id: str, incoming: Incoming) -> Carried | None:
+        """A free wrapper's request of an agent that passed a moment ago, else None.
+
+        `incoming` has no body. Nothing is counted or sent; the answer to whether it may be is
+        `begin`'s, each time.
+        """
+        steps = self._steps
+        route = steps.routes.find_cached(operator_id, incoming.method, incoming.path)
+        if route is None or route.config.price:
+            return None
+        matched = Matched(incoming, route)
+        found = steps.trust.check_cached(matched)
+        if found is None:
+            return None
+        trusted, claim = found
+        paid = steps.pay.free(Admitted(trusted, ()))
+        return Carried(operator_id, matched, trusted.trust, claim, steps.forward.prepare(paid))
+
+    def begin(self, carried: Carried, trip: Trip, sink: ReplySink) -> tuple[Exchange, bytes] | None:
+        """Send it, if its wrapper, its trust and its limit allow that now; else None.
+
+        The same wrapper must answer, the same decision must stand, and a kept connection must be
+        there. With the exchange come the lines of the limit for the answer's head.
+        """
+        matched, steps = carried.matched, self._steps
+        incoming, route = matched.incoming, matched.route
+        found = steps.routes.find_cached(carried.operator_id, incoming.method, incoming.path)
+        if found is not route or not steps.trust.still_holds(carried.claim):
+            return None
+        if not carried.prepared.is_ready():
+            return None
+        limit, lines = route.config.rate_limit, b""
+        if limit is not None:
+            who = carried.trust.key or trip.client_address
+            left, reset_s = steps.limit.count(route.config, who)
+            if left < 0:
+                return None
+            lines = limit_lines(limit, left, reset_s)
+        exchange = carried.prepared.begin(lines_of(trip), sink)
+        return None if exchange is None else (exchange, lines)
+
+    def answer_headers(self, carried: Carried, head: AnswerHead) -> Headers:
+        """The upstream's headers as they go back, without the limit's. Raises `UpstreamFailed`."""
+        if head.status == _PAYMENT_REQUIRED:
+            raise asks_itself()
+        return self._steps.forward.answer_headers(carried.matched.config, head.headers)
+
+    def record(self, carried: Carried, trip: Trip) -> None:
+        """Write down how it ended."""
+        self._steps.record.record_free(carried.matched, carried.trust, trip)
