@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from assay.accounts.model import Role
 from tests.http.house import refused
 from tests.services.solana import golden, loopback
 from tests.services.solana.clusters import keypair
@@ -278,6 +279,13 @@ async def test_a_score_is_written_back_once_for_each_evaluation_that_ran(tmp_pat
         await written(house, 1)
         (sent,) = house.node.accepted
         assert (sent.given.args.score, sent.given.args.tag1) == (round(ran["score"]), "starred")
+        assert await counted(house) == {
+            "submitted": 1,
+            "refused": 0,
+            "skipped": 0,
+            "failed": 0,
+            "dropped": 0,
+        }
         fresh = await house.gate(asset, who, WALLET, ttlMs=1)
         assert fresh.json()["sandboxRan"] is True
         await written(house, 2)
@@ -316,6 +324,15 @@ async def test_a_keypair_that_is_none_stops_the_boot(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="ASSAY_SOLANA_KEYPAIR"):
         async with open_solana(tmp_path, solana_keypair="[1,2,3]"):
             pass
+
+
+async def counted(house: SolanaHouse) -> dict[str, int]:
+    """What the admin sees of it."""
+    await house.app.operators.set_role_for_admin("op@example.com", Role.ADMIN)
+    body = {"email": "op@example.com", "password": "correct horse battery"}
+    token = (await house.http.post("/operator/login", json=body)).json()["token"]
+    who = {"authorization": f"Bearer {token}"}
+    return (await house.http.get("/operator/admin/stats", headers=who)).json()["solanaWriteBack"]
 
 
 async def written(house: SolanaHouse, count: int) -> None:

@@ -28,7 +28,9 @@ ROOT = "/operator/admin"
 )
 async def admin_stats(request: Request) -> wire.PlatformStatsShape:
     """The whole platform's sums."""
-    return wire.platform(await app_of(request).admin.stats())
+    app = app_of(request)
+    written = None if app.write_back is None else app.write_back.counts
+    return wire.platform(await app.admin.stats(), written)
 
 
 @route(

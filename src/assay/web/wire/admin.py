@@ -1,5 +1,6 @@
 """The admin's views (spec 4.6); their bodies are ours to say."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -32,6 +33,14 @@ class PlatformStatsShape(Answer):
     calls_today: int
     revenue_today: str
     funnel: analytics.FunnelShape
+    solana_write_back: Annotated[
+        dict[str, int] | None,
+        Field(
+            description="Scores written to the registry on Solana by this process, by outcome;"
+            " absent where none are.",
+            exclude_if=lambda value: value is None,
+        ),
+    ] = None
 
 
 class AdminOperatorShape(accounts.OperatorShape):
@@ -127,8 +136,8 @@ class AuditShape(Answer):
     next_before: str | None
 
 
-def platform(found: PlatformStats) -> PlatformStatsShape:
-    """The platform on the wire."""
+def platform(found: PlatformStats, written: Mapping[str, int] | None) -> PlatformStatsShape:
+    """The platform on the wire; `written` counts write-backs by outcome, where there are any."""
     return PlatformStatsShape(
         operators=found.operators,
         pro_operators=found.pro,
@@ -144,6 +153,7 @@ def platform(found: PlatformStats) -> PlatformStatsShape:
         calls_today=found.today.calls,
         revenue_today=usd(found.today.revenue),
         funnel=analytics.funnel(found.funnel),
+        solana_write_back=None if written is None else dict(written),
     )
 
 
