@@ -106,7 +106,10 @@ def test_the_same_transaction_is_not_processed_twice(ground: Ground) -> None:
     made = ground.rating()
     ground.send(made)
     refused(ground.send(made), "AlreadyProcessed", "This transaction has already been processed")
+    assert "result" in ground.send(made, skipPreflight=True)
     assert ground.agent.account.feedback.count == 43
+    [status] = ground.get("getSignatureStatuses", [str(made.signatures[0])])["value"]
+    assert status["err"] is None
 
 
 def test_an_expired_blockhash_is_refused_by_preflight(ground: Ground) -> None:

@@ -67,6 +67,7 @@ def test_programs_accounts_are_found_by_their_bytes(ground: Ground) -> None:
         ("getAccountInfo", ["1" * 32, {"minContextSlot": 2**40}], -32016),
         ("getNothing", [], -32601),
         ("call", [], -32601),
+        ("shown", [], -32601),
     ],
 )
 def test_calls_that_make_no_sense_get_the_nodes_codes(
