@@ -29,6 +29,10 @@ SERVICES_MAX = 32
 TOTAL_S = 20.0
 """All services together; those that are not done by then did not answer."""
 
+REQUESTS_MAX = 120
+"""All services together: whoever registers an agent says whom we call, and must not have a crowd
+sent to somebody."""
+
 TTL_S = 30.0
 """How long a report is given again: asking costs the agent real requests."""
 
@@ -116,24 +120,30 @@ class Liveness:
 
     async def _ask_all(self, subject: Subject) -> LivenessReport:
         services = declared(subject.agent.registration if subject.agent else None)
-        slots = asyncio.Semaphore(CONCURRENCY)
-        ends_s = self._clock.monotonic_s() + TOTAL_S
+        round_ = _Round(self._http, self._clock)
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._ping(kind, endpoint, slots, ends_s))
-                for kind, endpoint in services
-            ]
+            tasks = [group.create_task(round_.ping(kind, endpoint)) for kind, endpoint in services]
         return LivenessReport(tuple(task.result() for task in tasks))
 
-    async def _ping(
-        self, kind: str, endpoint: str, slots: asyncio.Semaphore, ends_s: float
-    ) -> Ping:
+
+class _Round:
+    """One report's questions: what they may cost together, and how each is asked."""
+
+    def __init__(self, http: SafeHttp, clock: Clock) -> None:
+        self._http = http
+        self._clock = clock
+        self._slots = asyncio.Semaphore(CONCURRENCY)
+        self._ends_s = clock.monotonic_s() + TOTAL_S
+        self._left = REQUESTS_MAX
+
+    async def ping(self, kind: str, endpoint: str) -> Ping:
+        """Whether the service answers."""
         if not endpoint.lower().startswith(("http://", "https://")):
             return Ping(kind, endpoint, ok=False, latency_ms=0.0, skipped=True)
-        async with slots:
+        async with self._slots:
             began_s = self._clock.monotonic_s()
             try:
-                async with asyncio.timeout(max(0.0, ends_s - began_s)):
+                async with asyncio.timeout(max(0.0, self._ends_s - began_s)):
                     ok = await self._answers(kind, endpoint)
             except TimeoutError:
                 ok = False
@@ -198,6 +208,9 @@ class Liveness:
         return found if is_object(found) else {}
 
     async def _send(self, request: Outgoing) -> Reply | Failure:
+        if self._left <= 0:
+            return Failure.TIMEOUT
+        self._left -= 1
         try:
             return await self._http.send(request, LIMITS)
         except EgressError as error:

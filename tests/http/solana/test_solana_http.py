@@ -259,6 +259,28 @@ async def test_a_sandbox_run_tells_of_liveness_and_leaves_a_snapshot(house: Sola
     assert snapshot["snapshotHash"] == body["snapshotHash"]
 
 
+async def test_registries_of_ethereum_addresses_are_not_asked_about_a_solana_wallet(
+    tmp_path: Path,
+) -> None:
+    attesters = {
+        "chain": "base",
+        "eas": "0x" + "42" * 20,
+        "schema": "0x" + "ab" * 32,
+        "attesters": ["0x" + "11" * 20],
+        "fields": "string source, string handle",
+    }
+    people = {"self_registry": "celo:0x" + "ac" * 20, "attestation_sources": [attesters]}
+    async with open_solana(tmp_path, **people) as house:
+        asset = registered(house)
+        answer = await house.post(f"/operator/trigger-sandbox/{asset}")
+        assert answer.status_code == 200, answer.text
+        profile = await house.get(f"/operator/agent/{asset}", headers=await house.operator())
+    heard = {row["signal"]: row for row in profile.json()["signals"]}
+    for name in ("self", "wallet"):
+        assert heard[name]["available"] is True
+    assert heard["self"]["confidence"] == 0
+
+
 async def test_liveness_is_of_solana_agents_only(house: SolanaHouse) -> None:
     refused(await house.http.get("/operator/agent/22/liveness"), 400, "invalid_request")
 

@@ -24,6 +24,7 @@ FREE = {
     "allow_private_upstreams": True,
     "anonymous_per_minute": 100_000,
     "sandbox_per_minute": 1000,
+    "self_registry": "",
 }
 """What a test need not think of."""
 
@@ -79,7 +80,6 @@ async def open_solana(folder: Path, **settings: Any) -> AsyncGenerator[SolanaHou
             solana_rpc_url=serving.url,
             solana_indexer_url=listing.url,
             log_level="error",
-            self_registry="",
             **{**FREE, **settings},
         )
         async with assemble(made) as app:

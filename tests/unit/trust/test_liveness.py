@@ -14,7 +14,14 @@ from assay.chains.registration import parse_registration
 from assay.chains.solana.clusters import CLUSTERS
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.kit.clock import SystemClock
-from assay.trust.liveness import CONCURRENCY, SERVICES_MAX, Liveness, LivenessReport, declared
+from assay.trust.liveness import (
+    CONCURRENCY,
+    REQUESTS_MAX,
+    SERVICES_MAX,
+    Liveness,
+    LivenessReport,
+    declared,
+)
 from assay.trust.model import Subject
 from tests.fakes.clock import FrozenClock
 from tests.services.solana import golden
@@ -153,6 +160,15 @@ async def test_a_report_is_bounded_in_services_and_side_by_side() -> None:
     assert len(found.results) == SERVICES_MAX
     assert most == CONCURRENCY
     assert all(ping.latency_ms > 0 for ping in found.results)
+
+
+async def test_a_report_costs_a_bounded_number_of_requests() -> None:
+    http = ScriptedHttp([])
+    kinds = [("A2A", "https://victim.example/"), ("MCP", "https://victim.example/mcp")]
+    services = [{"name": kind, "endpoint": f"{url}{n}"} for n in range(16) for kind, url in kinds]
+    found = await report(http, {"services": services})
+    assert len(http.sent) == REQUESTS_MAX
+    assert (len(found.results), found.status) == (SERVICES_MAX, "not_live")
 
 
 async def test_a_report_is_given_again_for_half_a_minute() -> None:

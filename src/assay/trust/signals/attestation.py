@@ -6,6 +6,7 @@ It counts only where it is asked for; otherwise it is context without points.
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
+from assay.chains.model import is_address
 from assay.kit.errors import Unavailable as UnavailableError
 from assay.trust.model import Evidence, SignalName, Subject, Unavailable, Weighed
 from assay.trust.ports import Probe, Signal, SignalNeeds
@@ -23,6 +24,8 @@ class AttestationSignal:
     async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
         if needs.sources.attestations is None:
             return Unavailable("No attesters are configured.")
+        if not is_address(subject.wallet):  # attestations are of EVM addresses
+            return Evidence({"attested": False})
         try:
             found = await needs.sources.attestations.newest(subject.wallet)
         except UnavailableError as error:
