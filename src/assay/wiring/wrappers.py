@@ -1,6 +1,6 @@
 """Wrappers and payments, put together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -108,16 +108,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     upstream = UpstreamPool(egress, clock)
     stack.push_async_callback(upstream.aclose)
     call_store = SqlCallStore(ground.database)
-
-    def refused(row: Call, why: str) -> None:
-        ground.log.error(
-            "a call could not be logged and is dropped",
-            request_id=row.request_id,
-            wrapper=row.wrapper_id,
-            reason=why[:300],
-        )
-
-    log = CallLog(call_store, refused)
+    log = CallLog(call_store, _refused_note(ground.log))
 
     def add(call: Call) -> None:
         log.add(call)
@@ -145,6 +136,20 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         SqlRollupProof(ground.database),
         routes,
     )
+
+
+def _refused_note(log: Log) -> Callable[[Call, str], None]:
+    """One line for every call that the store would not take."""
+
+    def refused(row: Call, why: str) -> None:
+        log.error(
+            "a call could not be logged and is dropped",
+            request_id=row.request_id,
+            wrapper=row.wrapper_id,
+            reason=why[:300],
+        )
+
+    return refused
 
 
 def _till(
