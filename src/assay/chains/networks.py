@@ -560,13 +560,13 @@ class Networks:
         others = (slug for slug in self.rows if slug != self.default.slug)
         return (self.default.slug, *others)
 
-    def by_slug(self, slug: str) -> Network:
-        """The chain of a request; raises `InvalidRequest` for an unknown one."""
+    def by_slug(self, slug: str, where: str = "query") -> Network:
+        """The chain of a request; raises `InvalidRequest` for an unknown one, `where`."""
         network = self.rows.get(slug.lower())
         if network is None:
             some = ", ".join(self.slugs[:KNOWN_SHOWN])
             message = f"unknown chain; some that are known: {some}; all: GET /operator/health"
-            raise InvalidRequest(message, details=[Problem(("query", "chain"), message)])
+            raise InvalidRequest(message, details=[Problem((where, "chain"), message)])
         return network
 
     def with_overrides(

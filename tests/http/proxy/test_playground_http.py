@@ -173,5 +173,12 @@ async def test_400_what_cannot_be_tried(ground: Ground, body: dict[str, Any]) ->
     refused(answer, 400, "invalid_request")
 
 
+async def test_400_an_unknown_chain_is_said_to_be_of_the_body(ground: Ground) -> None:
+    asked = {"path": "/q", "agentId": "7", "chain": "nowhere"}
+    answer = await ground.house.http.post("/operator/playground", json=asked, headers=ground.token)
+    body = refused(answer, 400, "invalid_request")
+    assert [problem["loc"] for problem in body["details"]] == [["body", "chain"]]
+
+
 async def test_502_an_address_that_does_not_answer(ground: Ground) -> None:
     refused(await ground.play("http://127.0.0.1:8999/"), 502, "proxy_request_failed")

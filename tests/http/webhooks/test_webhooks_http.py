@@ -1,11 +1,12 @@
 """Webhooks over HTTP: by status, and from a real evaluation to a real receiver."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
-from tests.http.house import STRANGER_KEY, House, address, refused
+from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, refused
 from tests.services.raw_server import RawServer, keeps_open, plain, serving
 
 REGISTER = "/operator/webhooks/register"
@@ -191,19 +192,25 @@ async def test_an_evaluation_is_told_to_whoever_wants_to_hear_of_the_agent(house
 
 
 async def test_a_key_agent_is_filtered_by_its_address_in_any_case(house: House) -> None:
+    """An evaluation without any evidence of behaviour is one, and is told as one."""
     key, who = await house.operator(), address(STRANGER_KEY)
     async with serving(keeps_open(plain(b"ok"))) as receiver:
-        await register(
-            house, key, url=receiver.url("/it"), agentIds=[who.upper().replace("X", "x")]
-        )
+        mixed = "0x" + who[2:].upper()
+        assert (await register(house, key, url=receiver.url("/it"), agentIds=[mixed])).is_success
+        others = {"url": receiver.url("/others"), "agentIds": [address(OWNER_KEY), "7"]}
+        assert (await register(house, key, **others)).is_success
+        assert (await register(house, key, url=receiver.url("/all"))).is_success
         answer = await house.http.post(f"/operator/trigger-sandbox-key/{who}")
-        assert answer.status_code in {
-            200,
-            503,
-        }  # a key agent without behaviour may give no evidence
-        if answer.status_code == 200:
-            await until_ended(house, key, 1)
-            assert [request.target for request in receiver.requests] == ["/it"]
+        assert answer.status_code == 200, answer.text
+        result = answer.json()
+        told = await until_ended(house, key, 2)
+        assert [(d["agentId"], d["state"], d["status"]) for d in told] == [(who, "sent", 200)] * 2
+        assert sorted(request.target for request in receiver.requests) == ["/all", "/it"]
+        for request in receiver.requests:
+            payload = json.loads(request.body)
+            assert payload["event"] == "evaluation_complete"
+            assert (payload["agentId"], payload["tier"]) == (who, result["tier"])
+            assert payload["meetsThreshold"] is result["meetsThreshold"]
 
 
 async def test_the_log_is_filtered_and_paged_and_only_ones_own(house: House) -> None:

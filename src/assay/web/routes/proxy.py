@@ -40,7 +40,8 @@ async def playground(request: Request) -> wire.PlaygroundShape:
     """Try one of your wrappers, or any address, as an agent would; nobody is charged."""
     asked = read(wire.PlaygroundBody, await request.body())
     app = app_of(request)
-    network = app.networks.default if asked.chain is None else app.networks.by_slug(asked.chain)
+    slug = app.networks.default.slug if asked.chain is None else asked.chain
+    network = app.networks.by_slug(slug, where="body")
     who = _operator(request).id
     if asked.dry_run:
         return wire.dry(await app.playground.dry_run(who, network, asked.trial()))
