@@ -245,13 +245,15 @@ class FastProtocol(HttpToolsProtocol):
         """Whether the request is on its way; else nothing is done."""
         edge = self._edge
         client, key = self._caller or self._caller_by(repeat)
-        if not edge.wrap.limit.allows(key):
+        limit = edge.wrap.limit
+        room = limit.room(key)
+        if room is None:
             return False
         request_id = repeat.request_id or new_id()
         cycle = FastCycle(edge.app, self, repeat, client, request_id, is_repeated)
         if not cycle.begin():
             return False
-        edge.wrap.limit.count(key)
+        limit.count(key, room)
         self._fast = self._running = cycle
         self.cycle = cast("Any", cycle)
         self._stop_head_timer()
