@@ -18,7 +18,7 @@ from assay.web.fast import FastCycle
 from assay.web.limits import caller_of
 from assay.web.repeats import Repeat, Repeats
 from assay.web.routes.course import CUT
-from assay.web.routes.wrap import incoming_of
+from assay.web.routes.wrap import EMPTY_QUERY, incoming_of
 from assay.web.unchunked import UnchunkedCycle
 
 PREFIX = b"/wrap/"
@@ -126,6 +126,8 @@ class FastProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self.url.startswith(COURSE):
             self.scope["extensions"] = {CUT: {"cut": self.transport.abort}}
+        elif self.url.find(b"?") == len(self.url) - 1:
+            self.scope["extensions"] = {EMPTY_QUERY: {}}
         if self.scope["http_version"] == "1.0":
             self.cycle.__class__ = UnchunkedCycle
         if self.pipeline:  # the server would stop reading, and never hear that the caller left
@@ -228,7 +230,7 @@ class FastProtocol(HttpToolsProtocol):
         incoming = incoming_of(
             method=method.decode("ascii"),
             path=found[2].decode("ascii"),
-            query=(found[3] or b"").decode("ascii"),
+            query=None if found[3] is None else found[3].decode("ascii"),
             raw=self.headers,
             headers=headers,
             client="",
