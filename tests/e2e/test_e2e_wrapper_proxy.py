@@ -20,7 +20,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.web.protocol import HEAD_S
+from assay.web.bounds import BOUNDS
 from tests.services.assay import Served, served
 from tests.services.raw_client import CutOff, Got, RawClient, request
 from tests.services.shop import NO_CHAIN, PASSWORD
@@ -1445,11 +1445,11 @@ def test_a_head_of_ours_has_a_bound(door: Door, own: Room) -> None:
 
 @pytest.mark.parametrize("start", [b"", b"GET /operator/health HTTP/1.1\r\nHost: x\r\nX-"])
 def test_a_head_of_ours_has_its_time(own: Room, start: bytes) -> None:
-    with own.client(HEAD_S + 5) as client:
+    with own.client(BOUNDS.head_s + 5) as client:
         begun = time.monotonic()
         client.send(start)
-        assert client.rest(HEAD_S + 5) == b""
-        assert time.monotonic() - begun > HEAD_S - 1
+        assert client.rest(BOUNDS.head_s + 5) == b""
+        assert time.monotonic() - begun > BOUNDS.head_s - 1
 
 
 # -- many at once ---------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from assay.kit.ids import new_id
+from assay.web.bounds import BOUNDS, Bounds
 from assay.web.edge import Edge, given_request_id
 from assay.web.fast import FastCycle
 from assay.web.limits import caller_of
@@ -26,18 +27,6 @@ COURSE = b"/operator/sandbox/course/"
 
 CONCURRENCY_MAX = 2000
 """Connections beyond which the server itself sheds load; it is left to do so."""
-
-HEAD_BYTES_MAX = 64 * 1024
-"""Largest head of a request, give or take the packet in which it is exceeded."""
-
-HEAD_S = 15.0
-"""How long the head of a request may take, from the connection or its first byte on."""
-
-UNREAD_S = 60.0
-"""How long a caller may leave what waits for it unread before the connection is cut."""
-
-AHEAD_BYTES = 64 * 1024
-"""What is kept of requests sent ahead, so that a caller's going away is still heard."""
 
 _METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
 _TARGET = re.compile(
@@ -54,6 +43,7 @@ class FastProtocol(HttpToolsProtocol):
 
     _edge: Edge
     _repeats: Repeats
+    _bounds: Bounds
     _fast: FastCycle | None = None
     _running: Any = None
     """The cycle being answered; the server's own `cycle` is the last one that came."""
@@ -74,7 +64,7 @@ class FastProtocol(HttpToolsProtocol):
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self._head_timer = self.loop.call_later(HEAD_S, transport.abort)
+        self._head_timer = self.loop.call_later(self._bounds.head_s, transport.abort)
         if not self._edge.believes_proxies:
             client = self._edge.client_of(self.client, ())
             self._caller = client, caller_of(client)
@@ -98,8 +88,8 @@ class FastProtocol(HttpToolsProtocol):
         if not self._head_is_whole:
             self._head_bytes += len(data)
             if self._head_timer is None:
-                self._head_timer = self.loop.call_later(HEAD_S, self.transport.abort)
-            if self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
+                self._head_timer = self.loop.call_later(self._bounds.head_s, self.transport.abort)
+            if self._head_bytes > self._bounds.head_bytes and not self.transport.is_closing():
                 self.send_400_response("The request's head is larger than accepted.")
 
     @override
@@ -161,7 +151,7 @@ class FastProtocol(HttpToolsProtocol):
     @override
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unread_timer = self.loop.call_later(UNREAD_S, self.transport.abort)
+        self._unread_timer = self.loop.call_later(self._bounds.unread_s, self.transport.abort)
         if self._fast is not None and not self._fast.response_complete:
             self._fast.pause()
 
@@ -193,7 +183,7 @@ class FastProtocol(HttpToolsProtocol):
 
     def _keep_ahead(self, data: bytes) -> None:
         self._ahead += data
-        if len(self._ahead) > AHEAD_BYTES:
+        if len(self._ahead) > self._bounds.ahead_bytes:
             self.flow.pause_reading()
 
     def _take_ahead(self) -> None:
@@ -294,6 +284,7 @@ class FastProtocol(HttpToolsProtocol):
             self.timeout_keep_alive_handler()
 
 
-def protocol_for(edge: Edge) -> type[FastProtocol]:
+def protocol_for(edge: Edge, bounds: Bounds = BOUNDS) -> type[FastProtocol]:
     """The server's protocol in front of this service."""
-    return type("Protocol", (FastProtocol,), {"_edge": edge, "_repeats": Repeats()})
+    own = {"_edge": edge, "_repeats": Repeats(), "_bounds": bounds}
+    return type("Protocol", (FastProtocol,), own)
