@@ -8,7 +8,8 @@ processes, from /proc, divided by the requests answered. `busy` is the share of 
 used: far below 1, the requests a second are the load's limit and not the proxy's. Latencies are
 at a fixed rate, from when each request was due. nginx is not asked to log or to limit; the
 wrapper has trust, rate limit and call log on. The paid wrapper comes last and alone; its calls
-are settled on a local chain that runs on core 1 too. Needs: nginx; Node.js with npm.
+are settled on a local chain that runs on core 1 too. At the end each goal gets a verdict
+(`goals.py`). Needs: nginx; Node.js with npm.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from eth_account import Account
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
 from dollars import dollars  # noqa: E402
+from goals import AtLeast, AtMost, judged, print_verdicts  # noqa: E402
 from upstream import (  # noqa: E402
     ASSAY,
     FILES,
@@ -65,6 +67,13 @@ PAYMENT_VALID_S = 1_000_000
 ahead of ours as fast as payments settle, and stands while none do."""
 PAID_CALLS = {"1k": 480, "100k": 480, "10m": 32}
 PAID_RATES = {"1k": 50.0, "100k": 50.0, "10m": 5.0}
+GOALS = (
+    AtMost("1k", ASSAY, 2.8, NGINX),
+    AtMost("1k", ASSAY, 1.0, NODE),
+    AtMost("100k", ASSAY, 2.0, TUNED),
+    AtLeast("1k", PAID, 100),
+)
+"""Of the free wrapper with trust, rate limit and call log on; and of paid calls, settled."""
 WARM_S = 1.0
 SLOW_READERS = 32
 
@@ -280,6 +289,7 @@ def print_tables(found: Found) -> None:
             f"{held.proxy:22} {held.rss_before_mib:16.1f} {held.rss_peak_mib:7.1f} "
             f"{held.taken_mib:7.1f}"
         )
+    print_verdicts(judged(GOALS, [*found.free, *found.paid]))
 
 
 async def measure(quick: bool, only: Sequence[str]) -> Found:  # noqa: FBT001
@@ -324,6 +334,7 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     everything = asyncio.run(measure(arguments.quick, arguments.only or names))
     if arguments.json:
-        print(json.dumps(asdict(everything), indent=2))
+        verdicts = judged(GOALS, [*everything.free, *everything.paid])
+        print(json.dumps(asdict(everything) | {"goals": [asdict(v) for v in verdicts]}, indent=2))
     else:
         print_tables(everything)

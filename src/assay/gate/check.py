@@ -86,7 +86,7 @@ class Gate:
 
         Raises the same refusals as `check`.
         """
-        decision = self._cached(network, canonical_agent_id(network, agent_id), request)
+        decision = self.assess_cached(network, canonical_agent_id(network, agent_id), request)
         if decision is None:
             return None
         self.require_signals(caller.operator, request)
@@ -101,7 +101,17 @@ class Gate:
 
         `agent_id` is canonical; whoever asks holds the caller against `require_control`.
         """
-        return self._cached(network, agent_id, request)
+        return self.recall(subject_key(network, agent_id), request)
+
+    def recall(self, key: str, request: GateRequest) -> Decision | None:
+        """The same by the subject's key, for whoever asks about it again and again."""
+        known = self._memory.get(key)
+        if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
+            return None
+        decision = known.decisions.get(request)
+        if decision is None or decision.expires_at <= self._needs.clock.now():
+            return None
+        return decision
 
     async def assess(self, network: Network, agent_id: str, request: GateRequest) -> Decision:
         """The same, evaluating when there is nothing to reuse; nothing is counted.
@@ -158,15 +168,6 @@ class Gate:
                 "A requested trust signal is not offered here.",
                 details=[Problem(("body", "trustSignals"), message)],
             )
-
-    def _cached(self, network: Network, agent_id: str, request: GateRequest) -> Decision | None:
-        known = self._memory.get(subject_key(network, agent_id))
-        if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
-            return None
-        decision = known.decisions.get(request)
-        if decision is None or decision.expires_at <= self._needs.clock.now():
-            return None
-        return decision
 
     async def _evaluation_of(
         self, subject: Subject, request: GateRequest, asked: str

@@ -42,23 +42,21 @@ class RateLimit:
         over_s = full_at - now - 60.0
         if over_s > 1e-9:  # noqa: PLR2004 - what adding up floats may cost
             return Verdict(allowed=False, limit=self.per_minute, remaining=0, reset_s=ceil(over_s))
-        self._set(caller, full_at)
+        self.count(caller, full_at)
         remaining = int((60.0 - (full_at - now)) / self._cost_s + 1e-9)
         return Verdict(
             allowed=True, limit=self.per_minute, remaining=remaining, reset_s=ceil(full_at - now)
         )
 
-    def allows(self, caller: str) -> bool:
-        """Whether a request would be allowed now; nothing is counted."""
+    def room(self, caller: str) -> float | None:
+        """What `count` takes when a request is allowed now, else None; nothing is counted."""
         now = self._clock.monotonic_s()
-        return max(now, self._full_at_s.get(caller, now)) + self._cost_s - now <= 60.0 + 1e-9
+        known = self._full_at_s.get(caller, now)
+        full_at = (max(now, known)) + self._cost_s
+        return full_at if full_at - now <= 60.0 + 1e-9 else None
 
-    def count(self, caller: str) -> None:
-        """Count a request that `allows` has allowed."""
-        now = self._clock.monotonic_s()
-        self._set(caller, max(now, self._full_at_s.get(caller, now)) + self._cost_s)
-
-    def _set(self, caller: str, full_at: float) -> None:
+    def count(self, caller: str, full_at: float) -> None:
+        """Count the request that `room` has allowed, before another is asked about."""
         self._full_at_s[caller] = full_at
         self._full_at_s.move_to_end(caller)
         if len(self._full_at_s) > CALLERS_MAX:

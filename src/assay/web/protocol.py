@@ -13,12 +13,13 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from assay.kit.ids import new_id
+from assay.web.bounds import BOUNDS, Bounds
 from assay.web.edge import Edge, given_request_id
 from assay.web.fast import FastCycle
 from assay.web.limits import caller_of
 from assay.web.repeats import Repeat, Repeats
 from assay.web.routes.course import CUT
-from assay.web.routes.wrap import incoming_of
+from assay.web.routes.wrap import EMPTY_QUERY, incoming_of
 from assay.web.unchunked import UnchunkedCycle
 
 PREFIX = b"/wrap/"
@@ -26,18 +27,6 @@ COURSE = b"/operator/sandbox/course/"
 
 CONCURRENCY_MAX = 2000
 """Connections beyond which the server itself sheds load; it is left to do so."""
-
-HEAD_BYTES_MAX = 64 * 1024
-"""Largest head of a request, give or take the packet in which it is exceeded."""
-
-HEAD_S = 15.0
-"""How long the head of a request may take, from the connection or its first byte on."""
-
-UNREAD_S = 60.0
-"""How long a caller may leave what waits for it unread before the connection is cut."""
-
-AHEAD_BYTES = 64 * 1024
-"""What is kept of requests sent ahead, so that a caller's going away is still heard."""
 
 _METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
 _TARGET = re.compile(
@@ -54,6 +43,7 @@ class FastProtocol(HttpToolsProtocol):
 
     _edge: Edge
     _repeats: Repeats
+    _bounds: Bounds
     _fast: FastCycle | None = None
     _running: Any = None
     """The cycle being answered; the server's own `cycle` is the last one that came."""
@@ -74,7 +64,7 @@ class FastProtocol(HttpToolsProtocol):
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self._head_timer = self.loop.call_later(HEAD_S, transport.abort)
+        self._head_timer = self.loop.call_later(self._bounds.head_s, transport.abort)
         if not self._edge.believes_proxies:
             client = self._edge.client_of(self.client, ())
             self._caller = client, caller_of(client)
@@ -98,8 +88,8 @@ class FastProtocol(HttpToolsProtocol):
         if not self._head_is_whole:
             self._head_bytes += len(data)
             if self._head_timer is None:
-                self._head_timer = self.loop.call_later(HEAD_S, self.transport.abort)
-            if self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
+                self._head_timer = self.loop.call_later(self._bounds.head_s, self.transport.abort)
+            if self._head_bytes > self._bounds.head_bytes and not self.transport.is_closing():
                 self.send_400_response("The request's head is larger than accepted.")
 
     @override
@@ -126,6 +116,8 @@ class FastProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self.url.startswith(COURSE):
             self.scope["extensions"] = {CUT: {"cut": self.transport.abort}}
+        elif self.url.find(b"?") == len(self.url) - 1:
+            self.scope["extensions"] = {EMPTY_QUERY: {}}
         if self.scope["http_version"] == "1.0":
             self.cycle.__class__ = UnchunkedCycle
         if self.pipeline:  # the server would stop reading, and never hear that the caller left
@@ -159,7 +151,7 @@ class FastProtocol(HttpToolsProtocol):
     @override
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unread_timer = self.loop.call_later(UNREAD_S, self.transport.abort)
+        self._unread_timer = self.loop.call_later(self._bounds.unread_s, self.transport.abort)
         if self._fast is not None and not self._fast.response_complete:
             self._fast.pause()
 
@@ -191,7 +183,7 @@ class FastProtocol(HttpToolsProtocol):
 
     def _keep_ahead(self, data: bytes) -> None:
         self._ahead += data
-        if len(self._ahead) > AHEAD_BYTES:
+        if len(self._ahead) > self._bounds.ahead_bytes:
             self.flow.pause_reading()
 
     def _take_ahead(self) -> None:
@@ -228,7 +220,7 @@ class FastProtocol(HttpToolsProtocol):
         incoming = incoming_of(
             method=method.decode("ascii"),
             path=found[2].decode("ascii"),
-            query=(found[3] or b"").decode("ascii"),
+            query=None if found[3] is None else found[3].decode("ascii"),
             raw=self.headers,
             headers=headers,
             client="",
@@ -245,13 +237,15 @@ class FastProtocol(HttpToolsProtocol):
         """Whether the request is on its way; else nothing is done."""
         edge = self._edge
         client, key = self._caller or self._caller_by(repeat)
-        if not edge.wrap.limit.allows(key):
+        limit = edge.wrap.limit
+        room = limit.room(key)
+        if room is None:
             return False
         request_id = repeat.request_id or new_id()
         cycle = FastCycle(edge.app, self, repeat, client, request_id, is_repeated)
         if not cycle.begin():
             return False
-        edge.wrap.limit.count(key)
+        limit.count(key, room)
         self._fast = self._running = cycle
         self.cycle = cast("Any", cycle)
         self._stop_head_timer()
@@ -290,6 +284,7 @@ class FastProtocol(HttpToolsProtocol):
             self.timeout_keep_alive_handler()
 
 
-def protocol_for(edge: Edge) -> type[FastProtocol]:
+def protocol_for(edge: Edge, bounds: Bounds = BOUNDS) -> type[FastProtocol]:
     """The server's protocol in front of this service."""
-    return type("Protocol", (FastProtocol,), {"_edge": edge, "_repeats": Repeats()})
+    own = {"_edge": edge, "_repeats": Repeats(), "_bounds": bounds}
+    return type("Protocol", (FastProtocol,), own)

@@ -64,17 +64,18 @@ class Direct:
         found = steps.routes.find_cached(carried.operator_id, incoming.method, incoming.path)
         if found is not route or not steps.trust.still_holds(carried.claim):
             return None
-        if not carried.prepared.is_ready():
+        exchange = carried.prepared.reserve(sink)
+        if exchange is None:
             return None
         limit, lines = route.config.rate_limit, b""
         if limit is not None:
             who = carried.trust.key or trip.client_address
             left, reset_s = steps.limit.count(route.config, who)
             if left < 0:
+                exchange.release()
                 return None
             lines = limit_lines(limit, left, reset_s)
-        exchange = carried.prepared.begin(lines_of(trip), sink)
-        return None if exchange is None else (exchange, lines)
+        return (exchange, lines) if exchange.begin(lines_of(trip)) else None
 
     def answer_headers(self, carried: Carried, head: AnswerHead) -> Headers:
         """The upstream's headers as they go back, without the limit's. Raises `UpstreamFailed`."""

@@ -117,7 +117,8 @@ class Incoming:
 
     method: str
     path: str
-    query: str
+    query: str | None
+    """What follows the question mark; None without one."""
     headers: Headers
     agent: AgentHeaders
     agent_id: str | None
@@ -132,7 +133,7 @@ class Incoming:
     @property
     def path_and_query(self) -> str:
         """As the upstream gets it."""
-        return f"{self.path}?{self.query}" if self.query else self.path
+        return self.path if self.query is None else f"{self.path}?{self.query}"
 
 
 @dataclass(frozen=True, slots=True)

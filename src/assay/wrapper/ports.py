@@ -149,18 +149,26 @@ class Exchange(Protocol):
         ...
 
 
-class Prepared(Protocol):
-    """A request without a body, ready to be sent as often as it is asked for."""
+class Reserved(Exchange, Protocol):
+    """An exchange that has its connection, and has not begun."""
 
-    def is_ready(self) -> bool:
-        """Whether a kept connection is there, so that `begin` need not wait for one."""
-        ...
-
-    def begin(self, more: bytes, sink: ReplySink) -> Exchange | None:
-        """Send it over a kept connection, with `more` whole lines of headers; None without one.
+    def begin(self, more: bytes) -> bool:
+        """Send the request, with `more` whole lines of headers; False when that cannot be now.
 
         The sink hears of the answer later, never before this returns.
         """
+        ...
+
+    def release(self) -> None:
+        """Give the connection back, unused."""
+        ...
+
+
+class Prepared(Protocol):
+    """A request without a body, ready to be sent as often as it is asked for."""
+
+    def reserve(self, sink: ReplySink) -> Reserved | None:
+        """A kept connection to send it over; None when there is none."""
         ...
 
 

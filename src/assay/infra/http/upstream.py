@@ -18,14 +18,14 @@ from assay.infra.http.breaker import Breaker
 from assay.infra.http.dial import judged_addresses
 from assay.infra.http.resolver import Resolver, SystemResolver
 from assay.infra.http.upstream_connection import Connection, Stale, failed
-from assay.infra.http.upstream_exchange import Reply, SinkExchange, head_of, pump
+from assay.infra.http.upstream_exchange import PreparedHead, Reply, SinkExchange, head_of, pump
 from assay.infra.http.upstream_heads import KnownHeads
 from assay.kit.clock import Clock
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import (
-    Exchange,
     Prepared,
     ReplySink,
+    Reserved,
     UpstreamReply,
     UpstreamRequest,
 )
@@ -80,37 +80,18 @@ class _Host:
 class _Prepared:
     """Implements `wrapper.ports.Prepared`."""
 
-    __slots__ = ("_host", "_is_head", "_lines", "_timeout_s")
+    __slots__ = ("_host", "_request")
 
     def __init__(self, host: _Host, request: UpstreamRequest) -> None:
+        lines = head_of(request)[: -len(_END)]
         self._host = host
-        self._lines = head_of(request)[: -len(_END)]
-        self._is_head = request.method == "HEAD"
-        self._timeout_s = request.timeout_s
+        self._request = PreparedHead(lines, request.method == "HEAD", request.timeout_s)
 
-    def is_ready(self) -> bool:
+    def reserve(self, sink: ReplySink) -> Reserved | None:
         connection = self._host.kept()
-        if connection is not None:
-            self._host.idle.append(connection)
-        return connection is not None
-
-    def begin(self, more: bytes, sink: ReplySink) -> Exchange | None:
-        host = self._host
-        connection = host.kept()
         if connection is None:
             return None
-        under_way = SinkExchange(connection, sink, host.give_back)
-        try:
-            connection.begin(
-                b"%b%b\r\n" % (self._lines, more),
-                is_head=self._is_head,
-                timeout_s=self._timeout_s,
-                sink=under_way,
-            )
-        except Stale:
-            host.give_back(connection)
-            return None
-        return under_way
+        return SinkExchange(connection, self._request, sink, self._host.give_back)
 
 
 class UpstreamPool:
@@ -164,7 +145,7 @@ class UpstreamPool:
     ) -> "asyncio.Task[None] | None":
         """Returns when the head of the answer is there, with the upload where it still goes on."""
         is_head = request.method == "HEAD"
-        connection.begin(first, is_head=is_head, timeout_s=request.timeout_s)
+        connection.begin(first, is_head, request.timeout_s)
         if not isinstance(request.body, bytes):
             return await _send_streamed(connection, request)
         await connection.head()

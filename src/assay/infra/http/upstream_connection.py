@@ -66,7 +66,11 @@ class Connection(asyncio.Protocol):
     # -- the exchange ------------------------------------------------------------------------
 
     def begin(
-        self, head: bytes, *, is_head: bool, timeout_s: float, sink: ReplySink | None = None
+        self,
+        head: bytes,
+        is_head: bool,  # noqa: FBT001 - names cost more than they say on the way of every request
+        timeout_s: float,
+        sink: ReplySink | None = None,
     ) -> None:
         """Send the head of a request (and a small body with it).
 

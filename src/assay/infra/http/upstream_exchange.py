@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from typing import NamedTuple
 
-from assay.infra.http.upstream_connection import Connection
+from assay.infra.http.upstream_connection import Connection, Stale
 from assay.payments.model import Headers
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import ReplySink, UpstreamRequest
@@ -61,20 +62,47 @@ class Reply:
             self._connection.close()
 
 
-class SinkExchange:
-    """Implements `wrapper.ports.Exchange`; gives its connection back when the answer is over."""
+class PreparedHead(NamedTuple):
+    """A request without a body: its lines but for the last, empty one."""
 
-    __slots__ = ("_connection", "_give_back", "_sink", "flush", "on_head", "on_piece")
+    lines: bytes
+    is_head: bool
+    timeout_s: float
+
+
+class SinkExchange:
+    """Implements `wrapper.ports.Reserved`; gives its connection back when the answer is over."""
+
+    __slots__ = ("_connection", "_give_back", "_request", "_sink", "flush", "on_head", "on_piece")
 
     def __init__(
-        self, connection: Connection, sink: ReplySink, give_back: Callable[[Connection], None]
+        self,
+        connection: Connection,
+        request: PreparedHead,
+        sink: ReplySink,
+        give_back: Callable[[Connection], None],
     ) -> None:
         self._connection: Connection | None = connection
+        self._request = request
         self._give_back = give_back
         self._sink = sink
         self.on_head = sink.on_head
         self.on_piece = sink.on_piece
         self.flush = sink.flush
+
+    def begin(self, more: bytes) -> bool:
+        lines, is_head, timeout_s = self._request
+        if self._connection is None:
+            return False
+        try:
+            self._connection.begin(b"%b%b\r\n" % (lines, more), is_head, timeout_s, self)
+        except Stale:
+            self._end()
+            return False
+        return True
+
+    def release(self) -> None:
+        self._end()
 
     def on_end(self) -> None:
         self._end()

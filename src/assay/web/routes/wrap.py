@@ -30,6 +30,9 @@ from assay.wrapper.steps.limit import limit_headers
 BODY_PIECE_S = 15.0
 """How long the next piece of a body may take."""
 
+EMPTY_QUERY = "assay.empty_query"
+"""The server's extension for a target with a question mark and nothing after it."""
+
 WATCH_AFTER_S = 0.05
 """When an answer takes longer than this, the caller's going away is listened for."""
 
@@ -234,7 +237,7 @@ def incoming_of(  # noqa: PLR0913 - a request's parts
     *,
     method: str,
     path: str,
-    query: str,
+    query: str | None,
     raw: Headers,
     headers: Mapping[str, str],
     client: str,
@@ -267,7 +270,7 @@ def _incoming(scope: Scope, exchange: Exchange, path: str, body: _Body) -> Incom
     return incoming_of(
         method=scope["method"],
         path=path,
-        query=scope["query_string"].decode("latin-1"),
+        query=_query(scope),
         raw=scope["headers"],
         headers=exchange.headers,
         client=exchange.client_address,
@@ -281,6 +284,12 @@ def _raw_path(scope: Scope) -> str:
     """As it was sent: the upstream gets the very same."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     return raw.decode("latin-1")
+
+
+def _query(scope: Scope) -> str | None:
+    """As it was sent. ASGI has the same for no query and an empty one; our server tells."""
+    query: str = scope["query_string"].decode("latin-1")
+    return query if query or EMPTY_QUERY in scope.get("extensions", {}) else None
 
 
 def _length(exchange: Exchange) -> int | None:

@@ -9,6 +9,7 @@ from assay.gate.model import Decision, GateRequest
 from assay.identity.model import AgentHeaders, AgentPrincipal, IdentityRequired, canonical_address
 from assay.identity.prove import AgentIdentity, agent_address
 from assay.kit.errors import ServiceError
+from assay.trust.model import subject_key
 from assay.trust.subjects import canonical_agent_id
 from assay.wrapper.model import (
     IdentityProof,
@@ -29,8 +30,7 @@ class Claim:
 
     headers: AgentHeaders
     is_proven: bool
-    network: Network
-    agent_id: str
+    subject_key: str
     asked: GateRequest
     decision: Decision
 
@@ -88,7 +88,8 @@ class TrustStep:
             return None
         proven = principal is not None
         known = _known(decision, address, proven=proven)
-        return Trusted(matched, known), Claim(headers, proven, network, agent_id, asked, decision)
+        claim = Claim(headers, proven, subject_key(network, agent_id), asked, decision)
+        return Trusted(matched, known), claim
 
     def still_holds(self, claim: Claim | None) -> bool:
         """Whether the same headers would be let through now, on the very same decision.
@@ -100,8 +101,7 @@ class TrustStep:
             return True
         if claim.is_proven and self._identity.prove_cached(claim.headers) is None:
             return False
-        decision = self._gate.assess_cached(claim.network, claim.agent_id, claim.asked)
-        return decision is claim.decision
+        return self._gate.recall(claim.subject_key, claim.asked) is claim.decision
 
     async def check(self, matched: Matched, payer: str | None = None) -> Trusted:
         """The request of an agent that passed.

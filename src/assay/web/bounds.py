@@ -1,0 +1,21 @@
+"""What a caller may cost a connection, in time and in memory."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Times in seconds, sizes in bytes."""
+
+    head_s: float = 15.0
+    """How long the head of a request may take, from the connection or its first byte on."""
+    head_bytes: int = 64 * 1024
+    """Largest head of a request, give or take the packet in which it is exceeded."""
+    unread_s: float = 60.0
+    """How long a caller may leave what waits for it unread before the connection is cut."""
+    ahead_bytes: int = 64 * 1024
+    """What is kept of requests sent ahead, so that a caller's going away is still heard."""
+
+
+BOUNDS: Final = Bounds()
