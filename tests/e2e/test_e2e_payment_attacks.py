@@ -523,7 +523,9 @@ def test_row_18_refusals_after_payment_charge_nobody(store: Shop, payer: LocalAc
     assert (denied.status_code, denied.json()["code"]) == (403, "trust_denied")
     nobody = store.http.get(trusted)  # the price is told first, identity is asked with the money
     refused(nobody)
-    stranger = store.pay(trusted, store.payment(trusted, payer), headers={"x-agent-address": "0x12"})
+    stranger = store.pay(
+        trusted, store.payment(trusted, payer), headers={"x-agent-address": "0x12"}
+    )
     assert stranger.status_code in {400, 401, 403}, stranger.text
     gone = store.pay(f"{limited}-gone", store.payment(limited, payer))
     assert (gone.status_code, gone.json()["code"]) == (404, "wrapper_not_found")
