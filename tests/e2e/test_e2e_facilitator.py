@@ -46,6 +46,9 @@ class Facilitator:
             said = {"success": False, "errorReason": "insufficient_funds", "transaction": ""}
             return 200, said | {"network": "eip155:84532", "payer": payer}
         transaction = submit(self.chain.wallet, payload)
+        if self.mood == "too late":  # as when somebody else was faster
+            said = {"success": False, "errorReason": "transaction_failed", "transaction": ""}
+            return 200, said | {"network": "eip155:84532", "payer": payer}
         if self.mood == "silent after settling":
             time.sleep(1)
             return 500, {}
@@ -130,6 +133,18 @@ def test_a_payment_it_refuses_is_not_served(
     answer = made.pay(url, made.payment(url, payer))
     refused(answer, "insufficient_funds")
     assert made.chain.balance(payer.address) == 10**6
+
+
+def test_row_13_one_that_was_too_late_does_not_make_a_payer_pay_for_nothing(
+    store: tuple[Shop, Facilitator], payer: LocalAccount
+) -> None:
+    made, double = store
+    double.mood = "too late"
+    url = made.wrap("/echo/too-late")
+    answer = made.pay(url, made.payment(url, payer))
+    assert answer.status_code == 200, answer.text
+    assert receipt(answer)["transaction"].startswith("0x")
+    assert made.chain.balance(payer.address) == 10**6 - CENT
 
 
 def test_without_it_nobody_is_served_or_charged(
