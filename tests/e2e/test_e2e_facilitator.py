@@ -42,17 +42,16 @@ class Facilitator:
             if self.mood == "down":
                 return 500, {"error": "no"}
             return 200, {"isValid": True, "payer": payer}
+        failed = {"success": False, "transaction": "", "network": "eip155:84532", "payer": payer}
         if self.mood == "settle fails":
-            said = {"success": False, "errorReason": "insufficient_funds", "transaction": ""}
-            return 200, said | {"network": "eip155:84532", "payer": payer}
+            return 200, failed | {"errorReason": "insufficient_funds"}
         transaction = submit(self.chain.wallet, payload)
+        said = {"success": True, "transaction": transaction, "network": "eip155:84532"}
         if self.mood == "too late":  # as when somebody else was faster
-            said = {"success": False, "errorReason": "transaction_failed", "transaction": ""}
-            return 200, said | {"network": "eip155:84532", "payer": payer}
+            said = failed | {"errorReason": "transaction_failed"}
         if self.mood == "silent after settling":
             time.sleep(1)
             return 500, {}
-        said = {"success": True, "transaction": transaction, "network": "eip155:84532"}
         return 200, said | {"payer": payer}
 
 
