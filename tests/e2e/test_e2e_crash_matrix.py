@@ -14,19 +14,23 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
-from assay_demo.chain.accounts import ACCOUNTS
+from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
+from tests.e2e.test_e2e_payment_attacks import fresh_account, send_away, wait_for
 from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.shop import NETWORK, Dollars, Shop, free_port, receipt, shop, upstream
 
 pytestmark = pytest.mark.e2e
 CENT = 10_000
 ROUNDS = 4
+KILLS_MIN = 50
 PAYER = ACCOUNTS[22]
 
 
@@ -130,6 +134,7 @@ def test_a_kill_at_any_state_loses_no_money(
         for (point, outcome), count in matrix.items():
             print(f"  {point:28} {outcome:32} {count}")  # noqa: T201
     assert killed >= len(POINTS) * ROUNDS - ROUNDS  # the last point may be too late to spring
+    assert killed * len(("after", "before")) >= KILLS_MIN
 
 
 def one_kill(stage: Stage, url: str, path: str, arm: Callable[[Stage, str], None]) -> str:
@@ -157,6 +162,98 @@ def one_kill(stage: Stage, url: str, path: str, arm: Callable[[Stage, str], None
     assert shop.pay(url, payment).content == again.content
     assert shop.upstream.calls(path) - calls <= 2
     return "paid, then served" if paid else "unspent, then paid and served"
+
+
+@pytest.mark.parametrize("state", ["pending", "delivered", "released", "failed"])
+def test_a_kill_changes_nothing_of_what_a_payment_rests_in(stage: Stage, state: str) -> None:
+    shop, chain = stage.shop, stage.shop.chain
+    path = {"released": "/status/500", "failed": "/held/crash"}.get(state, f"/echo/rest/{state}")
+    url = shop.wrap(path, timeoutMs=5000)
+    for _ in range(ROUNDS):
+        payer = fresh_account()
+        chain.mint(payer.address, CENT)
+        payment, calls = shop.payment(url, payer), shop.upstream.calls(path)
+        before = rest_in(stage, state, url, payment, payer)
+        assert wait_for(lambda: resting(stage) == state, 5)
+        stage.kill()
+        stage.start_again()
+        again = until_known(lambda: shop.pay(url, payment))  # noqa: B023
+        if state in {"pending", "delivered"}:
+            assert again.status_code == 200, again.text
+            assert receipt(again)["success"] is True
+            assert chain.balance(payer.address) == 0
+            assert shop.upstream.calls(path) - calls == 1
+            assert state == "pending" or again.content == before.content
+        elif state == "released":  # nothing was sold: the same payment may buy it yet
+            assert again.status_code == 502
+            assert chain.balance(payer.address) == CENT
+            assert shop.upstream.calls(path) - calls == 2
+        else:
+            assert again.status_code == 402, again.text
+            assert shop.upstream.calls(path) - calls == 1
+    assert stage.kills >= ROUNDS
+
+
+def rest_in(
+    stage: Stage, state: str, url: str, payment: dict[str, Any], payer: LocalAccount
+) -> httpx2.Response:
+    """The answer that leaves a payment in that state."""
+    shop = stage.shop
+    if state == "pending":
+        with stage.proxy.failing("eth_getTransactionReceipt"):
+            answer = shop.pay(url, payment)
+            assert answer.json()["code"] == "settlement_pending"
+            return answer
+    if state != "failed":
+        answer = shop.pay(url, payment)
+        assert answer.status_code == (200 if state == "delivered" else 502)
+        return answer
+    shop.upstream.gate.clear()
+    calls = len(shop.upstream.seen)
+    with ThreadPoolExecutor(1) as pool:
+        under_way = pool.submit(shop.pay, url, payment)
+        assert wait_for(lambda: len(shop.upstream.seen) > calls)
+        send_away(shop.chain.wallet, payer)
+        shop.upstream.gate.set()
+        answer = under_way.result()
+    assert answer.status_code == 402
+    return answer
+
+
+def resting(stage: Stage) -> str:
+    """The state of the newest payment, as it is on the disk."""
+    with contextlib.closing(sqlite3.connect(stage.folder / "assay.db")) as database:
+        newest = database.execute("SELECT state FROM payments ORDER BY id DESC LIMIT 1")
+        return str(newest.fetchone()[0])
+
+
+@pytest.mark.parametrize("point", [name for name in POINTS if name.startswith("settling")])
+def test_what_was_being_settled_is_finished_without_its_client(stage: Stage, point: str) -> None:
+    """Whose client never comes back: the books and the chain soon say the same.
+
+    What was not signed yet is not signed without him either: it stays unspent, and his.
+    """
+    shop, payer = stage.shop, fresh_account()
+    shop.chain.mint(payer.address, CENT)
+    path = f"/echo/alone/{point.replace(', ', '-').replace(' ', '-')}"
+    url = shop.wrap(path, timeoutMs=1000)
+    payment, kills = shop.payment(url, payer), stage.kills
+    POINTS[point](stage, path)
+    with contextlib.suppress(httpx2.HTTPError):
+        shop.pay(url, payment)
+    stage.proxy.before = stage.proxy.after = lambda _what: None
+    assert stage.kills == kills + 1
+    stage.start_again()
+    if point == "settling, nothing sent":
+        assert wait_for(lambda: resting(stage) == "pending", 30)
+        assert shop.chain.balance(payer.address) == CENT
+    else:
+        assert wait_for(lambda: resting(stage) == "settled", 30)
+        assert shop.chain.balance(payer.address) == 0
+    answer = until_known(lambda: shop.pay(url, payment))
+    assert answer.status_code == 200, answer.text
+    assert shop.chain.balance(payer.address) == 0
+    assert shop.upstream.calls(path) == 1  # what it bought has waited for it
 
 
 def test_a_kill_loses_at_most_the_calls_of_the_last_second(stage: Stage) -> None:

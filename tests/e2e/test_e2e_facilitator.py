@@ -42,14 +42,16 @@ class Facilitator:
             if self.mood == "down":
                 return 500, {"error": "no"}
             return 200, {"isValid": True, "payer": payer}
+        failed = {"success": False, "transaction": "", "network": "eip155:84532", "payer": payer}
         if self.mood == "settle fails":
-            said = {"success": False, "errorReason": "insufficient_funds", "transaction": ""}
-            return 200, said | {"network": "eip155:84532", "payer": payer}
+            return 200, failed | {"errorReason": "insufficient_funds"}
         transaction = submit(self.chain.wallet, payload)
+        said = {"success": True, "transaction": transaction, "network": "eip155:84532"}
+        if self.mood == "too late":  # as when somebody else was faster
+            said = failed | {"errorReason": "transaction_failed"}
         if self.mood == "silent after settling":
             time.sleep(1)
             return 500, {}
-        said = {"success": True, "transaction": transaction, "network": "eip155:84532"}
         return 200, said | {"payer": payer}
 
 
@@ -130,6 +132,18 @@ def test_a_payment_it_refuses_is_not_served(
     answer = made.pay(url, made.payment(url, payer))
     refused(answer, "insufficient_funds")
     assert made.chain.balance(payer.address) == 10**6
+
+
+def test_row_13_one_that_was_too_late_does_not_make_a_payer_pay_for_nothing(
+    store: tuple[Shop, Facilitator], payer: LocalAccount
+) -> None:
+    made, double = store
+    double.mood = "too late"
+    url = made.wrap("/echo/too-late")
+    answer = made.pay(url, made.payment(url, payer))
+    assert answer.status_code == 200, answer.text
+    assert receipt(answer)["transaction"].startswith("0x")
+    assert made.chain.balance(payer.address) == 10**6 - CENT
 
 
 def test_without_it_nobody_is_served_or_charged(

@@ -13,7 +13,7 @@ from mpp.methods.tempo import client as tempo_client
 from mpp.methods.tempo.account import TempoAccount
 
 from tests.services import node
-from tests.services.tempo import KEY, MAINNET, MODERATO, Tempo, running
+from tests.services.tempo import KEY, MAINNET, MODERATO, PAYER, Tempo, running
 from tests.services.tempo_shop import (
     CENT,
     SELLER,
@@ -56,7 +56,7 @@ async def pay(url: str, tempo: Tempo, **request: object) -> tuple[int, dict[str,
 async def test_the_python_client_pays(either: TempoShop) -> None:
     store = either
     url = store.wrap("/echo", method="*")
-    before = store.tempo.balance(SELLER)
+    before, had = store.tempo.balance(SELLER), store.tempo.balance(PAYER)
     for turn in range(2):
         status, headers = await pay(url, store.tempo, method="POST", json={"turn": turn})
         assert status == 200
@@ -66,6 +66,7 @@ async def test_the_python_client_pays(either: TempoShop) -> None:
         assert mined["status"] == "0x1"
         assert headers["cache-control"] == "private"
     assert store.tempo.balance(SELLER) - before == 2 * CENT
+    assert had - store.tempo.balance(PAYER) >= 2 * CENT  # and the fees of its own transactions
 
 
 @pytest.mark.parametrize("mode", ["pull", "push"])
@@ -73,7 +74,7 @@ async def test_the_python_client_pays(either: TempoShop) -> None:
 def test_the_javascript_client_pays(either: TempoShop, mode: str, method: str) -> None:
     store, path = either, f"/echo/{mode}/{method.lower()}"
     url = store.wrap(path, method=method)
-    before = store.tempo.balance(SELLER)
+    before, had = store.tempo.balance(SELLER), store.tempo.balance(PAYER)
     asked = {"url": url, "method": method, "privateKey": KEY, "rpcUrl": store.tempo.url}
     if method == "POST":
         asked["body"] = '{"to":"b\u00fcy"}'
@@ -81,6 +82,7 @@ def test_the_javascript_client_pays(either: TempoShop, mode: str, method: str) -
     assert answer.status == 200, answer
     assert "payment-receipt" in answer.headers
     assert store.tempo.balance(SELLER) - before == CENT
+    assert had - store.tempo.balance(PAYER) >= CENT
     assert store.up.calls(path) == 1
     assert store.up.seen[-1].body == asked.get("body", "").encode()
 

@@ -7,7 +7,7 @@ import base64
 import copy
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -449,6 +449,34 @@ def test_row_13_an_authorisation_somebody_else_submitted_is_paid(
     assert store.chain.balance(payer.address) == 10**6 - CENT
 
 
+def test_row_13_of_two_payments_submitted_in_one_transaction_each_is_looked_at(
+    store: Shop, payer: LocalAccount
+) -> None:
+    """The first nonce is spent on the payer himself: the second's transfer does not pay for it."""
+    urls = [store.wrap(f"/held/row13-{name}", price=0.1) for name in ("a", "b")]
+    payments = [store.payment(url, payer) for url in urls]
+    back = copy.deepcopy(payments[0]["accepted"])
+    back["payTo"] = payer.address
+    nonce = payments[0]["payload"]["authorization"]["nonce"]
+    to_himself = dollars.authorize(payer.key, back, 84532, nonce=bytes.fromhex(nonce[2:]))
+    store.upstream.gate.clear()
+    with ThreadPoolExecutor(2) as pool:
+        under_way = [pool.submit(store.pay, *each) for each in zip(urls, payments, strict=True)]
+        for name in ("a", "b"):
+            assert wait_for(lambda: store.upstream.calls(f"/held/row13-{name}") == 1)  # noqa: B023
+        submit_together(store.chain.wallet, [to_himself, payments[1]["payload"]])
+        store.upstream.gate.set()
+        answers = [one.result() for one in under_way]
+    assert store.chain.balance(payer.address) == 9 * 10**5  # he has paid once
+    paid = [
+        until_known(lambda: store.pay(*each)) if answer.status_code == 503 else answer  # noqa: B023
+        for each, answer in zip(zip(urls, payments, strict=True), answers, strict=True)
+    ]
+    assert paid[1].status_code == 200, paid[1].text
+    assert paid[0].status_code == 402, paid[0].text
+    assert "headers" not in paid[0].json()  # nothing of the upstream's
+
+
 def test_row_15_settlements_at_once_leave_no_gap(
     pair: tuple[Shop, Shop], dollar_chain: Dollars, payer: LocalAccount
 ) -> None:
@@ -705,6 +733,26 @@ def send_away(wallet: Wallet, payer: LocalAccount) -> None:
 
 def submit(wallet: Wallet, payload: Any) -> str:
     """Anybody may submit an authorisation; the transaction's hash."""
+    sent = wallet.send(ACCOUNTS[1].key, USDC, transfer_call(payload))
+    return str(sent["transactionHash"])
+
+
+def submit_together(wallet: Wallet, payloads: Sequence[Any]) -> None:
+    """Several in one transaction: a contract's constructor makes the calls one after the other."""
+    calls = [transfer_call(payload) for payload in payloads]
+    size, each = len(calls[0]), 49
+    code = b""
+    for number in range(len(calls)):
+        start, ends = len(calls) * each + 1 + number * size, (number + 1) * each - 1
+        code += b"\x61" + size.to_bytes(2) + b"\x61" + start.to_bytes(2) + b"\x60\x00\x39"
+        code += b"\x60\x00\x60\x00\x61" + size.to_bytes(2) + b"\x60\x00\x60\x00"
+        code += b"\x73" + bytes.fromhex(USDC[2:]) + b"\x5a\xf1"
+        code += b"\x61" + ends.to_bytes(2) + b"\x57\xfe\x5b"  # a call that fails fails them all
+    assert len(code) == len(calls) * each
+    wallet.send(ACCOUNTS[1].key, None, code + b"\x00" + b"".join(calls))
+
+
+def transfer_call(payload: Any) -> bytes:
     from eth_abi.abi import encode  # noqa: PLC0415
 
     signed = payload["authorization"]
@@ -725,5 +773,4 @@ def submit(wallet: Wallet, payload: Any) -> str:
         signature[:32],
         signature[32:64],
     ]
-    data = selector(name) + encode([*kinds, "bytes32", "bytes32"], values)
-    return str(wallet.send(ACCOUNTS[1].key, USDC, data)["transactionHash"])
+    return selector(name) + encode([*kinds, "bytes32", "bytes32"], values)

@@ -2,10 +2,7 @@
 
 import base64
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -20,14 +17,13 @@ from x402.mechanisms.evm.signers import EthAccountSigner
 from assay.payments.networks import ROWS
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS
-from assay_demo.chain.registries import Wallet
 from tests.services import node
 from tests.services.shop import (
-    MINTER,
     PLATFORM,
     SELLER,
     Dollars,
     Shop,
+    dollars_on,
     encoded,
     shop,
     upstream,
@@ -47,8 +43,22 @@ def store(
         yield made, made.wrap("/echo", method="*")
 
 
-async def test_the_x402_client_for_httpx_pays(store: tuple[Shop, str]) -> None:
-    made, url = store
+@pytest.fixture(scope="module", params=["eip155:84532", "eip155:8453"])
+def either(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Shop, str]]:
+    """A shop on a chain of its own, of either network."""
+    with (
+        dollars_on(request.param) as chain,
+        upstream() as up,
+        shop(tmp_path_factory.mktemp("shop"), chain, up) as made,
+    ):
+        chain.mint(PAYER.address, 10**9)
+        yield made, made.wrap("/echo", method="*")
+
+
+async def test_the_x402_client_for_httpx_pays(either: tuple[Shop, str]) -> None:
+    made, url = either
     before = made.chain.balance(SELLER.address), made.chain.balance(PAYER.address)
     client = x402Client()
     client.register("eip155:*", ExactEvmScheme(EthAccountSigner(Account.from_key(PAYER.key))))
@@ -60,21 +70,22 @@ async def test_the_x402_client_for_httpx_pays(store: tuple[Shop, str]) -> None:
     assert (after[0] - before[0], before[1] - after[1]) == (CENT, CENT)
 
 
-def test_the_x402_client_for_requests_pays(store: tuple[Shop, str]) -> None:
-    made, url = store
-    before = made.chain.balance(SELLER.address)
+def test_the_x402_client_for_requests_pays(either: tuple[Shop, str]) -> None:
+    made, url = either
+    before = made.chain.balance(SELLER.address), made.chain.balance(PAYER.address)
     client = x402ClientSync()
     client.register("eip155:*", ExactEvmScheme(EthAccountSigner(Account.from_key(PAYER.key))))
     with x402_requests(client) as http:
         answer = http.post(url, json={"hello": "world"})
     assert answer.status_code == 200, answer.text
-    assert made.chain.balance(SELLER.address) - before == CENT
+    after = made.chain.balance(SELLER.address), made.chain.balance(PAYER.address)
+    assert (after[0] - before[0], before[1] - after[1]) == (CENT, CENT)
     assert made.upstream.seen[-1].body == b'{"hello": "world"}'
 
 
 @pytest.mark.parametrize("client", ["x402_fetch_v2.mjs", "x402_fetch_v1.mjs"])
-def test_the_x402_clients_for_fetch_pay(store: tuple[Shop, str], client: str) -> None:
-    made, url = store
+def test_the_x402_clients_for_fetch_pay(either: tuple[Shop, str], client: str) -> None:
+    made, url = either
     before = made.chain.balance(SELLER.address), made.chain.balance(PAYER.address)
     answer = node.run(client, {"url": url, "method": "GET", "privateKey": PAYER.key})
     assert answer.status == 200, answer
@@ -97,35 +108,21 @@ def test_a_wrapper_without_a_wallet_pays_the_services_own(store: tuple[Shop, str
     assert made.chain.balance(PLATFORM.address) - before == CENT
 
 
-def test_base_itself_is_paid_by_both_versions(tmp_path: Path) -> None:
-    """Its dollar has another signing name than its test network's."""
-    base = next(row for row in ROWS if row.id == "eip155:8453")
-    command = [sys.executable, "-m", "assay_demo.chain.node", "--chain-id", "8453"]
-    process = subprocess.Popen(
-        [*command, "--dollar", base.asset.address], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    url = json.loads(process.stdout.readline())["url"]
-    try:
-        with Wallet(url) as wallet, upstream() as up:
-            dollars.mint(wallet, MINTER.key, base.asset.address, PAYER.address, 10**6)
-            rpc = {"ASSAY_PAYMENT_RPC": json.dumps({base.id: [url]})}
-            with shop(tmp_path, Dollars(url, wallet), up, **rpc) as made:
-                place = made.wrap("/echo/base", paymentNetwork=base.id)
-                accepted = made.demand(place)["accepts"][0]
-                assert accepted["extra"] == {"name": "USD Coin", "version": "2"}
-                for version in (1, 2):
-                    payload = dollars.authorize(PAYER.key, accepted, 8453)
-                    head = {"accepted": accepted} if version == 2 else {"scheme": "exact"}
-                    named = {} if version == 2 else {"network": "base"}
-                    payment = {"x402Version": version, **head, **named, "payload": payload}
-                    answer = made.http.get(place, headers={"x-payment": encoded(payment)})
-                    assert answer.status_code == 200, answer.text
-                    told = json.loads(base64.b64decode(answer.headers["x-payment-response"]))
-                    assert told["network"] == ("base" if version == 1 else base.id)
-            paid = dollars.balance(wallet, base.asset.address, SELLER.address)
-            assert paid == 2 * CENT
-    finally:
-        process.terminate()
-        process.wait(10)
-        process.stdout.close()
+def test_either_network_is_paid_by_both_versions(either: tuple[Shop, str]) -> None:
+    """Base's dollar has another signing name than its test network's."""
+    made, url = either
+    row = next(row for row in ROWS if row.id == made.chain.network)
+    accepted = made.demand(url)["accepts"][0]
+    name = "USD Coin" if row.id == "eip155:8453" else "USDC"
+    assert accepted["extra"] == {"name": name, "version": "2"}
+    before = made.chain.balance(SELLER.address)
+    for version in (1, 2):
+        payload = dollars.authorize(PAYER.key, accepted, row.chain_id)
+        head = {"accepted": accepted} if version == 2 else {"scheme": "exact"}
+        named = {} if version == 2 else {"network": row.short_name}
+        payment = {"x402Version": version, **head, **named, "payload": payload}
+        answer = made.http.get(url, headers={"x-payment": encoded(payment)})
+        assert answer.status_code == 200, answer.text
+        told = json.loads(base64.b64decode(answer.headers["x-payment-response"]))
+        assert told["network"] == (row.short_name if version == 1 else row.id)
+    assert made.chain.balance(SELLER.address) - before == 2 * CENT

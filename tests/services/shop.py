@@ -16,6 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from assay.payments.networks import ROWS
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from assay_demo.chain.registries import Wallet
@@ -42,23 +43,35 @@ class Dollars:
 
     url: str
     wallet: Wallet
+    network: str = NETWORK
+    asset: str = USDC
 
     def balance(self, owner: str) -> int:
-        return dollars.balance(self.wallet, USDC, owner)
+        return dollars.balance(self.wallet, self.asset, owner)
 
     def mint(self, to: str, amount: int) -> None:
-        dollars.mint(self.wallet, MINTER.key, USDC, to, amount)
+        dollars.mint(self.wallet, MINTER.key, self.asset, to, amount)
 
 
 @pytest.fixture(scope="session")
 def dollar_chain() -> Iterator[Dollars]:
-    command = [sys.executable, "-m", "assay_demo.chain.node", "--chain-id", "84532"]
-    process = subprocess.Popen([*command, "--dollar", USDC], stdout=subprocess.PIPE, text=True)
+    with dollars_on(NETWORK) as chain:
+        yield chain
+
+
+@contextmanager
+def dollars_on(network: str) -> Iterator[Dollars]:
+    """A local chain that passes for that payment network, with its dollar."""
+    row = next(row for row in ROWS if row.id == network)
+    command = [sys.executable, "-m", "assay_demo.chain.node", "--chain-id", str(row.chain_id)]
+    process = subprocess.Popen(
+        [*command, "--dollar", row.asset.address], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     url = json.loads(process.stdout.readline())["url"]
     try:
         with Wallet(url) as wallet:
-            yield Dollars(url, wallet)
+            yield Dollars(url, wallet, network, row.asset.address)
     finally:
         process.terminate()
         process.wait(10)
@@ -180,7 +193,7 @@ class Shop:
             "path": path,
             "pricePerCall": price,
             "targetUrl": self.upstream.url,
-            "paymentNetwork": NETWORK,
+            "paymentNetwork": self.chain.network if self.chain else NETWORK,
             "payoutAddress": SELLER.address,
             **fields,
         }
@@ -227,7 +240,7 @@ def shop(
     """With a `port` the address is there, whatever public one is configured."""
     given = {
         "ASSAY_PORT": str(port),
-        "ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [chain.url]}),
+        "ASSAY_PAYMENT_RPC": json.dumps({chain.network: [chain.url]}),
         "ASSAY_X402_PRIVATE_KEY": ENGINE.key,
         "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
         **settings,

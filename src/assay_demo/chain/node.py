@@ -34,8 +34,8 @@ _GAS_PRICE = 10**9
 _BALANCE = 10**24
 
 
-_TIMED = frozenset({"eth_call", "eth_estimateGas", "eth_sendRawTransaction"})
-"""What may ask a contract what time it is."""
+_TIMED = frozenset({"eth_blockNumber", "eth_call", "eth_estimateGas", "eth_sendRawTransaction"})
+"""What may ask a contract what time it is, and how one asks for the block to call it at."""
 
 
 class RpcError(Exception):

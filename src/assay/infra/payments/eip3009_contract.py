@@ -3,6 +3,8 @@
 Source: EIP-3009; ERC-20.
 """
 
+from itertools import pairwise
+
 from assay.chains.abi import address_word, word
 from assay.infra.crypto.eip191 import keccak256
 from assay.kit.json import JsonValue, is_array, is_object
@@ -59,21 +61,27 @@ def transfer_data(signed: Authorization) -> bytes:
 
 
 def pays(receipt: JsonValue, entry: Entry) -> bool:
-    """Whether the transaction went through and moved the amount from the payer to the payee."""
+    """Whether the transaction used this very authorisation, and that moved the amount to the payee.
+
+    The transfer is the asset's next log after `AuthorizationUsed`: a transaction may use several
+    authorisations of one payer, and the transfer of one of them must not pay for two. Source:
+    Circle's FiatTokenV2, `_transferWithAuthorization`, which writes both without a step between.
+    """
     if not is_object(receipt) or receipt.get("status") != "0x1":
         return False
     logs = receipt.get("logs")
-    wanted = [
-        _TRANSFERRED,
-        "0x" + address_word(entry.payer).hex(),
-        "0x" + address_word(entry.pay_to).hex(),
+    ours = [
+        log
+        for log in (logs if is_array(logs) else ())
+        if is_object(log) and str(log.get("address")).lower() == entry.asset
     ]
-    return is_array(logs) and any(
-        is_object(log)
-        and str(log.get("address")).lower() == entry.asset
+    used = used_topics(entry)
+    wanted = [_TRANSFERRED, used[1], "0x" + address_word(entry.pay_to).hex()]
+    return any(
+        _topics(before.get("topics")) == used
         and _topics(log.get("topics")) == wanted
         and _hex_number(log.get("data")) == entry.amount
-        for log in logs
+        for before, log in pairwise(ours)
     )
 
 

@@ -54,6 +54,8 @@ LOG_WINDOWS = 12
 
 
 _UNUSED = "not used yet"
+_ELSEWHERE = "authorization_cancelled"
+"""Cancelled, or spent on somebody else: it cannot pay us any more."""
 _NONCE_TROUBLE = ("nonce", "replacement transaction underpriced")
 """What nodes say when another process with our key was faster; in whatever words around it."""
 _ALREADY_SENT = ("already known", "already imported", "known transaction")
@@ -244,10 +246,10 @@ class X402Engine:
             logs = await self._request(entry.network, "eth_getLogs", asked)
             if found := _transaction_of(logs):
                 receipt = await self._receipt(entry.network, found)
-                if receipt is not None and pays(receipt, entry):
-                    return Settled(found)
+                if receipt is not None:
+                    return Settled(found) if pays(receipt, entry) else Rejected(_ELSEWHERE)
         ended = self._clock.now() > entry.expires_at
-        return Rejected("authorization_cancelled") if ended else Undecided("used, not found")
+        return Rejected(_ELSEWHERE) if ended else Undecided("used, not found")
 
     async def _receipt(self, network: str, transaction: str) -> JsonValue:
         return await self._request(network, "eth_getTransactionReceipt", transaction)

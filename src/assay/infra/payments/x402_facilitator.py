@@ -73,7 +73,9 @@ class RemoteFacilitator:
         reason = _reason(answer.get("errorReason"), "unexpected_settle_error")
         if reason in _PENDING_REASONS or transaction:
             return Undecided(reason)
-        return Rejected(reason)
+        # It refuses what somebody else has submitted meanwhile: the payee has his money then.
+        found = await self._chain.outcome(entry)
+        return found if isinstance(found, Settled) else Rejected(reason)
 
     async def outcome(self, entry: Entry) -> Outcome:
         return await self._chain.outcome(entry)
