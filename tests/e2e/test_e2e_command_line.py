@@ -201,7 +201,7 @@ def test_health_answers_on_every_documented_path(tmp_path: Path) -> None:
                     "ok",
                     "local",
                 )
-                assert len(answer["supportedChains"]) == 51
+                assert len(answer["supportedChains"]) == 52
                 head, whole = http.head(path), http.get(path)
                 assert (head.status_code, head.content) == (200, b"")
                 assert head.headers["content-length"] == whole.headers["content-length"]

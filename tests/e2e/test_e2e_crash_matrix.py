@@ -27,7 +27,7 @@ from tests.e2e.test_e2e_payment_attacks import fresh_account, send_away, wait_fo
 from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.shop import NETWORK, Dollars, Shop, free_port, receipt, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CENT = 10_000
 ROUNDS = 4
 KILLS_MIN = 50

@@ -13,7 +13,7 @@ from tests.services.shop import free_port
 from tests.services.tempo import Tempo
 from tests.services.tempo_shop import CENT, SELLER, TempoShop, opened, signed
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 ROUNDS = 3
 SEND = "eth_sendRawTransactionSync"
 POINTS: dict[str, Callable[[Stage, str], None]] = {
