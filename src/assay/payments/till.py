@@ -84,7 +84,7 @@ class Till:
         fresh = replace(self._fresh(payment, digest), agent_id=agent_id)
         claim = await self._ledger.claim(fresh, self._clock.now() - FAILURES_WINDOW)
         if not claim.is_ours:
-            return await self._known(claim.entry, payment, fresh.request_digest)
+            return await self._known(claim.entry, payment, fresh.request_digest, request.caller)
         if payment.paid_by:
             return Held(await self._arrived(claim.entry, payment.paid_by), payment.quote)
         try:
@@ -137,7 +137,9 @@ class Till:
         """Finish what nobody works on any more; those that moved on."""
         return await self._settlement.reconcile_all()
 
-    async def _known(self, entry: Entry, payment: Payment, digest: str) -> Held | Replay:
+    async def _known(
+        self, entry: Entry, payment: Payment, digest: str, caller: str
+    ) -> Held | Replay:
         """Somebody has claimed this payment before: the same caller again, or a thief."""
         settlement, quote = self._settlement, payment.quote
         if entry.digest != payment.digest or entry.request_digest != digest:
@@ -151,15 +153,24 @@ class Till:
         if not entry.has_paid:
             entry = await settlement.finish(entry, quote)
         stored = await self._ledger.stored(entry.id)
-        if stored is not None:
+        if stored is not None and self._may_have(entry, stored, quote, caller):
             return Replay(entry, stored)
         if entry.state is State.DELIVERED:
-            refusal = PaymentRefused(_USED, "What this payment bought is not kept any more.")
+            refusal = PaymentRefused(_USED, "What this payment bought has been delivered.")
             raise await settlement.refused(quote, refusal)
         if entry.lease_until > self._clock.now():
             raise settlement.pending(entry)
         lease = settlement.lease(quote.work_s)
         return Held(await settlement.moved(entry, State.SETTLED, lease_until=lease), quote)
+
+    def _may_have(self, entry: Entry, stored: Stored, quote: Quote, caller: str) -> bool:
+        """Whether what was bought is handed to this caller (again).
+
+        Whoever reads the chain has the credential of a payment that publishes it, and could fetch
+        what others bought. Until it is delivered its buyer may come back from anywhere.
+        """
+        open_to_all = entry.state is State.DELIVERED and self._settlement.of(quote).publishes
+        return not open_to_all or stored.caller == caller
 
     async def _verify(self, payment: Payment, claim: Claim) -> None:
         """The protocol's own checks, and that the balance covers everything in flight."""

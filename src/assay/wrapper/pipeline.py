@@ -8,6 +8,7 @@ has answered (or before, where the wrapper says so, and then kept for another tr
 
 from dataclasses import dataclass, replace
 
+from assay.kit.addresses import caller_of
 from assay.payments.model import Headers, Held, Quote, Replay, Stored
 from assay.payments.ports import PaidRequest
 from assay.payments.till import Till
@@ -158,7 +159,10 @@ class Pipeline:
         incoming = matched.incoming
         body = await _read(incoming, matched.config.max_body_bytes)
         quote = replace(quote, body=body)
-        request = PaidRequest(incoming.method, _url(quote, incoming), incoming.headers, body)
+        caller = caller_of(incoming.client_address)
+        request = PaidRequest(
+            incoming.method, _url(quote, incoming), incoming.headers, body, caller
+        )
         payment = await self._steps.pay.read(quote, request)
         journey.payer = payment.payer
         admitted = await self._admit(journey, matched, payment.payer)
@@ -209,7 +213,8 @@ class Pipeline:
         finally:
             reply.close()
         headers = self._steps.forward.answer_headers(paid, reply.headers)
-        return Stored(reply.status, tuple(headers), bytes(body))
+        caller = caller_of(paid.admitted.trusted.matched.incoming.client_address)
+        return Stored(reply.status, tuple(headers), bytes(body), caller)
 
     def _bought(self, journey: Journey, stored: Stored) -> Answer:
         """What was paid for, with its receipt, for nobody's shared cache."""
