@@ -72,6 +72,18 @@ class Till:
                 return _as_read(known, quote)  # its time is over, but it was spent in time
             raise await self._settlement.refused(quote, refusal) from refusal
 
+    async def bought(self, payment: Payment, request: PaidRequest) -> Replay | None:
+        """What a spent payment has bought, to be handed out before anything is counted or judged.
+
+        None for one that buys now. A spent credential may be known to all: it proves nobody, and
+        so it must use up nobody's rate limit. Raises `PaymentRequired` when it buys nothing more.
+        """
+        known = await self._ledger.find(payment.quote.network.id, payment.digest)
+        if known is None or not known.has_paid:
+            return None
+        await self._require_same(known, payment, request_digest(payment.quote, request))
+        return await self._handed_out(known, payment.quote, request.caller)
+
     async def hold(
         self, payment: Payment, request: PaidRequest, agent_id: str = ""
     ) -> Held | Replay:
@@ -142,9 +154,7 @@ class Till:
     ) -> Held | Replay:
         """Somebody has claimed this payment before: the same caller again, or a thief."""
         settlement, quote = self._settlement, payment.quote
-        if entry.digest != payment.digest or entry.request_digest != digest:
-            refusal = PaymentRefused(_USED, "This payment was used for another request.")
-            raise await settlement.refused(quote, refusal)
+        await self._require_same(entry, payment, digest)
         if entry.state is State.FAILED:
             refusal = PaymentRefused(entry.reason, "This payment could not be settled.")
             raise await settlement.refused(quote, refusal)
@@ -152,25 +162,34 @@ class Till:
             raise settlement.pending(entry)
         if not entry.has_paid:
             entry = await settlement.finish(entry, quote)
-        stored = await self._ledger.stored(entry.id)
-        if stored is not None and self._may_have(entry, stored, quote, caller):
-            return Replay(entry, stored)
-        if entry.state is State.DELIVERED:
-            refusal = PaymentRefused(_USED, "What this payment bought has been delivered.")
-            raise await settlement.refused(quote, refusal)
+        replay = await self._handed_out(entry, quote, caller)
+        if replay is not None:
+            return replay
         if entry.lease_until > self._clock.now():
             raise settlement.pending(entry)
         lease = settlement.lease(quote.work_s)
         return Held(await settlement.moved(entry, State.SETTLED, lease_until=lease), quote)
 
-    def _may_have(self, entry: Entry, stored: Stored, quote: Quote, caller: str) -> bool:
-        """Whether what was bought is handed to this caller (again).
+    async def _require_same(self, entry: Entry, payment: Payment, digest: str) -> None:
+        if entry.digest != payment.digest or entry.request_digest != digest:
+            refusal = PaymentRefused(_USED, "This payment was used for another request.")
+            raise await self._settlement.refused(payment.quote, refusal)
+
+    async def _handed_out(self, entry: Entry, quote: Quote, caller: str) -> Replay | None:
+        """What was bought, for this caller; None while it is not there yet.
 
         Whoever reads the chain has the credential of a payment that publishes it, and could fetch
         what others bought. Until it is delivered its buyer may come back from anywhere.
         """
-        open_to_all = entry.state is State.DELIVERED and self._settlement.of(quote).publishes
-        return not open_to_all or stored.caller == caller
+        stored = await self._ledger.stored(entry.id)
+        is_delivered = entry.state is State.DELIVERED
+        is_public = is_delivered and self._settlement.of(quote).publishes
+        if stored is not None and (not is_public or stored.caller == caller):
+            return Replay(entry, stored)
+        if is_delivered:
+            refusal = PaymentRefused(_USED, "What this payment bought has been delivered.")
+            raise await self._settlement.refused(quote, refusal)
+        return None
 
     async def _verify(self, payment: Payment, claim: Claim) -> None:
         """The protocol's own checks, and that the balance covers everything in flight."""

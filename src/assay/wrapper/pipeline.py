@@ -1,6 +1,7 @@
 """The order of a wrapper call (decisions, section 9).
 
     match -> body cap -> [402 when nothing is attached] -> trust -> limit -> [payment] -> forward
+                         [bought before: handed out]
 
 Nobody is charged for a refusal: money is held before the upstream is called, and taken after it
 has answered (or before, where the wrapper says so, and then kept for another try).
@@ -164,15 +165,22 @@ class Pipeline:
             incoming.method, _url(quote, incoming), incoming.headers, body, caller
         )
         payment = await self._steps.pay.read(quote, request)
+        bought = await self._steps.pay.bought(payment, request)
+        if bought is not None:
+            return self._replayed(journey, bought)
         journey.payer = payment.payer
         admitted = await self._admit(journey, matched, payment.payer)
         paid = await self._steps.pay.hold(admitted, payment, request)
         if isinstance(paid, Replay):
-            journey.entry, journey.outcome = paid.entry, "replayed"
-            return self._bought(journey, paid.stored)
+            return self._replayed(journey, paid)
         if not isinstance(paid.payment, Held):
             raise TypeError("a paid request without a payment")
         return await self._serve_held(journey, paid, paid.payment)
+
+    def _replayed(self, journey: Journey, replay: Replay) -> Answer:
+        journey.payer = replay.entry.payer
+        journey.entry, journey.outcome = replay.entry, "replayed"
+        return self._bought(journey, replay.stored)
 
     async def _serve_held(self, journey: Journey, paid: Paid, held: Held) -> Answer:
         """Forward, settle, answer; whatever fails before settling releases the payment."""
