@@ -162,6 +162,54 @@ def test_row_01_a_payment_that_was_spent_buys_nothing_else(
     assert one.chain.balance(payer.address) == spent
 
 
+def test_row_01_what_was_bought_is_not_handed_to_who_reads_the_chain(
+    store: Shop, payer: LocalAccount
+) -> None:
+    """All of a settled authorisation is public: calldata. Only its buyer gets the answer again."""
+    url = store.wrap("/echo/row1-chain")
+    payment = store.payment(url, payer)
+    bought = store.pay(url, payment)
+    assert bought.status_code == 200
+    headers = {"payment-signature": encoded(payment)}
+    with httpx2.Client(transport=httpx2.HTTPTransport(local_address="127.0.0.2")) as elsewhere:
+        for given in (headers, {"x-payment": encoded(payment)}):
+            thief = elsewhere.get(url, headers=given, timeout=40)
+            refused(thief, "invalid_exact_evm_nonce_already_used")
+    assert store.pay(url, payment).content == bought.content
+    assert store.upstream.calls("/echo/row1-chain") == 1
+
+
+def test_row_18_a_spent_payment_is_no_proof_of_who_asks(store: Shop, payer: LocalAccount) -> None:
+    """Read off the chain and sent again, it would use up its payer's rate limit."""
+    url = store.wrap("/echo/row18-spent", rateLimit=2)
+    payment = store.payment(url, payer)
+    assert store.pay(url, payment).status_code == 200
+    headers = {"payment-signature": encoded(payment)}
+    with httpx2.Client(transport=httpx2.HTTPTransport(local_address="127.0.0.2")) as elsewhere:
+        for place in (url, f"{url}?x=1", url, url):
+            refused(elsewhere.get(place, headers=headers, timeout=40))
+    for _ in range(3):  # what was bought is no new call
+        assert store.pay(url, payment).status_code == 200
+    assert store.pay(url, store.payment(url, payer)).status_code == 200
+    assert store.pay(url, store.payment(url, payer)).status_code == 429
+    assert store.upstream.calls("/echo/row18-spent") == 2
+
+
+def test_row_12_a_buyer_who_was_not_served_yet_may_come_from_anywhere(
+    store: Shop, proxy: NodeProxy, payer: LocalAccount
+) -> None:
+    url = store.wrap("/echo/row12-moved")
+    payment = store.payment(url, payer)
+    with proxy.failing("eth_getTransactionReceipt"):
+        assert store.pay(url, payment).status_code == 503
+    headers = {"payment-signature": encoded(payment)}
+    with httpx2.Client(transport=httpx2.HTTPTransport(local_address="127.0.0.2")) as elsewhere:
+        answer = until_known(lambda: elsewhere.get(url, headers=headers, timeout=40))
+    assert answer.status_code == 200, answer.text
+    assert store.upstream.calls("/echo/row12-moved") == 1
+    assert store.chain.balance(payer.address) == 10**6 - CENT
+
+
 def test_row_02_copies_at_once_are_served_once(
     pair: tuple[Shop, Shop], payer: LocalAccount
 ) -> None:

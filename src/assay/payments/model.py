@@ -192,6 +192,8 @@ class Stored:
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
     body: bytes
+    caller: str = ""
+    """Whom it was handed to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,8 @@ class PaidRequest:
     url: str
     headers: Headers
     body: bytes
+    caller: str = ""
+    """The network address it came from, or that address's network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,8 @@ class PaymentProtocol(Port):
     name: ClassVar[Protocol]
     binds_body: ClassVar[bool]
     """Whether a demand holds for one body only: then the body is read before the 402."""
+    publishes: ClassVar[bool]
+    """Whether settling shows the credential to the world: from then on anybody can send it."""
 
     async def demand(
         self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""

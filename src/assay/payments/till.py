@@ -72,6 +72,18 @@ class Till:
                 return _as_read(known, quote)  # its time is over, but it was spent in time
             raise await self._settlement.refused(quote, refusal) from refusal
 
+    async def bought(self, payment: Payment, request: PaidRequest) -> Replay | None:
+        """What a spent payment has bought, to be handed out before anything is counted or judged.
+
+        None for one that buys now. A spent credential may be known to all: it proves nobody, and
+        so it must use up nobody's rate limit. Raises `PaymentRequired` when it buys nothing more.
+        """
+        known = await self._ledger.find(payment.quote.network.id, payment.digest)
+        if known is None or not known.has_paid:
+            return None
+        await self._require_same(known, payment, request_digest(payment.quote, request))
+        return await self._handed_out(known, payment.quote, request.caller)
+
     async def hold(
         self, payment: Payment, request: PaidRequest, agent_id: str = ""
     ) -> Held | Replay:
@@ -84,7 +96,7 @@ class Till:
         fresh = replace(self._fresh(payment, digest), agent_id=agent_id)
         claim = await self._ledger.claim(fresh, self._clock.now() - FAILURES_WINDOW)
         if not claim.is_ours:
-            return await self._known(claim.entry, payment, fresh.request_digest)
+            return await self._known(claim.entry, payment, fresh.request_digest, request.caller)
         if payment.paid_by:
             return Held(await self._arrived(claim.entry, payment.paid_by), payment.quote)
         try:
@@ -137,12 +149,12 @@ class Till:
         """Finish what nobody works on any more; those that moved on."""
         return await self._settlement.reconcile_all()
 
-    async def _known(self, entry: Entry, payment: Payment, digest: str) -> Held | Replay:
+    async def _known(
+        self, entry: Entry, payment: Payment, digest: str, caller: str
+    ) -> Held | Replay:
         """Somebody has claimed this payment before: the same caller again, or a thief."""
         settlement, quote = self._settlement, payment.quote
-        if entry.digest != payment.digest or entry.request_digest != digest:
-            refusal = PaymentRefused(_USED, "This payment was used for another request.")
-            raise await settlement.refused(quote, refusal)
+        await self._require_same(entry, payment, digest)
         if entry.state is State.FAILED:
             refusal = PaymentRefused(entry.reason, "This payment could not be settled.")
             raise await settlement.refused(quote, refusal)
@@ -150,16 +162,34 @@ class Till:
             raise settlement.pending(entry)
         if not entry.has_paid:
             entry = await settlement.finish(entry, quote)
-        stored = await self._ledger.stored(entry.id)
-        if stored is not None:
-            return Replay(entry, stored)
-        if entry.state is State.DELIVERED:
-            refusal = PaymentRefused(_USED, "What this payment bought is not kept any more.")
-            raise await settlement.refused(quote, refusal)
+        replay = await self._handed_out(entry, quote, caller)
+        if replay is not None:
+            return replay
         if entry.lease_until > self._clock.now():
             raise settlement.pending(entry)
         lease = settlement.lease(quote.work_s)
         return Held(await settlement.moved(entry, State.SETTLED, lease_until=lease), quote)
+
+    async def _require_same(self, entry: Entry, payment: Payment, digest: str) -> None:
+        if entry.digest != payment.digest or entry.request_digest != digest:
+            refusal = PaymentRefused(_USED, "This payment was used for another request.")
+            raise await self._settlement.refused(payment.quote, refusal)
+
+    async def _handed_out(self, entry: Entry, quote: Quote, caller: str) -> Replay | None:
+        """What was bought, for this caller; None while it is not there yet.
+
+        Whoever reads the chain has the credential of a payment that publishes it, and could fetch
+        what others bought. Until it is delivered its buyer may come back from anywhere.
+        """
+        stored = await self._ledger.stored(entry.id)
+        is_delivered = entry.state is State.DELIVERED
+        is_public = is_delivered and self._settlement.of(quote).publishes
+        if stored is not None and (not is_public or stored.caller == caller):
+            return Replay(entry, stored)
+        if is_delivered:
+            refusal = PaymentRefused(_USED, "What this payment bought has been delivered.")
+            raise await self._settlement.refused(quote, refusal)
+        return None
 
     async def _verify(self, payment: Payment, claim: Claim) -> None:
         """The protocol's own checks, and that the balance covers everything in flight."""

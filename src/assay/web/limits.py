@@ -5,11 +5,13 @@ GCRA (ITU-T I.371): one number a caller, no window edges to burst over.
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from math import ceil
 
+from assay.kit.addresses import caller_of, parsed_address
 from assay.kit.clock import Clock
 from assay.kit.errors import TooMany
+
+__all__ = ["RateLimit", "Verdict", "caller_of", "parsed_address", "refuse"]
 
 CALLERS_MAX = 100_000
 """Callers remembered; the one unseen for longest is forgotten first, which only ever forgives."""
@@ -71,25 +73,3 @@ def refuse(verdict: Verdict) -> None:
     """Raises `TooMany` unless the verdict allows."""
     if not verdict.allowed:
         raise TooMany("Too many requests: slow down.", retry_after_s=max(1, verdict.reset_s))
-
-
-def caller_of(address: str) -> str:
-    """Whom an address stands for: an IPv6 network of 64 bits is one caller (RFC 6177)."""
-    parsed = parsed_address(address)
-    if isinstance(parsed, IPv6Address):
-        return str(IPv6Address(int(parsed) >> 64 << 64))
-    return address if parsed is None else str(parsed)
-
-
-def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
-    """The address in a text, or None.
-
-    An IPv4 address in IPv6 clothes is the IPv4 address (RFC 4291, section 2.5.5.2): all of them
-    share one network of 64 bits, so they would otherwise be one caller and in no proxy's network.
-    """
-    try:
-        parsed = ip_address(text)
-    except ValueError:
-        return None
-    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
-    return mapped or parsed

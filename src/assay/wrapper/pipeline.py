@@ -1,6 +1,7 @@
 """The order of a wrapper call (decisions, section 9).
 
     match -> body cap -> [402 when nothing is attached] -> trust -> limit -> [payment] -> forward
+                         [bought before: handed out]
 
 Nobody is charged for a refusal: money is held before the upstream is called, and taken after it
 has answered (or before, where the wrapper says so, and then kept for another try).
@@ -8,6 +9,7 @@ has answered (or before, where the wrapper says so, and then kept for another tr
 
 from dataclasses import dataclass, replace
 
+from assay.kit.addresses import caller_of
 from assay.payments.model import Headers, Held, Quote, Replay, Stored
 from assay.payments.ports import PaidRequest
 from assay.payments.till import Till
@@ -115,17 +117,27 @@ class Pipeline:
         incoming = matched.incoming
         body = await _read(incoming, matched.config.max_body_bytes)
         quote = replace(quote, body=body)
-        request = PaidRequest(incoming.method, _url(quote, incoming), incoming.headers, body)
+        caller = caller_of(incoming.client_address)
+        request = PaidRequest(
+            incoming.method, _url(quote, incoming), incoming.headers, body, caller
+        )
         payment = await self._steps.pay.read(quote, request)
+        bought = await self._steps.pay.bought(payment, request)
+        if bought is not None:
+            return self._replayed(journey, bought)
         journey.payer = payment.payer
         admitted = await self._admit(journey, matched, payment.payer)
         paid = await self._steps.pay.hold(admitted, payment, request)
         if isinstance(paid, Replay):
-            journey.entry, journey.outcome = paid.entry, "replayed"
-            return self._bought(journey, paid.stored)
+            return self._replayed(journey, paid)
         if not isinstance(paid.payment, Held):
             raise TypeError("a paid request without a payment")
         return await self._serve_held(journey, paid, paid.payment)
+
+    def _replayed(self, journey: Journey, replay: Replay) -> Answer:
+        journey.payer = replay.entry.payer
+        journey.entry, journey.outcome = replay.entry, "replayed"
+        return self._bought(journey, replay.stored)
 
     async def _serve_held(self, journey: Journey, paid: Paid, held: Held) -> Answer:
         """Forward, settle, answer; whatever fails before settling releases the payment."""
@@ -166,7 +178,8 @@ class Pipeline:
         finally:
             reply.close()
         headers = self._answer_headers(paid, reply.headers)
-        return Stored(reply.status, tuple(headers), bytes(body))
+        caller = caller_of(paid.admitted.matched.incoming.client_address)
+        return Stored(reply.status, tuple(headers), bytes(body), caller)
 
     def _answer_headers(self, paid: Paid, found: Headers) -> Headers:
         config = paid.admitted.matched.config

@@ -104,7 +104,7 @@ async def test_what_was_bought_is_kept_with_the_move_and_forgotten_in_time(
     ledger: SqlLedgerStore,
 ) -> None:
     made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
-    stored = Stored(200, ((b"x-a", b"1"), (b"x-a", b"\xff")), b"\x00body")
+    stored = Stored(200, ((b"x-a", b"1"), (b"x-a", b"\xff")), b"\x00body", "192.0.2.1")
     moved = await ledger.move(made, State.SETTLING, stored=stored)
     assert moved is not None
     assert await ledger.stored(made.id) == stored

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from importlib import import_module
 from typing import Any
 
 from assay.chains.abi import BadAnswer, Reader, address_word
@@ -23,7 +24,7 @@ from assay.infra.payments.mpp_library import Library, LibraryLoader
 from assay.kit.canonical import canonical_bytes
 from assay.kit.clock import Clock, iso
 from assay.kit.errors import Unavailable
-from assay.kit.json import is_object
+from assay.kit.json import JsonObject, is_object
 from assay.payments.model import (
     DECIMALS,
     Attempt,
@@ -141,7 +142,8 @@ class TempoCharges:
             raise _unavailable(error.detail or error.message) from error
         try:
             if isinstance(answer, Returned):
-                return Reader(answer.data).number(0)
+                held = Reader(answer.data).number(0)
+                return max(0, held - _own_fees(payment.credential, network.asset.address))
         except BadAnswer as error:
             raise _unavailable(str(error)) from error
         raise _unavailable("balanceOf reverted")
@@ -250,6 +252,24 @@ def _meta(quote: Quote) -> dict[str, str]:
     Source: facts, payments 4.5.
     """
     return {"wrapper": quote.wrapper_id, "path": quote.path, "method": quote.method}
+
+
+def _own_fees(credential: JsonObject, asset: str) -> int:
+    """The most the payer's own transaction can cost him in the asset he pays with, rounded up.
+
+    It comes off his balance before the payment does. Source: Tempo's transaction type 0x76, fields
+    2, 3 and 10: most per gas in 10^-18 dollars, gas, and the token of the fees.
+    """
+    payload = credential.get("payload")
+    raw = str(payload.get("signature")) if is_object(payload) else ""
+    try:
+        fields: Any = import_module("rlp").decode(bytes.fromhex(raw.removeprefix("0x"))[1:])
+        price, gas, token = (bytes(fields[place]) for place in (2, 3, 10))
+    except Exception:  # noqa: BLE001 - another form, whose fees are not known: the chain will judge
+        return 0
+    if "0x" + token.hex() != asset:
+        return 0
+    return -(-int.from_bytes(price) * int.from_bytes(gas) // 10**12)
 
 
 def _attempt(entry: Entry) -> Attempt:

@@ -1,6 +1,5 @@
 """The payment ledger in SQL."""
 
-import base64
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from sqlalchemy import RowMapping, Update, bindparam, delete, func, insert, or_,
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.paid_responses import packed, unpacked
 from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
 from assay.kit.clock import Clock
@@ -134,13 +134,7 @@ class SqlLedgerStore:
         async with self._database.read() as connection:
             found = await connection.execute(_STORED, {"an_id": entry_id})
             row = found.mappings().one_or_none()
-        if row is None:
-            return None
-        headers = tuple(
-            (base64.b64decode(name), base64.b64decode(value))
-            for name, value in json.loads(row["headers"])
-        )
-        return Stored(row["status"], headers, bytes(row["body"]))
+        return None if row is None else unpacked(row)
 
     async def unfinished(self, before: datetime, at_most: int) -> Sequence[Entry]:
         statement = (
@@ -215,19 +209,9 @@ async def _update(
 
 
 async def _store(connection: AsyncConnection, entry: Entry, stored: Stored) -> None:
-    headers = [
-        (base64.b64encode(name).decode(), base64.b64encode(value).decode())
-        for name, value in stored.headers
-    ]
     await connection.execute(_FORGET, {"an_id": entry.id})
-    values = {
-        "payment_id": entry.id,
-        "status": stored.status,
-        "headers": json.dumps(headers),
-        "body": stored.body,
-        "stored_us": to_us(entry.updated_at),
-    }
-    await connection.execute(_STORE, values)
+    whose = {"payment_id": entry.id, "stored_us": to_us(entry.updated_at)}
+    await connection.execute(_STORE, whose | packed(stored))
 
 
 def _key(entry: Entry) -> dict[str, object]:

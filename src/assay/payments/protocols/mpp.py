@@ -29,6 +29,7 @@ class Mpp:
 
     name: ClassVar[Protocol] = "mpp"
     binds_body: ClassVar[bool] = True
+    publishes: ClassVar[bool] = False  # the challenge it echoes stays between client and server
 
     async def demand(
         self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""

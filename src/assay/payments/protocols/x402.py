@@ -42,6 +42,7 @@ class X402:
 
     name: ClassVar[Protocol] = "x402"
     binds_body: ClassVar[bool] = False  # what is signed has no place for it
+    publishes: ClassVar[bool] = True  # the authorisation is the settling transaction's calldata
 
     async def demand(
         self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""

@@ -61,6 +61,10 @@ class PayStep:
         """The attached payment, its payer established. Raises as `Till.read`."""
         return await self._till.read(quote, request)
 
+    async def bought(self, payment: Payment, request: PaidRequest) -> Replay | None:
+        """What a spent payment has bought already. Raises as `Till.bought`."""
+        return await self._till.bought(payment, request)
+
     async def hold(
         self, admitted: Admitted, payment: Payment, request: PaidRequest
     ) -> Paid | Replay:

@@ -1,0 +1,30 @@
+"""What payments bought, as a row."""
+
+import base64
+import json
+from typing import Any
+
+from sqlalchemy import RowMapping
+
+from assay.payments.model import Stored
+
+_CALLER = b":caller"
+"""Kept among the headers, under a name that none of them can have (RFC 9110, section 5.1)."""
+
+
+def packed(stored: Stored) -> dict[str, Any]:
+    """The columns that hold it."""
+    pairs = [*stored.headers, (_CALLER, stored.caller.encode())]
+    text = json.dumps([[base64.b64encode(part).decode() for part in pair] for pair in pairs])
+    return {"status": stored.status, "headers": text, "body": stored.body}
+
+
+def unpacked(row: RowMapping) -> Stored:
+    """What the columns hold."""
+    pairs = [
+        (base64.b64decode(name), base64.b64decode(value))
+        for name, value in json.loads(row["headers"])
+    ]
+    caller = next((value.decode() for name, value in pairs if name == _CALLER), "")
+    headers = tuple(pair for pair in pairs if pair[0] != _CALLER)
+    return Stored(row["status"], headers, bytes(row["body"]), caller)
