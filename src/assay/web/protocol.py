@@ -193,10 +193,9 @@ class FastProtocol(HttpToolsProtocol):
             self.data_received(data)
 
     def _is_free(self) -> bool:
-        """Whether nothing is being answered here, and there is room for one more."""
+        """Whether nothing is being answered here, or waits to be."""
         cycle = cast("FastCycle | None", self.cycle)
-        idle = cycle is None or cycle.response_complete
-        return idle and not self.pipeline and len(self.connections) < CONCURRENCY_MAX
+        return (cycle is None or cycle.response_complete) and not self.pipeline
 
     def _begin_fast(self) -> bool:
         """Whether the request that was just parsed is on its way; else nothing is done."""
@@ -235,6 +234,8 @@ class FastProtocol(HttpToolsProtocol):
 
     def _carry(self, repeat: Repeat, *, is_repeated: bool = False) -> bool:
         """Whether the request is on its way; else nothing is done."""
+        if len(self.connections) >= CONCURRENCY_MAX:
+            return False
         edge = self._edge
         client, key = self._caller or self._caller_by(repeat)
         limit = edge.wrap.limit

@@ -476,6 +476,20 @@ async def test_a_connection_idle_after_a_fast_answer_is_closed_in_its_time(tmp_p
             assert 0.8 < loop.time() - begun_s < 3
 
 
+async def test_an_idle_connection_is_closed_when_there_is_no_room_for_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then above all."""
+    async with opened(tmp_path, keep_alive_s=1) as shop:
+        await shop.wrap("/idle")
+        data = shop.request("/idle")
+        await shop.warm(data)
+        async with shop.caller() as caller:
+            assert (await caller.ask(data)).status == 200
+            monkeypatch.setattr("assay.web.protocol.CONCURRENCY_MAX", 0)
+            assert await caller.ended() == b""
+
+
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_a_caller_that_reads_nothing_is_cut_in_its_time(tmp_path: Path, method: str) -> None:
     """In both lanes; and a caller that reads slowly, but reads, is not."""
