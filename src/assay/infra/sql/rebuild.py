@@ -20,10 +20,7 @@ class SqlRollupProof:
         self._database = database
 
     async def differences(self) -> Mapping[str, int]:
-        async with self._database.write(REBUILD_S) as connection:
-            if self._database.kind == "postgresql":
-                # All of it sees one moment, and whoever writes meanwhile does not wait.
-                await _run(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        async with self._database.snapshot(REBUILD_S) as connection:
             return await _compared(connection, mend=False)
 
     async def rebuild(self) -> Mapping[str, int]:
