@@ -254,7 +254,9 @@ async def main() -> None:
         if given.copies > 1:
             await multiply(database, given.copies)
         if given.postgres:
-            async with database.write(600) as connection:
+            # What autovacuum does by itself after so many inserts: an index alone then answers.
+            async with database._reading.connect() as connection:  # noqa: SLF001 - no transaction
+                await connection.execute(text("VACUUM ANALYZE calls"))
                 await connection.execute(text("ANALYZE"))
         worst = await ask(database, *found[0])
         print(f"the slowest answer takes {worst:.1f} ms: {'well' if worst < 100 else 'TOO SLOW'}")
