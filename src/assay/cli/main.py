@@ -327,8 +327,8 @@ def analytics_rebuild(
 ) -> int:
     """Prove the roll-ups by the call log and the ledger, and make anew what differs.
 
-    Status 1 when `--check` finds a difference. Takes minutes over millions of calls, and whoever
-    writes waits meanwhile.
+    Status 1 when `--check` finds a difference. Takes minutes over millions of calls; whoever
+    writes waits meanwhile, but not for a check.
     """
     from assay.cli import analytics  # noqa: PLC0415
 

@@ -318,3 +318,33 @@ async def test_a_call_and_its_money_are_of_one_agent_whoever_pays(database: Data
     found, total = await SqlAnalyticsStore(database).agents("op", "calls", 10, 0)
     assert [(a.agent_id, a.counted.calls, a.counted.revenue) for a in found] == [("7", 1, 5)]
     assert total == 1
+
+
+async def test_a_check_sees_one_moment_and_holds_up_nobody_who_writes(database: Database) -> None:
+    store, proof = SqlCallStore(database), SqlRollupProof(database)
+    await store.add([call("op", "w", START, agent_id="7")])
+    count = text("SELECT COUNT(*) FROM calls")
+    async with database.snapshot(10) as connection:
+        await connection.execute(text("CREATE TEMPORARY TABLE cells AS SELECT * FROM calls"))
+        async with asyncio.timeout(5):
+            await store.add([call("op", "w", START, agent_id="8")])
+        assert (await connection.execute(count)).scalar_one() == 1
+        await connection.execute(text("DROP TABLE cells"))
+    async with asyncio.TaskGroup() as group:
+        checks = [group.create_task(proof.differences()) for _ in range(4)]
+        for n in range(20):
+            await store.add([call("op", "w", START, agent_id=str(n))])
+    assert not any(wrong for check in checks for wrong in check.result().values())
+    assert not any((await proof.differences()).values())
+
+
+async def test_a_check_that_is_cut_off_leaves_nothing_behind(database: Database) -> None:
+    proof = SqlRollupProof(database)
+    await SqlCallStore(database).add([call("op", "w", START, agent_id="7")] * 500)
+    for n in range(8):
+        check = asyncio.ensure_future(proof.differences())
+        await asyncio.sleep(0.004 * n)
+        check.cancel()
+        await asyncio.wait([check])
+    assert not any((await proof.differences()).values())
+    assert not any((await proof.rebuild()).values())

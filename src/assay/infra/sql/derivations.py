@@ -1,5 +1,7 @@
 """The roll-ups once more, in SQL over everything that happened: what a rebuild proves them by.
 
+`DERIVED` asks the calls and payments themselves; `OVER_CELLS` yields the same from a table of the
+finest sums, `MAKE_CELLS`, so that many millions of calls are read once and not once a roll-up.
 Each statement yields a roll-up's columns in the order of `columns_of`.
 """
 
@@ -19,8 +21,8 @@ from assay.calls.rollup import (
 )
 
 _OF_CALLS: Final = f"""
-SELECT operator_id, wrapper_id, COALESCE(agent_id, payer) AS agent_id, at_us,
-  at_us / {DAY_US} AS day,
+SELECT operator_id, wrapper_id, COALESCE(agent_id, payer) AS agent_id, at_us / {DAY_US} AS day,
+  at_us AS first_us, at_us AS last_us,
   1 AS calls, CASE WHEN status >= 400 AND status NOT IN (401, 402) THEN 1 ELSE 0 END AS errors,
   latency_us, 0 AS revenue, CASE WHEN status = 402 THEN 1 ELSE 0 END AS asked,
   CASE WHEN payment_id IS NOT NULL AND outcome <> 'replayed' THEN 1 ELSE 0 END AS paid,
@@ -30,17 +32,14 @@ SELECT operator_id, wrapper_id, COALESCE(agent_id, payer) AS agent_id, at_us,
 FROM calls"""  # noqa: S608 - a number of ours
 
 _OF_SETTLED: Final = f"""
-SELECT operator_id, wrapper_id, COALESCE(NULLIF(agent_id, ''), payer), settled_us,
-  settled_us / {DAY_US}, 0, 0, 0, amount, 0, 0, 0, 0, 1, 0
+SELECT operator_id, wrapper_id, COALESCE(NULLIF(agent_id, ''), payer), settled_us / {DAY_US},
+  settled_us, settled_us, 0, 0, 0, amount, 0, 0, 0, 0, 1, 0
 FROM payments WHERE settled_us IS NOT NULL"""  # noqa: S608 - a number of ours
 
 _OF_FAILED: Final = f"""
-SELECT operator_id, wrapper_id, NULL, updated_us, updated_us / {DAY_US},
+SELECT operator_id, wrapper_id, NULL, updated_us / {DAY_US}, updated_us, updated_us,
   0, 0, 0, 0, 0, 0, 0, 0, 0, 1
 FROM payments WHERE state = 'failed'"""  # noqa: S608 - a number of ours
-
-_SERVED: Final = f"{_OF_CALLS} UNION ALL {_OF_SETTLED}"
-_EVENTS: Final = f"{_SERVED} UNION ALL {_OF_FAILED}"
 
 _TIERS: Final = """
 SELECT operator_id, COALESCE(agent_id, payer) AS agent_id, tier, at_us AS tier_us,
@@ -56,41 +55,70 @@ def columns_of(rollup: Rollup) -> tuple[str, ...]:
     return (*rollup.key, *rollup.measures, *seen)
 
 
-def _summed(rollup: Rollup, events: str, where: str = "") -> str:
-    keys = ", ".join(rollup.key)
-    sums = ", ".join(
+def _sums(rollup: Rollup) -> str:
+    """A sum of every measure but the agents, who are not summed but told apart."""
+    return ", ".join(
         f"CAST(SUM({name}) AS BIGINT) AS {name}" for name in rollup.measures if name != "agents"
     )
-    return f"SELECT {keys}, {sums} FROM ({events}) AS events {where} GROUP BY {keys}"  # noqa: S608 - our own names
+
+
+def _summed(rollup: Rollup, events: str, where: str = "") -> str:
+    keys = ", ".join(rollup.key)
+    return f"SELECT {keys}, {_sums(rollup)} FROM ({events}) AS events {where} GROUP BY {keys}"  # noqa: S608 - our own names
 
 
 _OF_AGENTS: Final = "WHERE agent_id IS NOT NULL"
 
-DERIVED: Final[Mapping[str, str]] = {
-    TOTALS.table: f"""
-SELECT sums.*, COALESCE(agents, 0) AS agents FROM ({_summed(TOTALS, _EVENTS)}) AS sums
+
+def _derived(served: str, events: str) -> Mapping[str, str]:
+    """By table; `served` are calls and settled payments, `events` those and failed ones."""
+    return {
+        TOTALS.table: f"""
+SELECT sums.*, COALESCE(agents, 0) AS agents FROM ({_summed(TOTALS, events)}) AS sums
 LEFT JOIN (
   SELECT operator_id AS whose, COUNT(DISTINCT agent_id) AS agents
-  FROM ({_SERVED}) AS served WHERE agent_id IS NOT NULL GROUP BY operator_id
+  FROM ({served}) AS served WHERE agent_id IS NOT NULL GROUP BY operator_id
 ) AS counted ON whose = sums.operator_id""",  # noqa: S608 - our own names
-    DAYS.table: _summed(DAYS, _EVENTS),
-    ENDPOINTS.table: _summed(ENDPOINTS, _SERVED),
-    ENDPOINT_DAYS.table: _summed(ENDPOINT_DAYS, _SERVED),
-    AGENTS.table: f"""
+        DAYS.table: _summed(DAYS, events),
+        ENDPOINTS.table: _summed(ENDPOINTS, served),
+        ENDPOINT_DAYS.table: _summed(ENDPOINT_DAYS, served),
+        AGENTS.table: f"""
 SELECT sums.*, times.first_us, times.last_us, tiers.tier, tiers.tier_us
-FROM ({_summed(AGENTS, _SERVED, _OF_AGENTS)}) AS sums
+FROM ({_summed(AGENTS, served, _OF_AGENTS)}) AS sums
 JOIN (
-  SELECT operator_id, agent_id, MIN(at_us) AS first_us, MAX(at_us) AS last_us
-  FROM ({_SERVED}) AS served WHERE agent_id IS NOT NULL GROUP BY operator_id, agent_id
+  SELECT operator_id, agent_id, MIN(first_us) AS first_us, MAX(last_us) AS last_us
+  FROM ({served}) AS served WHERE agent_id IS NOT NULL GROUP BY operator_id, agent_id
 ) AS times ON times.operator_id = sums.operator_id AND times.agent_id = sums.agent_id
 LEFT JOIN ({_TIERS}) AS tiers
   ON tiers.operator_id = sums.operator_id AND tiers.agent_id = sums.agent_id AND tiers.place = 1""",  # noqa: S608 - our own names
-    AGENT_DAYS.table: _summed(AGENT_DAYS, _SERVED, _OF_AGENTS),
-    "agent_chains": """
+        AGENT_DAYS.table: _summed(AGENT_DAYS, served, _OF_AGENTS),
+        "agent_chains": """
 SELECT DISTINCT operator_id, COALESCE(agent_id, payer) AS agent_id, chain
 FROM calls WHERE chain IS NOT NULL AND COALESCE(agent_id, payer) IS NOT NULL""",
-}
-"""By table."""
+    }
+
+
+_SERVED: Final = f"{_OF_CALLS} UNION ALL {_OF_SETTLED}"
+
+DERIVED: Final = _derived(_SERVED, f"{_SERVED} UNION ALL {_OF_FAILED}")
+OVER_CELLS: Final = _derived("SELECT * FROM cells WHERE is_served = 1", "SELECT * FROM cells")
+
+
+def _cells(events: str, is_served: int) -> str:
+    return f"""
+SELECT operator_id, wrapper_id, agent_id, day, {is_served} AS is_served,
+  MIN(first_us) AS first_us, MAX(last_us) AS last_us, {_sums(TOTALS)}
+FROM ({events}) AS events GROUP BY operator_id, wrapper_id, agent_id, day"""  # noqa: S608 - our own names
+
+
+_FAILED: Final = f"SELECT * FROM ({_OF_CALLS} WHERE 1 = 0 UNION ALL {_OF_FAILED}) AS named"  # noqa: S608 - our own names
+
+MAKE_CELLS: Final = (
+    f"CREATE TEMPORARY TABLE cells AS {_cells(_SERVED, 1)} UNION ALL {_cells(_FAILED, 0)}"
+)
+"""Everything by operator, wrapper, agent and day; gone with `DROP_CELLS`."""
+
+DROP_CELLS: Final = "DROP TABLE cells"
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     **{rollup.table: columns_of(rollup) for rollup in ROLLUPS},

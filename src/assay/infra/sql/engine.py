@@ -78,6 +78,18 @@ class Database:
             async with connection.begin():
                 yield connection
 
+    @asynccontextmanager
+    async def snapshot(self, use_s: float) -> AsyncGenerator[AsyncConnection]:
+        """A transaction that sees one moment, however long it takes, and holds up no writer.
+
+        For reading, and for temporary tables of its own. Raises like `read`.
+        """
+        sqlite = self.kind == "sqlite"
+        begin = "BEGIN" if sqlite else "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+        async with _translated(use_s), self._engine.connect() as connection, connection.begin():
+            await connection.exec_driver_sql(begin)
+            yield connection
+
     async def migrate(self) -> None:
         """Bring the schema up to date; of several processes one does, the others wait.
 

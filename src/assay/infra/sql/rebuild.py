@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.infra.sql.derivations import COLUMNS, DERIVED
+from assay.infra.sql.derivations import COLUMNS, DROP_CELLS, MAKE_CELLS, OVER_CELLS
 from assay.infra.sql.engine import Database
 
 REBUILD_S: Final = 3600.0
@@ -20,40 +20,42 @@ class SqlRollupProof:
         self._database = database
 
     async def differences(self) -> Mapping[str, int]:
-        # Each comparison is one statement, and so sees one moment, whoever writes meanwhile.
-        async with self._database.write(REBUILD_S) as connection:
-            return await _differences(connection)
+        async with self._database.snapshot(REBUILD_S) as connection:
+            return await _compared(connection, mend=False)
 
     async def rebuild(self) -> Mapping[str, int]:
         async with self._database.write(REBUILD_S) as connection:
             if self._database.kind == "postgresql":
-                await connection.execute(text("LOCK TABLE calls, payments IN SHARE MODE"))
-            found = await _differences(connection)
-            for table, wrong in found.items():
-                if wrong:
-                    await connection.execute(text(f"DELETE FROM {table}"))  # noqa: S608 - our own names
-                    await connection.execute(text(_make(table)))
-        return found
+                await _run(connection, "LOCK TABLE calls, payments IN SHARE MODE")
+            return await _compared(connection, mend=True)
 
 
-async def _differences(connection: AsyncConnection) -> Mapping[str, int]:
-    return {
-        table: int((await connection.execute(text(_compare(table)))).scalar_one())
-        for table in DERIVED
-    }
-
-
-def _make(table: str) -> str:
-    columns = ", ".join(COLUMNS[table])
-    return f"INSERT INTO {table} ({columns}) SELECT {columns} FROM ({DERIVED[table]}) AS derived"  # noqa: S608 - our own names
+async def _compared(connection: AsyncConnection, *, mend: bool) -> Mapping[str, int]:
+    """How many rows of each roll-up are not what they should be."""
+    found: dict[str, int] = {}
+    await _run(connection, MAKE_CELLS)
+    for table, statement in OVER_CELLS.items():
+        await _run(connection, f"CREATE TEMPORARY TABLE derived AS {statement}")
+        found[table] = int((await connection.execute(text(_compare(table)))).scalar_one())
+        if mend and found[table]:
+            columns = ", ".join(COLUMNS[table])
+            await _run(connection, f"DELETE FROM {table}")  # noqa: S608 - our own names
+            await _run(connection, f"INSERT INTO {table} ({columns}) SELECT {columns} FROM derived")  # noqa: S608 - our own names
+        await _run(connection, "DROP TABLE derived")
+    await _run(connection, DROP_CELLS)
+    return found
 
 
 def _compare(table: str) -> str:
     """How many rows only one of the two has."""
     columns = ", ".join(COLUMNS[table])
     kept = f"SELECT {columns} FROM {table}"  # noqa: S608 - our own names
-    derived = f"SELECT {columns} FROM ({DERIVED[table]}) AS derived"  # noqa: S608 - our own names
+    derived = f"SELECT {columns} FROM derived"  # noqa: S608 - our own names
     return (
         f"SELECT (SELECT COUNT(*) FROM ({kept} EXCEPT {derived}) AS extra)"  # noqa: S608 - our own names
         f" + (SELECT COUNT(*) FROM ({derived} EXCEPT {kept}) AS missing)"
     )
+
+
+async def _run(connection: AsyncConnection, statement: str) -> None:
+    await connection.execute(text(statement))
