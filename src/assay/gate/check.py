@@ -144,8 +144,7 @@ class Gate:
     def personhood_changed(self, subject_key: str) -> None:
         """Decide anew on what is known now."""
         self._evaluations += 1
-        if (known := self._memory.pop(subject_key, None)) is not None:
-            known.fresh_until_s = 0.0  # it may also be remembered by a sequential id
+        self._memory.pop(subject_key, None)
 
     def require_signals(self, operator: Operator, request: GateRequest) -> None:
         """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
@@ -163,6 +162,9 @@ class Gate:
         known = self._memory.get(subject_key(network, agent_id))
         if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
             return None
+        subject = known.subject
+        if subject.agent_id != agent_id and self._memory.get(subject.key) is not known:
+            return None  # by its number it is remembered as it was before
         decision = known.decisions.get(request)
         if decision is None or decision.expires_at <= self._needs.clock.now():
             return None
