@@ -11,6 +11,7 @@ from tests.http.house import refused
 from tests.services.solana.clusters import CORE, SYSTEM_PROGRAM, keypair
 from tests.services.solana.endpoints import zoo
 from tests.services.solana.house import SolanaHouse, file_uri, open_solana
+from tests.services.solana.loopback import rewritten
 
 WALLET = keypair("wallet")
 NOBODY = keypair("nobody").pubkey()
@@ -104,3 +105,15 @@ async def test_an_address_that_is_none_ends_no_probe_of_the_others(house: Solana
         asset = house.registry.agent(uri="data:application/json," + text).asset
         told = (await house.post(f"/operator/trigger-sandbox/{asset}")).json()["testSummary"]
     assert (told["status"], told["unfinished"]) == ("tested", 0)
+
+
+async def test_a_tag_that_is_no_text_is_shown_as_far_as_it_is_one(house: SolanaHouse) -> None:
+    """JSON can spell half a character (RFC 8259, 8.2); an answer of ours cannot."""
+    agent = house.registry.agent(uri=file_uri())
+    house.registry.feedback(agent, "one", value=80, score=80, tag1="half: HALF")
+    half = json.dumps("\ud800")[1:-1]
+    broken = rewritten(lambda told: json.loads(json.dumps(told).replace("HALF", half)))
+    house.index.faults.on(broken)
+    answer = await house.get(f"/operator/agent/{agent.asset}", headers=await house.operator())
+    assert answer.status_code == 200, answer.text
+    assert [e["tag1"] for e in answer.json()["onchainReputation"]["feedbackEntries"]] == ["half: ?"]

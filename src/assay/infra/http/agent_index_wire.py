@@ -152,7 +152,9 @@ def _whole(value: JsonValue, largest: int) -> int | None:
 
 
 def _text(value: JsonValue) -> str:
-    return value[:_TEXT_CHARS_MAX] if isinstance(value, str) else ""
+    """A text that can be written again: without the half characters JSON can spell."""
+    text = value[:_TEXT_CHARS_MAX] if isinstance(value, str) else ""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _time(value: JsonValue) -> int | None:
