@@ -11,7 +11,7 @@ from tests.http.house import refused
 from tests.services.solana.clusters import CORE, SYSTEM_PROGRAM, keypair
 from tests.services.solana.endpoints import zoo
 from tests.services.solana.house import SolanaHouse, file_uri, open_solana
-from tests.services.solana.loopback import rewritten
+from tests.services.solana.loopback import garbage, rewritten
 
 WALLET = keypair("wallet")
 NOBODY = keypair("nobody").pubkey()
@@ -117,3 +117,20 @@ async def test_a_tag_that_is_no_text_is_shown_as_far_as_it_is_one(house: SolanaH
     answer = await house.get(f"/operator/agent/{agent.asset}", headers=await house.operator())
     assert answer.status_code == 200, answer.text
     assert [e["tag1"] for e in answer.json()["onchainReputation"]["feedbackEntries"]] == ["half: ?"]
+
+
+@pytest.mark.parametrize("form", ["graphql", "rest"])
+async def test_an_index_that_names_another_number_is_not_believed(
+    house: SolanaHouse, form: str
+) -> None:
+    """Such as one that passes over a filter it does not know, and lists whom it likes."""
+    first = house.registry.agent(uri=file_uri())
+    house.registry.agent(uri=file_uri())
+    rows = {
+        "graphql": {"data": {"agents": [{"id": str(first.asset), "agentId": "1"}]}},
+        "rest": [{"asset": str(first.asset), "agent_id": 1, "created_at": "2026-03-05T00:00:00Z"}],
+    }
+    house.index.faults.on(garbage(json.dumps(rows[form]).encode()))
+    who = await house.operator()
+    refused(await house.get("/operator/agent/2", headers=who), 503, "chain_unavailable")
+    assert (await house.get("/operator/agent/1", headers=who)).json()["sequentialId"] == 1
