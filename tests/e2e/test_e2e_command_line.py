@@ -180,6 +180,23 @@ def test_doctor_looks_at_what_is_set_for_solana(tmp_path: Path) -> None:
     assert str(list(bytes(writer)))[1:20] not in poor.stdout + elsewhere.stdout + rich.stdout
 
 
+def test_doctor_looks_at_solana_where_that_is_the_default_chain(tmp_path: Path) -> None:
+    with node(Registry()) as rpc, indexer(Registry()) as index:
+        settings = {
+            "ASSAY_DEFAULT_CHAIN": "solana",
+            "ASSAY_SOLANA_RPC_URL": rpc.url + "/?api-key=hidden",
+            "ASSAY_SOLANA_INDEXER_URL": index.url,
+        }
+        works = assay("doctor", data_dir=tmp_path, **settings)
+        assert works.returncode == 0, works.stdout + works.stderr
+        assert "works  solana node (mainnet-beta)" in works.stdout
+        rpc.faults.on(unavailable())
+        fails = assay("doctor", data_dir=tmp_path, **settings)
+        assert fails.returncode == 1
+        assert "fails  solana node (mainnet-beta)" in fails.stdout
+        assert "hidden" not in works.stdout + works.stderr + fails.stdout + fails.stderr
+
+
 def test_the_openapi_document_is_printed_and_leaves_nothing(tmp_path: Path) -> None:
     done = assay("openapi", data_dir=tmp_path / "data")
     assert json.loads(done.stdout)["openapi"] == "3.1.0"

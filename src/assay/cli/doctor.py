@@ -52,7 +52,8 @@ async def _examine(settings: Settings) -> Sequence[Check]:
         async with assemble(settings) as app:
             checks += [await _database(app), _exposure(settings)]
             checks += await _chains(app)
-            if any(name.startswith("solana_") for name in settings.model_fields_set):
+            is_default = app.networks.default.family == "solana"
+            if is_default or any(n.startswith("solana_") for n in settings.model_fields_set):
                 checks += await _solana(app)
     except (ServiceError, ValueError, RuntimeError, OSError) as error:
         checks.append(
@@ -90,12 +91,14 @@ def _exposure(settings: Settings) -> Check:
 
 
 async def _chains(app: App) -> Sequence[Check]:
-    """The default chain and every chain the operator configured; the table has too many to ask."""
-    slugs = {app.networks.default.slug, *app.settings.chains}
+    """The default chain and every chain the operator configured; the table has too many to ask.
+
+    Solana is asked in its own words (`_solana`).
+    """
+    slugs = sorted({app.networks.default.slug, *app.settings.chains})
+    evm = [n for n in map(app.networks.by_slug, slugs) if n.family == "evm"]
     async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(_chain(app, app.networks.by_slug(slug))) for slug in sorted(slugs)
-        ]
+        tasks = [group.create_task(_chain(app, network)) for network in evm]
     return [task.result() for task in tasks]
 
 

@@ -66,6 +66,8 @@ class _Remembered:
     """A subject, and what its evaluation was decided to mean for each request seen."""
 
     subject: Subject
+    key: str
+    """The subject's own; it may also be remembered by a sequential id."""
     fresh_until_s: float
     evaluation: Evaluation
     decisions: dict[GateRequest, Decision] = field(default_factory=dict[GateRequest, Decision])
@@ -108,6 +110,8 @@ class Gate:
         known = self._memory.get(key)
         if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
             return None
+        if known.key != key and self._memory.get(known.key) is not known:
+            return None  # by its number it is remembered as it was before
         decision = known.decisions.get(request)
         if decision is None or decision.expires_at <= self._needs.clock.now():
             return None
@@ -154,8 +158,7 @@ class Gate:
     def personhood_changed(self, subject_key: str) -> None:
         """Decide anew on what is known now."""
         self._evaluations += 1
-        if (known := self._memory.pop(subject_key, None)) is not None:
-            known.fresh_until_s = 0.0  # it may also be remembered by a sequential id
+        self._memory.pop(subject_key, None)
 
     def require_signals(self, operator: Operator, request: GateRequest) -> None:
         """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
@@ -213,7 +216,7 @@ class Gate:
 
     def _remembered(self, subject: Subject, evaluation: Evaluation) -> _Remembered:
         fresh_until = self._needs.clock.monotonic_s() + CONTROLLERS_MAX_AGE_S
-        return _Remembered(subject, fresh_until, evaluation)
+        return _Remembered(subject, subject.key, fresh_until, evaluation)
 
     def _remember(self, known: _Remembered, key: str) -> None:
         self._memory[key] = known

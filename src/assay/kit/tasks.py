@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 async def finish(work: Coroutine[Any, Any, T]) -> T:
@@ -24,6 +25,20 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
     if cancelled and current is not None:
         current.cancel()
     return task.result()
+
+
+async def both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
+    """Do both at once; a failure cancels the other, and is raised as it is.
+
+    `one` begins first: where it fails before it waits, `other` never begins.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            second = group.create_task(other)
+            first = await one
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return first, second.result()
 
 
 class Tasks:

@@ -1,5 +1,7 @@
 """The services an agent declares, as far as we can speak to them."""
 
+from urllib.parse import urlsplit
+
 from assay.kit.json import JsonObject
 from assay.trust.model import Subject
 from assay.trust.ports import ServiceKind, Visited
@@ -25,12 +27,20 @@ def declared_services(subject: Subject) -> tuple[list[Visited], list[str]]:
     ignored: set[str] = set()
     for service in registration.services if registration else ():
         kind = _KINDS.get(service.name.strip().lower())
-        web = service.endpoint.lower().startswith(("http://", "https://"))
-        if kind and web and len(service.endpoint) <= URL_MAX and len(visited) < SERVICES_MAX:
+        web = len(service.endpoint) <= URL_MAX and _is_address(service.endpoint)
+        if kind and web and len(visited) < SERVICES_MAX:
             visited.append(Visited(kind, service))
         else:
             ignored.add(_clean(service.name)[:64])
     return visited, sorted(ignored)
+
+
+def _is_address(endpoint: str) -> bool:
+    """Whether it is http(s), and can be taken apart: one that cannot would end every probe."""
+    try:
+        return urlsplit(endpoint).scheme in {"http", "https"}
+    except ValueError:
+        return False
 
 
 def service_row(visited: Visited, state: str) -> JsonObject:

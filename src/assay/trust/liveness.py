@@ -181,7 +181,10 @@ class _Round:
         return _filled((await self._call(endpoint, method, {})).get(member))
 
     async def _has_card(self, endpoint: str) -> bool:
-        origin = "{0.scheme}://{0.netloc}".format(urlsplit(endpoint))
+        try:
+            origin = "{0.scheme}://{0.netloc}".format(urlsplit(endpoint))
+        except ValueError:  # it looked like an address
+            return False
         places = [_below(endpoint, card) for card in _CARDS]
         places += [*(origin + card for card in _CARDS[1:]), endpoint]
         for url in dict.fromkeys(places):

@@ -91,7 +91,10 @@ class VisitHttp:
         left_s = self.left_s
         if left_s <= 0 or self.sent >= self._requests_max:
             raise BudgetExhausted
-        site = urlsplit(request.url).netloc
+        try:
+            site = urlsplit(request.url).netloc
+        except ValueError:
+            raise EgressError(Failure.REFUSED_ADDRESS, "no address") from None
         if self._waited_for[site] >= TIMEOUTS_MAX:
             raise EgressError(Failure.TIMEOUT, "the site kept this visit waiting before")
         self.sent += 1
@@ -193,7 +196,7 @@ async def opted_out(url: str, http: SafeHttp) -> bool:
     Only a robots.txt group that names `Assay` counts: `User-agent: *` is about crawlers that
     come uninvited, and a registered service invites callers. Source: RFC 9309, section 2.2.
     """
-    parts = urlsplit(url)
+    parts = urlsplit(url)  # of a declared service: it can be taken apart
     robots = f"{parts.scheme}://{parts.netloc}/robots.txt"
     try:
         reply = await http.send(Outgoing("GET", robots), ROBOTS_LIMITS)

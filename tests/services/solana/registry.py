@@ -81,7 +81,7 @@ class Agent:
     @property
     def stats(self) -> AtomNumbers | None:
         found = self.registry.accounts.get(self.stats_address)
-        return None if found is None else AtomStats.decoded(bytes(found.data)).numbers
+        return AtomStats.decoded(bytes(found.data)).numbers if found and found.data else None
 
 
 @dataclass(repr=False)

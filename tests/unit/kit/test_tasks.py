@@ -1,6 +1,8 @@
 import asyncio
 
-from assay.kit.tasks import Tasks
+import pytest
+
+from assay.kit.tasks import Tasks, both
 
 
 async def test_a_failing_task_is_reported_with_its_name() -> None:
@@ -32,3 +34,25 @@ async def test_drain_lets_work_end_within_its_grace_and_cancels_the_rest() -> No
     tasks.spawn("long", work("long", 60))
     await asyncio.wait_for(tasks.drain(0.2), 2)
     assert ended == ["short", "long cancelled"]
+
+
+async def test_of_both_the_first_to_fail_is_raised_as_it_is_and_the_other_ends() -> None:
+    begun: list[str] = []
+
+    async def fail() -> None:
+        raise ValueError("broken")
+
+    async def hang() -> None:
+        begun.append("hang")
+        await asyncio.sleep(60)
+
+    with pytest.raises(ValueError, match="broken"):
+        await both(hang(), fail())
+    assert begun == ["hang"]
+    with pytest.raises(ValueError, match="broken"):
+        await both(fail(), hang())
+    assert begun == ["hang"]  # not again: a refusal at once begins nothing
+
+
+async def test_of_both_each_result_has_its_place() -> None:
+    assert await both(asyncio.sleep(0, "one"), asyncio.sleep(0, 2)) == ("one", 2)

@@ -30,12 +30,13 @@ from assay.chains.solana.accounts import (
     OWNER_AT,
     WALLET_AT,
     BadAccount,
+    is_burnt,
     read_agent,
     read_atom,
     read_core_owner,
 )
 from assay.chains.solana.addresses import agent_address, atom_address
-from assay.chains.solana.clusters import CORE_PROGRAM, PROGRAMS
+from assay.chains.solana.clusters import CORE_PROGRAM, PROGRAMS, SYSTEM_PROGRAM
 from assay.chains.solana.history import Histories
 from assay.kit.base58 import decode, encode
 from assay.kit.cache import Cache
@@ -148,11 +149,14 @@ class SolanaReader:
         try:
             agent = read_agent(_data_of(account, programs.registry))
             stats = None if atom is None else read_atom(_data_of(atom, programs.atom))
-            owner = read_core_owner(_data_of(core, CORE_PROGRAM))
+            asset_data = _data_of(core, CORE_PROGRAM)
+            owner = None if is_burnt(asset_data) else read_core_owner(asset_data)
         except BadAccount as error:
             raise _unbelievable(network, error) from error
         if agent.asset != asset:
             raise _unbelievable(network, "an agent's account names another asset")
+        if owner is None:
+            raise AgentNotFound("The asset of this agent was burnt.")
         registration, problem = await self._files.read(agent.uri)
         return OnchainAgent(
             network=network,
@@ -224,8 +228,13 @@ def _account_of(row: JsonValue) -> JsonObject:
 
 
 def _account_or_none(network: Network, account: JsonValue) -> JsonObject | None:
-    if account is None or is_object(account):
-        return account
+    """None also where there are but lamports: anybody can send those anywhere."""
+    if is_object(account):
+        holds = account.get("data")
+        bare = account.get("owner") == SYSTEM_PROGRAM and is_array(holds) and holds[:1] == [""]
+        return None if bare else account
+    if account is None:
+        return None
     raise _unbelievable(network, "an account that is no object")
 
 

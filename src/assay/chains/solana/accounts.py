@@ -25,6 +25,7 @@ OWNER_AT, ASSET_AT, WALLET_AT = 72, 104, 138
 _ATOM_ENABLED_AT = 137
 _DIGEST_AND_COUNT = PUBLIC_KEY_BYTES + 8
 _CORE_ASSET_V1 = 1
+_CORE_BURNT = b"\0"
 
 _EMA_SLOW_AT, _HLL_AT, _QUALITY_AT, _CONFIDENCE_AT = 98, 116, 547, 557
 _HLL_BYTES = 128
@@ -133,6 +134,14 @@ def read_atom(data: bytes) -> AtomStats:
         unique_callers=_estimate(data[_HLL_AT : _HLL_AT + _HLL_BYTES]),
         average_score=slow / 100,
     )
+
+
+def is_burnt(data: bytes) -> bool:
+    """Whether a Metaplex Core asset was burnt: one byte stays, so that its address stays taken.
+
+    Source: mpl-core, `Key::Uninitialized` and `close_program_account`.
+    """
+    return data[:1] == _CORE_BURNT
 
 
 def read_core_owner(data: bytes) -> str:

@@ -15,6 +15,7 @@ from assay.infra.http.agent_index_wire import (
     AGENTS_MAX,
     Malformed,
     Query,
+    asset_of_number,
     assets_of,
     by_number,
     by_owner,
@@ -151,7 +152,12 @@ class HttpAgentIndex:
         self._indexers: dict[str, _Indexer] = {}
 
     async def find_number(self, network: Network, number: int) -> str | None:
-        return next(iter(await self._assets(network, by_number(number))), None)
+        query = by_number(number)
+
+        async def ask(indexer: _Indexer) -> str | None:
+            return asset_of_number(await indexer.ask(query), number)
+
+        return await self._first_answer(network, ask)
 
     async def find_wallet(self, network: Network, wallet: str) -> Sequence[str]:
         return await self._assets(network, by_wallet(wallet))

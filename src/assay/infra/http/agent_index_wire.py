@@ -55,7 +55,7 @@ def by_number(number: int) -> Query:
     """The agent of a sequential id."""
     return Query(
         "agents",
-        "query($number: BigInt!) { agents(first: 1, where: { agentId: $number }) { id } }",
+        "query($number: BigInt!) { agents(first: 1, where: { agentId: $number }) { id agentId } }",
         {"number": str(number)},
         f"/agents?agent_id=eq.{number}",
     )
@@ -92,6 +92,20 @@ def feedback_page(asset: str, skip: int) -> Query:
         f"/feedbacks?asset=eq.{asset}&order=feedback_id.desc&limit={PAGE}&offset={skip}"
         "&is_revoked=eq.false",
     )
+
+
+def asset_of_number(rows: Sequence[JsonValue], number: int) -> str | None:
+    """The asset of a sequential id, or None. Raises `Malformed`.
+
+    A row of another number is an indexer that did not understand the question: nothing on chain
+    could tell that its agent is not the one that was meant.
+    """
+    for row in rows[:1]:
+        told = row.get("agentId", row.get("agent_id")) if is_object(row) else None
+        if _whole(told, _INDEX_MAX) != number:
+            raise Malformed("an agent of another number")
+        return _asset(row)
+    return None
 
 
 def assets_of(rows: Sequence[JsonValue]) -> Sequence[str]:
@@ -152,7 +166,9 @@ def _whole(value: JsonValue, largest: int) -> int | None:
 
 
 def _text(value: JsonValue) -> str:
-    return value[:_TEXT_CHARS_MAX] if isinstance(value, str) else ""
+    """A text that can be written again: without the half characters JSON can spell."""
+    text = value[:_TEXT_CHARS_MAX] if isinstance(value, str) else ""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _time(value: JsonValue) -> int | None:

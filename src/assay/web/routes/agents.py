@@ -1,6 +1,5 @@
 """Trust profiles, wallets, snapshots and sandbox runs (spec 4.2)."""
 
-import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
@@ -8,6 +7,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from assay.chains.model import Network, is_address, parse_agent_id, parse_wallet, sequential_id
 from assay.gate.model import MIN_SCORE_DEFAULT
 from assay.kit.errors import InvalidRequest, Problem
+from assay.kit.tasks import both
 from assay.trust.model import SignalName, Subject
 from assay.trust.signals.sandbox import summary
 from assay.web.credentials import Credential
@@ -160,10 +160,8 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         subject = await app.subjects.find(network, agent_id)
         if subject.agent is None or network.family != "solana":
             return await run(request, subject)
-        async with asyncio.TaskGroup() as group:
-            report = group.create_task(app.liveness.report(subject))
-            shape = await run(request, subject)
-        return wire.on_solana(shape, report.result(), number_of(network, agent_id))
+        shape, report = await both(run(request, subject), app.liveness.report(subject))
+        return wire.on_solana(shape, report, number_of(network, agent_id))
 
     @route(
         router,
