@@ -113,7 +113,7 @@ class AgentIndex(Protocol):
         ...
 
     async def find_owner(self, network: Network, owner: str) -> Sequence[str]:
-        """Assets that `owner` holds, newest first; a bounded number."""
+        """Assets that `owner` holds, oldest first; a bounded number."""
         ...
 
     async def fetch_feedback(self, network: Network, asset: str) -> tuple[Feedback, ...]:

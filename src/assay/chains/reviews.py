@@ -5,6 +5,7 @@ weighs feedback counts the unknown as missing. Source: EIP-8004, `NewFeedback`; 
 """
 
 import asyncio
+import hashlib
 from collections.abc import Mapping, Sequence
 
 from assay.chains import erc8004
@@ -45,6 +46,11 @@ DAYS_LOOKED_AT = (7, 30, 90, 365)
 _DAY_S = 86_400
 _ADDRESS_WORDS = 12
 _SAMPLE_BLOCKS = 1000
+
+
+def crowd_key(reviewers: Sequence[str]) -> str:
+    """One short name for the same reviewers in any order."""
+    return hashlib.sha256("\n".join(sorted(reviewers)).encode()).hexdigest()[:32]
 
 
 class Reviews:

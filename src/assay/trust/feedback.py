@@ -105,7 +105,7 @@ class WriteBack:
             try:
                 await self._write(score)
             except asyncio.CancelledError:
-                self._end(score, Outcome.DROPPED, "the service ended")
+                self._end(score, Outcome.DROPPED, "the service ended; it may have been sent")
                 raise
             finally:
                 self._waiting.task_done()

@@ -260,6 +260,39 @@ async def test_a_wallet_leads_to_its_agents(ground: Reading, *, indexed: bool) -
     assert await ground.reader.fetch_agents_of(ground.network, str(SYSTEM_PROGRAM)) == ()
 
 
+async def test_assets_sent_to_a_wallet_do_not_hide_its_own_agent(ground: Reading) -> None:
+    owner = keypair("target").pubkey()
+    own = ground.registry.agent("own", owner=owner)
+    for number in range(20):
+        ground.registry.agent(f"sent {number}", owner=owner)
+    for form in ("none", "graphql"):
+        ground.index.faults.on(gone(), only=form)
+        found = await ground.reader.fetch_agents_of(ground.network, str(owner))
+        assert found[0].agent_id == str(own.asset)
+
+
+async def test_entries_about_another_agent_are_not_believed(ground: Reading) -> None:
+    agent, other = ground.registry.agent("asked"), ground.registry.agent("other")
+    ground.registry.feedback(other, "one", score=100)
+    for form in ("graphql", "rest"):
+        rows = rows_of(other, form)
+        ground.index.faults.on(loopback.rewritten(lambda _, rows=rows: rows), only=form)
+    with pytest.raises(ChainUnavailable):
+        await ground.reader.fetch_feedback(ground.network, str(agent.asset))
+
+
+async def test_other_reviewers_of_the_same_number_are_read_anew(ground: Reading) -> None:
+    agent = ground.registry.agent()
+    ground.registry.feedback(agent, "one", score=90, created_at=1000)
+    found = await read(ground, agent)
+    one, two = (str(keypair(f"client:{name}").pubkey()) for name in ("one", "two"))
+    first = await ground.reader.fetch_reviewers(ground.network, found, [one])
+    again = await ground.reader.fetch_reviewers(ground.network, found, [one])
+    others = await ground.reader.fetch_reviewers(ground.network, found, [two])
+    assert first is again
+    assert first is not others
+
+
 async def test_of_several_agents_the_newest_that_names_the_wallet_comes_first(
     ground: Reading,
 ) -> None:
@@ -312,3 +345,14 @@ async def test_an_account_shows_its_balance_and_whether_a_key_signs_for_it(
 async def test_nobody_signs_for_a_solana_wallet_by_contract(ground: Reading) -> None:
     wallet = str(keypair("w").pubkey())
     assert not await ground.reader.accepts_signature(ground.network, wallet, b"", b"x")
+
+
+def rows_of(agent: Agent, form: str) -> object:
+    """One entry about `agent`, as an indexer gives it."""
+    client, asset = str(keypair("client:one").pubkey()), str(agent.asset)
+    if form == "rest":
+        row = {"asset": asset, "client_address": client, "feedback_index": "0", "score": 100}
+        return [row | {"value": "100", "value_decimals": 0}]
+    solana = {"valueRaw": "100", "valueDecimals": 0, "score": 100}
+    entry = {"agent": {"id": asset}, "clientAddress": client, "feedbackIndex": "0"}
+    return {"data": {"feedbacks": [entry | {"solana": solana}]}}

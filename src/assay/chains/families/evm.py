@@ -26,7 +26,7 @@ from assay.chains.ports import (
     Reverted,
     RpcRefused,
 )
-from assay.chains.reviews import Reviews
+from assay.chains.reviews import Reviews, crowd_key
 from assay.chains.walletindex import WalletIndex
 from assay.kit.cache import Cache
 
@@ -95,7 +95,7 @@ class EvmReader:
     ) -> Reviewers:
         if not reviewers:
             return Reviewers({}, {}, None)
-        key = f"{network.slug}/{agent.agent_id}/{len(reviewers)}"
+        key = f"{network.slug}/{agent.agent_id}/{crowd_key(reviewers)}"
         return await self._reviewers.get(
             key, lambda: self._reviews.fetch(network, agent, reviewers)
         )

@@ -24,6 +24,7 @@ from assay.chains.model import (
     sequential_id,
 )
 from assay.chains.ports import ChainFamily, ChainReader, ReaderNeeds
+from assay.chains.reviews import crowd_key
 from assay.chains.solana.accounts import (
     AGENT_DISCRIMINATOR,
     ASSET_AT,
@@ -95,7 +96,11 @@ class SolanaReader:
         return await self._feedback.get(key, lambda: self._index.fetch_feedback(network, asset))
 
     async def fetch_agents_of(self, network: Network, wallet: str) -> tuple[WalletMatch, ...]:
-        """Agents that name the wallet come before agents it owns, newer ones before older."""
+        """Agents that name the wallet, newest first, then agents it owns, oldest first.
+
+        Naming a wallet takes its signature; an asset can be sent to anybody, so that the last one
+        that came says least.
+        """
         try:
             named = await self._index.find_wallet(network, wallet)
             owned = await self._index.find_owner(network, wallet)
@@ -105,7 +110,7 @@ class SolanaReader:
         candidates = dict.fromkeys((*named[:MATCHES_MAX], *owned[:MATCHES_MAX]))
         found = [await self._confirmed(network, asset, wallet) for asset in candidates]
         matches = [match for match in found if match is not None]
-        return tuple(sorted(matches, key=lambda match: match.source))  # stable: newest first
+        return tuple(sorted(matches, key=lambda match: match.source))  # stable: in the order above
 
     async def fetch_reviewers(
         self, network: Network, agent: OnchainAgent, reviewers: Sequence[str]
@@ -113,7 +118,7 @@ class SolanaReader:
         if not reviewers:
             return Reviewers({}, {}, None)
         entries = await self.fetch_feedback(network, agent.agent_id)
-        key = f"{network.cluster}/{agent.agent_id}/{len(reviewers)}"
+        key = f"{network.cluster}/{agent.agent_id}/{crowd_key(reviewers)}"
         return await self._reviewers.get(
             key, lambda: self._histories.reviewers(network, reviewers, entries)
         )

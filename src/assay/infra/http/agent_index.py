@@ -171,7 +171,7 @@ class HttpAgentIndex:
             skip = 0
             while rows := await indexer.ask(feedback_page(asset, skip)):
                 # Entries that come in between move the rest on: those are met twice.
-                found |= {(e.client, e.index): e for e in entries_of(rows)}
+                found |= {(e.client, e.index): e for e in entries_of(rows, asset)}
                 skip += len(rows)
                 if skip > FEEDBACK_MAX:
                     raise _too_much(network)

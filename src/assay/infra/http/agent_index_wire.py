@@ -62,22 +62,22 @@ def by_number(number: int) -> Query:
 
 
 def by_wallet(wallet: str) -> Query:
-    """Agents that name a wallet as theirs."""
-    return _agents("agentWallet", wallet, f"/agents?agent_wallet=eq.{wallet}")
+    """Agents that name a wallet as theirs, newest first."""
+    return _agents("agentWallet", "agent_wallet", wallet, "desc")
 
 
 def by_owner(owner: str) -> Query:
-    """Agents of an owner."""
-    return _agents("owner", owner, f"/agents?owner=eq.{owner}")
+    """Agents of an owner, oldest first: anybody can send it more."""
+    return _agents("owner", "owner", owner, "asc")
 
 
-def _agents(field: str, value: str, rest: str) -> Query:
+def _agents(field: str, column: str, value: str, order: str) -> Query:
     return Query(
         "agents",
         f"query($value: String!) {{ agents(first: {AGENTS_MAX}, where: {{ {field}: $value }},"
-        " orderBy: createdAt, orderDirection: desc) { id } }",
+        f" orderBy: createdAt, orderDirection: {order}) {{ id }} }}",
         {"value": value},
-        rest,
+        f"/agents?{column}=eq.{value}&order=created_at.{order}&limit={AGENTS_MAX}",
     )
 
 
@@ -86,8 +86,8 @@ def feedback_page(asset: str, skip: int) -> Query:
     return Query(
         "feedbacks",
         f"query($where: FeedbackFilter) {{ feedbacks(first: {PAGE}, skip: {skip}, where: $where,"
-        " orderBy: createdAt, orderDirection: desc) { clientAddress feedbackIndex tag1 tag2"
-        " createdAt solana { valueRaw valueDecimals score } } }",
+        " orderBy: createdAt, orderDirection: desc) { agent { id } clientAddress feedbackIndex"
+        " tag1 tag2 createdAt solana { valueRaw valueDecimals score } } }",
         {"where": {"agent": asset, "isRevoked": False}},
         f"/feedbacks?asset=eq.{asset}&order=feedback_id.desc&limit={PAGE}&offset={skip}"
         "&is_revoked=eq.false",
@@ -109,12 +109,8 @@ def asset_of_number(rows: Sequence[JsonValue], number: int) -> str | None:
 
 
 def assets_of(rows: Sequence[JsonValue]) -> Sequence[str]:
-    """The assets of agents' rows, newest first. Raises `Malformed`."""
-    found = [_asset(row) for row in rows]
-    if all(isinstance(row, Mapping) and "created_at" in row for row in rows):  # REST: any order
-        times = [_time(row.get("created_at")) or 0 for row in rows if is_object(row)]
-        found = [a for _, a in sorted(zip(times, found, strict=True), key=lambda p: -p[0])]
-    return found
+    """The assets of agents' rows, in their order. Raises `Malformed`."""
+    return [_asset(row) for row in rows]
 
 
 def _asset(row: JsonValue) -> str:
@@ -124,14 +120,17 @@ def _asset(row: JsonValue) -> str:
     return value
 
 
-def entries_of(rows: Sequence[JsonValue]) -> Sequence[Feedback]:
-    """The entries of feedback rows. Raises `Malformed`."""
-    return [_entry(row) for row in rows]
+def entries_of(rows: Sequence[JsonValue], asset: str) -> Sequence[Feedback]:
+    """The entries of feedback rows, all of them about `asset`. Raises `Malformed`."""
+    return [_entry(row, asset) for row in rows]
 
 
-def _entry(row: JsonValue) -> Feedback:
+def _entry(row: JsonValue, asset: str) -> Feedback:
     if not is_object(row):
         raise Malformed("an entry that is no object")
+    about = row.get("agent")
+    if (about.get("id") if is_object(about) else row.get("asset")) != asset:
+        raise Malformed("an entry about another agent")
     nested = row.get("solana")
     own: JsonObject = nested if is_object(nested) else row
     client = row.get("clientAddress", row.get("client_address"))

@@ -36,7 +36,12 @@ class NoDowngrade:
 
 def _target(url: str, reply: Reply) -> str:
     location = reply.header("location")
-    return urljoin(url, location).lower() if location and answer_class(reply) == "redirect" else ""
+    if not location or answer_class(reply) != "redirect":
+        return ""
+    try:
+        return urljoin(url, location).lower()
+    except ValueError:  # brackets without an IPv6 address lead nowhere
+        return ""
 
 
 PROBE: Final[Probe] = NoDowngrade()
