@@ -367,3 +367,20 @@ async def test_bad_bodies_go_where_json_is_documented_on_the_same_site(
     endpoint = "https://words.example/api"
     found = await json_target(visit(http=openapi(document)), endpoint)
     assert found == ((target, True) if target else (endpoint, False))
+
+
+@pytest.mark.parametrize(
+    ("location", "outcome"),
+    [
+        ("http://words.example/", "fail"),
+        ("https://words.example/", "pass"),
+        ("http://[", "pass"),
+        ("/elsewhere", "pass"),
+    ],
+)
+async def test_where_a_service_with_tls_sends_its_callers_is_judged(
+    location: str, outcome: str
+) -> None:
+    moved = Reply(301, (("location", location),), b"", truncated=False, elapsed_ms=1.0)
+    on = visit(http=Scripted(lambda _: moved), web="https://words.example/")
+    assert await verdict("no_downgrade", on) == outcome
