@@ -120,6 +120,10 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self.left >= 0:
             fail(f"the connection ended inside an answer: {exc}")
+        self.on_lost(self)
+
+    def on_lost(self, connection: "Connection") -> None:
+        """An idle connection that the server closed; whoever paces opens another."""
 
     def _judge(self, head: bytes) -> None:
         if (
@@ -184,7 +188,9 @@ class Pace:
 
     def __init__(self, order: Order) -> None:
         self.rate, self.total = order.rate, int(order.rate * order.seconds)
-        self.free: list[Connection] = []
+        self.peer = ("127.0.0.1", order.port)
+        self.free: deque[Connection] = deque()
+        self.opening: set[asyncio.Task[None]] = set()
         self.waiting: deque[float] = deque()
         self.latencies_s: list[float] = []
         self.finished = asyncio.Event()
@@ -202,7 +208,7 @@ class Pace:
         if self.sent == self.total:
             signal.setitimer(signal.ITIMER_REAL, 0)
         while self.waiting and self.free:
-            self._ask(self.free.pop())
+            self._ask(self.free.popleft())
 
     def done(self, connection: Connection) -> None:
         """An answer is whole."""
@@ -214,6 +220,25 @@ class Pace:
         if len(self.latencies_s) == self.total:
             self.finished.set()
 
+    def lost(self, connection: Connection) -> None:
+        """The server closed one that was idle: open another in its place."""
+        if connection in self.free and not self.finished.is_set():
+            self.free.remove(connection)
+            task = asyncio.ensure_future(self._open(connection))
+            self.opening.add(task)
+            task.add_done_callback(self.opening.discard)
+
+    async def _open(self, lost: Connection) -> None:
+        peer = self.peer
+        _, made = await asyncio.get_running_loop().create_connection(
+            lambda: Connection(lost.requests, lost.size, self.done), *peer
+        )
+        made.on_lost = self.lost
+        if self.waiting:
+            self._ask(made)
+        else:
+            self.free.append(made)
+
     def _ask(self, connection: Connection) -> None:
         connection.due_s = self.waiting.popleft()
         connection.ask()
@@ -222,7 +247,9 @@ class Pace:
 async def paced(order: Order) -> dict[str, float]:
     """As `closed`, and p50 and p99 of the latency in milliseconds."""
     pace = Pace(order)
-    pace.free = await connect(order, pace.done)
+    pace.free.extend(await connect(order, pace.done))
+    for connection in pace.free:
+        connection.on_lost = pace.lost
     pace.begun_s = time.monotonic() + SETTLE_S
     # The kernel's interval timer: a loop's own timers are only good to a millisecond.
     asyncio.get_running_loop().add_signal_handler(signal.SIGALRM, pace.tick)
