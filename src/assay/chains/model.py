@@ -247,6 +247,16 @@ def sequential_id(network: Network, agent_id: str) -> int | None:
     return int(agent_id) if network.family == "solana" and not is_public_key(agent_id) else None
 
 
+def number_asked(network: Network, agent_id: str) -> int | None:
+    """The sequential id an agent is asked for by, if it is one; elsewhere nothing is looked at.
+
+    Raises `InvalidRequest` for what is no agent id of a Solana registry.
+    """
+    if network.family != "solana":
+        return None
+    return sequential_id(network, parse_agent_id(network, agent_id))
+
+
 def is_public_key(text: str) -> bool:
     """Whether `text` is 32 bytes in base 58, as Solana writes keys and addresses."""
     decoded = from_base58(text)

@@ -26,6 +26,7 @@ from assay.chains.ports import (
     Reverted,
     RpcRefused,
 )
+from assay.chains.refusals import too_much_feedback, unbelievable
 from assay.chains.reviews import Reviews, crowd_key
 from assay.chains.walletindex import WalletIndex
 from assay.kit.cache import Cache
@@ -130,9 +131,9 @@ class EvmReader:
             token_uri = erc8004.read_text(_returned(uri))
             wallet_address = erc8004.read_address(_returned(wallet))
         except BadAnswer as error:
-            raise _unbelievable(network, error) from error
+            raise unbelievable(network, error) from error
         if owner_address is None:
-            raise _unbelievable(network, "an agent without an owner")
+            raise unbelievable(network, "an agent without an owner")
         registration, problem = await self._files.read(token_uri)
         return OnchainAgent(
             network,
@@ -152,7 +153,7 @@ class EvmReader:
             if found is None:
                 found = await self._read_feedback_in_slices(network, agent_id)
         except BadAnswer as error:
-            raise _unbelievable(network, error) from error
+            raise unbelievable(network, error) from error
         return tuple(found)
 
     async def _read_feedback_in_slices(self, network: Network, agent_id: str) -> list[Feedback]:
@@ -165,7 +166,7 @@ class EvmReader:
         at, size = 0, CLIENTS_SLICE
         while at < len(reviewers):
             if len(found) > FEEDBACK_MAX or self._clock.monotonic_s() > until:
-                raise _too_much(network)
+                raise too_much_feedback(network)
             some = await self._feedback_of(network, agent_id, reviewers[at : at + size])
             if some is not None:
                 found += some
@@ -173,7 +174,7 @@ class EvmReader:
             elif size > 1:
                 size //= 2
             else:
-                raise _too_much(network)
+                raise too_much_feedback(network)
         return found
 
     async def _feedback_of(
@@ -231,20 +232,6 @@ def _returned(answer: Returned | Reverted) -> bytes:
     if isinstance(answer, Reverted):
         raise BadAnswer(f"reverted: {answer.message}")
     return answer.data
-
-
-def _unbelievable(network: Network, detail: object) -> ChainUnavailable:
-    return ChainUnavailable(
-        f"The chain {network.slug} gave no answer that can be believed.",
-        detail=str(detail),
-        retry_after_s=10,
-    )
-
-
-def _too_much(network: Network) -> ChainUnavailable:
-    return ChainUnavailable(
-        f"The agent has more feedback on {network.slug} than can be read.", retry_after_s=60
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from assay.chains.model import (
     sequential_id,
 )
 from assay.chains.ports import ChainFamily, ChainReader, ReaderNeeds
+from assay.chains.refusals import unbelievable
 from assay.chains.reviews import crowd_key
 from assay.chains.solana.accounts import (
     AGENT_DISCRIMINATOR,
@@ -157,9 +158,9 @@ class SolanaReader:
             asset_data = _data_of(core, CORE_PROGRAM)
             owner = None if is_burnt(asset_data) else read_core_owner(asset_data)
         except BadAccount as error:
-            raise _unbelievable(network, error) from error
+            raise unbelievable(network, error) from error
         if agent.asset != asset:
-            raise _unbelievable(network, "an agent's account names another asset")
+            raise unbelievable(network, "an agent's account names another asset")
         if owner is None:
             raise AgentNotFound("The asset of this agent was burnt.")
         registration, problem = await self._files.read(agent.uri)
@@ -183,7 +184,7 @@ class SolanaReader:
         answer = await self._rpc.request(network, "getMultipleAccounts", [list(addresses), options])
         value = answer.get("value") if is_object(answer) else None
         if not is_array(value) or len(value) != len(addresses):
-            raise _unbelievable(network, "getMultipleAccounts gave another number of accounts")
+            raise unbelievable(network, "getMultipleAccounts gave another number of accounts")
         return [_account_or_none(network, one) for one in value]
 
     async def _confirmed(self, network: Network, asset: str, wallet: str) -> WalletMatch | None:
@@ -213,11 +214,11 @@ class SolanaReader:
         program = PROGRAMS[network.cluster].registry
         rows = await self._rpc.request(network, "getProgramAccounts", [program, options])
         if not is_array(rows):
-            raise _unbelievable(network, "getProgramAccounts gave no list")
+            raise unbelievable(network, "getProgramAccounts gave no list")
         try:
             found = [_data_of(_account_of(row), program) for row in rows[:MATCHES_MAX]]
         except BadAccount as error:
-            raise _unbelievable(network, error) from error
+            raise unbelievable(network, error) from error
         return [encode(asset) for asset in found]
 
 
@@ -240,7 +241,7 @@ def _account_or_none(network: Network, account: JsonValue) -> JsonObject | None:
         return None if bare else account
     if account is None:
         return None
-    raise _unbelievable(network, "an account that is no object")
+    raise unbelievable(network, "an account that is no object")
 
 
 def _data_of(account: JsonObject, program: str) -> bytes:
@@ -255,14 +256,6 @@ def _data_of(account: JsonObject, program: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise BadAccount("account data is not base64") from None
-
-
-def _unbelievable(network: Network, detail: object) -> ChainUnavailable:
-    return ChainUnavailable(
-        f"The chain {network.slug} gave no answer that can be believed.",
-        detail=str(detail),
-        retry_after_s=10,
-    )
 
 
 @dataclass(frozen=True, slots=True)

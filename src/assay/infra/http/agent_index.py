@@ -7,10 +7,10 @@ taken. Wire formats: facts, solana 1.6 (8004-solana-indexer 998c2e1, npm 8004-so
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from typing import TypeVar
 
 from assay.chains.model import ChainUnavailable, Feedback, Network
+from assay.chains.refusals import too_much_feedback
 from assay.infra.http.agent_index_wire import (
     AGENTS_MAX,
     Malformed,
@@ -23,14 +23,14 @@ from assay.infra.http.agent_index_wire import (
     entries_of,
     feedback_page,
 )
-from assay.infra.http.body import ACCEPTED_ENCODINGS, BodyBroken, read_body
+from assay.infra.http.body import BodyBroken
 from assay.infra.http.breaker import Breaker
 from assay.infra.http.configured import configured
+from assay.infra.http.small_exchange import Bounds, exchange
 from assay.infra.http.upstream import UpstreamPool
 from assay.kit.clock import Clock
 from assay.kit.json import JsonValue, is_nested_beyond
 from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import UpstreamRequest
 
 EXCHANGE_S, TOTAL_S = 3.0, 7.0
 """One exchange, and one question to all indexers; below the 10 s in which a gate answers."""
@@ -42,7 +42,7 @@ could be any part."""
 
 RETRY_AFTER_S = 5
 
-_RATIO_MAX = 200
+_BOUNDS = Bounds(EXCHANGE_S, BODY_BYTES_MAX, ratio_max=200)
 _DEPTH_MAX = 16
 _OK = 200
 
@@ -108,36 +108,9 @@ class _Indexer:
             raise _Fault(f"{type(error).__name__}: {error}") from error
 
     async def _send(self, method: str, url: str, body: bytes) -> JsonValue:
-        place = configured(url)
-        headers = [
-            (b"accept", b"application/json"),
-            (b"accept-encoding", ACCEPTED_ENCODINGS.encode()),
-            (b"user-agent", b"assay"),
-            *place.headers,
-        ]
-        if body:
-            headers.append((b"content-type", b"application/json"))
-        request = UpstreamRequest(
-            method=method,
-            target=place.target,
-            path_and_query=place.path_and_query,
-            headers=tuple(headers),
-            body=body,
-            content_length=len(body),
-            timeout_s=EXCHANGE_S,
-            repeatable=True,
-        )
-        reply = await self._client.send(request)
-        try:
-            encoding = b",".join(v for n, v in reply.headers if n == b"content-encoding")
-            async with aclosing(reply.body()) as pieces:
-                found = await read_body(
-                    pieces, encoding.decode("latin-1"), BODY_BYTES_MAX, _RATIO_MAX
-                )
-        finally:
-            reply.close()
-        if reply.status != _OK or found.truncated:
-            raise _Fault(f"status {reply.status}, {len(found.data)} bytes")
+        status, found = await exchange(self._client, method, url, body, _BOUNDS)
+        if status != _OK or found.truncated:
+            raise _Fault(f"status {status}, {len(found.data)} bytes")
         if is_nested_beyond(found.data, _DEPTH_MAX):
             raise _Fault("the answer is nested too deep")
         return json.loads(found.data)
@@ -174,7 +147,7 @@ class HttpAgentIndex:
                 found |= {(e.client, e.index): e for e in entries_of(rows, asset)}
                 skip += len(rows)
                 if skip > FEEDBACK_MAX:
-                    raise _too_much(network)
+                    raise too_much_feedback(network)
             return tuple(sorted(found.values(), key=lambda e: (e.index, e.client)))
 
         return await self._first_answer(network, read)
@@ -228,9 +201,3 @@ class HttpAgentIndex:
         if known is None:
             known = self._indexers[url] = _Indexer(url, self._client, self._clock)
         return known
-
-
-def _too_much(network: Network) -> ChainUnavailable:
-    return ChainUnavailable(
-        f"The agent has more feedback on {network.slug} than can be read.", retry_after_s=60
-    )

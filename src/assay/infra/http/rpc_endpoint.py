@@ -3,14 +3,12 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from assay.chains.model import Network
-from assay.infra.http.body import ACCEPTED_ENCODINGS, BodyBroken, read_body
+from assay.infra.http.body import BodyBroken
 from assay.infra.http.breaker import Breaker
-from assay.infra.http.configured import configured
 from assay.infra.http.rpc_wire import (
     Answer,
     Malformed,
@@ -22,10 +20,11 @@ from assay.infra.http.rpc_wire import (
     quantity_of,
     request_of,
 )
+from assay.infra.http.small_exchange import Bounds, exchange
 from assay.kit.clock import Clock
 from assay.kit.json import JsonValue, is_array, is_object
 from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import Upstream, UpstreamRequest
+from assay.wrapper.ports import Upstream
 
 LIMIT_EXCEEDED = -32005
 FAIL_OVER_CODES = frozenset({LIMIT_EXCEEDED, -32603})
@@ -38,13 +37,6 @@ of the reply is what is bounded."""
 _TEXT_SHOWN = 100
 
 _OK, _BAD_REQUEST, _TOO_MANY, _SERVER_ERROR = 200, 400, 429, 500
-
-_HEADERS = (
-    (b"content-type", b"application/json"),
-    (b"accept", b"application/json"),
-    (b"accept-encoding", ACCEPTED_ENCODINGS.encode()),
-    (b"user-agent", b"assay"),
-)
 
 Asked = tuple[str, Sequence[JsonValue]]
 """A method and its parameters."""
@@ -228,28 +220,13 @@ class Endpoint:
 
     async def _exchange(self, payload: JsonValue, timeout_s: float) -> _HttpReply:
         content = json.dumps(payload, separators=(",", ":")).encode("ascii")
-        place = configured(self._url)
-        request = UpstreamRequest(
-            method="POST",
-            target=place.target,
-            path_and_query=place.path_and_query,
-            headers=(*_HEADERS, *place.headers),
-            body=content,
-            content_length=len(content),
-            timeout_s=timeout_s,
-            repeatable=True,  # reading is, and a transaction sent twice is one transaction
-        )
-        reply = await self._client.send(request)
-        try:
-            encoding = b",".join(v for n, v in reply.headers if n == b"content-encoding")
-            limit = self._limits.reply_bytes_max
-            async with aclosing(reply.body()) as pieces:
-                body = await read_body(pieces, encoding.decode("latin-1"), limit, _RATIO_MAX)
-        finally:
-            reply.close()
+        limit = self._limits.reply_bytes_max
+        # Reading may be repeated, and a transaction sent twice is one transaction.
+        bounds = Bounds(timeout_s, limit, _RATIO_MAX)
+        status, body = await exchange(self._client, "POST", self._url, content, bounds)
         if body.truncated:
             raise BodyBroken(f"a reply of more than {limit} bytes")
-        return _HttpReply(reply.status, body.data)
+        return _HttpReply(status, body.data)
 
 
 def _raise_for_rate_limit(reply: JsonValue) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
 
-from assay.chains.model import Network, is_address, parse_agent_id, parse_wallet, sequential_id
+from assay.chains.model import Network, is_address, number_asked, parse_wallet
 from assay.gate.model import MIN_SCORE_DEFAULT
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.tasks import both
@@ -65,11 +65,6 @@ def build_router(app: App) -> APIRouter:
     return router
 
 
-def number_of(network: Network, agent_id: str) -> int | None:
-    """The sequential id, where the agent is asked for by one; raises `InvalidRequest`."""
-    return sequential_id(network, parse_agent_id(network, agent_id))
-
-
 def _open(app: App, endpoint: str) -> Credential:
     return Credential.NONE if endpoint in app.settings.open_endpoints else Credential.OP_KEY
 
@@ -85,7 +80,7 @@ def _declare_agent(router: APIRouter, app: App) -> None:
     async def agent(agent_id: AgentId, network: OnNetwork) -> wire.AgentProfileShape:
         """The trust profile of a registered agent, recomputable from what it carries."""
         profile = await app.profiles.profile(network, agent_id)
-        return wire.agent_profile(profile, MIN_SCORE_DEFAULT, number_of(network, agent_id))
+        return wire.agent_profile(profile, MIN_SCORE_DEFAULT, number_asked(network, agent_id))
 
     @route(
         router,
@@ -97,7 +92,7 @@ def _declare_agent(router: APIRouter, app: App) -> None:
     async def snapshot(agent_id: AgentId, network: OnNetwork) -> wire.SnapshotShape:
         """The newest link in the agent's chain of evaluations."""
         found = await app.profiles.snapshot(network, agent_id)
-        number = None if is_address(agent_id) else number_of(network, agent_id)
+        number = None if is_address(agent_id) else number_asked(network, agent_id)
         return wire.snapshot(found, number)
 
     _ = (agent, snapshot)
@@ -161,7 +156,7 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         if subject.agent is None or network.family != "solana":
             return await run(request, subject)
         shape, report = await both(run(request, subject), app.liveness.report(subject))
-        return wire.on_solana(shape, report, number_of(network, agent_id))
+        return wire.on_solana(shape, report, number_asked(network, agent_id))
 
     @route(
         router,
@@ -197,7 +192,7 @@ def _declare_liveness(router: APIRouter, app: App) -> None:
             message = "liveness is known of Solana agents only: add chain=solana"
             raise InvalidRequest(message, details=[Problem(("query", "chain"), message)])
         by_address.require(caller_of(exchange_of(request.scope).client_address))
-        number = number_of(network, agent_id)
+        number = number_asked(network, agent_id)
         subject = await app.subjects.find(network, agent_id)
         report = await app.liveness.report(subject)
         return liveness_report(subject, report, number)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 
-from assay.chains.model import Network, is_address, parse_agent_id, sequential_id
+from assay.chains.model import Network, is_address, number_asked
 from assay.gate.check import Caller
 from assay.gate.model import Decision, GateRequest
 from assay.identity.prove import agent_address
@@ -71,7 +71,7 @@ class GateLane:
             decision = await gatekeeper.check(caller, network, agent_id, request)
         if decision.cached and self._writes_every_answer:
             self._write_back(decision)
-        number = None if is_address(agent_id) else _number(network, agent_id)
+        number = None if is_address(agent_id) else number_asked(network, agent_id)
         await answer(send, 200, self._rendered(decision, caller, request, number))
 
     def _write_back(self, decision: Decision) -> None:
@@ -138,11 +138,6 @@ class GateLane:
         )
         shape = gate(decision, token, proven=caller.proven, number=number)
         return shape.model_dump_json(by_alias=True).encode()
-
-
-def _number(network: Network, agent_id: str) -> int | None:
-    """The sequential id the agent was asked for by; the id has been found to be one."""
-    return sequential_id(network, parse_agent_id(network, agent_id))
 
 
 def _last_fields(query: bytes) -> Mapping[str, str]:
