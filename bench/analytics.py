@@ -100,10 +100,11 @@ def batch_of(
         agent = str(min(int(dice.paretovariate(0.7)), AGENTS))
         status = dice.choice((200, 200, 200, 200, 402, 401, 403, 429, 502, 200))
         made = copy(_CALL)
-        made.operator_id = who
-        made.wrapper_id = ids[min(int(dice.paretovariate(1)), WRAPPERS) - 1]
+        made.kind = kind = copy(_CALL.kind)
+        kind.operator_id = who
+        kind.wrapper_id = ids[min(int(dice.paretovariate(1)), WRAPPERS) - 1]
+        kind.agent_id = agent if status != 401 else None
         made.at = at
-        made.agent_id = agent if status != 401 else None
         made.status = status
         made.latency_us = int(1000 + 199_000 * dice.random())
         made.payment_id = new_id() if dice.random() < 0.1 else None

@@ -64,7 +64,8 @@ def _is_ones_own(hint: Any) -> bool:
     if hint is Operator:
         return True
     if dataclasses.is_dataclass(hint):
-        return any(field.name == "operator_id" for field in dataclasses.fields(hint))
+        parts: Mapping[str, Any] = typing.get_type_hints(hint)
+        return "operator_id" in parts or any(map(_is_ones_own, parts.values()))
     return any(_is_ones_own(inner) for inner in typing.get_args(hint))
 
 

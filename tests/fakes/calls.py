@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from assay.calls.model import Call
+from assay.calls.model import Call, CallKind
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.ids import new_id
 from assay.payments.model import Attempt, Entry, State
@@ -13,29 +13,18 @@ PAYER = "0x" + "bb" * 20
 
 
 def call(operator_id: str, wrapper_id: str, at: datetime, **fields: Any) -> Call:
-    made = Call(
-        operator_id=operator_id,
-        wrapper_id=wrapper_id,
-        at=at,
-        request_id="r",
-        method="GET",
-        path="/quote",
-        agent_id=None,
-        agent_address=None,
-        identity_proven=False,
-        payer=None,
-        client="127.0.0.1",
-        tier=None,
-        score=None,
-        status=200,
-        outcome="forwarded",
-        latency_us=1000,
-        cost=0,
-        payment_id=None,
-        request_bytes=0,
-        response_bytes=0,
-    )
-    return replace(made, **fields)
+    kind = CallKind(operator_id, wrapper_id, "GET", "/quote")
+    return changed(Call(kind, at, "r", "127.0.0.1", 200, "forwarded", 1000, 0), **fields)
+
+
+def changed(made: Call, **fields: Any) -> Call:
+    """A copy of it, of a kind of its own, with other values; they are named as columns are."""
+    of_kind = {name: fields.pop(name) for name in KIND_FIELDS & fields.keys()}
+    return replace(made, kind=replace(made.kind, is_bounded=False, **of_kind), **fields)
+
+
+KIND_FIELDS = frozenset(CallKind.__dataclass_fields__) - {"is_bounded"}
+CALL_FIELDS = frozenset(Call.__dataclass_fields__) - {"kind"}
 
 
 def payment(operator_id: str, wrapper_id: str, at: datetime, amount: int, **fields: Any) -> Entry:

@@ -5,12 +5,12 @@ row after it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from types import MappingProxyType
 from typing import Final
 
-from assay.calls.model import Call
+from assay.calls.model import Call, CallKind
 
 TEXT_CHARS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -43,20 +43,39 @@ NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
 )
 """The largest number of each column; the smallest is 0. Times are summed: twelve days at most."""
 
-_TEXTS: Final = tuple(TEXT_CHARS.items())
+_KIND_TEXTS: Final = tuple(
+    (name, most) for name, most in TEXT_CHARS.items() if name in CallKind.__dataclass_fields__
+)
+_CALL_TEXTS: Final = tuple(
+    (name, most) for name, most in TEXT_CHARS.items() if name in Call.__dataclass_fields__
+)
 _NUMBERS: Final = tuple(NUMBERS.items())
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
 def bound(call: Call) -> None:
-    """Cut and clean what no database could hold, in place; everything else stays as it is."""
-    for name, most in _TEXTS:
-        text: str | None = getattr(call, name)
-        if text and (len(text) > most or not text.isascii() or "\0" in text):
-            setattr(call, name, _UNSTORABLE.sub("\ufffd", text[:most]))
+    """Cut and clean what no database could hold, in place; everything else stays as it is.
+
+    What calls of a kind have in common is looked at once.
+    """
+    if not call.kind.is_bounded:
+        _bound_kind(call.kind)
+    _bound_texts(call, _CALL_TEXTS)
     for name, most in _NUMBERS:
         number: int = getattr(call, name)
         if number and not 0 <= number <= most:
             setattr(call, name, min(max(number, 0), most))
-    if call.score is not None and not isfinite(call.score):
-        call.score = None
+
+
+def _bound_kind(kind: CallKind) -> None:
+    _bound_texts(kind, _KIND_TEXTS)
+    if kind.score is not None and not isfinite(kind.score):
+        kind.score = None
+    kind.is_bounded = True
+
+
+def _bound_texts(of: Call | CallKind, texts: Iterable[tuple[str, int]]) -> None:
+    for name, most in texts:
+        text: str | None = getattr(of, name)
+        if text and (len(text) > most or not text.isascii() or "\0" in text):
+            setattr(of, name, _UNSTORABLE.sub("\ufffd", text[:most]))

@@ -70,17 +70,18 @@ class ConductLog:
 
     def note(self, call: Call) -> None:
         """Count a call. No I/O."""
-        address = call.agent_address if call.identity_proven else call.payer
+        kind = call.kind
+        address = kind.agent_address if kind.identity_proven else kind.payer
         if address is None:
             return
         recent = self._of(address)
         tally = Tally(calls=1)
-        at = recent.limited_at.pop(call.wrapper_id, None)
+        at = recent.limited_at.pop(kind.wrapper_id, None)
         tally.early = int(at is not None and (call.at - at).total_seconds() < EARLY_S)
         if call.status == _LIMITED:
             tally.limited = 1
-            recent.limited_at[call.wrapper_id] = call.at
-        error = (call.wrapper_id, call.path, call.status) if call.status in _ERRORS else None
+            recent.limited_at[kind.wrapper_id] = call.at
+        error = (kind.wrapper_id, kind.path, call.status) if call.status in _ERRORS else None
         recent.run = (
             recent.run + 1 if error is not None and error == recent.error else int(bool(error))
         )

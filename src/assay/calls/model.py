@@ -1,44 +1,53 @@
 """The call log: one row for every call of a wrapper (spec 2.15)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from assay.kit.errors import NotFound
 
 
 @dataclass(slots=True)
-class Call:
-    """Who called what, how it went and what it cost. `cost` is in micro-dollars, 0 if not paid."""
+class CallKind:
+    """Who called what: the same for many calls, which then share the very same object."""
 
     operator_id: str
     wrapper_id: str
-    at: datetime
-    request_id: str
     method: str
     path: str
-    agent_id: str | None
-    agent_address: str | None
-    identity_proven: bool
-    payer: str | None
+    agent_id: str | None = None
+    agent_address: str | None = None
+    identity_proven: bool = False
+    payer: str | None = None
+    tier: str | None = None
+    score: float | None = None
+    chain: str | None = None
+    """Where the agent is registered, by its slug; None for a key agent and for a mere payer."""
+    route: str | None = None
+    is_bounded: bool = field(default=False, compare=False, repr=False)
+    """Whether every value is one that any database can hold (`calls/bounds.py`)."""
+
+    @property
+    def agent(self) -> str | None:
+        """Whom its calls are counted for: the agent they were made as, else who paid."""
+        return self.agent_id or self.payer
+
+
+@dataclass(slots=True)
+class Call:
+    """Who called what, how it went and what it cost. `cost` is in micro-dollars, 0 if not paid."""
+
+    kind: CallKind
+    at: datetime
+    request_id: str
     client: str
-    tier: str | None
-    score: float | None
     status: int
     outcome: str
     """`forwarded`, `replayed`, `cancelled`, or the code of the refusal."""
     latency_us: int
-    cost: int
-    payment_id: str | None
-    request_bytes: int
     response_bytes: int
-    chain: str | None = None
-    """Where the agent is registered, by its slug; None for a key agent and for a mere payer."""
-    route: str | None = None
-
-    @property
-    def agent(self) -> str | None:
-        """Whom the call is counted for: the agent it was made as, else who paid."""
-        return self.agent_id or self.payer
+    request_bytes: int = 0
+    cost: int = 0
+    payment_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from operator import add
 from typing import Final, TypeAlias
 
-from assay.calls.model import Call
+from assay.calls.model import Call, CallKind
 
 DAY_US: Final = 86_400_000_000
 """A UTC day. Days are numbered from 1970-01-01."""
@@ -52,6 +52,9 @@ ROLLUPS: Final = (TOTALS, DAYS, ENDPOINTS, ENDPOINT_DAYS, AGENTS, AGENT_DAYS)
 
 _CALLS, _ERRORS, _LATENCY = map(MEASURES.index, ("calls", "errors", "latency_us"))
 _ASKED, _PAID, _DENIED, _LIMITED = map(MEASURES.index, ("asked", "paid", "denied", "limited"))
+
+_Alike: TypeAlias = tuple[int, int, int, str, bool]
+"""The very object of a kind, a day, status, outcome, and whether a payment was held for it."""
 
 _Cell: TypeAlias = tuple[str, str, str | None, int]
 """Operator, wrapper, agent, day."""
@@ -106,40 +109,68 @@ class Tally:
 def tally_calls(batch: Iterable[tuple[int, Call]]) -> Tally:
     """What calls add; each with its time in microseconds since 1970.
 
-    First by the finest key, then by the others: calls of one batch are much alike, and this is
-    work of the loop that answers requests.
+    First what is alike in everything that counts, then by the other keys: calls of one batch are
+    much alike, and this is work of the loop that answers requests.
     """
     tally = Tally()
+    kinds: dict[int, CallKind] = {}
+    alike: dict[_Alike, list[int]] = {}
+    for number, (at_us, call) in enumerate(batch):
+        has_paid = call.payment_id is not None
+        key = (id(call.kind), at_us // DAY_US, call.status, call.outcome, has_paid)
+        sums = alike.get(key)
+        if sums is None:
+            kinds[key[0]] = call.kind
+            alike[key] = [1, call.latency_us, at_us, at_us, number]
+        else:
+            sums[0] += 1
+            sums[1] += call.latency_us
+            if at_us >= sums[3]:
+                sums[3], sums[4] = at_us, number
+            elif at_us < sums[2]:
+                sums[2] = at_us
     cells: dict[_Cell, list[int]] = {}
-    for at_us, call in batch:
-        agent = call.agent
-        cell = (call.operator_id, call.wrapper_id, agent, at_us // DAY_US)
-        counted = cells.get(cell)
-        if counted is None:
-            counted = cells[cell] = [0] * len(MEASURES)
-        _count(call, counted)
-        if agent is not None:
-            tally.see((call.operator_id, agent), at_us, call.tier)
-            if call.chain is not None:
-                tally.chains.add((call.operator_id, agent, call.chain))
+    # Of two grades the later one holds, so what ended first comes first.
+    in_order = sorted(alike.items(), key=lambda of: of[1][3:])
+    for key, (calls, latency_us, first_us, last_us, _) in in_order:
+        kind, day = kinds[key[0]], key[1]
+        counted = cells.setdefault(
+            (kind.operator_id, kind.wrapper_id, kind.agent, day), [0] * len(MEASURES)
+        )
+        _count(key, calls, latency_us, counted)
+        _see(tally, kind, first_us, last_us)
     for cell, counted in cells.items():
         _add_everywhere(tally, cell, counted)
     return tally
 
 
-def _count(call: Call, counted: list[int]) -> None:
-    """Add one call to its cell."""
-    status, outcome = call.status, call.outcome
-    counted[_CALLS] += 1
-    counted[_LATENCY] += call.latency_us
-    if status >= ERROR_FROM:
-        counted[_ERRORS] += status not in NO_ERRORS
-        counted[_ASKED] += status == 402  # noqa: PLR2004 - spec 7.3
-    if outcome != "forwarded":
-        counted[_DENIED] += outcome == "trust_denied"
-        counted[_LIMITED] += outcome == "rate_limit_exceeded"
-    if call.payment_id is not None:
-        counted[_PAID] += outcome != "replayed"
+def _count(key: _Alike, calls: int, latency_us: int, counted: list[int]) -> None:
+    """Add calls that are alike to their cell."""
+    _, _, status, outcome, has_paid = key
+    counted[_CALLS] += calls
+    counted[_LATENCY] += latency_us
+    if status >= ERROR_FROM and status not in NO_ERRORS:
+        counted[_ERRORS] += calls
+    if status == 402:  # noqa: PLR2004 - spec 7.3
+        counted[_ASKED] += calls
+    if outcome == "trust_denied":
+        counted[_DENIED] += calls
+    if outcome == "rate_limit_exceeded":
+        counted[_LIMITED] += calls
+    if has_paid and outcome != "replayed":
+        counted[_PAID] += calls
+
+
+def _see(tally: Tally, kind: CallKind, first_us: int, last_us: int) -> None:
+    """Note that the agent of a kind, if it has one, was there from the first time to the last."""
+    agent = kind.agent
+    if agent is None:
+        return
+    who = (kind.operator_id, agent)
+    tally.see(who, first_us, kind.tier)
+    tally.see(who, last_us, kind.tier)
+    if kind.chain is not None:
+        tally.chains.add((*who, kind.chain))
 
 
 def tally_settled(

@@ -145,7 +145,7 @@ def _refused_note(log: Log) -> Callable[[Call, str], None]:
         log.error(
             "a call could not be logged and is dropped",
             request_id=row.request_id,
-            wrapper=row.wrapper_id,
+            wrapper=row.kind.wrapper_id,
             reason=why[:300],
         )
 

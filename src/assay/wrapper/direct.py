@@ -7,6 +7,7 @@ decisions, section 9; facts, performance (both sides at protocol level).
 
 from dataclasses import dataclass
 
+from assay.calls.model import CallKind
 from assay.payments.model import Headers
 from assay.wrapper.model import Admitted, Incoming, Matched, Trust
 from assay.wrapper.pipeline import Steps
@@ -27,6 +28,7 @@ class Carried:
     trust: Trust
     claim: Claim | None
     prepared: Prepared
+    kind: CallKind
 
 
 class Direct:
@@ -51,7 +53,9 @@ class Direct:
             return None
         trusted, claim = found
         paid = steps.pay.free(Admitted(trusted, ()))
-        return Carried(operator_id, matched, trusted.trust, claim, steps.forward.prepare(paid))
+        prepared = steps.forward.prepare(paid)
+        kind = steps.record.kind_of_free(matched, trusted.trust)
+        return Carried(operator_id, matched, trusted.trust, claim, prepared, kind)
 
     def begin(self, carried: Carried, trip: Trip, sink: ReplySink) -> tuple[Exchange, bytes] | None:
         """Send it, if its wrapper, its trust and its limit allow that now; else None.
@@ -85,4 +89,4 @@ class Direct:
 
     def record(self, carried: Carried, trip: Trip) -> None:
         """Write down how it ended."""
-        self._steps.record.record_free(carried.matched, carried.trust, trip)
+        self._steps.record.record_free(carried.kind, trip)

@@ -6,41 +6,20 @@ from datetime import timedelta
 import pytest
 
 from assay.calls.conduct import ConductLog, Tally
-from assay.calls.model import Call
 from assay.infra.sql.conduct import SqlConductStore
 from assay.infra.sql.course import SqlCourseStore
 from assay.infra.sql.engine import Database
 from assay.kit.errors import Unavailable
 from assay.trust.conduct import CourseCall
 from assay.trust.course import Kept, Run
+from tests.fakes.calls import call, changed
 from tests.fakes.clock import FrozenClock
 
 NOW = FrozenClock().now()
 RUN = Run("run-1", "0xa", "seed", ("one", "two"), NOW, None, 0)
 
 
-CALL = Call(
-    operator_id="op",
-    wrapper_id="w",
-    at=NOW,
-    request_id="r",
-    method="GET",
-    path="/p",
-    agent_id=None,
-    agent_address="0xa",
-    identity_proven=True,
-    payer=None,
-    client="127.0.0.1",
-    tier=None,
-    score=None,
-    status=200,
-    outcome="forwarded",
-    latency_us=1,
-    cost=0,
-    payment_id=None,
-    request_bytes=0,
-    response_bytes=0,
-)
+CALL = call("op", "w", NOW, path="/p", agent_address="0xa", identity_proven=True)
 
 
 @pytest.fixture
@@ -102,9 +81,9 @@ async def test_counts_add_up_by_address_and_day(counts: SqlConductStore) -> None
 async def test_conduct_is_counted_as_it_happens(counts: SqlConductStore) -> None:
     log = ConductLog(counts)
     for seconds, status in ((0, 200), (1, 429), (1.3, 429), (5, 200), (6, 403), (7, 403), (8, 403)):
-        log.note(replace(CALL, at=NOW + timedelta(seconds=seconds), status=status))
-    log.note(replace(CALL, identity_proven=False))
-    log.note(replace(CALL, agent_address=None, identity_proven=False, payer="0xp"))
+        log.note(changed(CALL, at=NOW + timedelta(seconds=seconds), status=status))
+    log.note(changed(CALL, identity_proven=False))
+    log.note(changed(CALL, agent_address=None, identity_proven=False, payer="0xp"))
     await log.flush()
     await log.flush()
     assert await counts.total(["0xa"], "2000-01-01") == Tally(7, 2, 1, 3)

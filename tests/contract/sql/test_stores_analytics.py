@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from assay.calls.model import Call, Counted, LogFilter
+from assay.calls.model import Call, CallKind, Counted, LogFilter
 from assay.calls.rollup import DAY_US
 from assay.infra.sql.analytics import SqlAnalyticsStore
 from assay.infra.sql.calls import SqlCallStore
@@ -19,7 +19,7 @@ from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
 from assay.payments.model import Entry, State
-from tests.fakes.calls import PAYER, call, claimed, payment
+from tests.fakes.calls import CALL_FIELDS, KIND_FIELDS, PAYER, call, changed, claimed, payment
 from tests.fakes.clock import FrozenClock
 
 START = datetime(2026, 3, 1, 23, 59, 59, 999_990, UTC)
@@ -61,16 +61,18 @@ class Model:
         )
 
     def of(self, who: str, agent: str | None = None) -> tuple[list[Call], list[Entry]]:
-        calls = [c for c in self.calls if c.operator_id == who]
+        calls = [c for c in self.calls if c.kind.operator_id == who]
         settled = [e for e in self.settled if e.operator_id == who]
         if agent is not None:
-            calls = [c for c in calls if c.agent == agent]
+            calls = [c for c in calls if c.kind.agent == agent]
             settled = [e for e in settled if (e.agent_id or e.payer) == agent]
         return calls, settled
 
     def agents(self, who: str) -> set[str]:
         calls, settled = self.of(who)
-        return {c.agent for c in calls if c.agent} | {e.agent_id or e.payer for e in settled}
+        return {c.kind.agent for c in calls if c.kind.agent} | {
+            e.agent_id or e.payer for e in settled
+        }
 
 
 def day_of(at: datetime | None) -> int:
@@ -82,14 +84,15 @@ async def play(database: Database, steps: Sequence[dict[str, object]], model: Mo
     clock = FrozenClock(START)
     ledger, store = SqlLedgerStore(database, clock), SqlCallStore(database)
     batch: list[Call] = []
+    kinds: dict[tuple[object, ...], CallKind] = {}
     for number, step in enumerate(steps):
-        plain = {k: v for k, v in step.items() if k in Call.__dataclass_fields__}
+        plain = {k: v for k, v in step.items() if k in KIND_FIELDS | CALL_FIELDS}
         at = START + timedelta(microseconds=int(step["later_us"]))  # type: ignore[call-overload]
         made = call(str(step["who"]), str(step["wrapper"]), at, **plain)
         if step["payment"]:
-            entry = payment(made.operator_id, made.wrapper_id, at, int(step["amount"]))  # type: ignore[call-overload]
-            entry = await claimed(ledger, replace(entry, agent_id=made.agent_id or ""))
-            made = replace(made, payment_id=entry.id, payer=PAYER)
+            entry = payment(made.kind.operator_id, made.kind.wrapper_id, at, int(step["amount"]))  # type: ignore[call-overload]
+            entry = await claimed(ledger, replace(entry, agent_id=made.kind.agent_id or ""))
+            made = changed(made, payment_id=entry.id, payer=PAYER)
             clock.move(1)
             state = State(str(step["payment"]))
             moved = await ledger.move(entry, state)
@@ -100,6 +103,8 @@ async def play(database: Database, steps: Sequence[dict[str, object]], model: Mo
                 assert await ledger.move(moved, State.DELIVERED) is not None
             elif state is State.FAILED:
                 model.failed.append(moved)
+        if number % 4:  # callers who come again share their kind
+            made.kind = kinds.setdefault(astuple(made.kind), made.kind)
         batch.append(made)
         model.calls.append(made)
         if number % 3 == 2:
@@ -147,9 +152,9 @@ async def check_agents(store: SqlAnalyticsStore, model: Model, who: str) -> None
         assert one.counted == model.counted(calls, settled)
         times = [*(c.at for c in calls), *(e.settled_at for e in settled if e.settled_at)]
         assert (one.first_seen, one.last_seen) == (min(times), max(times))
-        graded = sorted((c.at, n, c.tier) for n, c in enumerate(calls) if c.tier)
+        graded = sorted((c.at, n, c.kind.tier) for n, c in enumerate(calls) if c.kind.tier)
         assert one.tier == (graded[-1][2] if graded else None)
-        assert one.chains == tuple(sorted({c.chain for c in calls if c.chain}))
+        assert one.chains == tuple(sorted({c.kind.chain for c in calls if c.kind.chain}))
 
 
 async def check_logs(store: SqlAnalyticsStore, model: Model, who: str, today: int) -> None:
@@ -165,8 +170,8 @@ async def check_logs(store: SqlAnalyticsStore, model: Model, who: str, today: in
         expected = [
             c
             for c in calls
-            if which.agent_id in {None, c.agent}
-            and which.wrapper_id in {None, c.wrapper_id}
+            if which.agent_id in {None, c.kind.agent}
+            and which.wrapper_id in {None, c.kind.wrapper_id}
             and (first is None or day_of(c.at) >= first)
         ]
         got = await store.logs(who, which, first, None, 500, 0)

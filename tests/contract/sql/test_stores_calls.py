@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,12 +15,12 @@ from assay.infra.sql.calls import SqlCallStore
 from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.rebuild import SqlRollupProof
 from assay.kit.errors import Unavailable
-from tests.fakes.calls import PAYER, call
+from tests.fakes.calls import PAYER, call, changed
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = to_us(AT) // 86_400_000_000
 
-FULL = replace(
+FULL = changed(
     call("op", "w", AT),
     request_id="req-1",
     method="POST",
@@ -58,7 +57,7 @@ async def calls_of(database: Database, who: str = "op") -> int:
 
 
 async def paths_of(database: Database) -> list[str]:
-    return [one.path for one in reversed(await SqlCallStore(database).recent("op", 10_000))]
+    return [one.kind.path for one in reversed(await SqlCallStore(database).recent("op", 10_000))]
 
 
 async def test_a_call_comes_back_as_it_was(database: Database) -> None:
@@ -85,7 +84,7 @@ async def test_a_batch_is_stored_once_however_often_it_is_handed_in(database: Da
 
 async def test_the_same_batch_from_two_at_once_is_stored_once(database: Database) -> None:
     stores = [SqlCallStore(database) for _ in range(6)]
-    batch = [replace(FULL, agent_id=str(n)) for n in range(50)]
+    batch = [changed(FULL, agent_id=str(n)) for n in range(50)]
     async with asyncio.TaskGroup() as group:
         for store in stores:
             group.create_task(store.add(batch, BatchId("log", 7)))
@@ -99,7 +98,7 @@ async def test_a_batch_with_a_bad_row_is_refused_whole(
 ) -> None:
     store = SqlCallStore(database)
     with pytest.raises(CallsRefused):
-        await store.add([FULL, replace(FULL, **bad)], BatchId("log", 1))
+        await store.add([FULL, changed(FULL, **bad)], BatchId("log", 1))
     assert await calls_of(database) == 0
     await store.add([FULL], BatchId("log", 1))  # nothing of the refused one was kept
     assert await calls_of(database) == 1
@@ -109,7 +108,7 @@ async def test_a_text_too_long_is_refused_and_no_outage(database: Database) -> N
     if database.kind == "sqlite":
         pytest.skip("SQLite takes a text of any length")
     with pytest.raises(CallsRefused):
-        await SqlCallStore(database).add([replace(FULL, request_id="r" * 65)])
+        await SqlCallStore(database).add([changed(FULL, request_id="r" * 65)])
 
 
 async def test_one_bad_row_is_dropped_and_all_others_are_kept_in_order(database: Database) -> None:
@@ -119,7 +118,7 @@ async def test_one_bad_row_is_dropped_and_all_others_are_kept_in_order(database:
         log.add(call("op", "w" if n != 41 else None, AT, path=f"/{n}"))  # type: ignore[arg-type]
     await log.flush()
     assert await paths_of(database) == [f"/{n}" for n in range(100) if n != 41]
-    assert [(row.path, bool(why)) for row, why in told] == [("/41", True)]
+    assert [(row.kind.path, bool(why)) for row, why in told] == [("/41", True)]
     assert (log.refused, log.is_behind) == (1, False)
     assert not any((await SqlRollupProof(database).differences()).values())
     log.add(call("op", "w", AT))
@@ -131,10 +130,10 @@ async def test_whatever_is_added_can_be_stored(database: Database) -> None:
     """The values are bounded when they are added: nothing a caller sends makes a row bad."""
     log = CallLog(SqlCallStore(database))
     for bad in list(BAD.values())[:3]:
-        log.add(replace(FULL, **bad))
+        log.add(changed(FULL, **bad))
     long = {"request_id": "r", "method": "M", "path": "/", "agent_id": "7", "client": "c"}
-    log.add(replace(FULL, **{name: text * 5000 for name, text in long.items()}))
-    log.add(replace(FULL, score=float("nan"), latency_us=-1, response_bytes=2**70, status=2**31))
+    log.add(changed(FULL, **{name: text * 5000 for name, text in long.items()}))
+    log.add(changed(FULL, score=float("nan"), latency_us=-1, response_bytes=2**70, status=2**31))
     await log.flush()
     assert (await calls_of(database), log.refused) == (5, 0)
     assert not any((await SqlRollupProof(database).differences()).values())

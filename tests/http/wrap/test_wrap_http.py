@@ -170,12 +170,16 @@ async def test_every_call_is_a_row_of_the_log(stall: Stall) -> None:
     refused(await stall.house.http.get(url), 401, "identity_required")
     await stall.house.app.flush()
     refusal, served = await stall.house.app.call_store.recent(stall.operator_id, 10)
-    assert (served.status, served.outcome, served.agent_id) == (200, "forwarded", "7")
-    assert (served.agent_address, served.identity_proven) == (address(OWNER_KEY), True)
-    assert (served.method, served.path, served.cost) == ("POST", "/logged", 0)
+    assert (served.status, served.outcome, served.kind.agent_id) == (200, "forwarded", "7")
+    assert (served.kind.agent_address, served.kind.identity_proven) == (address(OWNER_KEY), True)
+    assert (served.kind.method, served.kind.path, served.cost) == ("POST", "/logged", 0)
     assert (served.request_bytes, served.response_bytes) == (5, 64)
-    assert served.tier
-    assert (refusal.status, refusal.outcome, refusal.agent_id) == (401, "identity_required", None)
+    assert served.kind.tier
+    assert (refusal.status, refusal.outcome, refusal.kind.agent_id) == (
+        401,
+        "identity_required",
+        None,
+    )
 
 
 async def test_the_lane_has_a_limit_of_its_own(tmp_path: Path) -> None:

@@ -373,7 +373,7 @@ async def test_every_equal_request_is_a_row_of_the_log(shop: Shop) -> None:
     await shop.house.app.flush()
     rows = await shop.house.app.call_store.recent(shop.operator_id, 3)
     assert {row.request_id for row in rows} == set(ids)
-    assert {(row.status, row.response_bytes, row.path) for row in rows} == {(200, 4, "/row")}
+    assert {(row.status, row.response_bytes, row.kind.path) for row in rows} == {(200, 4, "/row")}
 
 
 # -- upstreams that fail in the middle of it ------------------------------------------------------

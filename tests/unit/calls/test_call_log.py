@@ -34,11 +34,11 @@ class Store:
         fate = self.fates.pop(0) if self.fates else "fine"
         if fate == "down":
             raise Unavailable("x")
-        if any(row.path in self.bad for row in batch):
+        if any(row.kind.path in self.bad for row in batch):
             raise CallsRefused("too long")
         if batch_id not in self.seen:
             self.seen.add(batch_id)
-            self.rows += [row.path for row in batch]
+            self.rows += [row.kind.path for row in batch]
         if fate == "lost":
             raise Unavailable("x")
         if fate == "cut":
@@ -73,7 +73,7 @@ def test_every_good_row_is_stored_once_and_in_order_whatever_happens(
 ) -> None:
     async def run() -> None:
         store, dropped = Store(frozenset(f"/{n}" for n in bad), fates), list[str]()
-        log = CallLog(store, lambda row, _why: dropped.append(row.path))
+        log = CallLog(store, lambda row, _why: dropped.append(row.kind.path))
         paths = add(log, count)
         await settle(log, store)
         assert store.rows == [path for path in paths if path not in store.bad]

@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
 
-from assay.calls.model import Call, LogFilter, LoggedCall
+from assay.calls.model import LogFilter, LoggedCall
 from assay.calls.rollup import DAY_US
+from assay.infra.sql.call_rows import call_of
 from assay.infra.sql.connect import Kind
-from assay.infra.sql.engine import Database, from_us
+from assay.infra.sql.engine import Database
 from assay.infra.sql.rollups import short_key
 from assay.infra.sql.tables import calls, payments
-
-_PLAIN = tuple(name for name in Call.__dataclass_fields__ if name != "at")
 
 
 class CallPages:
@@ -111,11 +110,10 @@ def _is_meant(row: RowMapping, operator_id: str, which: LogFilter) -> bool:
 
 
 def _logged(row: RowMapping, payment: RowMapping | None) -> LoggedCall:
-    call = Call(at=from_us(row["at_us"]), **{name: row[name] for name in _PLAIN})
     settled = payment is not None and payment["settled_us"] is not None
     return LoggedCall(
         id=row["seq"],
-        call=call,
+        call=call_of(row),
         charged=payment["amount"] if payment and settled and payment["bought"] == row["seq"] else 0,
         transaction=(payment["tx"] or None) if payment else None,
     )

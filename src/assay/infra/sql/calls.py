@@ -1,7 +1,6 @@
 """The call log in SQL."""
 
 from collections.abc import Sequence
-from operator import attrgetter
 
 from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
@@ -10,8 +9,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from assay.calls.model import BatchId, Call
 from assay.calls.ports import CallsRefused
 from assay.calls.rollup import DAY_US, Tally, tally_calls
-from assay.infra.sql.engine import Database, DataRefused, from_us, to_us
-from assay.infra.sql.rollups import RollupWriter, short_key
+from assay.infra.sql.call_rows import call_of, write_calls
+from assay.infra.sql.engine import Database, DataRefused, to_us
+from assay.infra.sql.rollups import RollupWriter
 from assay.infra.sql.tables import calls
 from assay.kit.errors import InvalidRequest
 
@@ -33,14 +33,9 @@ class SqlCallStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        columns = ("at_us", "agent_key", "wrapper_key", *_PLAIN)
-        numbered = database.kind == "postgresql"
-        values = (f"${n}" if numbered else "?" for n in range(1, len(columns) + 1))
-        self._insert = f"INSERT INTO calls ({', '.join(columns)}) VALUES ({', '.join(values)})"  # noqa: S608 - our own names
         self._rollups = RollupWriter(database.kind)
 
     async def add(self, batch: Sequence[Call], batch_id: BatchId | None = None) -> None:
-        """By the driver's own `executemany`: the toolkit's would cost five times as much a row."""
         try:
             timed = [(to_us(call.at), call) for call in batch]
             tally = tally_calls(timed)
@@ -53,14 +48,10 @@ class SqlCallStore:
     async def _add(
         self, timed: Sequence[tuple[int, Call]], tally: Tally, batch_id: BatchId | None
     ) -> None:
-        rows = [
-            (at_us, agent_key(call), short_key(call.wrapper_id), *_PLAIN_OF(call))
-            for at_us, call in timed
-        ]
         async with self._database.write() as connection:
             if batch_id is not None and not await _is_new(connection, batch_id, timed[-1][0]):
                 return
-            await connection.exec_driver_sql(self._insert, rows)
+            await write_calls(connection, self._database.kind, timed)
             await self._rollups.write(connection, tally)
 
     async def recent(self, operator_id: str, at_most: int) -> Sequence[Call]:
@@ -72,9 +63,7 @@ class SqlCallStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [
-            Call(at=from_us(row["at_us"]), **{name: row[name] for name in _PLAIN}) for row in rows
-        ]
+        return [call_of(row) for row in rows]
 
 
 async def _is_new(connection: AsyncConnection, batch_id: BatchId, at_us: int) -> bool:
@@ -85,12 +74,3 @@ async def _is_new(connection: AsyncConnection, batch_id: BatchId, at_us: int) ->
         "expires_us": at_us + _KEPT_DAYS * DAY_US,
     }
     return (await connection.execute(_ONCE, values)).one_or_none() is not None
-
-
-def agent_key(call: Call) -> int | None:
-    """What the index by agent holds of a call; None for a call of nobody."""
-    return None if call.agent is None else short_key(call.operator_id, call.agent)
-
-
-_PLAIN = tuple(name for name in Call.__dataclass_fields__ if name != "at")
-_PLAIN_OF = attrgetter(*_PLAIN)

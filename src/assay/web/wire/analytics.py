@@ -184,25 +184,25 @@ def agent(found: AgentCounted) -> AgentShape:
 
 def log(found: LoggedCall) -> LogShape:
     """A call on the wire."""
-    call = found.call
+    call, kind = found.call, found.call.kind
     return LogShape(
         id=str(found.id),
         created_at=iso(call.at),
-        method=call.method,
-        path=call.path,
-        endpoint_id=call.wrapper_id,
-        agent_id=call.agent,
-        chain=call.chain,
+        method=kind.method,
+        path=kind.path,
+        endpoint_id=kind.wrapper_id,
+        agent_id=kind.agent,
+        chain=kind.chain,
         status_code=call.status,
         response_ms=round(call.latency_us / 1000, 3),
         cost_charged=usd(found.charged),
-        route=call.route,
-        tier=call.tier,
+        route=kind.route,
+        tier=kind.tier,
         outcome=call.outcome,
         payment_reference=call.payment_id,
         transaction=found.transaction,
-        payer=call.payer,
-        identity_proven=call.identity_proven,
+        payer=kind.payer,
+        identity_proven=kind.identity_proven,
         request_id=call.request_id,
         request_bytes=call.request_bytes,
         response_bytes=call.response_bytes,

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from assay.calls.model import Call
+from assay.calls.model import Call, CallKind
 from assay.kit.clock import Clock
-from assay.wrapper.model import Journey, Known, Matched, Trust
+from assay.wrapper.model import Incoming, Journey, Known, Matched, Trust, WrapperConfig
 from assay.wrapper.ports import Trip
 
 PATH_CHARS_MAX = 300
@@ -22,63 +22,62 @@ class RecordStep:
         config = journey.config
         if config is None:
             return
-        incoming, trust, entry = journey.incoming, journey.trust, journey.entry
-        known = trust if isinstance(trust, Known) else None
+        incoming, entry = journey.incoming, journey.entry
         paid = entry is not None and entry.has_paid and journey.outcome != "replayed"
         self._add(
             Call(
-                operator_id=config.operator_id,
-                wrapper_id=config.id,
+                kind=_kind(config, incoming, journey.trust, journey.payer),
                 at=self._clock.now(),
                 request_id=incoming.request_id,
-                method=incoming.method,
-                path=incoming.path[:PATH_CHARS_MAX],
-                agent_id=known.agent_id if known else None,
-                agent_address=known.address if known else None,
-                identity_proven=known is not None and known.proven,
-                payer=journey.payer,
                 client=incoming.client_address,
-                tier=known.tier if known else None,
-                score=known.score if known else None,
                 status=status,
                 outcome=journey.outcome,
-                latency_us=int((self._clock.monotonic_s() - journey.begun_s) * 1e6),
+                latency_us=self._since_us(journey.begun_s),
+                response_bytes=response_bytes,
+                request_bytes=incoming.content_length or 0,
                 cost=entry.amount if entry is not None and paid else 0,
                 payment_id=entry.id if entry else None,
-                request_bytes=incoming.content_length or 0,
-                response_bytes=response_bytes,
-                chain=known.chain if known else None,
-                route=known.route if known else None,
             )
         )
 
-    def record_free(self, matched: Matched, trust: Trust, trip: Trip) -> None:
-        """One row of a free request without a body."""
-        config, incoming = matched.config, matched.incoming
-        known = trust if isinstance(trust, Known) else None
+    @staticmethod
+    def kind_of_free(matched: Matched, trust: Trust) -> CallKind:
+        """What free requests without a body have in common."""
+        return _kind(matched.config, matched.incoming, trust, None)
+
+    def record_free(self, kind: CallKind, trip: Trip) -> None:
+        """One row of such a request. By position: names cost a third of it."""
+        latency_us = self._since_us(trip.begun_s)
         self._add(
             Call(
-                operator_id=config.operator_id,
-                wrapper_id=config.id,
-                at=self._clock.now(),
-                request_id=trip.request_id,
-                method=incoming.method,
-                path=incoming.path[:PATH_CHARS_MAX],
-                agent_id=known.agent_id if known else None,
-                agent_address=known.address if known else None,
-                identity_proven=known is not None and known.proven,
-                payer=None,
-                client=trip.client_address,
-                tier=known.tier if known else None,
-                score=known.score if known else None,
-                status=trip.status,
-                outcome=trip.outcome,
-                latency_us=int((self._clock.monotonic_s() - trip.begun_s) * 1e6),
-                cost=0,
-                payment_id=None,
-                request_bytes=0,
-                response_bytes=trip.bytes_out,
-                chain=known.chain if known else None,
-                route=known.route if known else None,
+                kind,
+                self._clock.now(),
+                trip.request_id,
+                trip.client_address,
+                trip.status,
+                trip.outcome,
+                latency_us,
+                trip.bytes_out,
             )
         )
+
+    def _since_us(self, begun_s: float) -> int:
+        return int((self._clock.monotonic_s() - begun_s) * 1e6)
+
+
+def _kind(
+    config: WrapperConfig, incoming: Incoming, trust: Trust | None, payer: str | None
+) -> CallKind:
+    kind = CallKind(
+        config.operator_id,
+        config.id,
+        incoming.method,
+        incoming.path[:PATH_CHARS_MAX],
+        payer=payer,
+    )
+    if isinstance(trust, Known):
+        kind.agent_id, kind.agent_address = trust.agent_id, trust.address
+        kind.identity_proven = trust.proven
+        kind.tier, kind.score = trust.tier, trust.score
+        kind.chain, kind.route = trust.chain, trust.route
+    return kind
