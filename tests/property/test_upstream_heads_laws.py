@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from assay.infra.http.upstream_connection import Connection
+from assay.infra.http.upstream_connection import Connection, Shared
 from assay.infra.http.upstream_heads import KnownHeads
 from assay.kit.heads import is_plain
 from assay.wrapper.model import UpstreamFailed
@@ -80,13 +80,15 @@ def heard(heads: KnownHeads, pieces: Sequence[bytes]) -> tuple[object, ...]:
     with asyncio.Runner() as runner:
 
         async def read() -> tuple[object, ...]:
-            connection, wire = Connection(asyncio.get_running_loop(), heads), Wire()
+            shared = Shared(heads=heads)
+            connection, wire = Connection(asyncio.get_running_loop(), shared), Wire()
             connection.connection_made(wire)
             sink = Heard()
             connection.begin(b"", False, 30.0, sink)  # noqa: FBT003
             for piece in pieces:
                 if not wire.is_over:
-                    connection.data_received(piece)
+                    connection.get_buffer(-1)[: len(piece)] = piece
+                    connection.buffer_updated(len(piece))
             if "end" not in sink.said and not wire.is_over:
                 connection.connection_lost(None)
             return tuple(sink.said), sink.body, connection.end()

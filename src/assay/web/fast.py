@@ -12,6 +12,7 @@ from typing import Protocol
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from assay.kit.errors import ServiceError
+from assay.kit.outbox import Outbox
 from assay.web.errors import envelope, error_headers, status_of
 from assay.web.exchange import date_header
 from assay.web.repeats import ANSWERS_REMEMBERED, Rendered, Repeat
@@ -30,6 +31,7 @@ class CallerConnection(Protocol):
     """The connection a request came on."""
 
     transport: asyncio.Transport
+    outbox: Outbox
 
     def take_ordinary(self, cycle: "FastCycle") -> bool:
         """Let the ordinary lane answer, where the upstream has not seen the request."""
@@ -48,8 +50,8 @@ class FastCycle:
 
     __slots__ = (
         "_app", "_exchange", "_is_chunked", "_is_out", "_limits", "_out", "_protocol", "begun_s",
-        "body", "bytes_out", "client_address", "disconnected", "is_repeated", "keep_alive",
-        "more_body", "outcome", "repeat", "request_id", "response_complete", "status",
+        "body", "bytes_out", "client_address", "disconnected", "is_repeated", "is_waiting",
+        "keep_alive", "more_body", "outcome", "repeat", "request_id", "response_complete", "status",
     )  # fmt: skip
 
     body: bytearray
@@ -69,7 +71,7 @@ class FastCycle:
         self._exchange: Exchange | None = None
         self._limits = b""
         self._out: list[bytes | memoryview] = []
-        self._is_chunked = self._is_out = False
+        self._is_chunked = self._is_out = self.is_waiting = False
         self.repeat = repeat
         self.is_repeated = is_repeated
         self.client_address = client_address
@@ -129,15 +131,32 @@ class FastCycle:
         self._out.append(b"%x\r\n%b\r\n" % (len(piece), piece) if self._is_chunked else piece)
 
     def flush(self) -> None:
-        """Send what has been written."""
+        """Send what has been written: much of it at once, little with all that this turn sends."""
         out = self._out
-        if out and not self.disconnected:
-            self._is_out = True
-            self._out = []
-            if len(out[-1]) > JOINED_BYTES_MAX:
-                self._protocol.transport.writelines(out)
-            else:
-                self._protocol.transport.write(out[0] if len(out) == 1 else b"".join(out))
+        if not out:
+            return
+        if len(out[-1]) > JOINED_BYTES_MAX:  # it is in the processor's cache now
+            self.send()
+            if self._protocol.transport.get_write_buffer_size() and self._exchange is not None:
+                self._exchange.keep_piece()
+            return
+        self._out = [b"".join(out)]
+        if not self.is_waiting:
+            self.is_waiting = True
+            self._protocol.outbox.add(self)
+
+    def send(self) -> None:
+        """Send it now, what waits of earlier pieces included."""
+        out, self._out = self._out, []
+        self.is_waiting = False
+        transport = self._protocol.transport
+        if not out or transport.is_closing():
+            return
+        self._is_out = True
+        if len(out) == 1:
+            transport.write(out[0])
+        else:
+            transport.writelines(out)
 
     def on_end(self) -> None:
         """The answer is whole."""
@@ -209,6 +228,7 @@ class FastCycle:
         self.response_complete = True
         self._record()
         if not self.keep_alive:
+            self.send()
             self._protocol.transport.close()
         self._protocol.on_response_complete()
 

@@ -5,7 +5,6 @@ caller that never reads, one that leaves with requests sent ahead, one that know
 """
 
 import asyncio
-import re
 from typing import Any, cast
 
 from httptools import HttpRequestParser
@@ -13,13 +12,15 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from assay.kit.ids import new_id
+from assay.kit.outbox import Outbox
 from assay.web.bounds import BOUNDS, Bounds
-from assay.web.edge import Edge, given_request_id
+from assay.web.edge import Edge
 from assay.web.fast import FastCycle
 from assay.web.limits import caller_of
+from assay.web.plain import read_plain
 from assay.web.repeats import Repeat, Repeats
 from assay.web.routes.course import CUT
-from assay.web.routes.wrap import EMPTY_QUERY, incoming_of
+from assay.web.routes.wrap import EMPTY_QUERY
 from assay.web.unchunked import UnchunkedCycle
 
 PREFIX = b"/wrap/"
@@ -28,15 +29,6 @@ COURSE = b"/operator/sandbox/course/"
 CONCURRENCY_MAX = 2000
 """Connections beyond which the server itself sheds load; it is left to do so."""
 
-_METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
-_TARGET = re.compile(
-    rb"/wrap/([^/?#]*)(/[\x21\x24-\x3e\x40-\x7e\x22]*)(?:\?([\x21\x22\x24-\x7e]*))?"
-)
-"""Operator, path, query of a plain target; anything stranger takes the ordinary lane."""
-
-_ORDINARY = (b"transfer-encoding", b"content-length", b"expect", b"upgrade")
-"""Headers of requests that are not for this lane."""
-
 
 class FastProtocol(HttpToolsProtocol):
     """Uvicorn's protocol with the fast lane before it."""
@@ -44,6 +36,7 @@ class FastProtocol(HttpToolsProtocol):
     _edge: Edge
     _repeats: Repeats
     _bounds: Bounds
+    outbox: Outbox
     _fast: FastCycle | None = None
     _running: Any = None
     """The cycle being answered; the server's own `cycle` is the last one that came."""
@@ -74,6 +67,8 @@ class FastProtocol(HttpToolsProtocol):
         if self.pipeline or self._ahead:
             self._keep_ahead(data)
             return
+        if self._fast is not None and self._fast.is_waiting:
+            self._fast.send()  # whatever this means, its answer goes out behind the last one
         was_between = self._is_between
         if was_between:
             repeat = self._repeats.find(data)
@@ -86,11 +81,14 @@ class FastProtocol(HttpToolsProtocol):
         if is_all and fast is not None and fast is not before:
             self._repeats.remember(data, fast.repeat)
         if not self._head_is_whole:
-            self._head_bytes += len(data)
-            if self._head_timer is None:
-                self._head_timer = self.loop.call_later(self._bounds.head_s, self.transport.abort)
-            if self._head_bytes > self._bounds.head_bytes and not self.transport.is_closing():
-                self.send_400_response("The request's head is larger than accepted.")
+            self._bound_head(len(data))
+
+    def _bound_head(self, more_bytes: int) -> None:
+        self._head_bytes += more_bytes
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self._bounds.head_s, self.transport.abort)
+        if self._head_bytes > self._bounds.head_bytes and not self.transport.is_closing():
+            self.send_400_response("The request's head is larger than accepted.")
 
     @override
     def on_message_begin(self) -> None:
@@ -136,6 +134,12 @@ class FastProtocol(HttpToolsProtocol):
             self._await_next()
         if self._ahead:
             self.loop.call_soon(self._take_ahead)
+
+    @override
+    def shutdown(self) -> None:
+        if self._fast is not None:
+            self._fast.send()
+        super().shutdown()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
@@ -207,30 +211,11 @@ class FastProtocol(HttpToolsProtocol):
 
     def _parsed(self, parser: HttpRequestParser) -> Repeat | None:
         """The request, where it is one for the fast lane."""
-        method = parser.get_method()
-        found = _TARGET.fullmatch(self.url)
-        if method not in _METHODS or found is None or parser.get_http_version() != "1.1":
+        plain = read_plain(parser, self.url, self.headers)
+        carried = plain and self._edge.app.direct.prepare(plain.operator_id, plain.incoming)
+        if not plain or not carried:
             return None
-        headers: dict[str, str] = {}
-        for name, value in self.headers:
-            if name in _ORDINARY:
-                return None
-            headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
-        incoming = incoming_of(
-            method=method.decode("ascii"),
-            path=found[2].decode("ascii"),
-            query=None if found[3] is None else found[3].decode("ascii"),
-            raw=self.headers,
-            headers=headers,
-            client="",
-            request_id="",
-            content_length=0,
-        )
-        carried = self._edge.app.direct.prepare(found[1].decode("ascii"), incoming)
-        if carried is None:
-            return None
-        given = given_request_id(headers)
-        return Repeat(carried, self.headers, given, parser.should_keep_alive())
+        return Repeat(carried, self.headers, plain.request_id, parser.should_keep_alive())
 
     def _carry(self, repeat: Repeat, *, is_repeated: bool = False) -> bool:
         """Whether the request is on its way; else nothing is done."""
@@ -287,5 +272,5 @@ class FastProtocol(HttpToolsProtocol):
 
 def protocol_for(edge: Edge, bounds: Bounds = BOUNDS) -> type[FastProtocol]:
     """The server's protocol in front of this service."""
-    own = {"_edge": edge, "_repeats": Repeats(), "_bounds": bounds}
+    own = {"_edge": edge, "_repeats": Repeats(), "_bounds": bounds, "outbox": Outbox()}
     return type("Protocol", (FastProtocol,), own)

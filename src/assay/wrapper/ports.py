@@ -106,7 +106,11 @@ class ReplySink(Protocol):
         ...
 
     def on_piece(self, piece: bytes | memoryview) -> None:
-        """A piece of the body."""
+        """A piece of the body.
+
+        The memory of a view is used again once the `flush` or `on_end` that follows has returned,
+        unless the exchange was told to keep it by then.
+        """
         ...
 
     def flush(self) -> None:
@@ -142,6 +146,10 @@ class Exchange(Protocol):
 
     def resume(self) -> None:
         """Go on."""
+        ...
+
+    def keep_piece(self) -> None:
+        """The memory of the last piece is still needed."""
         ...
 
     def abort(self) -> None:

@@ -8,7 +8,7 @@ the processor time of the whole hop (facts, performance).
 import asyncio
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import httpcore2
 
@@ -17,10 +17,11 @@ from assay.egress.url import EgressPolicy, Target
 from assay.infra.http.breaker import Breaker
 from assay.infra.http.dial import judged_addresses
 from assay.infra.http.resolver import Resolver, SystemResolver
-from assay.infra.http.upstream_connection import Connection, Stale, failed
+from assay.infra.http.shared_reads import SharedReads
+from assay.infra.http.upstream_connection import Connection, Shared, Stale, failed
 from assay.infra.http.upstream_exchange import PreparedHead, Reply, SinkExchange, head_of, pump
-from assay.infra.http.upstream_heads import KnownHeads
 from assay.kit.clock import Clock
+from assay.kit.outbox import Outbox
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import (
     Prepared,
@@ -54,8 +55,8 @@ class _Host:
     idle: list[Connection]
     breaker: Breaker
     sweep: Callable[[], None]
+    shared: Shared
     open: int = 0
-    heads: KnownHeads = field(default_factory=KnownHeads)
 
     def kept(self) -> Connection | None:
         """A connection that may be written to, out of those kept."""
@@ -108,6 +109,7 @@ class UpstreamPool:
         self._policy = policy
         self._clock = clock
         self._system = SystemResolver()
+        self._reads, self._outbox = SharedReads(), Outbox()
         self._resolver = resolver or self._system
         self._tls = tls
         self._hosts: dict[tuple[str, str, int], _Host] = {}
@@ -168,7 +170,8 @@ class UpstreamPool:
         key = (target.scheme, target.host, target.port)
         host = self._hosts.get(key)
         if host is None:
-            host = self._hosts[key] = _Host([], Breaker(self._clock), self._sweep_later)
+            shared = Shared(self._reads, self._outbox)
+            host = self._hosts[key] = _Host([], Breaker(self._clock), self._sweep_later, shared)
         return host
 
     async def _dial(self, target: Target, host: _Host) -> Connection:
@@ -198,7 +201,7 @@ class UpstreamPool:
         for address in addresses[:3]:
             try:
                 _, connection = await loop.create_connection(
-                    lambda: Connection(loop, host.heads),
+                    lambda: Connection(loop, host.shared),
                     address,
                     target.port,
                     ssl=tls,

@@ -3,12 +3,15 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 
 import httptools
 from typing_extensions import override
 
-from assay.infra.http.upstream_heads import KnownHead, KnownHeads
+from assay.infra.http.shared_reads import SharedReads
+from assay.infra.http.upstream_heads import HEAD_BYTES_MAX, KnownHead, KnownHeads
 from assay.kit.heads import END
+from assay.kit.outbox import Outbox
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import AnswerHead, ReplySink
 
@@ -28,13 +31,23 @@ class Stale(Exception):
     """A kept connection was closed before it gave a byte."""
 
 
-class Connection(asyncio.Protocol):
+@dataclass(slots=True)
+class Shared:
+    """What connections of one loop have in common; the heads are those of one upstream."""
+
+    reads: SharedReads = field(default_factory=SharedReads)
+    outbox: Outbox = field(default_factory=Outbox)
+    heads: KnownHeads = field(default_factory=KnownHeads)
+
+
+class Connection(asyncio.BufferedProtocol):
     """One connection, one exchange at a time."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, heads: KnownHeads | None = None) -> None:
-        """`heads` are those of the upstream's other connections too."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, shared: Shared | None = None) -> None:
+        """`shared` with others, or of its own."""
         self._loop = loop
-        self._heads = KnownHeads() if heads is None else heads
+        shared = shared or Shared()
+        self._reads, self._outbox, self._heads = shared.reads, shared.outbox, shared.heads
         self._head: AnswerHead | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._chunks: deque[bytes] = deque()
@@ -51,17 +64,15 @@ class Connection(asyncio.Protocol):
         self._until_end = False
         self._length = False
         self.waits_for_caller = False
-        self._size = self._header_bytes = self._head_bytes = 0
-        self._left = 0
-        """Bytes still to come of a body that is only counted, after a head that was known."""
+        self._size = self._header_bytes = self._head_bytes = self._left = 0
+        """Left: bytes still to come of a body that is only counted, its head being known."""
         self._deadline_s = self._timeout_s = self._timer_s = 0.0
         self.transport: asyncio.Transport | None = None
         self.made_s = self.idle_since_s = loop.time()
-        self.busy = False
-        self.received = False
-        self.was_stale = False
-        """Closed before it gave a byte, as a kept one may be: nobody has seen the request."""
+        self.busy = self.received = self.was_stale = False
+        """Stale: closed before it gave a byte, as a kept one may be. The request was not seen."""
         self.status = 0
+        self._request = b""
 
     # -- the exchange ------------------------------------------------------------------------
 
@@ -88,7 +99,18 @@ class Connection(asyncio.Protocol):
         self._timeout_s = timeout_s
         self._deadline_s = self._loop.time() + timeout_s
         self._watch()
-        self._write(head)
+        if sink is None:
+            self._write(head)
+            return
+        if not self.is_open:
+            raise Stale
+        self._request = head
+        self._outbox.add(self)
+
+    def send(self) -> None:
+        """The head of a request whose answer goes to a sink."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(self._request)
 
     async def write(self, data: bytes) -> None:
         """Send a piece of the body, once there is room for it."""
@@ -162,6 +184,10 @@ class Connection(asyncio.Protocol):
             self._paused = False
             self._deadline_s = self._loop.time() + self._timeout_s
             self.transport.resume_reading()
+
+    def keep_piece(self) -> None:
+        """The memory of the last piece is still needed: what comes next goes elsewhere."""
+        self._reads.renew()
 
     def stop_keeping(self) -> None:
         """It may finish this exchange and serve no other."""
@@ -264,7 +290,13 @@ class Connection(asyncio.Protocol):
         self.transport = transport  # type: ignore[assignment] - a stream transport by construction
 
     @override
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        del sizehint
+        return self._reads.memory
+
+    @override
+    def buffer_updated(self, nbytes: int) -> None:
+        data = self._reads.memory[:nbytes]
         if not self.busy or (self._complete and self._is_head):
             self._keep = False
             self.close()  # bytes nobody asked for
@@ -273,15 +305,17 @@ class Connection(asyncio.Protocol):
             self._count(data)
             return
         is_first, self.received = not self.received, True
+        front = b""
         if is_first and self._sink is not None and not self._is_head:
-            end = data.find(END) + len(END)
-            known = self._heads.find(data[:end])
+            front = bytes(data[:HEAD_BYTES_MAX])
+            end = front.find(END) + len(END)
+            known = self._heads.find(front[:end])
             if known is not None:
-                self._begin_counted(known, memoryview(data)[end:])
+                self._begin_counted(known, data[end:])
                 return
         self._parse(data)
         if is_first and self._head is not None and self._keep and self._error is None:
-            self._heads.remember(data, self._head)
+            self._heads.remember(front, self._head)
         if self._size > _HIGH_BYTES:
             self.pause()
         if self._sink is not None:
@@ -289,7 +323,7 @@ class Connection(asyncio.Protocol):
         else:
             self._wake()
 
-    def _parse(self, data: bytes) -> None:
+    def _parse(self, data: memoryview) -> None:
         """Let the parser have it; what is no answer ends the exchange."""
         if self.status >= _FINAL:  # a head that comes byte by byte gets no more time for it
             self._deadline_s = self._loop.time() + self._timeout_s
@@ -310,7 +344,7 @@ class Connection(asyncio.Protocol):
             self._left = known.body_bytes
             self._count(rest)
 
-    def _count(self, piece: bytes | memoryview) -> None:
+    def _count(self, piece: memoryview) -> None:
         """Pass on what belongs to the body; what comes after its end is nobody's."""
         sink, size = self._sink, len(piece)
         if sink is None:
@@ -328,7 +362,7 @@ class Connection(asyncio.Protocol):
         self._complete, self._sink = True, None
         sink.on_end()
 
-    def _feed(self, data: bytes) -> None:
+    def _feed(self, data: memoryview) -> None:
         """A head in slices, so that an endless one is not gathered; a body as it is."""
         at = 0
         while self.status < _FINAL and at < len(data):

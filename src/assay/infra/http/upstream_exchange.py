@@ -73,7 +73,10 @@ class PreparedHead(NamedTuple):
 class SinkExchange:
     """Implements `wrapper.ports.Reserved`; gives its connection back when the answer is over."""
 
-    __slots__ = ("_connection", "_give_back", "_request", "_sink", "flush", "on_head", "on_piece")
+    __slots__ = (
+        "_connection", "_give_back", "_is_over", "_request", "_sink",
+        "flush", "on_head", "on_piece",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -82,7 +85,8 @@ class SinkExchange:
         sink: ReplySink,
         give_back: Callable[[Connection], None],
     ) -> None:
-        self._connection: Connection | None = connection
+        self._connection = connection
+        self._is_over = False
         self._request = request
         self._give_back = give_back
         self._sink = sink
@@ -92,7 +96,7 @@ class SinkExchange:
 
     def begin(self, more: bytes) -> bool:
         lines, is_head, timeout_s = self._request
-        if self._connection is None:
+        if self._is_over:
             return False
         try:
             self._connection.begin(b"%b%b\r\n" % (lines, more), is_head, timeout_s, self)
@@ -113,22 +117,25 @@ class SinkExchange:
         self._sink.on_failure(error, untouched=untouched)
 
     def pause(self) -> None:
-        if self._connection is not None:
+        if not self._is_over:
             self._connection.pause()
 
     def resume(self) -> None:
-        if self._connection is not None:
+        if not self._is_over:
             self._connection.resume()
 
+    def keep_piece(self) -> None:
+        self._connection.keep_piece()  # at the end too, when the connection is another's already
+
     def abort(self) -> None:
-        if self._connection is not None:
+        if not self._is_over:
             self._connection.stop_keeping()
             self._end()
 
     def _end(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            self._give_back(connection)
+        if not self._is_over:
+            self._is_over = True
+            self._give_back(self._connection)
 
 
 async def pump(connection: Connection, request: UpstreamRequest) -> None:
