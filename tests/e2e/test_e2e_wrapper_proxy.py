@@ -1485,6 +1485,33 @@ def test_two_hundred_connections_get_their_own_answers(own: Room) -> None:
     assert len(own.up.to(seen)) == 1000
 
 
+@pytest.mark.parametrize("size", [40 * KIB, 5 * MIB])
+def test_slow_readers_of_answers_alike_but_for_their_bodies_get_their_own(
+    own: Room, size: int
+) -> None:
+    """Their upstream connections are read into the same memory."""
+
+    async def play(wire: Wire, asked: Asked) -> None:
+        body = hashlib.shake_128(asked.target.encode()).digest(size)
+        await wire.send(HEAD + b"content-length: %d\r\n\r\n%b" % (size, body))
+
+    outside, seen = own.place(play)
+
+    def one(number: int) -> None:
+        for turn in range(3):
+            with own.client(20) as client:
+                client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32 * KIB)
+                which = f"{number}-{turn}"
+                client.send(request("GET", f"{outside}?{which}"))
+                time.sleep(0.05 * (number % 4))
+                body = hashlib.shake_128(f"{seen}?{which}".encode()).digest(size)
+                assert client.answer().body == body
+
+    own.warm()
+    with ThreadPoolExecutor(32) as pool:
+        list(pool.map(one, range(32)))
+
+
 @pytest.mark.parametrize("frame", ["length", "chunked"])
 @pytest.mark.parametrize("method", LANES)
 def test_slow_readers_keep_memory_bounded_and_miss_nothing(

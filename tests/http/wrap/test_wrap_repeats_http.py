@@ -17,8 +17,10 @@ from uvicorn.server import ServerState
 
 from assay.gate.check import CONTROLLERS_MAX_AGE_S
 from assay.identity.model import SESSION_TTL
+from assay.kit.outbox import Outbox, Sender
 from assay.web.app import build
 from assay.web.bounds import BOUNDS, Bounds
+from assay.web.fast import FastCycle
 from assay.web.protocol import FastProtocol, protocol_for
 from assay.wrapper.direct import Carried
 from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, open_house
@@ -488,6 +490,38 @@ async def test_an_idle_connection_is_closed_when_there_is_no_room_for_more(
             assert (await caller.ask(data)).status == 200
             monkeypatch.setattr("assay.web.protocol.CONCURRENCY_MAX", 0)
             assert await caller.ended() == b""
+
+
+@pytest.mark.parametrize("next_event", ["no request", "shutdown"])
+async def test_an_answer_that_waits_for_the_end_of_the_turn_goes_out_before_what_comes_next(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, next_event: str
+) -> None:
+    """The turn lasts as long as the test wants it to."""
+    held: list[FastCycle] = []
+    is_held, add = asyncio.Event(), Outbox.add
+
+    def hold(outbox: Outbox, sender: Sender) -> None:
+        if isinstance(sender, FastCycle):
+            held.append(sender)
+            is_held.set()
+        else:
+            add(outbox, sender)
+
+    await shop.wrap("/held", lambda wire, _asked: wire.send(OK))
+    data = shop.request("/held")
+    await shop.warm(data)
+    monkeypatch.setattr(Outbox, "add", hold)
+    async with shop.caller() as caller:
+        caller.writer.write(data)
+        await asyncio.wait_for(is_held.wait(), 10)
+        if next_event == "shutdown":
+            cast("Any", held[0])._protocol.shutdown()
+        else:
+            caller.writer.write(b"no request\r\n\r\n")
+        assert (await caller.answer()).body == b"ok"
+        rest = await caller.ended()
+    assert rest.startswith(b"HTTP/1.1 400 ") if next_event == "no request" else rest == b""
+    held[0].send()  # nobody is there any more
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
