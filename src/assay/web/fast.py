@@ -100,8 +100,7 @@ class FastCycle:
         if self.disconnected and not self.response_complete and self._exchange is not None:
             self._exchange.abort()
             self.outcome = "cancelled"
-            self.response_complete = True
-            self._record()
+            self._end()
 
     # -- wrapper.ports.ReplySink ----------------------------------------------------------------
 
@@ -225,14 +224,15 @@ class FastCycle:
     def _complete(self) -> None:
         if self.response_complete:
             return
-        self.response_complete = True
-        self._record()
+        self._end()
         if not self.keep_alive:
             self.send()
             self._protocol.transport.close()
         self._protocol.on_response_complete()
 
-    def _record(self) -> None:
+    def _end(self) -> None:
+        self.response_complete = True
+        self._exchange = None  # which knows this one: a circle is left to the collector, and pauses
         self._app.direct.record(self.repeat.carried, self)
 
 
