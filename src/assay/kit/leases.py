@@ -81,19 +81,20 @@ class Leases:
 
     def spend(self, key: str) -> Room | None:
         """Spend a unit in hand; None when there is none."""
-        held = self._slices.get(key)
-        if held is None or not held.units:
-            return None
-        now_s = self._clock.monotonic_s()
-        if now_s >= held.until_s:
-            return None
-        held.units -= 1
-        return held.room(now_s)
+        return self.use(key) if self.has(key) else None
 
     def has(self, key: str) -> bool:
         """Whether `spend` would find a unit now."""
         held = self._slices.get(key)
         return held is not None and held.units > 0 and self._clock.monotonic_s() < held.until_s
+
+    def use(self, key: str) -> Room | None:
+        """Spend the unit that `has` has just found, though its time be over by now."""
+        held = self._slices.get(key)
+        if held is None or not held.units:
+            return None
+        held.units -= 1
+        return held.room(self._clock.monotonic_s())
 
     def unspend(self, key: str) -> None:
         """Take back a unit just spent, for what was then refused for another reason."""

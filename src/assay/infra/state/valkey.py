@@ -86,7 +86,7 @@ class ValkeyWindow:
         except (*self._failures, OSError, ValueError) as error:
             raise Unavailable(
                 "The shared state cannot be used now.",
-                detail=f"{type(error).__name__}: {error}"[:300],
+                detail=_detail(error, self._command_s),
                 retry_after_s=1,
             ) from error
 
@@ -114,6 +114,12 @@ class ValkeyWindow:
             for ask in asks:
                 pipe.execute_command(*command, 1, _key(ask.key), *_values(ask))
             return cast("list[object]", await pipe.execute(raise_on_error=False))
+
+
+def _detail(error: Exception, command_s: float) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {command_s:g} s"
+    return f"{type(error).__name__}: {error}"[:300]
 
 
 def _values(ask: Ask) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing_extensions import override
 
 from assay.kit.clock import Clock
-from assay.kit.leases import Leases
+from assay.kit.leases import Leases, Room
 from assay.wrapper.model import Admitted, RateLimitExceeded, Trusted, WrapperConfig
 
 WINDOW_S = 60
@@ -111,24 +111,24 @@ class SharedLimitStep(LimitStep):
         leases = self._leases
         if leases.is_alone:
             return super().count(config, who)
-        key = _key(config, who)
-        if not leases.has(key):
+        room = leases.spend(_key(config, who))
+        if room is None:
             return -1, 0
-        left, reset_s = super().count(config, who)
-        room = leases.spend(key) if left >= 0 else None
-        return (left, reset_s) if room is None else (min(left, room[0]), room[1])
+        return self._counted_here_too(config, who, room)
 
     @override
     async def _counted(self, config: WrapperConfig, who: str) -> tuple[int, int]:
-        key = _key(config, who)
-        room = await self._leases.take(key, config.rate_limit or 0)
+        room = await self._leases.take(_key(config, who), config.rate_limit or 0)
         if room is None:
             return super().count(config, who)
         if room[0] < 0:
             return -1, max(room[1], self._full_for_s(config, who))
+        return self._counted_here_too(config, who, room)
+
+    def _counted_here_too(self, config: WrapperConfig, who: str, room: Room) -> tuple[int, int]:
         left, reset_s = super().count(config, who)
         if left < 0:  # the shared count has forgotten what this process admitted
-            self._leases.unspend(key)
+            self._leases.unspend(_key(config, who))
             return left, reset_s
         return min(left, room[0]), room[1]
 
