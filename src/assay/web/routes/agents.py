@@ -1,5 +1,6 @@
 """Trust profiles, wallets, snapshots and sandbox runs (spec 4.2)."""
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
@@ -127,18 +128,24 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
     _ = (wallet_profile, resolve_wallet)
 
 
-def _declare_sandbox(router: APIRouter, app: App) -> None:
+def _sandbox_limits(app: App) -> Callable[[Request, Subject], Awaitable[None]]:
+    """An evaluation costs the agent real requests: limited per caller and per agent."""
     settings, clock, leases = app.settings, app.clock, app.leases
     by_address = rate_limit("sandbox", settings.sandbox_per_minute, clock, leases)
     by_agent = rate_limit("sandbox agent", settings.sandbox_per_agent_minute, clock, leases)
 
     async def admit(request: Request, subject: Subject) -> None:
-        """An evaluation costs the agent real requests: limited per caller and per agent."""
         await by_address.require(caller_of(exchange_of(request.scope).client_address))
         await by_agent.require(subject.key)
 
+    return admit
+
+
+def _declare_sandbox(router: APIRouter, app: App) -> None:
+    admit = _sandbox_limits(app)
+
     async def run(subject: Subject) -> wire.SandboxShape:
-        news = await app.evaluator.evaluate(subject, settings.sandbox_evaluation_s)
+        news = await app.evaluator.evaluate(subject, app.settings.sandbox_evaluation_s)
         seen = next((c for c in news.evaluation.collected if c.signal is SignalName.SANDBOX), None)
         told = summary(seen.evidence, app.probes) if seen else {"status": "inconclusive"}
         return wire.sandbox(subject, news.evaluation, news.snapshot, told, MIN_SCORE_DEFAULT)
