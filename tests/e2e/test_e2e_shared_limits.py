@@ -154,6 +154,14 @@ def test_where_the_store_is_killed_each_process_keeps_the_limit_by_itself_and_sa
         store.stop()
 
 
+def test_a_process_that_ends_gives_back_what_it_has_in_hand(tmp_path: Path) -> None:
+    with two_processes(tmp_path, valkey()) as pair:
+        one, other = pair.paths(pair.shop.wrap("/ends", 0, rateLimit=120))
+        assert statuses(many(one, 40)) == {200: 40}
+        assert pair.servers[0].stop() == 0
+        assert statuses(spread([other] * 4, 25))[200] == 80
+
+
 def test_a_store_that_hangs_holds_up_nobody_for_long(tmp_path: Path) -> None:
     store = ValkeyServer()
     try:

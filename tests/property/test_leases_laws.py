@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.kit.errors import Unavailable
-from assay.kit.leases import Leases
+from assay.kit.leases import SWEEP_S, Leases
 from assay.kit.shared_window import COUNTED_S
 from assay.wrapper.model import RateLimitExceeded
 from assay.wrapper.steps.limit import SharedLimitStep
@@ -281,11 +281,32 @@ def test_a_lost_store_is_told_once_and_its_return_once() -> None:
         assert isinstance(await world.call(0), int)
         world.window.gone = False
         await node.leases.round()
+        world.clock.now_s += SWEEP_S
         await node.leases.round()
         assert [type(word) for word in node.said] == [Unavailable, type(None)]
         assert isinstance(await world.call(0), int)  # what it admitted alone still counts here
 
     asyncio.run(run())
+
+
+def test_a_store_that_comes_and_goes_is_tried_again_ever_more_seldom() -> None:
+    async def run() -> list[float]:
+        world = World(1, 1000)
+        leases, lost_at, pauses = world.nodes[0].leases, 0.0, list[float]()
+        for tenths in range(3000):
+            world.clock.now_s = tenths / 10
+            world.window.gone = not leases.is_alone
+            if not leases.is_alone:
+                if tenths:
+                    pauses.append(round(world.clock.now_s - lost_at, 1))
+                await world.call(0)
+                lost_at = world.clock.now_s
+            await leases.round()
+        return pauses
+
+    pauses = asyncio.run(run())
+    assert pauses[:6] == [0.6, 1.1, 2.1, 4.1, 8.1, 16.1]
+    assert set(pauses[6:]) == {30.1}
 
 
 def test_a_loop_that_does_not_run_keeps_nobody_waiting_for_ever() -> None:

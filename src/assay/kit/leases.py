@@ -18,6 +18,11 @@ from assay.kit.shared_window import LEASE_S, Ask, Grant, SharedWindow
 SWEEP_S = 0.5
 """How often what was not used is given back, and a lost store is tried again."""
 
+STEADY_S = 60.0
+PAUSE_MAX_S = 30.0
+"""A store that is lost again before it was there for `STEADY_S` is tried again after twice the
+time, at most this long: what answers by halves would cost somebody a wait each time."""
+
 REFUSED_S = 0.25
 """How long nobody asks again after the store said that nothing is left."""
 
@@ -76,6 +81,7 @@ class Leases:
         self._ending: deque[tuple[str, _Slice]] = deque()  # the same order, to give back from
         self._asking: OrderedDict[str, _Asking] = OrderedDict()
         self._wake = asyncio.Event()
+        self._pause_s, self._try_at_s, self._found_at_s = SWEEP_S, 0.0, -STEADY_S
         self.is_alone = False
         """Whether the shared count is out of reach: then each process counts by itself."""
 
@@ -245,6 +251,10 @@ class Leases:
     def _lose(self, error: Unavailable) -> None:
         """What was in hand is forgotten: it leaves the shared window by itself."""
         self.is_alone = True
+        now_s = self._clock.monotonic_s()
+        is_steady = now_s - self._found_at_s >= STEADY_S
+        self._pause_s = SWEEP_S if is_steady else min(2 * self._pause_s, PAUSE_MAX_S)
+        self._try_at_s = now_s + self._pause_s
         _release(self._asking.values())
         self._asking.clear()
         self._slices.clear()
@@ -252,11 +262,13 @@ class Leases:
         self._on_change(error)
 
     async def _try_again(self) -> None:
+        if self._clock.monotonic_s() < self._try_at_s:
+            return
         try:
             await self._window.check()
         except Unavailable:
             return
-        self.is_alone = False
+        self.is_alone, self._found_at_s = False, self._clock.monotonic_s()
         self._on_change(None)
 
 

@@ -77,13 +77,13 @@ class ValkeyWindow:
     def __init__(self, address: StateAddress, command_s: float = COMMAND_S) -> None:
         self.place = address.place
         self._command_s = command_s
-        self._client, self._failures, self._no_script = _client(address, command_s)
+        self._client, self._no_script = _client(address, command_s)
 
     async def ask(self, asks: Sequence[Ask]) -> Sequence[Grant]:
         try:
             async with asyncio.timeout(self._command_s):
                 return [_grant(ask, said) for ask, said in zip(asks, await self._run(asks))]  # noqa: B905 - as many answers as questions
-        except (*self._failures, OSError, ValueError) as error:
+        except Exception as error:  # the library's own, the network's, and what garbage provokes
             raise Unavailable(
                 "The shared state cannot be used now.",
                 detail=_detail(error, self._command_s),
@@ -145,15 +145,13 @@ def _grant(ask: Ask, said: object) -> Grant:
     return Grant(units, left, second, max(0.0, reset_us / 1e6))
 
 
-def _client(
-    address: StateAddress, command_s: float
-) -> "tuple[Valkey, tuple[type[Exception], ...], type[Exception]]":
-    """The client, what it raises, and what it raises for a script the server does not know."""
+def _client(address: StateAddress, command_s: float) -> "tuple[Valkey, type[Exception]]":
+    """The client, and what it raises for a script the server does not know."""
     try:  # an extra: only those who share state have it, and it is imported for them alone
-        from valkey import exceptions  # noqa: PLC0415
         from valkey.asyncio import BlockingConnectionPool, SSLConnection, Valkey  # noqa: PLC0415
         from valkey.asyncio.retry import Retry  # noqa: PLC0415
         from valkey.backoff import NoBackoff  # noqa: PLC0415
+        from valkey.exceptions import NoScriptError  # noqa: PLC0415
     except ImportError as error:
         raise StateUrlError(
             "ASSAY_STATE_URL needs the Valkey client: pip install 'assay[valkey]'"
@@ -173,5 +171,4 @@ def _client(
     if address.tls:
         options |= {"connection_class": SSLConnection, "ssl_check_hostname": True}
     pool = BlockingConnectionPool(**options)
-    failures = (exceptions.ValkeyError,)
-    return Valkey.from_pool(pool), failures, exceptions.NoScriptError
+    return Valkey.from_pool(pool), NoScriptError
