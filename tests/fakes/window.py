@@ -1,7 +1,7 @@
 """Shared counts in memory, on a clock that is moved: what the script in Valkey does, said again."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from assay.kit.errors import Unavailable
@@ -21,13 +21,18 @@ class MemoryWindow:
         self.gone = False
         self.loses_answers = False
         self.asked = 0
+        self.on_the_way: Callable[[], None] = lambda: None
+        """Called before a question arrives, and before its answer does."""
 
     async def ask(self, asks: Sequence[Ask]) -> Sequence[Grant]:
         self.asked += 1
+        self.on_the_way()
         await asyncio.sleep(0)
         if self.gone:
             raise Unavailable("The shared state cannot be used now.", detail="gone")
         grants = [self._grant(ask) for ask in asks]
+        self.on_the_way()
+        await asyncio.sleep(0)
         if self.loses_answers:
             raise Unavailable("The shared state cannot be used now.", detail="lost")
         return grants

@@ -146,6 +146,33 @@ def test_lost_answers_ends_and_outages_never_let_one_process_admit_more_than_the
 
 
 @settings(deadline=None)
+@given(NODES, st.integers(1, 40), STEPS, st.data())
+def test_however_long_questions_and_answers_take_the_limit_holds(
+    nodes: int, limit: int, steps: list[tuple[float, int, int, bool]], data: st.DataObject
+) -> None:
+    """An answer that comes when its second is over is of no use, and is given back."""
+    lags = st.sampled_from([0.0, 0.0, 0.2, 0.6, 0.99, 1.0, 1.7])
+
+    async def run() -> None:
+        world = World(nodes, limit)
+
+        def pass_time() -> None:
+            world.clock.now_s += data.draw(lags)
+
+        world.window.on_the_way = pass_time
+        for wait, number, times, turn in steps[:12]:
+            world.clock.now_s += wait
+            async with asyncio.TaskGroup() as group:
+                for each in range(min(times, 4)):  # at once, here and there
+                    group.create_task(world.call((number + each) % nodes))
+            if turn:
+                await world.rounds()
+        assert world.busiest() <= limit
+
+    asyncio.run(run())
+
+
+@settings(deadline=None)
 @given(NODES, st.integers(1, 40), STEPS)
 def test_answers_lost_on_the_way_only_ever_admit_less(
     nodes: int, limit: int, steps: list[tuple[float, int, int, bool]]
