@@ -74,6 +74,9 @@ class World:
             self.admitted.append((self.clock.now_s, number))
         return answer
 
+    def pass_time(self, seconds: float) -> None:
+        self.clock.now_s += seconds
+
     async def rounds(self) -> None:
         """Everybody's background work gets a turn."""
         for node in self.nodes:
@@ -156,10 +159,7 @@ def test_however_long_questions_and_answers_take_the_limit_holds(
     async def run() -> None:
         world = World(nodes, limit)
 
-        def pass_time() -> None:
-            world.clock.now_s += data.draw(lags)
-
-        world.window.on_the_way = pass_time
+        world.window.on_the_way = lambda: world.pass_time(data.draw(lags))
         for wait, number, times, turn in steps[:12]:
             world.clock.now_s += wait
             async with asyncio.TaskGroup() as group:
@@ -295,6 +295,26 @@ def test_who_goes_away_while_waiting_leaves_the_unit_to_the_others() -> None:
         assert await leases.take("k", 3) == (1, COUNTED_S + 1)
 
     asyncio.run(run())
+
+
+async def test_what_is_in_hand_is_spent_for_a_second_and_no_longer() -> None:
+    for waited_s, can in ((0.99, True), (1.0, False), (30.0, False)):
+        world = World(1, 80)
+        node = world.nodes[0]
+        while not node.leases.has("wrapper w agent"):
+            await world.call(0)
+        world.clock.now_s += waited_s
+        assert node.leases.has("wrapper w agent") is can
+        assert node.fast() is can
+
+
+async def test_an_answer_that_comes_when_its_second_is_over_is_asked_for_again() -> None:
+    world = World(1, 3)
+    late = iter([0.0, 1.1])
+    world.window.on_the_way = lambda: world.pass_time(next(late, 0.0))
+    assert not isinstance(await world.call(0), int)
+    assert world.window.asked == 2
+    assert sum(sum(lent.values()) for lent in world.window.lent.values()) == 1  # the other is back
 
 
 def test_a_lost_store_is_told_once_and_its_return_once() -> None:
