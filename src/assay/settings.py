@@ -46,6 +46,13 @@ class Settings(BaseSettings):
         SecretStr | None,
         Field(description="`postgresql://...`; unset: an SQLite file in the data directory."),
     ] = None
+    state_url: Annotated[
+        SecretStr | None,
+        Field(
+            description="`valkey://host:6379/0` (`valkeys://`: over TLS), where several processes"
+            " keep their limits together; unset: each counts by itself."
+        ),
+    ] = None
     host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = (
         8787

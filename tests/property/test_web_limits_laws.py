@@ -87,10 +87,10 @@ def test_memory_is_bounded_and_only_ever_forgives() -> None:
     assert len(limit._full_at_s) == CALLERS_MAX
 
 
-def test_a_refusal_says_when_to_come_again() -> None:
+async def test_a_refusal_says_when_to_come_again() -> None:
     limit = RateLimit(2, FrozenClock())
-    limit.require("a")
-    limit.require("a")
+    await limit.require("a")
+    await limit.require("a")
     with pytest.raises(TooMany) as refused:
-        limit.require("a")
+        await limit.require("a")
     assert refused.value.retry_after_s == 30

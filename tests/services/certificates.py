@@ -27,8 +27,16 @@ class TestAuthority:
         )
 
     def client_context(self) -> ssl.SSLContext:
-        pem = self._certificate.public_bytes(serialization.Encoding.PEM).decode()
-        return ssl.create_default_context(cadata=pem)
+        return ssl.create_default_context(cadata=self._pem().decode())
+
+    def certificate_file(self) -> Path:
+        """For whoever reads `SSL_CERT_FILE`."""
+        path = self._folder / "authority.pem"
+        path.write_bytes(self._pem())
+        return path
+
+    def _pem(self) -> bytes:
+        return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     def server_context(self, name: str, days: int = 30) -> ssl.SSLContext:
         key = ec.generate_private_key(ec.SECP256R1())

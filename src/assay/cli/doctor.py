@@ -49,8 +49,8 @@ async def _examine(settings: Settings) -> Sequence[Check]:
     checks = [_data_dir(settings.data_dir)]
     try:
         networks_from(settings)
-        async with assemble(settings) as app:
-            checks += [await _database(app), _exposure(settings)]
+        async with assemble(settings, serving=False) as app:
+            checks += [await _database(app), *await _state(app), _exposure(settings)]
             checks += await _chains(app)
             is_default = app.networks.default.family == "solana"
             if is_default or any(n.startswith("solana_") for n in settings.model_fields_set):
@@ -79,6 +79,20 @@ async def _database(app: App) -> Check:
         mend = "start it, or mend ASSAY_DATABASE_URL"
         return Check(name, works=False, says=error.message, mend=mend)
     return Check(name, works=True, says="answers, and its schema is up to date")
+
+
+async def _state(app: App) -> Sequence[Check]:
+    """The server of shared limits, where one is set."""
+    if app.leases is None:
+        return []
+    name = "shared state (valkey)"
+    try:
+        await app.leases.check()
+    except ServiceError as error:
+        says = f"{error.message} {error.detail or ''}".strip()
+        mend = "start it, or mend ASSAY_STATE_URL"
+        return [Check(name, works=False, says=says, mend=mend)]
+    return [Check(name, works=True, says="answers, and lends")]
 
 
 def _exposure(settings: Settings) -> Check:

@@ -28,7 +28,7 @@ from assay.web.exchange import (
     note_detail,
     refuse,
 )
-from assay.web.limits import RateLimit, Verdict, caller_of, parsed_address
+from assay.web.limits import RateLimit, Verdict, caller_of, parsed_address, rate_limit
 from assay.web.limits import refuse as refuse_by_limit
 from assay.wiring import App
 
@@ -94,8 +94,8 @@ class Edge:
         self.wrap = wrap
         settings, clock = app.settings, app.clock
         self._limits = Limits(
-            RateLimit(settings.anonymous_per_minute, clock),
-            RateLimit(settings.keyed_per_minute, clock),
+            rate_limit("anonymous", settings.anonymous_per_minute, clock, app.leases),
+            rate_limit("keyed", settings.keyed_per_minute, clock, app.leases),
         )
         self._proxies = tuple(ip_network(network) for network in settings.trusted_proxies)
 
@@ -114,7 +114,8 @@ class Edge:
             return
         outgoing = _Outgoing(send, exchange, self.app.clock)
         try:
-            verdict = self._take(exchange)
+            limit, caller = self._limit_of(exchange)
+            verdict = limit.take(caller) or await limit.admit(caller)
             exchange.answer_headers.extend(_limit_headers(verdict))
             refuse_by_limit(verdict)
             await self._dispatch(scope, receive, outgoing)
@@ -144,14 +145,14 @@ class Edge:
         if send.status == 0:
             await refuse(send, error, exchange.request_id)
 
-    def _take(self, exchange: Exchange) -> Verdict:
-        """Count the request: an operator's by its key, anybody else's by the address."""
+    def _limit_of(self, exchange: Exchange) -> tuple[RateLimit, str]:
+        """Whom the request is counted for: an operator by its key, anybody else by the address."""
         scheme, _, token = exchange.headers.get("authorization", "").partition(" ")
         known = self.app.api_keys.authenticate_cached(token) if scheme.lower() == "bearer" else None
         if known is not None:
             exchange.operator = known
-            return self._limits.keyed.take(known.id)
-        return self._limits.anonymous.take(caller_of(exchange.client_address))
+            return self._limits.keyed, known.id
+        return self._limits.anonymous, caller_of(exchange.client_address)
 
     @property
     def believes_proxies(self) -> bool:

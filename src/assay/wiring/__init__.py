@@ -59,6 +59,7 @@ from assay.infra.sql.personhood import SqlPersonhoodStore
 from assay.infra.sql.state import SqlSharedState
 from assay.infra.sql.webhooks import SqlWebhookStore
 from assay.kit.clock import Clock, SystemClock
+from assay.kit.leases import Leases
 from assay.kit.plugins import load_plugins
 from assay.kit.singleflight import SingleFlight
 from assay.kit.tasks import Tasks
@@ -88,6 +89,7 @@ from assay.webhooks.ports import WebhookStore
 from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
+from assay.wiring.limits import shared_limits
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.direct import Direct
@@ -123,6 +125,7 @@ class App:
     log: Log
     request_log: RequestLog
     database: Database
+    leases: Leases | None
     networks: Networks
     operators: Operators
     api_keys: ApiKeys
@@ -184,6 +187,7 @@ class _Outside:
     index: HttpAgentIndex
     readers: Mapping[Family, ChainReader]
     blobs: SnapshotBlobs
+    leases: Leases | None
 
 
 def networks_from(settings: Settings) -> Networks:
@@ -216,7 +220,8 @@ async def assemble(
     networks = networks_from(settings)
     rules = Rules(weights_from(settings.weights), tiers_from(settings.tiers))
     async with AsyncExitStack() as stack:
-        outside = await _open(stack, settings, networks, clock)
+        leases = await shared_limits(settings, clock, log, stack, serving=serving)
+        outside = await _open(stack, settings, networks, clock, leases)
         if readers is not None:
             outside = replace(outside, readers=readers)
         tasks = Tasks(
@@ -225,6 +230,8 @@ async def assemble(
         app = _compose(settings, clock, log, rules, outside, stack, tasks)
         keep = timedelta(hours=settings.paid_response_hours)
         tasks.spawn("flush", flush_forever(app.flush, log))
+        if serving and leases is not None:
+            tasks.spawn("limits", leases.run())
         if serving:
             tasks.spawn("deliver", deliver_forever(app.deliverer, log))
             tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
@@ -242,7 +249,11 @@ async def assemble(
 
 
 async def _open(
-    stack: AsyncExitStack, settings: Settings, networks: Networks, clock: Clock
+    stack: AsyncExitStack,
+    settings: Settings,
+    networks: Networks,
+    clock: Clock,
+    leases: Leases | None,
 ) -> _Outside:
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     database = await Database.open(settings.database)
@@ -263,7 +274,7 @@ async def _open(
     blobs = _blobs(settings, _secrets(settings)["snapshot_secret"])
     if isinstance(blobs, IpfsSnapshotBlobs):
         stack.push_async_callback(blobs.aclose)
-    return _Outside(database, networks, http, rpc, index, readers, blobs)
+    return _Outside(database, networks, http, rpc, index, readers, blobs, leases)
 
 
 def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
@@ -356,6 +367,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             log=log,
             database=database,
             state=state,
+            leases=outside.leases,
             networks=networks,
             rpc=outside.rpc,
             gate=gate,
@@ -384,6 +396,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         log=log,
         request_log=RequestLog(log, settings.log_format, settings.log_level),
         database=database,
+        leases=outside.leases,
         networks=networks,
         operators=operators,
         api_keys=api_keys,

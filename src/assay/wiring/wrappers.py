@@ -34,6 +34,7 @@ from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
 from assay.infra.sql.wrappers import SqlWrapperStore
 from assay.kit.clock import Clock
+from assay.kit.leases import Leases
 from assay.kit.plugins import load_plugins
 from assay.kit.state import SharedState
 from assay.payments.model import PaymentNetwork
@@ -47,7 +48,7 @@ from assay.wrapper.direct import Direct
 from assay.wrapper.pipeline import Pipeline, Steps
 from assay.wrapper.routes import Routes
 from assay.wrapper.steps.forward import ForwardStep
-from assay.wrapper.steps.limit import LimitStep
+from assay.wrapper.steps.limit import LimitStep, SharedLimitStep
 from assay.wrapper.steps.pay import PayStep
 from assay.wrapper.steps.record import RecordStep
 from assay.wrapper.steps.trust import TrustStep
@@ -64,6 +65,7 @@ class Ground:
     log: Log
     database: Database
     state: SharedState
+    leases: Leases | None
     networks: Networks
     rpc: JsonRpc
     gate: Gate
@@ -96,7 +98,7 @@ def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
 
 def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     """Everything of wrappers and payments; what it opens, `stack` closes."""
-    settings, clock = ground.settings, ground.clock
+    settings, clock, leases = ground.settings, ground.clock, ground.leases
     networks = payment_rows(settings)
     ledger = SqlLedgerStore(ground.database, clock)
     till = _till(ground, networks, ledger, stack)
@@ -118,7 +120,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     steps = Steps(
         routes=routes,
         trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),
-        limit=LimitStep(clock),
+        limit=LimitStep(clock) if leases is None else SharedLimitStep(clock, leases),
         pay=PayStep(till, networks, settings.address, settings.payout_address),
         forward=ForwardStep(upstream, settings.address),
         record=RecordStep(add, clock),

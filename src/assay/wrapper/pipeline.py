@@ -96,7 +96,7 @@ class Pipeline:
 
     async def _admit(self, journey: Journey, matched: Matched, payer: str | None) -> Admitted:
         admitted = await self._trust(journey, matched, payer)
-        return self._steps.limit.admit(admitted.trusted, payer)
+        return await self._steps.limit.admit(admitted.trusted, payer)
 
     async def _serve_free(self, journey: Journey, matched: Matched) -> Answer:
         admitted = await self._admit(journey, matched, None)

@@ -1,5 +1,6 @@
 """Trust profiles, wallets, snapshots and sandbox runs (spec 4.2)."""
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
@@ -12,7 +13,7 @@ from assay.trust.model import SignalName, Subject
 from assay.trust.signals.sandbox import summary
 from assay.web.credentials import Credential
 from assay.web.exchange import exchange_of
-from assay.web.limits import RateLimit, caller_of
+from assay.web.limits import caller_of, rate_limit
 from assay.web.route import app_of, route
 from assay.web.wire import agents as wire
 from assay.web.wire.key_agents import ADDRESS
@@ -127,16 +128,24 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
     _ = (wallet_profile, resolve_wallet)
 
 
-def _declare_sandbox(router: APIRouter, app: App) -> None:
-    settings = app.settings
-    by_address = RateLimit(settings.sandbox_per_minute, app.clock)
-    by_agent = RateLimit(settings.sandbox_per_agent_minute, app.clock)
+def _sandbox_limits(app: App) -> Callable[[Request, Subject], Awaitable[None]]:
+    """An evaluation costs the agent real requests: limited per caller and per agent."""
+    settings, clock, leases = app.settings, app.clock, app.leases
+    by_address = rate_limit("sandbox", settings.sandbox_per_minute, clock, leases)
+    by_agent = rate_limit("sandbox agent", settings.sandbox_per_agent_minute, clock, leases)
 
-    async def run(request: Request, subject: Subject) -> wire.SandboxShape:
-        """An evaluation costs the agent real requests: limited per caller and per agent."""
-        by_address.require(caller_of(exchange_of(request.scope).client_address))
-        by_agent.require(subject.key)
-        news = await app.evaluator.evaluate(subject, settings.sandbox_evaluation_s)
+    async def admit(request: Request, subject: Subject) -> None:
+        await by_address.require(caller_of(exchange_of(request.scope).client_address))
+        await by_agent.require(subject.key)
+
+    return admit
+
+
+def _declare_sandbox(router: APIRouter, app: App) -> None:
+    admit = _sandbox_limits(app)
+
+    async def run(subject: Subject) -> wire.SandboxShape:
+        news = await app.evaluator.evaluate(subject, app.settings.sandbox_evaluation_s)
         seen = next((c for c in news.evaluation.collected if c.signal is SignalName.SANDBOX), None)
         told = summary(seen.evidence, app.probes) if seen else {"status": "inconclusive"}
         return wire.sandbox(subject, news.evaluation, news.snapshot, told, MIN_SCORE_DEFAULT)
@@ -153,9 +162,10 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
     ) -> wire.SandboxShape:
         """Evaluate the agent now; answers within 25 seconds."""
         subject = await app.subjects.find(network, agent_id)
+        await admit(request, subject)
         if subject.agent is None or network.family != "solana":
-            return await run(request, subject)
-        shape, report = await both(run(request, subject), app.liveness.report(subject))
+            return await run(subject)
+        shape, report = await both(run(subject), app.liveness.report(subject))
         return wire.on_solana(shape, report, number_asked(network, agent_id))
 
     @route(
@@ -171,13 +181,16 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         network: OnNetwork,
     ) -> wire.SandboxShape:
         """Evaluate a key agent now. Beyond the specification's tables."""
-        return await run(request, await app.subjects.find(network, agent_address))
+        subject = await app.subjects.find(network, agent_address)
+        await admit(request, subject)
+        return await run(subject)
 
     _ = (trigger_sandbox, trigger_sandbox_key)
 
 
 def _declare_liveness(router: APIRouter, app: App) -> None:
-    by_address = RateLimit(app.settings.sandbox_per_minute, app.clock)
+    per_minute = app.settings.sandbox_per_minute
+    by_address = rate_limit("liveness", per_minute, app.clock, app.leases)
 
     @route(
         router,
@@ -191,7 +204,7 @@ def _declare_liveness(router: APIRouter, app: App) -> None:
         if network.family != "solana":
             message = "liveness is known of Solana agents only: add chain=solana"
             raise InvalidRequest(message, details=[Problem(("query", "chain"), message)])
-        by_address.require(caller_of(exchange_of(request.scope).client_address))
+        await by_address.require(caller_of(exchange_of(request.scope).client_address))
         number = number_asked(network, agent_id)
         subject = await app.subjects.find(network, agent_id)
         report = await app.liveness.report(subject)

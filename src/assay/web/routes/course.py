@@ -17,7 +17,7 @@ from assay.trust.obstacle_list import OBSTACLES
 from assay.web.credentials import Credential
 from assay.web.edge import read_body
 from assay.web.exchange import JSON, Receive, Scope, Send, exchange_of
-from assay.web.limits import RateLimit
+from assay.web.limits import rate_limit
 from assay.web.route import app_of, route
 from assay.web.wire import course as wire
 from assay.wiring import App
@@ -34,7 +34,7 @@ _TRAIL_CHARS_MAX = 200
 def build_router(app: App) -> APIRouter:
     """Where an agent reads what to do, and begins."""
     router = APIRouter(tags=["Conduct"])
-    limit = RateLimit(RUNS_PER_MINUTE, app.clock)
+    limit = rate_limit("course", RUNS_PER_MINUTE, app.clock, app.leases)
 
     @route(router, "GET", PREFIX, credential=Credential.NONE, answers=wire.InstructionsShape)
     async def course_instructions(request: Request) -> wire.InstructionsShape:
@@ -50,7 +50,7 @@ def build_router(app: App) -> APIRouter:
     async def enter_course(request: Request) -> wire.EnteredShape:
         """Begin a run as the address that proved itself. Beyond the specification."""
         principal: AgentPrincipal = request.state.principal
-        limit.require(principal.address)
+        await limit.require(principal.address)
         begun = await app.course.enter(principal.address)
         return wire.entered(begun, *app.course.task(begun.run, 0))
 

@@ -15,8 +15,7 @@ from assay.web.credentials import agent_headers
 from assay.web.edge import WRAP_PREFIX
 from assay.web.errors import RequestTimeout, envelope, error_headers, fault, status_of
 from assay.web.exchange import JSON, Exchange, Receive, Scope, Send, date_header, note_detail
-from assay.web.limits import RateLimit, caller_of
-from assay.web.limits import refuse as refuse_by_limit
+from assay.web.limits import caller_of, rate_limit
 from assay.wiring import App
 from assay.wrapper.model import (
     Answer,
@@ -50,7 +49,8 @@ class WrapLane:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self.limit = RateLimit(app.settings.wrapper_per_minute, app.clock)
+        per_minute = app.settings.wrapper_per_minute
+        self.limit = rate_limit("wrappers", per_minute, app.clock, app.leases)
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, exchange: Exchange
@@ -66,7 +66,7 @@ class WrapLane:
         )
         outgoing = _Outgoing(send, exchange, journey, app.clock)
         try:
-            refuse_by_limit(self.limit.take(caller_of(exchange.client_address)))
+            await self.limit.require(caller_of(exchange.client_address))
             await self._watched(journey, body, outgoing)
         except ServiceError as error:
             journey.outcome = error.code

@@ -3,7 +3,10 @@
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
+from typing_extensions import override
+
 from assay.kit.clock import Clock
+from assay.kit.leases import Leases, Room
 from assay.wrapper.model import Admitted, RateLimitExceeded, Trusted, WrapperConfig
 
 WINDOW_S = 60
@@ -39,7 +42,7 @@ class LimitStep:
         self._clock = clock
         self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
 
-    def admit(self, trusted: Trusted, payer: str | None) -> Admitted:
+    async def admit(self, trusted: Trusted, payer: str | None) -> Admitted:
         """Count the request against its agent, else its payer, else its address.
 
         Raises `RateLimitExceeded` with `retry_after_s` and the limit headers' values.
@@ -48,7 +51,8 @@ class LimitStep:
         if limit is None:
             return Admitted(trusted, ())
         client = trusted.matched.incoming.client_address
-        left, reset_s = self.count(trusted.matched.config, trusted.trust.key or payer or client)
+        who = trusted.trust.key or payer or client
+        left, reset_s = await self._counted(trusted.matched.config, who)
         if left < 0:
             raise RateLimitExceeded(
                 f"At most {limit} requests a minute are taken from one agent here.",
@@ -73,6 +77,9 @@ class LimitStep:
             window.add(second)
         return left, window.seconds[0][0] + WINDOW_S + 1 - second
 
+    async def _counted(self, config: WrapperConfig, who: str) -> tuple[int, int]:
+        return self.count(config, who)
+
     def _window(self, key: tuple[str, str]) -> _Window:
         window = self._windows.get(key)
         if window is None:
@@ -82,6 +89,63 @@ class LimitStep:
         else:
             self._windows.move_to_end(key)
         return window
+
+
+class SharedLimitStep(LimitStep):
+    """The same limit, kept together with other processes (decision 0012).
+
+    What this process admits is counted here as well: when the shared count is lost, each process
+    goes on with what it knows, and never admits more than the limit by itself.
+    """
+
+    def __init__(self, clock: Clock, leases: Leases) -> None:
+        super().__init__(clock)
+        self._leases = leases
+
+    @override
+    def count(self, config: WrapperConfig, who: str) -> tuple[int, int]:
+        """Count a request from what is in hand.
+
+        Below zero: it is over the limit or nothing is in hand; `admit` finds out which.
+        """
+        leases = self._leases
+        if leases.is_alone:
+            return super().count(config, who)
+        room = leases.spend(_key(config, who))
+        if room is None:
+            return -1, 0
+        return self._counted_here_too(config, who, room)
+
+    @override
+    async def _counted(self, config: WrapperConfig, who: str) -> tuple[int, int]:
+        room = await self._leases.take(_key(config, who), config.rate_limit or 0)
+        if room is None:
+            return super().count(config, who)
+        if room[0] < 0:
+            return -1, max(room[1], self._full_for_s(config, who))
+        return self._counted_here_too(config, who, room)
+
+    def _counted_here_too(self, config: WrapperConfig, who: str, room: Room) -> tuple[int, int]:
+        left, reset_s = super().count(config, who)
+        if left < 0:  # the shared count has forgotten what this process admitted
+            self._leases.unspend(_key(config, who))
+            return left, reset_s
+        return min(left, room[0]), room[1]
+
+    def _full_for_s(self, config: WrapperConfig, who: str) -> int:
+        """Seconds until this process itself may admit another; 0 when it may now."""
+        window = self._windows.get((config.id, who))
+        if window is None:
+            return 0
+        second = int(self._clock.monotonic_s())
+        window.forget_before(second - WINDOW_S)
+        if window.total < (config.rate_limit or 0):
+            return 0
+        return window.seconds[0][0] + WINDOW_S + 1 - second
+
+
+def _key(config: WrapperConfig, who: str) -> str:
+    return f"wrapper {config.id} {who}"
 
 
 def limit_lines(limit: int, remaining: int, reset_s: int) -> bytes:

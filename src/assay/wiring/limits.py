@@ -1,0 +1,53 @@
+"""Limits shared by several processes, put together where `ASSAY_STATE_URL` names their server."""
+
+from contextlib import AsyncExitStack
+
+from assay.infra.log import Log
+from assay.infra.state.address import state_address
+from assay.infra.state.valkey import ValkeyWindow
+from assay.kit.clock import Clock
+from assay.kit.errors import Unavailable
+from assay.kit.leases import Leases
+from assay.settings import Settings
+
+
+async def shared_limits(
+    settings: Settings, clock: Clock, log: Log, stack: AsyncExitStack, *, serving: bool
+) -> Leases | None:
+    """The leases of this process; None where limits are its own.
+
+    Who serves has reached the server once: raises `Unavailable` otherwise, and `StateUrlError`
+    for a URL that cannot be used.
+    """
+    if settings.state_url is None:
+        return None
+    window = ValkeyWindow(state_address(settings.state_url.get_secret_value()))
+    stack.push_async_callback(window.aclose)
+
+    def changed(error: Unavailable | None) -> None:
+        if error is None:
+            log.info("limits are shared again", state=window.place)
+        else:
+            log.warning(
+                "the shared state is out of reach: each process keeps its limits by itself,"
+                " and all together admit up to as many times as much",
+                state=window.place,
+                reason=error.detail,
+            )
+
+    leases = Leases(window, clock, changed)
+    if serving:
+        await _reach(window)
+        stack.push_async_callback(leases.close)
+    return leases
+
+
+async def _reach(window: ValkeyWindow) -> None:
+    try:
+        await window.check()
+    except Unavailable as error:
+        raise Unavailable(
+            f"The shared state at {window.place} (ASSAY_STATE_URL) cannot be used.",
+            detail=error.detail,
+            retry_after_s=error.retry_after_s,
+        ) from error
