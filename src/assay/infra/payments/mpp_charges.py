@@ -137,7 +137,7 @@ class TempoCharges:
         network = payment.quote.network
         call = Call(network.asset.address, _BALANCE_OF + address_word(payment.payer))
         try:
-            (answer,) = await self._rpc.call(self._chains[network.id], (call,))
+            (answer,) = await self._rpc.call_newest(self._chains[network.id], (call,))
         except ChainUnavailable as error:
             raise _unavailable(error.detail or error.message) from error
         try:
