@@ -164,8 +164,8 @@ class X402Engine:
                 if pays(receipt, entry):
                     return Settled(transaction)
                 return await self._after_revert(entry)
-            # To the next mark of one clock for all: who waits together asks in one exchange.
-            marks = math.ceil((self._clock.monotonic_s() + pause_s) / POLL_S)
+            # To a mark of one clock for all: who waits together asks in one exchange.
+            marks = math.ceil((self._clock.monotonic_s() + pause_s - POLL_S / 2) / POLL_S)
             await asyncio.sleep(marks * POLL_S - self._clock.monotonic_s())
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
         return Undecided("no receipt in time")

@@ -5,64 +5,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Update, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Update, delete, select
 
 from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.ledger_statements import (
+    BY_DIGEST,
+    BY_KEY,
+    CHANGING,
+    COMMITTED,
+    FAILURES,
+    FORGET,
+    INSERT,
+    MOVE,
+    REUSED,
+    STORE,
+    STORED,
+    TAKE_OVER,
+)
 from assay.infra.sql.paid_responses import packed, unpacked
 from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
 from assay.infra.sql.together import Desk, Row
 from assay.kit.clock import Clock
-from assay.payments.model import Attempt, Entry, IdentifierReused, State, Stored
-from assay.payments.ports import Claim
+from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
+from assay.payments.ports import Claim, Committed
 
-_IN_FLIGHT = (State.CLAIMED, State.SETTLING, State.PENDING)
 _OPEN = (State.SETTLING, State.PENDING)
-
-# Built once: making a statement costs more than running it, and a payment runs a dozen.
-_OF_THE_PAYER = (
-    payments.c.network == bindparam("a_network"),
-    payments.c.asset == bindparam("an_asset"),
-    payments.c.payer == bindparam("a_payer"),
-)
-_IS_THE_ONE = payments.c.nonce == bindparam("a_nonce")
-_INSERT = insert(payments)
-_BY_KEY = select(payments).where(*_OF_THE_PAYER, _IS_THE_ONE)
-_BY_DIGEST = select(payments).where(
-    payments.c.network == bindparam("a_network"), payments.c.digest == bindparam("a_digest")
-)
-_AS_READ = (payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("moves_read"))
-_CHANGING = ("state", "tx", "raw_tx", "reason", "lease_us", "updated_us", "moves", "settled_us")
-_MOVE = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in _CHANGING})
-_TAKE_OVER = (
-    update(payments)
-    .where(*_AS_READ)
-    .values({c.name: bindparam(c.name) for c in payments.c if c.name != "id"})
-)
-_COMMITTED = select(func.coalesce(func.sum(payments.c.amount), 0).label("total")).where(
-    *_OF_THE_PAYER,
-    payments.c.nonce != bindparam("a_nonce"),
-    or_(*(payments.c.state == state for state in _IN_FLIGHT)),
-    or_(payments.c.state != State.CLAIMED, payments.c.lease_us > bindparam("now_us")),
-)
-_FAILURES = (
-    select(func.count().label("total"))
-    .select_from(payments)
-    .where(
-        *_OF_THE_PAYER,
-        payments.c.state == State.FAILED,
-        payments.c.updated_us >= bindparam("since_us"),
-    )
-)
-_REUSED = select(payments.c.nonce).where(
-    *_OF_THE_PAYER,
-    payments.c.operator_id == bindparam("an_operator"),
-    payments.c.identifier == bindparam("an_identifier"),
-    payments.c.nonce != bindparam("a_nonce"),
-)
-_STORED = select(paid_responses).where(paid_responses.c.payment_id == bindparam("an_id"))
-_FORGET = delete(paid_responses).where(paid_responses.c.payment_id == bindparam("an_id"))
-_STORE = insert(paid_responses)
 
 
 class SqlLedgerStore:
@@ -82,20 +50,20 @@ class SqlLedgerStore:
             await desk.lock(f"payer {fresh.network} {fresh.payer}")
             entry, is_ours = await _claim(desk, fresh)
             if not is_ours:
-                return Claim(entry, is_ours=False, committed=0, failures=0)
+                return Claim(entry, is_ours=False, committed=Committed(), failures=0)
             committed = await _committed(desk, entry, self._clock.now())
             failures = await _failures(desk, entry, failures_since)
             return Claim(entry, is_ours=True, committed=committed, failures=failures)
 
         return await self._database.change(work)
 
-    async def committed(self, entry: Entry) -> int:
+    async def committed(self, entry: Entry) -> Committed:
         now = self._clock.now()
         return await self._database.look(lambda desk: _committed(desk, entry, now))
 
     async def find(self, network: str, digest: str) -> Entry | None:
         values = {"a_network": network, "a_digest": digest}
-        rows = await self._database.look(lambda desk: desk.rows(_BY_DIGEST, values))
+        rows = await self._database.look(lambda desk: desk.rows(BY_DIGEST, values))
         return _entry(rows[0]) if rows else None
 
     async def move(
@@ -122,7 +90,7 @@ class SqlLedgerStore:
         tally = tally_move(entry, moved)
 
         async def work(desk: Desk) -> bool:
-            if not await _update(desk, _MOVE, entry, moved):
+            if not await _update(desk, MOVE, entry, moved):
                 return False
             if stored is not None:
                 await _store(desk, moved, stored)
@@ -138,7 +106,7 @@ class SqlLedgerStore:
 
     async def stored(self, entry_id: str) -> Stored | None:
         values = {"an_id": entry_id}
-        rows = await self._database.look(lambda desk: desk.rows(_STORED, values))
+        rows = await self._database.look(lambda desk: desk.rows(STORED, values))
         return unpacked(rows[0]) if rows else None
 
     async def unfinished(self, before: datetime, at_most: int) -> Sequence[Entry]:
@@ -174,48 +142,51 @@ async def _claim(desk: Desk, fresh: Entry) -> tuple[Entry, bool]:
     """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
     if fresh.identifier is not None:
         await _refuse_reuse(desk, fresh)
-    found = await desk.rows(_BY_KEY, _key(fresh))
+    found = await desk.rows(BY_KEY, _key(fresh))
     if not found:
-        await desk.change(_INSERT, _values(fresh))
+        await desk.change(INSERT, _values(fresh))
         return fresh, True
     known = _entry(found[0])
     abandoned = known.state is State.CLAIMED and known.lease_until <= fresh.created_at
     if known.state is not State.RELEASED and not abandoned:
         return known, False
     taken = replace(fresh, id=known.id, moves=known.moves + 1)
-    return taken, await _update(desk, _TAKE_OVER, known, taken)
+    return taken, await _update(desk, TAKE_OVER, known, taken)
 
 
-async def _committed(desk: Desk, entry: Entry, now: datetime) -> int:
-    return int((await desk.rows(_COMMITTED, {**_key(entry), "now_us": to_us(now)}))[0]["total"])
+async def _committed(desk: Desk, entry: Entry, now: datetime) -> Committed:
+    """Of one network all payments are in one asset, so its index finds them."""
+    values = {**_key(entry), "now_us": to_us(now), "a_fee_token": entry.fees.token}
+    (row,) = await desk.rows(COMMITTED, values)
+    return Committed(int(row["amount"]), int(row["fees"]))
 
 
 async def _refuse_reuse(desk: Desk, fresh: Entry) -> None:
     values = {**_key(fresh), "an_operator": fresh.operator_id, "an_identifier": fresh.identifier}
-    if await desk.rows(_REUSED, values):
+    if await desk.rows(REUSED, values):
         raise IdentifierReused("This payment-identifier belongs to another payment.")
 
 
 async def _failures(desk: Desk, entry: Entry, since: datetime) -> int:
     values = {**_key(entry), "since_us": to_us(since)}
     del values["a_nonce"]
-    return int((await desk.rows(_FAILURES, values))[0]["total"])
+    return int((await desk.rows(FAILURES, values))[0]["total"])
 
 
 async def _update(desk: Desk, statement: Update, known: Entry, moved: Entry) -> bool:
     """Whether the row was still as it was read."""
     values = _values(moved)
     del values["id"]
-    if statement is _MOVE:
-        values = {name: values[name] for name in _CHANGING}
+    if statement is MOVE:
+        values = {name: values[name] for name in CHANGING}
     values |= {"an_id": known.id, "moves_read": known.moves}
     return await desk.change(statement, values) == 1
 
 
 async def _store(desk: Desk, entry: Entry, stored: Stored) -> None:
-    await desk.change(_FORGET, {"an_id": entry.id})
+    await desk.change(FORGET, {"an_id": entry.id})
     whose = {"payment_id": entry.id, "stored_us": to_us(entry.updated_at)}
-    await desk.change(_STORE, whose | packed(stored))
+    await desk.change(STORE, whose | packed(stored))
 
 
 def _key(entry: Entry) -> dict[str, object]:
@@ -248,6 +219,8 @@ def _values(entry: Entry) -> dict[str, object]:
         "credential": json.dumps(entry.credential),
         "version": entry.version,
         "identifier": entry.identifier,
+        "fee_token": entry.fees.token,
+        "fee_most": entry.fees.most,
         "expires_us": to_us(entry.expires_at),
         "lease_us": to_us(entry.lease_until),
         "created_us": to_us(entry.created_at),
@@ -278,6 +251,7 @@ def _entry(row: Row) -> Entry:
         credential=json.loads(row["credential"]),
         version=row["version"],
         identifier=row["identifier"],
+        fees=Fees(row["fee_token"], row["fee_most"]),
         expires_at=from_us(row["expires_us"]),
         lease_until=from_us(row["lease_us"]),
         created_at=from_us(row["created_us"]),
