@@ -6,6 +6,7 @@ many times its price, so that what is in flight would else be promised many time
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Timer
 from typing import Any
 
 import httpx2
@@ -91,6 +92,7 @@ async def test_what_is_in_flight_is_promised_with_its_fees(
     fees = max(fee for _, fee in made)
     assert fees > 100  # of a price of 1
     give(store, payer, 2 * (fees + 1) + fees // 2)
+    Timer(1.5, store.up.gate.set).start()  # until then all are in flight
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = list(pool.map(lambda one: pay(store, url, one[0]), made))
     served = [answer for answer in answers if answer.status_code == 200]

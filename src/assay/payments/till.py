@@ -104,8 +104,9 @@ class Till:
         except PaymentRefused as refusal:
             await self._ledger.move(claim.entry, State.RELEASED, reason=refusal.reason)
             raise await self._settlement.refused(payment.quote, refusal) from refusal
-        except Unavailable as error:
-            await self._ledger.move(claim.entry, State.RELEASED, reason=error.code)
+        except BaseException as error:  # a caller that goes away meanwhile as well
+            reason = error.code if isinstance(error, Unavailable) else type(error).__name__
+            await self._ledger.move(claim.entry, State.RELEASED, reason=reason)
             raise
         return Held(claim.entry, payment.quote)
 
