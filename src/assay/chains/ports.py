@@ -57,12 +57,22 @@ class RpcRefused(ChainUnavailable):
 class Rpc(Protocol):
     """The JSON-RPC endpoints of a network, as one: batched, timed, failing over.
 
-    Both methods raise `ChainUnavailable` when no endpoint gives an answer that can be believed
+    Every method raises `ChainUnavailable` when no endpoint gives an answer that can be believed
     (down, wrong chain id, stale, truncated, malformed).
     """
 
     async def call(self, network: Network, calls: Sequence[Call]) -> Sequence[Returned | Reverted]:
         """All calls at one and the same block; results in the order of `calls`."""
+        ...
+
+    async def call_newest(
+        self, network: Network, calls: Sequence[Call]
+    ) -> Sequence[Returned | Reverted]:
+        """All calls at a node's newest block, in one round trip; results in their order.
+
+        Where the network has no Multicall3 a block may come between two of them: for questions
+        each of which stands by itself.
+        """
         ...
 
     async def request(

@@ -70,6 +70,17 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
+class Fees:
+    """The most that settling takes from the payer besides the amount, in base units of a token.
+
+    Empty where settling costs him nothing, or has cost him already.
+    """
+
+    token: str = ""
+    most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Payment:
     """A payment as attached: well formed, for this quote, and its payer established.
 
@@ -91,6 +102,7 @@ class Payment:
     version: int = 0
     identifier: str | None = None
     """x402's optional payment-identifier."""
+    fees: Fees = Fees()
 
 
 class State(StrEnum):
@@ -178,6 +190,8 @@ class Entry:
     """Whom analytics count it for; empty: the payer."""
     settled_at: datetime | None = None
     """When the money arrived: revenue is of that day."""
+    fees: Fees = Fees()
+    """What must be left for them until it has."""
 
     @property
     def has_paid(self) -> bool:

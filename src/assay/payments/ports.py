@@ -1,6 +1,6 @@
 """What payments need of the outside, and what a payment protocol is."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, TypeAlias
@@ -23,6 +23,10 @@ from assay.payments.model import (
 
 Note: TypeAlias = Callable[[Attempt], Awaitable[None]]
 """Writes an attempt down, durably, before it is sent."""
+
+
+Balances: TypeAlias = Mapping[str, int]
+"""Base units by token: of the network's asset, and of the token of the payment's fees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +94,8 @@ class MppCharges(Port):
         """
         ...
 
-    async def verify(self, payment: Payment) -> int | None:
-        """The payer's balance; None when the transfer has happened already."""
+    async def verify(self, payment: Payment) -> Balances | None:
+        """The payer's balances; None when the transfer has happened already."""
         ...
 
     async def settle(self, entry: Entry, note: Note) -> Outcome:
@@ -159,8 +163,8 @@ class PaymentProtocol(Port):
         """
         ...
 
-    async def verify(self, payment: Payment, needs: ProtocolNeeds) -> int | None:
-        """The payer's balance where it must cover every payment in flight, else None.
+    async def verify(self, payment: Payment, needs: ProtocolNeeds) -> Balances | None:
+        """The payer's balances where they must cover every payment in flight, else None.
 
         Raises `PaymentRefused` and `PaymentsUnavailable`.
         """
@@ -188,15 +192,22 @@ class PaymentProtocol(Port):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """What a claim found: the entry, whether it is ours to work on now, and what is in flight.
+class Committed:
+    """What a payer's other payments in flight may take, in base units."""
 
-    `committed` is the sum of the payer's other payments in flight, in base units.
-    """
+    amount: int = 0
+    """Of the entry's asset, fees in it included."""
+    fees: int = 0
+    """Of the token of the entry's fees, where that is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a claim found: the entry, whether it is ours to work on now, and what is in flight."""
 
     entry: Entry
     is_ours: bool
-    committed: int
+    committed: Committed
     failures: int
     """Settlements of this payer that failed in the last hour."""
 
@@ -219,8 +230,8 @@ class LedgerStore(Port):
         """
         ...
 
-    async def committed(self, entry: Entry) -> int:
-        """What the payer has in flight now, in base units, without this entry."""
+    async def committed(self, entry: Entry) -> Committed:
+        """What the payer has in flight now, without this entry."""
         ...
 
     async def find(self, network: str, digest: str) -> Entry | None:

@@ -27,7 +27,7 @@ from assay.payments.model import (
     State,
     Stored,
 )
-from assay.payments.ports import Claim, PaidRequest
+from assay.payments.ports import Balances, Claim, Committed, PaidRequest
 from assay.payments.settlement import PaymentPending, Settlement
 
 __all__ = ["PaymentPending", "Till"]
@@ -104,8 +104,9 @@ class Till:
         except PaymentRefused as refusal:
             await self._ledger.move(claim.entry, State.RELEASED, reason=refusal.reason)
             raise await self._settlement.refused(payment.quote, refusal) from refusal
-        except Unavailable as error:
-            await self._ledger.move(claim.entry, State.RELEASED, reason=error.code)
+        except BaseException as error:  # a caller that goes away meanwhile as well
+            reason = error.code if isinstance(error, Unavailable) else type(error).__name__
+            await self._ledger.move(claim.entry, State.RELEASED, reason=reason)
             raise
         return Held(claim.entry, payment.quote)
 
@@ -197,14 +198,13 @@ class Till:
             message = "Too many settlements of this payer failed: try again in an hour."
             raise PaymentRefused("too_many_failed_settlements", message)
         protocol, needs = self._settlement.of(payment.quote), self._settlement.needs
-        amount = claim.entry.amount
-        balance = await protocol.verify(payment, needs)
-        if balance is None or balance >= claim.committed + amount:
+        balances = await protocol.verify(payment, needs)
+        if balances is None or _cover(balances, claim.entry, claim.committed):
             return
         # What was in flight may have settled since it was counted: then it was counted twice.
         committed = await self._ledger.committed(claim.entry)
-        balance = await protocol.verify(payment, needs)
-        if balance is not None and balance < committed + amount:
+        balances = await protocol.verify(payment, needs)
+        if balances is not None and not _cover(balances, claim.entry, committed):
             message = "The payer's balance does not cover its other payments in flight as well."
             raise PaymentRefused("insufficient_funds", message)
 
@@ -235,6 +235,7 @@ class Till:
             credential=payment.credential,
             version=payment.version,
             identifier=payment.identifier,
+            fees=payment.fees,
             expires_at=payment.expires_at,
             lease_until=self._settlement.lease(quote.work_s),
             created_at=now,
@@ -249,6 +250,16 @@ def request_digest(quote: Quote, request: PaidRequest) -> str:
     return hashlib.sha256(head + b"\0" + hashlib.sha256(request.body).digest()).hexdigest()
 
 
+def _cover(balances: Balances, entry: Entry, committed: Committed) -> bool:
+    """Whether there is enough for the entry and its fees, and for all that is in flight."""
+    fees, needed = entry.fees, committed.amount + entry.amount
+    if fees.token == entry.asset:
+        needed += fees.most
+    elif fees.most and balances.get(fees.token, 0) < committed.fees + fees.most:
+        return False
+    return balances.get(entry.asset, 0) >= needed
+
+
 def _as_read(entry: Entry, quote: Quote) -> Payment:
     """The payment an entry was made of."""
     return Payment(
@@ -260,4 +271,5 @@ def _as_read(entry: Entry, quote: Quote) -> Payment:
         credential=entry.credential,
         version=entry.version,
         identifier=entry.identifier,
+        fees=entry.fees,
     )

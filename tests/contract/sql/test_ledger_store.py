@@ -5,11 +5,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.dialects.sqlite import dialect
 
 from assay.infra.sql.engine import Database
+from assay.infra.sql.ledger_statements import COMMITTED, FAILURES
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.ids import new_id
-from assay.payments.model import Attempt, Entry, IdentifierReused, State, Stored
+from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
+from assay.payments.ports import Committed
 from tests.fakes.clock import FrozenClock
 
 CLOCK = FrozenClock()
@@ -52,7 +56,7 @@ def ledger(database: Database) -> SqlLedgerStore:
 
 async def claim(ledger: SqlLedgerStore, made: Entry) -> tuple[bool, int]:
     found = await ledger.claim(made, CLOCK.now() - HOUR)
-    return found.is_ours, found.committed
+    return found.is_ours, found.committed.amount
 
 
 async def test_of_many_that_claim_a_payment_one_has_it(ledger: SqlLedgerStore) -> None:
@@ -65,7 +69,7 @@ async def test_what_is_in_flight_is_counted_exactly(ledger: SqlLedgerStore) -> N
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(claim(ledger, entry(f"0x{n}"))) for n in range(15)]
     assert sorted(task.result()[1] for task in tasks) == [10 * n for n in range(15)]
-    assert await ledger.committed(entry("0x3")) == 140
+    assert await ledger.committed(entry("0x3")) == Committed(140)
 
 
 async def test_a_released_payment_may_be_claimed_anew_for_another_request(
@@ -125,6 +129,37 @@ async def test_unfinished_are_those_nobody_works_on(ledger: SqlLedgerStore) -> N
     listed = await ledger.list("op", [State.SETTLED], 10)
     assert [one.nonce for one in listed] == ["0x3"]
     assert len(await ledger.list(None, [], 2)) == 2
+
+
+async def test_fees_are_in_flight_with_what_they_are_the_fees_of(ledger: SqlLedgerStore) -> None:
+    asset, other = entry().asset, "0x" + "dd" * 20
+    await claim(ledger, entry("0x1", 100, fees=Fees(asset, 7)))
+    await claim(ledger, entry("0x2", 40, fees=Fees(other, 900)))
+    in_other = entry("0x3", 1, fees=Fees(other, 5))
+    assert await ledger.committed(in_other) == Committed(147, 900)
+    assert await ledger.committed(entry("0x4", fees=Fees(asset, 5))) == Committed(147, 7)
+    found = await ledger.claim(in_other, CLOCK.now() - HOUR)
+    assert found.committed == Committed(147, 900)
+    known = await ledger.find(in_other.network, in_other.digest)
+    assert known == in_other
+    assert await ledger.move(in_other, State.RELEASED)
+    assert await ledger.committed(entry("0x4")) == Committed(147, 0)
+
+
+async def test_what_is_in_flight_is_found_without_reading_what_was_paid_before(
+    database: Database, ledger: SqlLedgerStore
+) -> None:
+    """A payer's thousandth payment must not cost a thousand times his first."""
+    if database.kind != "sqlite":
+        pytest.skip("the other's plan depends on what it has counted")
+    await claim(ledger, entry())
+    for statement in (COMMITTED, FAILURES):
+        text_ = str(statement.compile(dialect=dialect()))
+        plan = text(f"EXPLAIN QUERY PLAN {text_.replace('?', '1')}")
+        rows = await database.look(lambda desk, plan=plan: desk.rows(plan, {}))
+        details = " ".join(row["detail"] for row in rows)
+        assert "ix_payments_payer" in details
+        assert "state=?" in details
 
 
 async def test_failures_of_a_payer_are_counted(ledger: SqlLedgerStore) -> None:

@@ -22,9 +22,11 @@ from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.key_agents import SqlKeyAgentStore
 from assay.infra.sql.operators import SqlOperatorStore
+from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.state import SqlSharedState
 from assay.infra.sql.webhooks import SqlWebhookStore
 from assay.kit.errors import Unavailable
+from assay.payments.model import Attempt, Entry, State
 from assay.trust.model import Evaluation, Grade, Snapshot
 from assay.webhooks.model import DeliveryState, Registration
 from tests.fakes.calls import call
@@ -38,6 +40,10 @@ WEBHOOK = Registration("w", "o", "evaluation_complete", "https://x.yy", None, No
 KEY = ApiKey("k", "o", "svc_op_abc", None, revoked=False, last_used=None, created_at=NOW)
 EVALUATION = Evaluation("e", "s", "c", "7", "0x", (), {}, 50.0, Grade("B", "RED", "sandbox"), NOW)
 SNAPSHOT = Snapshot("n", "e", "s", "7", "0x1", "0x0", None, 0, NOW)
+ENTRY = Entry(
+    "i", "x402", "n", "a", "p", "0x1", "d", 1, "t", "o", "w", "r", State.CLAIMED, Attempt(""), "",
+    {}, 2, None, NOW, NOW, NOW, NOW,
+)  # fmt: skip
 
 OPERATIONS: dict[str, Callable[[Database], Awaitable[object]]] = {
     "operators add": lambda d: SqlOperatorStore(d).add(OPERATOR, "hash"),
@@ -84,6 +90,9 @@ OPERATIONS: dict[str, Callable[[Database], Awaitable[object]]] = {
     "state put": lambda d: SqlSharedState(d, FrozenClock()).put("k", "v", 1),
     "state get": lambda d: SqlSharedState(d, FrozenClock()).get("k"),
     "state take": lambda d: SqlSharedState(d, FrozenClock()).take("k"),
+    "ledger find": lambda d: SqlLedgerStore(d, FrozenClock()).find("n", "d"),
+    "ledger claim": lambda d: SqlLedgerStore(d, FrozenClock()).claim(ENTRY, NOW),
+    "ledger move": lambda d: SqlLedgerStore(d, FrozenClock()).move(ENTRY, State.SETTLED),
     "ping": lambda d: d.ping(),
     "migrate": lambda d: d.migrate(),
 }

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, RpcRefused
-from assay.infra.http.rpc_calls import BlockUnknown, ask_all, read_at
+from assay.infra.http.rpc_calls import BlockUnknown, ask_all, read_at, read_newest
 from assay.infra.http.rpc_endpoint import Endpoint, EndpointFault, RpcLimits, identity_of
 from assay.infra.http.rpc_wire import Answer, NodeError, revert_of
 from assay.infra.http.upstream import UpstreamPool
@@ -31,6 +31,11 @@ LAG_BLOCKS = 8
 """How much deeper to read when the node behind a balancer has not seen its neighbour's head."""
 
 RETRY_AFTER_S = 5
+
+IN_STEP = frozenset(
+    {"eth_sendRawTransaction", "eth_getTransactionReceipt", "eth_getTransactionCount"}
+)
+"""What many payments ask at once, and nodes answer at once: it goes out in batches."""
 
 T = TypeVar("T")
 Attempt = Callable[[Endpoint, float], Awaitable[T]]
@@ -63,13 +68,30 @@ class JsonRpc:
 
         return await self._first_believable(network, attempt) if calls else ()
 
+    async def call_newest(
+        self, network: Network, calls: Sequence[Call]
+    ) -> Sequence[Returned | Reverted]:
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
+            await endpoint.verify(deadline_s)
+            head, found = await read_newest(
+                endpoint, calls, deadline_s, multicall=network.multicall3
+            )
+            self._judge_head(network, endpoint, head)
+            return found
+
+        return await self._first_believable(network, attempt) if calls else ()
+
     async def request(
         self, network: Network, method: str, params: Sequence[JsonValue]
     ) -> JsonValue:
         async def attempt(endpoint: Endpoint, deadline_s: float) -> Answer:
             await endpoint.verify(deadline_s)
             await self._refresh_head(network, endpoint, deadline_s)
-            answer = await endpoint.ask((method, params), deadline_s)
+            asked = (method, params)
+            if method in IN_STEP:
+                (answer,) = await endpoint.ask_in_step(asked, deadline_s=deadline_s)
+            else:
+                answer = await endpoint.ask(asked, deadline_s)
             if not isinstance(answer, NodeError) or revert_of(answer) is not None:
                 return answer
             # Not held against the node: too wide a question is the asker's doing.
@@ -131,13 +153,16 @@ class JsonRpc:
     async def _fetch_head(self, network: Network, endpoint: Endpoint, deadline_s: float) -> int:
         """Its block number now, refused when it lies too far behind what has been seen."""
         block = await endpoint.ask_quantity("eth_blockNumber", deadline_s)
+        self._judge_head(network, endpoint, block)
+        return block
+
+    def _judge_head(self, network: Network, endpoint: Endpoint, block: int) -> None:
         now = self._clock.monotonic_s()
         heads = [e.head for e in self._endpoints_of(network) if e.head is not None]
         best = max((seen for seen, at in heads if now - at <= HEAD_FORGOTTEN_S), default=0)
         if block < best - STALE_BLOCKS_MAX:
             raise EndpointFault(f"block {block} is stale: {best} has been seen")
         endpoint.head = (block, now)
-        return block
 
     def _endpoints_of(self, network: Network) -> list[Endpoint]:
         return [self._endpoint(network, url) for url in network.rpc_urls]
@@ -153,6 +178,7 @@ class JsonRpc:
 
 def _hold_against(endpoint: Endpoint, fault: EndpointFault) -> None:
     if fault.blame:
+        fault.blame = False  # of one exchange, whoever shared it
         endpoint.doubt()
         endpoint.breaker.failed()
     elif fault.refusal is not None:

@@ -2,11 +2,20 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Literal
 
 from assay.chains.ports import Call, Returned, Reverted
 from assay.infra.http.multicall import MULTICALL3, decode_aggregate3, encode_aggregate3
-from assay.infra.http.rpc_endpoint import FAIL_OVER_CODES, Asked, Endpoint, EndpointFault
-from assay.infra.http.rpc_wire import Answer, Malformed, NodeError, bytes_of, revert_of
+from assay.infra.http.rpc_endpoint import FAIL_OVER_CODES, Endpoint, EndpointFault
+from assay.infra.http.rpc_gathering import Asked
+from assay.infra.http.rpc_wire import (
+    Answer,
+    Malformed,
+    NodeError,
+    bytes_of,
+    quantity_of,
+    revert_of,
+)
 
 CALLS_PER_CHUNK = 50
 """Small enough for the batch limits of public nodes and the gas cap of one `eth_call`."""
@@ -29,6 +38,36 @@ async def read_at(
         chunk = calls[start : start + CALLS_PER_CHUNK]
         results += await _read_chunk(endpoint, chunk, block, deadline_s, multicall=multicall)
     return results
+
+
+async def read_newest(
+    endpoint: Endpoint, calls: Sequence[Call], deadline_s: float, *, multicall: bool
+) -> tuple[int, list[Outcome]]:
+    """The endpoint's newest block, and every call at its newest. Raises `EndpointFault`.
+
+    In one exchange; without Multicall3 a block may come between two of them.
+    """
+    wanted = calls
+    is_one = multicall and endpoint.has_multicall and len(calls) > 1
+    if is_one:
+        wanted = [Call(MULTICALL3, encode_aggregate3(calls))]
+    number, *answers = await endpoint.ask_in_step(
+        ("eth_blockNumber", ()),
+        *(_eth_call(call, "latest") for call in wanted),
+        deadline_s=deadline_s,
+    )
+    try:
+        head = quantity_of(number)
+        outcomes = [_outcome(answer) for answer in answers]
+        if not is_one:
+            return head, outcomes
+        if isinstance(outcomes[0], Returned) and outcomes[0].data:
+            return head, decode_aggregate3(outcomes[0].data, len(calls))
+    except Malformed as error:
+        raise EndpointFault(str(error)) from error
+    if isinstance(outcomes[0], Returned):
+        endpoint.has_multicall = False  # an address without code answers with nothing
+    return await read_newest(endpoint, calls, deadline_s, multicall=False)
 
 
 async def ask_all(endpoint: Endpoint, asked: Sequence[Asked], deadline_s: float) -> list[Answer]:
@@ -103,8 +142,9 @@ async def _read_one(endpoint: Endpoint, call: Call, block: int, deadline_s: floa
     return _outcome(await endpoint.ask(_eth_call(call, block), deadline_s))
 
 
-def _eth_call(call: Call, block: int) -> Asked:
-    return "eth_call", ({"to": call.to, "data": "0x" + call.data.hex()}, hex(block))
+def _eth_call(call: Call, block: int | Literal["latest"]) -> Asked:
+    at = block if isinstance(block, str) else hex(block)
+    return "eth_call", ({"to": call.to, "data": "0x" + call.data.hex()}, at)
 
 
 def _outcome(answer: Answer) -> Outcome:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from assay.chains.model import Network
 from assay.infra.http.body import BodyBroken
 from assay.infra.http.breaker import Breaker
+from assay.infra.http.rpc_gathering import Asked, Gathering
 from assay.infra.http.rpc_wire import (
     Answer,
     Malformed,
@@ -35,11 +36,9 @@ _RATIO_MAX = 1000
 of the reply is what is bounded."""
 
 _TEXT_SHOWN = 100
+_PAIR = 2
 
 _OK, _BAD_REQUEST, _TOO_MANY, _SERVER_ERROR = 200, 400, 429, 500
-
-Asked = tuple[str, Sequence[JsonValue]]
-"""A method and its parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class EndpointFault(Exception):
         self, detail: str, *, blame: bool = True, refusal: NodeError | None = None
     ) -> None:
         super().__init__(detail)
-        self.blame = blame
+        self.blame = blame  # taken away once it has counted
         self.refusal = refusal
 
 
@@ -119,6 +118,7 @@ class Endpoint:
         self._ids = ids
         self._slots = asyncio.Semaphore(limits.concurrency)
         self._verified_at: float | None = None
+        self._gathering = Gathering(self.ask, self._ask_together)
 
     @property
     def name(self) -> str:
@@ -147,6 +147,27 @@ class Endpoint:
             self.breaker.trip()
             raise EndpointFault(f"serves chain {served}, not {expected}", blame=False)
         self._verified_at = now
+
+    async def ask_in_step(self, *asked: Asked, deadline_s: float) -> list[Answer]:
+        """As `ask`, in one exchange with what others ask in this turn of the loop.
+
+        For what a node answers at once: the slowest holds up the others. Raises `EndpointFault`;
+        of one exchange it is the same one for everybody, and counts once.
+        """
+        if deadline_s - self._clock.monotonic_s() < self._limits.endpoint_s:
+            # With others it could take longer than the asker has.
+            return [await self.ask(one, deadline_s) for one in asked]
+        waiting = [self._gathering.ask(one, deadline_s) for one in asked]
+        try:
+            await asyncio.wait(waiting)
+        except asyncio.CancelledError:
+            for one in waiting:
+                one.cancel()
+            raise
+        faults = [one.exception() for one in waiting]  # looked at, or the loop complains of them
+        if fault := next((fault for fault in faults if fault is not None), None):
+            raise fault
+        return [one.result() for one in waiting]
 
     async def ask_quantity(self, method: str, deadline_s: float) -> int:
         """A method without parameters that answers a number. Raises `EndpointFault`."""
@@ -195,6 +216,14 @@ class Endpoint:
             raise EndpointFault(f"batch: {error}") from error
         self.takes_batches = False
         return None
+
+    async def _ask_together(self, asked: Sequence[Asked], deadline_s: float) -> list[Answer] | None:
+        if not self.takes_batches:
+            return None
+        answers = await self.ask_batch(asked, deadline_s)
+        if answers is None and len(asked) > _PAIR:
+            self.takes_batches = True  # perhaps it only was too large
+        return answers
 
     async def _post(self, payload: JsonValue, deadline_s: float) -> _HttpReply:
         left_s = min(self._limits.endpoint_s, deadline_s - self._clock.monotonic_s())

@@ -13,14 +13,14 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from importlib import import_module
 from typing import Any
 
 from assay.chains.abi import BadAnswer, Reader, address_word
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call, Returned, Rpc
+from assay.chains.ports import Call, Returned, Reverted, Rpc
 from assay.infra.crypto.eip191 import keccak256
 from assay.infra.payments.mpp_library import Library, LibraryLoader
+from assay.infra.payments.tempo_fees import fees_of
 from assay.kit.canonical import canonical_bytes
 from assay.kit.clock import Clock, iso
 from assay.kit.errors import Unavailable
@@ -30,6 +30,7 @@ from assay.payments.model import (
     Attempt,
     Demand,
     Entry,
+    Fees,
     Outcome,
     Payment,
     PaymentRefused,
@@ -39,7 +40,7 @@ from assay.payments.model import (
     Settled,
     Undecided,
 )
-from assay.payments.ports import Note
+from assay.payments.ports import Balances, Note
 
 LATE = timedelta(minutes=10)
 """How long after its challenge a transaction may still land before it counts as never sent."""
@@ -120,6 +121,9 @@ class TempoCharges:
             raise PaymentRefused("verification-failed", "The payment has no single payer.")
         payload = parsed.payload
         pushed = str(payload["hash"]).lower() if payload.get("type") == "hash" else ""
+        kept: JsonObject = {"authorization": credential, "payload": payload}
+        chain = self._chains[quote.network.id]
+        fees = Fees() if pushed else await fees_of(self._rpc, chain, quote.network, payer, kept)
         return Payment(
             quote=quote,
             payer=payer.lower(),
@@ -127,26 +131,23 @@ class TempoCharges:
             nonce=parsed.challenge.id,
             digest=digest,
             expires_at=_expiry(parsed.challenge.expires) + LATE,
-            credential={"authorization": credential, "payload": payload},
+            credential=kept,
             paid_by=pushed,
+            fees=fees,
         )
 
-    async def verify(self, payment: Payment) -> int | None:
+    async def verify(self, payment: Payment) -> Balances | None:
         if payment.paid_by:
             return None
         network = payment.quote.network
-        call = Call(network.asset.address, _BALANCE_OF + address_word(payment.payer))
+        tokens = list(dict.fromkeys(t for t in (network.asset.address, payment.fees.token) if t))
+        calls = [Call(token, _BALANCE_OF + address_word(payment.payer)) for token in tokens]
         try:
-            (answer,) = await self._rpc.call(self._chains[network.id], (call,))
+            answers = await self._rpc.call_newest(self._chains[network.id], calls)
         except ChainUnavailable as error:
             raise _unavailable(error.detail or error.message) from error
-        try:
-            if isinstance(answer, Returned):
-                held = Reader(answer.data).number(0)
-                return max(0, held - _own_fees(payment.credential, network.asset.address))
-        except BadAnswer as error:
-            raise _unavailable(str(error)) from error
-        raise _unavailable("balanceOf reverted")
+        held = (_number(answer) for answer in answers)
+        return dict(zip(tokens, held, strict=True))
 
     async def settle(self, entry: Entry, note: Note) -> Outcome:
         library = await self._loader.get()
@@ -254,22 +255,12 @@ def _meta(quote: Quote) -> dict[str, str]:
     return {"wrapper": quote.wrapper_id, "path": quote.path, "method": quote.method}
 
 
-def _own_fees(credential: JsonObject, asset: str) -> int:
-    """The most the payer's own transaction can cost him in the asset he pays with, rounded up.
-
-    It comes off his balance before the payment does. Source: Tempo's transaction type 0x76, fields
-    2, 3 and 10: most per gas in 10^-18 dollars, gas, and the token of the fees.
-    """
-    payload = credential.get("payload")
-    raw = str(payload.get("signature")) if is_object(payload) else ""
+def _number(answer: Returned | Reverted) -> int:
+    """A token's answer; what is no token gives none, and so nobody has anything of it."""
     try:
-        fields: Any = import_module("rlp").decode(bytes.fromhex(raw.removeprefix("0x"))[1:])
-        price, gas, token = (bytes(fields[place]) for place in (2, 3, 10))
-    except Exception:  # noqa: BLE001 - another form, whose fees are not known: the chain will judge
+        return Reader(answer.data).number(0) if isinstance(answer, Returned) else 0
+    except BadAnswer:
         return 0
-    if "0x" + token.hex() != asset:
-        return 0
-    return -(-int.from_bytes(price) * int.from_bytes(gas) // 10**12)
 
 
 def _attempt(entry: Entry) -> Attempt:

@@ -4,14 +4,13 @@ Source: EIP-3009; x402 `schemes/exact/scheme_exact_evm.md`; facts, payments 2 an
 """
 
 import asyncio
-import random
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from assay.chains.abi import BadAnswer, Reader
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc, RpcRefused
-from assay.infra.crypto.transactions import Transaction, TransactionSigner
+from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.payments.eip3009_contract import (
     balance_of,
     pays,
@@ -19,11 +18,11 @@ from assay.infra.payments.eip3009_contract import (
     transfer_data,
     used_topics,
 )
+from assay.infra.payments.x402_sender import NONCE_TROUBLE, Sender, quantity
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.json import JsonValue, is_array, is_object
 from assay.payments.model import (
-    Attempt,
     Entry,
     Outcome,
     Payment,
@@ -37,12 +36,6 @@ from assay.payments.model import (
 from assay.payments.ports import Note
 from assay.payments.x402_wire import authorization_of
 
-GAS_MAX = 200_000
-"""Most a transfer may burn; Circle's takes less than half. Source: facts, payments 6, row 27."""
-
-FEES_KNOWN_S = 5.0
-NONCE_TRIES = 10
-NONCE_PAUSE_S = 0.05
 POLL_S = 0.02
 POLL_MAX_S = 0.5
 CHAIN_CLOCK_SLACK_S = 120.0
@@ -56,25 +49,11 @@ LOG_WINDOWS = 12
 _UNUSED = "not used yet"
 _ELSEWHERE = "authorization_cancelled"
 """Cancelled, or spent on somebody else: it cannot pay us any more."""
-_NONCE_TROUBLE = ("nonce", "replacement transaction underpriced")
-"""What nodes say when another process with our key was faster; in whatever words around it."""
-_ALREADY_SENT = ("already known", "already imported", "known transaction")
-
-
-@dataclass(slots=True)
-class _Chain:
-    """What is known of a chain a moment ago, and the turn of whoever sends on it."""
-
-    turn: asyncio.Lock
-    fees: tuple[int, int] = (0, 0)
-    fees_until_s: float = 0.0
+_NO_KEY = "no key to settle with"
 
 
 class X402Engine:
-    """Implements `payments.ports.Facilitator` with a key of ours.
-
-    Nonces are asked for, never counted: a transaction that failed to be sent leaves no gap.
-    """
+    """Implements `payments.ports.Facilitator` with a key of ours."""
 
     def __init__(
         self,
@@ -89,7 +68,7 @@ class X402Engine:
         self._signer = signer
         self._clock = clock
         self._settlement_s = settlement_s
-        self._chains: dict[str, _Chain] = {}
+        self._senders: dict[str, Sender] = {}
 
     async def verify(self, payment: Payment) -> int:
         if self._signer is None:
@@ -124,7 +103,8 @@ class X402Engine:
     async def settle(self, entry: Entry, note: Note) -> Outcome:
         deadline_s = self._clock.monotonic_s() + self._settlement_s
         try:
-            sent = await self._send(entry, note)
+            sender = self._sender(entry.network)
+            sent = Undecided(_NO_KEY) if sender is None else await sender.send(entry, note)
         except Unavailable as error:
             return Undecided(error.detail or error.message)
         if isinstance(sent, Undecided):
@@ -142,7 +122,7 @@ class X402Engine:
         try:
             await self._request(entry.network, "eth_sendRawTransaction", entry.attempt.raw)
         except RpcRefused as error:
-            if any(words in error.rpc_message.lower() for words in _NONCE_TROUBLE):
+            if any(words in error.rpc_message.lower() for words in NONCE_TROUBLE):
                 found = await self.outcome(entry)
                 unused = isinstance(found, Undecided) and found.detail == _UNUSED
                 return await self.settle(entry, note) if unused else found
@@ -164,49 +144,14 @@ class X402Engine:
             return Rejected("expired_unused") if ended else Undecided(_UNUSED)
         return await self._find_use(entry)
 
-    async def _send(self, entry: Entry, note: Note) -> str | Undecided:
-        """The hash of the transaction that went out."""
-        signer = self._signer
-        if signer is None:
-            return Undecided("no key to settle with")
-        chain = self._chains.setdefault(entry.network, _Chain(asyncio.Lock()))
-        problem = ""
-        for _ in range(NONCE_TRIES):
-            async with chain.turn:
-                raw, transaction = await self._sign(entry, chain, signer)
-                await note(Attempt(transaction, raw))
-                try:
-                    await self._request(entry.network, "eth_sendRawTransaction", raw)
-                except RpcRefused as error:
-                    problem = error.rpc_message.lower()
-                else:
-                    return transaction
-            if any(words in problem for words in _ALREADY_SENT):
-                return transaction
-            if not any(words in problem for words in _NONCE_TROUBLE):
-                break  # the node will not have it: no gas money, say
-            await asyncio.sleep(random.uniform(0, NONCE_PAUSE_S))  # noqa: S311 - who goes first
-        return Undecided(f"not sent: {problem}")
-
-    async def _sign(
-        self, entry: Entry, chain: _Chain, signer: TransactionSigner
-    ) -> tuple[str, str]:
-        priority, fee = await self._fees(entry.network, chain)
-        nonce = _quantity(
-            await self._request(entry.network, "eth_getTransactionCount", signer.address, "pending")
-        )
-        data = transfer_data(authorization_of(entry.credential))
-        chain_id = self._networks[entry.network].chain_id
-        return signer.sign(Transaction(chain_id, nonce, priority, fee, GAS_MAX, entry.asset, data))
-
-    async def _fees(self, network: str, chain: _Chain) -> tuple[int, int]:
-        """Priority and most per gas: twice the price of now outlasts six full blocks (EIP-1559)."""
-        now = self._clock.monotonic_s()
-        if chain.fees_until_s <= now:
-            price = _quantity(await self._request(network, "eth_gasPrice"))
-            tip = max(1, min(price, price // 10 + 1))
-            chain.fees, chain.fees_until_s = (tip, price * 2 + tip), now + FEES_KNOWN_S
-        return chain.fees
+    def _sender(self, network: str) -> Sender | None:
+        if self._signer is None:
+            return None
+        known = self._senders.get(network)
+        if known is None:
+            known = Sender(self._rpc, self._networks[network], self._signer, self._clock)
+            self._senders[network] = known
+        return known
 
     async def _wait(self, entry: Entry, transaction: str, deadline_s: float) -> Outcome:
         pause_s = POLL_S
@@ -219,7 +164,9 @@ class X402Engine:
                 if pays(receipt, entry):
                     return Settled(transaction)
                 return await self._after_revert(entry)
-            await asyncio.sleep(pause_s)
+            # To a mark of one clock for all: who waits together asks in one exchange.
+            marks = math.ceil((self._clock.monotonic_s() + pause_s - POLL_S / 2) / POLL_S)
+            await asyncio.sleep(marks * POLL_S - self._clock.monotonic_s())
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
         return Undecided("no receipt in time")
 
@@ -232,7 +179,7 @@ class X402Engine:
 
     async def _find_use(self, entry: Entry) -> Outcome:
         """The transaction that used it, and whether that paid us; a cancelled one did not."""
-        newest = _quantity(await self._request(entry.network, "eth_blockNumber"))
+        newest = quantity(await self._request(entry.network, "eth_blockNumber"))
         for window in range(LOG_WINDOWS):
             last = newest - window * LOG_BLOCKS
             if last < 0:
@@ -256,7 +203,7 @@ class X402Engine:
 
     async def _call(self, network: str, calls: tuple[Call, ...]) -> tuple[Returned | Reverted, ...]:
         try:
-            return tuple(await self._rpc.call(self._networks[network], calls))
+            return tuple(await self._rpc.call_newest(self._networks[network], calls))
         except ChainUnavailable as error:
             raise _unavailable(error) from error
 
@@ -279,13 +226,6 @@ def _number(outcome: Returned | Reverted) -> int:
         return Reader(outcome.data).number(0)
     except BadAnswer as error:
         raise PaymentsUnavailable("Payments cannot be checked now.", detail=str(error)) from error
-
-
-def _quantity(value: JsonValue) -> int:
-    try:
-        return int(str(value), 16)
-    except ValueError:
-        raise ChainUnavailable("The chain gave no number.", detail=str(value)[:100]) from None
 
 
 def _unavailable(error: ChainUnavailable) -> PaymentsUnavailable:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any, Literal, TypeAlias, cast
 
@@ -50,6 +50,26 @@ def open_engine(url: str, wait_s: float) -> tuple[AsyncEngine, Kind]:
     raise DatabaseUrlError("the database URL must begin with postgresql:// or sqlite:///")
 
 
+def connect_sqlite(path: str, wait_s: float) -> sqlite3.Connection:
+    """A connection of our own, as safe as the engine's; for one thread at a time.
+
+    Begins no transaction by itself. Raises `sqlite3.Error`.
+    """
+    _keep_private(path)
+    connection = sqlite3.connect(
+        path, timeout=wait_s, isolation_level=None, check_same_thread=False
+    )
+    try:
+        cursor = connection.cursor()
+        deadline_s = time.monotonic() + wait_s
+        _turn_to_wal(cursor, deadline_s, lambda: time.sleep(_WAL_RETRY_S))
+        _set_pragmas(cursor)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
 def _sqlite(path: str, wait_s: float) -> AsyncEngine:
     """The path is taken literally, `?` and `%` included: a data directory may be called so."""
     if path in {"", ":memory:"}:
@@ -65,13 +85,7 @@ def _sqlite(path: str, wait_s: float) -> AsyncEngine:
     )
 
     def keep_private(*_: object) -> None:
-        """Password hashes are in it. The -wal and -shm files take over the mode.
-
-        Only a file that is not there is opened: closing one that SQLite has open would drop the
-        locks of the whole process on it (https://sqlite.org/howtocorrupt.html, 2.2).
-        """
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        _keep_private(path)
 
     def prepare(connection: Any, _entry: ConnectionPoolEntry) -> None:  # noqa: ANN401
         _prepare_sqlite(connection, wait_s)
@@ -79,18 +93,34 @@ def _sqlite(path: str, wait_s: float) -> AsyncEngine:
     event.listen(engine.sync_engine, "do_connect", keep_private)
     event.listen(engine.sync_engine, "connect", prepare)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
-    event.listen(engine.sync_engine, "before_cursor_execute", _refuse_unstorable)
+    event.listen(engine.sync_engine, "before_cursor_execute", _refuse_bound)
     return engine
 
 
+def _keep_private(path: str) -> None:
+    """Password hashes are in it. The -wal and -shm files take over the mode.
+
+    Only a file that is not there is opened: closing one that SQLite has open would drop the
+    locks of the whole process on it (https://sqlite.org/howtocorrupt.html, 2.2).
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
 def _prepare_sqlite(connection: Any, wait_s: float) -> None:  # noqa: ANN401
+    cursor = connection.cursor()
+    deadline_s = time.monotonic() + wait_s
+    _turn_to_wal(cursor, deadline_s, lambda: connection.run_async(_wait_for_the_other))
+    _set_pragmas(cursor)
+    cursor.close()
+
+
+def _set_pragmas(cursor: Any) -> None:  # noqa: ANN401
     """WAL lets readers and the one writer work at once; synchronous=FULL makes a commit durable.
 
     With NORMAL a power cut could take back the last commits: a used challenge would be fresh
     again, a revoked key alive.
     """
-    cursor = connection.cursor()
-    _turn_to_wal(connection, cursor, time.monotonic() + wait_s)
     for pragma in (
         "synchronous=FULL",
         "foreign_keys=ON",
@@ -98,10 +128,9 @@ def _prepare_sqlite(connection: Any, wait_s: float) -> None:  # noqa: ANN401
         f"wal_autocheckpoint={CHECKPOINT_PAGES}",
     ):
         cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
 
 
-def _turn_to_wal(connection: Any, cursor: Any, deadline_s: float) -> None:  # noqa: ANN401
+def _turn_to_wal(cursor: Any, deadline_s: float, wait: Callable[[], object]) -> None:  # noqa: ANN401
     """A fresh file is turned once, and SQLite does not wait for whoever is turning it: we do."""
     while True:
         try:
@@ -109,7 +138,7 @@ def _turn_to_wal(connection: Any, cursor: Any, deadline_s: float) -> None:  # no
         except sqlite3.OperationalError:
             if time.monotonic() > deadline_s:
                 raise
-            connection.run_async(_wait_for_the_other)
+            wait()
         else:
             return
 
@@ -158,11 +187,11 @@ def _postgresql(url: str, wait_s: float) -> AsyncEngine:
         pool_pre_ping=True,
         hide_parameters=True,
     )
-    event.listen(engine.sync_engine, "before_cursor_execute", _refuse_unstorable)
+    event.listen(engine.sync_engine, "before_cursor_execute", _refuse_bound)
     return engine
 
 
-def _refuse_unstorable(
+def _refuse_bound(
     _connection: object,
     _cursor: object,
     _statement: object,
@@ -170,11 +199,15 @@ def _refuse_unstorable(
     _context: object,
     many: bool,  # noqa: FBT001
 ) -> None:
+    refuse_unstorable(parameters if many else (parameters,))
+
+
+def refuse_unstorable(rows: Iterable[Iterable[object]]) -> None:
     """Text no database can hold is its sender's mistake, and no failure of the database.
 
     What is wrong with one text is wrong with all of them in a row: one look for thousands.
+    Raises `InvalidRequest`.
     """
-    rows = parameters if many else (parameters,)
     text = "".join([value for row in rows for value in row if type(value) is str])
     if "\0" in text or not (text.isascii() or _is_encodable(text)):
         raise InvalidRequest("Text must hold no NUL character and no half characters.")

@@ -4,8 +4,7 @@ import base64
 import json
 from typing import Any
 
-from sqlalchemy import RowMapping
-
+from assay.infra.sql.together import Row
 from assay.payments.model import Stored
 
 _CALLER = b":caller"
@@ -19,7 +18,7 @@ def packed(stored: Stored) -> dict[str, Any]:
     return {"status": stored.status, "headers": text, "body": stored.body}
 
 
-def unpacked(row: RowMapping) -> Stored:
+def unpacked(row: Row) -> Stored:
     """What the columns hold."""
     pairs = [
         (base64.b64decode(name), base64.b64decode(value))

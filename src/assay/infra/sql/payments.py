@@ -5,64 +5,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import RowMapping, Update, bindparam, delete, func, insert, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Update, delete, select
 
 from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.ledger_statements import (
+    BY_DIGEST,
+    BY_KEY,
+    CHANGING,
+    COMMITTED,
+    FAILURES,
+    FORGET,
+    INSERT,
+    MOVE,
+    REUSED,
+    STORE,
+    STORED,
+    TAKE_OVER,
+)
 from assay.infra.sql.paid_responses import packed, unpacked
 from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
+from assay.infra.sql.together import Desk, Row
 from assay.kit.clock import Clock
-from assay.payments.model import Attempt, Entry, IdentifierReused, State, Stored
-from assay.payments.ports import Claim
+from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
+from assay.payments.ports import Claim, Committed
 
-_IN_FLIGHT = (State.CLAIMED, State.SETTLING, State.PENDING)
 _OPEN = (State.SETTLING, State.PENDING)
-
-# Built once: making a statement costs more than running it, and a payment runs a dozen.
-_OF_THE_PAYER = (
-    payments.c.network == bindparam("a_network"),
-    payments.c.asset == bindparam("an_asset"),
-    payments.c.payer == bindparam("a_payer"),
-)
-_IS_THE_ONE = payments.c.nonce == bindparam("a_nonce")
-_INSERT = insert(payments)
-_BY_KEY = select(payments).where(*_OF_THE_PAYER, _IS_THE_ONE)
-_BY_DIGEST = select(payments).where(
-    payments.c.network == bindparam("a_network"), payments.c.digest == bindparam("a_digest")
-)
-_AS_READ = (payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("moves_read"))
-_CHANGING = ("state", "tx", "raw_tx", "reason", "lease_us", "updated_us", "moves", "settled_us")
-_MOVE = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in _CHANGING})
-_TAKE_OVER = (
-    update(payments)
-    .where(*_AS_READ)
-    .values({c.name: bindparam(c.name) for c in payments.c if c.name != "id"})
-)
-_COMMITTED = select(func.coalesce(func.sum(payments.c.amount), 0)).where(
-    *_OF_THE_PAYER,
-    payments.c.nonce != bindparam("a_nonce"),
-    payments.c.state.in_(_IN_FLIGHT),
-    or_(payments.c.state != State.CLAIMED, payments.c.lease_us > bindparam("now_us")),
-)
-_FAILURES = (
-    select(func.count())
-    .select_from(payments)
-    .where(
-        *_OF_THE_PAYER,
-        payments.c.state == State.FAILED,
-        payments.c.updated_us >= bindparam("since_us"),
-    )
-)
-_REUSED = select(payments.c.nonce).where(
-    *_OF_THE_PAYER,
-    payments.c.operator_id == bindparam("an_operator"),
-    payments.c.identifier == bindparam("an_identifier"),
-    payments.c.nonce != bindparam("a_nonce"),
-)
-_STORED = select(paid_responses).where(paid_responses.c.payment_id == bindparam("an_id"))
-_FORGET = delete(paid_responses).where(paid_responses.c.payment_id == bindparam("an_id"))
-_STORE = insert(paid_responses)
 
 
 class SqlLedgerStore:
@@ -77,25 +45,26 @@ class SqlLedgerStore:
         self._rollups = RollupWriter(database.kind)
 
     async def claim(self, fresh: Entry, failures_since: datetime) -> Claim:
-        async with self._database.write() as connection:
+        async def work(desk: Desk) -> Claim:
             # One payer's claims in one order: what is in flight is then counted exactly.
-            await self._database.lock(connection, f"payer {fresh.network} {fresh.payer}")
-            entry, is_ours = await self._claim(connection, fresh)
+            await desk.lock(f"payer {fresh.network} {fresh.payer}")
+            entry, is_ours = await _claim(desk, fresh)
             if not is_ours:
-                return Claim(entry, is_ours=False, committed=0, failures=0)
-            committed = await self._committed(connection, entry)
-            failures = await _failures(connection, entry, failures_since)
-        return Claim(entry, is_ours=True, committed=committed, failures=failures)
+                return Claim(entry, is_ours=False, committed=Committed(), failures=0)
+            committed = await _committed(desk, entry, self._clock.now())
+            failures = await _failures(desk, entry, failures_since)
+            return Claim(entry, is_ours=True, committed=committed, failures=failures)
 
-    async def committed(self, entry: Entry) -> int:
-        async with self._database.read() as connection:
-            return await self._committed(connection, entry)
+        return await self._database.change(work)
+
+    async def committed(self, entry: Entry) -> Committed:
+        now = self._clock.now()
+        return await self._database.look(lambda desk: _committed(desk, entry, now))
 
     async def find(self, network: str, digest: str) -> Entry | None:
         values = {"a_network": network, "a_digest": digest}
-        async with self._database.read() as connection:
-            row = (await connection.execute(_BY_DIGEST, values)).mappings().first()
-        return None if row is None else _entry(row)
+        rows = await self._database.look(lambda desk: desk.rows(BY_DIGEST, values))
+        return _entry(rows[0]) if rows else None
 
     async def move(
         self,
@@ -119,22 +88,26 @@ class SqlLedgerStore:
             moves=entry.moves + 1,
         )
         tally = tally_move(entry, moved)
-        async with self._database.write() as connection:
-            if not await _update(connection, _MOVE, entry, moved):
-                return None
+
+        async def work(desk: Desk) -> bool:
+            if not await _update(desk, MOVE, entry, moved):
+                return False
             if stored is not None:
-                await _store(connection, moved, stored)
+                await _store(desk, moved, stored)
             if tally is not None:
-                await self._rollups.write(connection, tally)
+                await self._rollups.write(desk.connection, tally)
+            return True
+
+        if not await self._database.change(work):
+            return None
         if tally is not None:
             self._rollups.written(tally)
         return moved
 
     async def stored(self, entry_id: str) -> Stored | None:
-        async with self._database.read() as connection:
-            found = await connection.execute(_STORED, {"an_id": entry_id})
-            row = found.mappings().one_or_none()
-        return None if row is None else unpacked(row)
+        values = {"an_id": entry_id}
+        rows = await self._database.look(lambda desk: desk.rows(STORED, values))
+        return unpacked(rows[0]) if rows else None
 
     async def unfinished(self, before: datetime, at_most: int) -> Sequence[Entry]:
         statement = (
@@ -164,54 +137,56 @@ class SqlLedgerStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [_entry(row) for row in rows]
 
-    async def _claim(self, connection: AsyncConnection, fresh: Entry) -> tuple[Entry, bool]:
-        """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
-        if fresh.identifier is not None:
-            await _refuse_reuse(connection, fresh)
-        found = (await connection.execute(_BY_KEY, _key(fresh))).mappings().one_or_none()
-        if found is None:
-            await connection.execute(_INSERT, _values(fresh))
-            return fresh, True
-        known = _entry(found)
-        abandoned = known.state is State.CLAIMED and known.lease_until <= fresh.created_at
-        if known.state is not State.RELEASED and not abandoned:
-            return known, False
-        taken = replace(fresh, id=known.id, moves=known.moves + 1)
-        return taken, await _update(connection, _TAKE_OVER, known, taken)
 
-    async def _committed(self, connection: AsyncConnection, entry: Entry) -> int:
-        values = {**_key(entry), "now_us": to_us(self._clock.now())}
-        return int((await connection.execute(_COMMITTED, values)).scalar_one())
+async def _claim(desk: Desk, fresh: Entry) -> tuple[Entry, bool]:
+    """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
+    if fresh.identifier is not None:
+        await _refuse_reuse(desk, fresh)
+    found = await desk.rows(BY_KEY, _key(fresh))
+    if not found:
+        await desk.change(INSERT, _values(fresh))
+        return fresh, True
+    known = _entry(found[0])
+    abandoned = known.state is State.CLAIMED and known.lease_until <= fresh.created_at
+    if known.state is not State.RELEASED and not abandoned:
+        return known, False
+    taken = replace(fresh, id=known.id, moves=known.moves + 1)
+    return taken, await _update(desk, TAKE_OVER, known, taken)
 
 
-async def _refuse_reuse(connection: AsyncConnection, fresh: Entry) -> None:
+async def _committed(desk: Desk, entry: Entry, now: datetime) -> Committed:
+    """Of one network all payments are in one asset, so its index finds them."""
+    values = {**_key(entry), "now_us": to_us(now), "a_fee_token": entry.fees.token}
+    (row,) = await desk.rows(COMMITTED, values)
+    return Committed(int(row["amount"]), int(row["fees"]))
+
+
+async def _refuse_reuse(desk: Desk, fresh: Entry) -> None:
     values = {**_key(fresh), "an_operator": fresh.operator_id, "an_identifier": fresh.identifier}
-    if (await connection.execute(_REUSED, values)).first() is not None:
+    if await desk.rows(REUSED, values):
         raise IdentifierReused("This payment-identifier belongs to another payment.")
 
 
-async def _failures(connection: AsyncConnection, entry: Entry, since: datetime) -> int:
+async def _failures(desk: Desk, entry: Entry, since: datetime) -> int:
     values = {**_key(entry), "since_us": to_us(since)}
     del values["a_nonce"]
-    return int((await connection.execute(_FAILURES, values)).scalar_one())
+    return int((await desk.rows(FAILURES, values))[0]["total"])
 
 
-async def _update(
-    connection: AsyncConnection, statement: Update, known: Entry, moved: Entry
-) -> bool:
+async def _update(desk: Desk, statement: Update, known: Entry, moved: Entry) -> bool:
     """Whether the row was still as it was read."""
     values = _values(moved)
     del values["id"]
-    if statement is _MOVE:
-        values = {name: values[name] for name in _CHANGING}
+    if statement is MOVE:
+        values = {name: values[name] for name in CHANGING}
     values |= {"an_id": known.id, "moves_read": known.moves}
-    return (await connection.execute(statement, values)).rowcount == 1
+    return await desk.change(statement, values) == 1
 
 
-async def _store(connection: AsyncConnection, entry: Entry, stored: Stored) -> None:
-    await connection.execute(_FORGET, {"an_id": entry.id})
+async def _store(desk: Desk, entry: Entry, stored: Stored) -> None:
+    await desk.change(FORGET, {"an_id": entry.id})
     whose = {"payment_id": entry.id, "stored_us": to_us(entry.updated_at)}
-    await connection.execute(_STORE, whose | packed(stored))
+    await desk.change(STORE, whose | packed(stored))
 
 
 def _key(entry: Entry) -> dict[str, object]:
@@ -244,6 +219,8 @@ def _values(entry: Entry) -> dict[str, object]:
         "credential": json.dumps(entry.credential),
         "version": entry.version,
         "identifier": entry.identifier,
+        "fee_token": entry.fees.token,
+        "fee_most": entry.fees.most,
         "expires_us": to_us(entry.expires_at),
         "lease_us": to_us(entry.lease_until),
         "created_us": to_us(entry.created_at),
@@ -254,7 +231,7 @@ def _values(entry: Entry) -> dict[str, object]:
     }
 
 
-def _entry(row: RowMapping) -> Entry:
+def _entry(row: Row) -> Entry:
     return Entry(
         id=row["id"],
         protocol=row["protocol"],
@@ -274,6 +251,7 @@ def _entry(row: RowMapping) -> Entry:
         credential=json.loads(row["credential"]),
         version=row["version"],
         identifier=row["identifier"],
+        fees=Fees(row["fee_token"], row["fee_most"]),
         expires_at=from_us(row["expires_us"]),
         lease_until=from_us(row["lease_us"]),
         created_at=from_us(row["created_us"]),

@@ -232,8 +232,12 @@ payments = Table(
     # Whom analytics count it for, and when the money arrived: revenue is of that day.
     Column("agent_id", String(80), nullable=False),
     Column("settled_us", BigInteger),
+    # What its settling may cost the payer besides, while it is in flight.
+    Column("fee_token", String(42), nullable=False, server_default=""),
+    Column("fee_most", BigInteger, nullable=False, server_default="0"),
     Index("ix_payments_unique", "network", "asset", "payer", "nonce", unique=True),
     Index("ix_payments_digest", "network", "digest"),
+    Index("ix_payments_payer", "network", "asset", "payer", "state"),
     Index("ix_payments_state", "state", "lease_us"),
     Index("ix_payments_operator", "operator_id", "created_us"),
 )

@@ -16,7 +16,7 @@ from assay.payments.model import (
     Protocol,
     Quote,
 )
-from assay.payments.ports import Note, PaidRequest, PaymentProtocol, ProtocolNeeds
+from assay.payments.ports import Balances, Note, PaidRequest, PaymentProtocol, ProtocolNeeds
 
 HEADER_BYTES_MAX = 64 * 1024
 """Largest credential read. Source: facts, payments 4.2."""
@@ -48,7 +48,7 @@ class Mpp:
             raise PaymentRefused("malformed-credential", "The Payment credential is malformed.")
         return await needs.charges.read(found[0].decode("ascii"), quote)
 
-    async def verify(self, payment: Payment, needs: ProtocolNeeds) -> int | None:
+    async def verify(self, payment: Payment, needs: ProtocolNeeds) -> Balances | None:
         return await needs.charges.verify(payment)
 
     async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:

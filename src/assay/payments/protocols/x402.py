@@ -21,7 +21,14 @@ from assay.payments.model import (
     Quote,
 )
 from assay.payments.networks import ROWS
-from assay.payments.ports import Authorization, Note, PaidRequest, PaymentProtocol, ProtocolNeeds
+from assay.payments.ports import (
+    Authorization,
+    Balances,
+    Note,
+    PaidRequest,
+    PaymentProtocol,
+    ProtocolNeeds,
+)
 from assay.payments.x402_wire import (
     V1,
     V2,
@@ -95,8 +102,9 @@ class X402:
             identifier=envelope.identifier,
         )
 
-    async def verify(self, payment: Payment, needs: ProtocolNeeds) -> int | None:
-        return await needs.facilitator.verify(payment)
+    async def verify(self, payment: Payment, needs: ProtocolNeeds) -> Balances | None:
+        asset = payment.quote.network.asset.address
+        return {asset: await needs.facilitator.verify(payment)}
 
     async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
         return await needs.facilitator.settle(entry, note)

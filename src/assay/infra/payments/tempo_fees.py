@@ -1,0 +1,80 @@
+"""What a payer's own Tempo transaction may cost him besides what it pays, and in which token.
+
+Source: Tempo's transaction type 0x76, fields 2, 3, 10 and 11 (most per gas in 10^-18 dollars, gas,
+token of the fees, signature of somebody else who pays them); Tempo's fee rules: a token that the
+transaction does not name is the one its sender has chosen, else the one it calls.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from assay.chains.abi import BadAnswer, Reader, address_word
+from assay.chains.model import ChainUnavailable, Network
+from assay.chains.ports import Call, Returned, Rpc
+from assay.infra.crypto.eip191 import keccak256
+from assay.kit.json import JsonObject, is_object
+from assay.payments.model import Fees, PaymentNetwork, PaymentRefused, PaymentsUnavailable
+
+FEE_MANAGER = "0xfeec000000000000000000000000000000000000"
+"""Keeps who pays fees in which token. Source: pytempo, `contracts.addresses`."""
+
+_USER_TOKENS = keccak256(b"userTokens(address)")[:4]
+_ATTO_PER_BASE_UNIT = 10**12
+FEES_MAX = 10**15
+"""A thousand million dollars: more than anybody has, and thousands of it fit into a sum."""
+
+_TYPE = 0x76
+_SPONSOR_FIELD = 11
+_NONE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a transaction says of its fees; `token` is empty where it names none."""
+
+    most: int
+    token: str
+
+
+async def fees_of(
+    rpc: Rpc, chain: Network, network: PaymentNetwork, payer: str, credential: JsonObject
+) -> Fees:
+    """The most that is taken besides the payment, rounded up to base units.
+
+    Raises `PaymentRefused` for a transaction whose fees somebody else is to pay: whether he can is
+    looked at by nobody. Raises `PaymentsUnavailable`.
+    """
+    payload = credential.get("payload")
+    said = _said(str(payload.get("signature")) if is_object(payload) else "")
+    if said.token:
+        return Fees(said.token, said.most)
+    chosen = await _chosen(rpc, chain, payer)
+    return Fees(chosen or network.asset.address, said.most)
+
+
+def _said(raw: str) -> _Said:
+    try:
+        transaction = bytes.fromhex(raw.removeprefix("0x"))
+        fields: Any = import_module("rlp").decode(transaction[1:])
+        price, gas = (int.from_bytes(fields[place]) for place in (2, 3))
+        token, sponsor = bytes(fields[10]), fields[_SPONSOR_FIELD]
+    except Exception as error:
+        raise PaymentRefused("invalid-payload", "The payment is malformed.") from error
+    if transaction[0] != _TYPE or sponsor != _NONE:
+        raise PaymentRefused("invalid-payload", "The payer has to pay the fees himself here.")
+    most = min(-(-price * gas // _ATTO_PER_BASE_UNIT), FEES_MAX)
+    return _Said(most, "0x" + token.hex() if token else "")
+
+
+async def _chosen(rpc: Rpc, chain: Network, payer: str) -> str:
+    """The token an account pays fees in wherever it names none; empty: it has chosen none."""
+    call = Call(FEE_MANAGER, _USER_TOKENS + address_word(payer))
+    try:
+        (answer,) = await rpc.call_newest(chain, (call,))
+        token = Reader(answer.data).number(0) if isinstance(answer, Returned) else 0
+    except (ChainUnavailable, BadAnswer) as error:
+        raise PaymentsUnavailable(
+            "Payments cannot be checked now.", detail=f"tempo: {error!r}", retry_after_s=5
+        ) from error
+    return f"0x{token:040x}" if token else ""

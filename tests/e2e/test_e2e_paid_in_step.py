@@ -1,0 +1,140 @@
+"""Payments that come at once share commits, batches and turns; each stands or falls alone."""
+
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import httpx2
+import pytest
+
+from assay_demo.chain.accounts import LocalAccount
+from tests.e2e.test_e2e_payment_attacks import fresh_account, wait_for
+from tests.services.node_proxy import NodeProxy, node_proxy
+from tests.services.shop import NETWORK, SELLER, Dollars, Shop, encoded, receipt, shop, upstream
+
+pytestmark = pytest.mark.e2e
+CENT = 10_000
+AT_ONCE = 24
+
+
+@pytest.fixture(scope="module")
+def proxy(dollar_chain: Dollars) -> Iterator[NodeProxy]:
+    with node_proxy(dollar_chain.url) as running:
+        yield running
+
+
+@pytest.fixture
+def store(
+    dollar_chain: Dollars, proxy: NodeProxy, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shop]:
+    settings = {
+        "ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [proxy.url]}),
+        "ASSAY_SETTLEMENT_S": "4",
+        "ASSAY_SETTLEMENT_LEASE_S": "1",
+    }
+    with (
+        upstream() as up,
+        shop(tmp_path_factory.mktemp("step"), dollar_chain, up, **settings) as made,
+    ):
+        yield made
+    proxy.instead = lambda _asked: None
+
+
+@pytest.fixture
+def payer(dollar_chain: Dollars) -> LocalAccount:
+    account = fresh_account()
+    dollar_chain.mint(account.address, AT_ONCE * CENT)
+    return account
+
+
+def pay_all(store: Shop, url: str, payments: list[dict[str, Any]]) -> list[httpx2.Response]:
+    with ThreadPoolExecutor(len(payments)) as pool:
+        return list(pool.map(lambda payment: store.pay(url, payment), payments))
+
+
+def test_many_that_come_at_once_are_each_paid_once(
+    store: Shop, proxy: NodeProxy, payer: LocalAccount
+) -> None:
+    batches: list[list[str]] = []
+
+    def look(asked: Any) -> None:
+        if isinstance(asked, list):
+            batches.append([one["method"] for one in asked])
+
+    proxy.instead = look
+    url = store.wrap("/echo/many")
+    payments = [store.payment(url, payer) for _ in range(AT_ONCE)]
+    before = store.chain.balance(SELLER.address)
+    answers = pay_all(store, url, payments)
+    assert [answer.status_code for answer in answers] == [200] * AT_ONCE
+    assert len({receipt(answer)["transaction"] for answer in answers}) == AT_ONCE
+    assert store.upstream.calls("/echo/many") == AT_ONCE
+    assert store.chain.balance(SELLER.address) - before == AT_ONCE * CENT
+    assert store.chain.balance(payer.address) == 0
+    sent = [methods.count("eth_sendRawTransaction") for methods in batches]
+    assert max(sent) > 1  # or nothing was shared, and the rest of this file tests nothing
+
+
+def test_a_node_that_refuses_batches_settles_as_well(
+    store: Shop, proxy: NodeProxy, payer: LocalAccount
+) -> None:
+    error = {"code": -32600, "message": "batch requests are not supported"}
+    proxy.instead = lambda asked: (
+        {"jsonrpc": "2.0", "id": None, "error": error} if isinstance(asked, list) else None
+    )
+    url = store.wrap("/echo/no-batches")
+    answers = pay_all(store, url, [store.payment(url, payer) for _ in range(AT_ONCE)])
+    assert [answer.status_code for answer in answers] == [200] * AT_ONCE
+    assert store.chain.balance(payer.address) == 0
+
+
+def test_one_transaction_that_is_refused_holds_up_no_other_and_is_settled_later(
+    store: Shop, proxy: NodeProxy, payer: LocalAccount
+) -> None:
+    spoilt: list[str] = []
+
+    def spoil(asked: Any) -> None:
+        ones = asked if isinstance(asked, list) else [asked]
+        sent = [one for one in ones if one["method"] == "eth_sendRawTransaction"]
+        if len(sent) > 2 and not spoilt:
+            spoilt.append(sent[1]["params"][0])
+            sent[1]["params"] = ["0x02c0"]
+
+    proxy.instead = spoil
+    url = store.wrap("/echo/spoilt")
+    payments = [store.payment(url, payer) for _ in range(AT_ONCE)]
+    answers = pay_all(store, url, payments)
+    assert spoilt
+    statuses = sorted(answer.status_code for answer in answers)
+    assert statuses == [200] * (AT_ONCE - 1) + [503]
+    place = next(n for n, answer in enumerate(answers) if answer.status_code == 503)
+    assert answers[place].json()["code"] == "settlement_pending"
+    assert wait_for(lambda: store.pay(url, payments[place]).status_code == 200)
+    assert store.upstream.calls("/echo/spoilt") == AT_ONCE
+    assert store.chain.balance(payer.address) == 0
+
+
+def test_a_caller_that_goes_away_while_its_payment_is_checked_leaves_no_claim(
+    store: Shop, proxy: NodeProxy, payer: LocalAccount
+) -> None:
+    slow = True
+
+    def wait(asked: Any) -> None:
+        ones = asked if isinstance(asked, list) else [asked]
+        if slow and any(one["method"] == "eth_call" for one in ones):
+            time.sleep(1.5)
+
+    url = store.wrap("/echo/gone", timeoutMs=30_000)
+    payment = store.payment(url, payer)
+    proxy.instead = wait
+    headers = {"payment-signature": encoded(payment)}
+    with suppress(httpx2.TimeoutException), httpx2.Client(timeout=0.5) as impatient:
+        impatient.get(url, headers=headers)
+    slow = False
+    time.sleep(0.3)
+    answer = store.pay(url, payment)
+    assert answer.status_code == 200, answer.text
+    assert store.upstream.calls("/echo/gone") == 1
