@@ -94,6 +94,7 @@ class WrapperConfig:
     description: str
     rate_limit: int | None
     target_url: str
+    """Empty: registered with a price and no more, by the earlier form of spec 4.6."""
     protocol: Protocol
     network: str
     payout_address: str | None

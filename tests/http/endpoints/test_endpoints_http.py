@@ -51,6 +51,54 @@ async def test_the_earlier_short_form_has_every_default(
     }
 
 
+async def test_the_earlier_form_may_leave_out_where_to_forward(
+    house: House, token: dict[str, str]
+) -> None:
+    """A path with a price, as the earlier form had it: listed, and answered by nobody (spec 4.6)."""
+    made = await create(house, token, targetUrl=..., pricePerCall=0.25, rateLimit=3)
+    assert made.status_code == 200, made.text
+    shown = made.json()
+    assert (shown["targetUrl"], shown["pricePerCall"], shown["active"]) == ("", "0.250000", True)
+    assert (await house.http.get("/operator/endpoints", headers=token)).json() == [shown]
+    url = f"/wrap/{await operator_id(house, token)}/quote"
+    refused(await house.http.get(url), 404, "wrapper_not_found")
+    refused(await house.http.get(url, headers={"x-payment": "e30="}), 404, "wrapper_not_found")
+    refused(await create(house, token), 409, "endpoint_overlaps")
+    gone = await house.http.delete(f"/operator/endpoints/{shown['id']}", headers=token)
+    assert gone.json()["active"] is False
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("paymentProtocol", "x402"),
+        ("paymentNetwork", "eip155:8453"),
+        ("payoutAddress", PAYOUT),
+        ("trustEnabled", False),
+        ("upstreamAuthType", "none"),
+        ("settle", "after"),
+        ("minScore", 65),
+    ],
+)
+async def test_the_present_form_says_where_to_forward(
+    house: House, token: dict[str, str], field: str, value: Any
+) -> None:
+    fields = {"targetUrl": ..., field: value}
+    body = refused(await create(house, token, **fields), 400, "invalid_request")
+    assert [row["loc"] for row in body["details"]] == [["body", "targetUrl"]]
+
+
+async def test_a_path_with_nowhere_to_forward_is_not_answered_by_a_wider_wrapper(
+    house: House, token: dict[str, str]
+) -> None:
+    """Else what is registered with a price could be had by the terms of another wrapper."""
+    assert (await create(house, token, targetUrl=..., pricePerCall=1)).status_code == 200
+    assert (await create(house, token, path="/*")).status_code == 200
+    url = f"/wrap/{await operator_id(house, token)}"
+    refused(await house.http.get(f"{url}/quote"), 404, "wrapper_not_found")
+    refused(await house.http.get(f"{url}/other"), 502, "wrapper_request_failed")  # nobody listens
+
+
 async def test_every_field_is_kept_and_the_secret_is_never_shown(
     house: House, token: dict[str, str]
 ) -> None:
@@ -103,7 +151,6 @@ async def test_every_field_is_kept_and_the_secret_is_never_shown(
         ("pricePerCall", 100.01),
         ("pricePerCall", "free"),
         ("pricePerCall", 0.01),  # nobody to be paid
-        ("targetUrl", ...),
         ("targetUrl", ""),
         ("targetUrl", "ftp://a.example"),
         ("targetUrl", "http://u:p@a.example/"),

@@ -213,6 +213,33 @@ async def test_a_secret_sealed_by_an_older_key_still_opens_and_is_resealed(
     assert [one.all("x-key") for one in up.to("/sealed")] == [["secret-value"]] * 3
 
 
+async def test_a_wrapper_whose_secret_is_lost_is_answered_by_no_wider_one(
+    tmp_path: Path, up: WireUpstream
+) -> None:
+    """Its callers would have come past its price and its trust rule."""
+    fields = {
+        "trustEnabled": True,
+        "upstreamAuthType": "header",
+        "upstreamAuthHeader": "x-key",
+        "upstreamAuthSecret": "secret-value",
+    }
+    for secret in ("o" * 32, "n" * 32):
+        async with open_house(tmp_path / "h", upstream_secrets=(secret,)) as house:
+            if secret.startswith("o"):
+                await house.operator()
+            token = await house.token()
+            me = (await house.http.get("/operator/me", headers=token)).json()
+            stall = Stall(house, up, me["operator"]["id"], token)
+            if secret.startswith("o"):
+                await stall.wrap("/strict", **fields)
+                await stall.wrap("/*")
+                continue
+            url = f"/wrap/{stall.operator_id}/strict"
+            refused(await house.http.get(url), 404, "wrapper_not_found")
+            assert (await house.http.get(url + "er")).status_code == 200
+    assert up.to("/strict") == []
+
+
 async def test_a_length_no_database_can_hold_does_not_hold_up_the_log(stall: Stall) -> None:
     """It was written down as it was declared, and no call after it was ever logged."""
     url, http = await stall.wrap("/huge"), stall.house.http

@@ -14,6 +14,11 @@ from assay.wrapper.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
 Text = Annotated[str, Field(max_length=10_000)]
 """The use case says what may stand in it; this only bounds what is looked at."""
 
+_EARLIER_FORM = frozenset(
+    {"path", "method", "price_per_call", "description", "rate_limit", "target_url"}
+)
+"""Source: spec 4.6, its last paragraph."""
+
 
 class EndpointBody(Body):
     """A new wrapper; the earlier, shorter form is one that leaves the rest out."""
@@ -62,6 +67,7 @@ class EndpointBody(Body):
             auth_type=self.upstream_auth_type,
             auth_header=self.upstream_auth_header,
             auth_secret=self.upstream_auth_secret,
+            is_earlier_form=self.model_fields_set <= _EARLIER_FORM,
         )
 
 
