@@ -3,6 +3,7 @@
 Source: RFC 9110, section 7; decisions, section 9; facts, payments 6 rows 19 to 22.
 """
 
+import re
 from collections.abc import AsyncIterator
 from urllib.parse import quote
 
@@ -31,6 +32,7 @@ _HOP_BY_HOP = frozenset(
 _NOT_SENT: frozenset[bytes] = _HOP_BY_HOP | {
     b"host", b"content-length", b"expect", b"forwarded", b"x-real-ip", b"via", b"x-request-id",
     b"x-payment", b"payment-signature", b"payment-authorization",
+    b"proxy",  # no header of HTTP's: as HTTP_PROXY it is an upstream's own proxy (CVE-2016-5385)
 }  # fmt: skip
 _NOT_SENT_PREFIXES = (b"x-forwarded-", b"x-assay-", b"x-agent-")
 """The caller's credentials for us, and what only we may say."""
@@ -52,6 +54,16 @@ _SANDBOX = (
 
 _PAYMENT_REQUIRED = 402
 _OPERATOR_KEY = b"svc_op_"
+_ODD = re.compile(rb"[^a-z0-9-]")
+
+
+def as_gateways_read(name: bytes) -> bytes:
+    """A lower-case name in the one spelling of all that a gateway takes for the same.
+
+    CGI, and WSGI and PHP after it, know no difference between `x-assay-tier`, `x_assay_tier` and
+    `x.assay.tier`. Source: RFC 3875, section 4.1.18.
+    """
+    return _ODD.sub(b"-", name)
 
 
 class _Names:
@@ -66,7 +78,8 @@ class _Names:
         """Whether a header of this lower-case name passes."""
         known = self._known.get(name)
         if known is None:
-            known = name not in self._dropped and not name.startswith(self._prefixes)
+            read = as_gateways_read(name)
+            known = read not in self._dropped and not read.startswith(self._prefixes)
             if len(self._known) < NAMES_REMEMBERED:
                 self._known[name] = known
         return known
@@ -159,7 +172,8 @@ class ForwardStep:
             and not (h[0] == b"authorization" and _is_for_us(h[1]))
         ]
         if added is not None:
-            headers = [header for header in headers if header[0] != added[0]]
+            own = as_gateways_read(added[0])
+            headers = [header for header in headers if as_gateways_read(header[0]) != own]
             headers.append(added)
         headers.extend(self._ours)
         trust = paid.admitted.trusted.trust
