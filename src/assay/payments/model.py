@@ -91,6 +91,8 @@ class Payment:
     version: int = 0
     identifier: str | None = None
     """x402's optional payment-identifier."""
+    token: str = ""
+    """What its sender knows of our 402 and no chain shows, hashed; empty where there is none."""
 
 
 class State(StrEnum):
@@ -225,17 +227,25 @@ class PaymentRefused(Exception):
     """The attached payment does not pay for this; `reason` is a word of its protocol.
 
     `message` is public: one sentence. `transaction` names a settlement that failed, if any;
-    `digest` the credential, when all that is wrong with it is that its time has passed.
+    `digest` the credential, when all that is wrong with it is that its time has passed; `token`
+    is then as in `Payment`.
     """
 
     def __init__(
-        self, reason: str, message: str, transaction: str = "", *, digest: str = ""
+        self,
+        reason: str,
+        message: str,
+        transaction: str = "",
+        *,
+        digest: str = "",
+        token: str = "",
     ) -> None:
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message
         self.transaction = transaction
         self.digest = digest
+        self.token = token
 
 
 class PaymentRequired(ServiceError):

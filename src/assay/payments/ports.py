@@ -121,6 +121,8 @@ class PaidRequest:
     body: bytes
     caller: str = ""
     """The network address it came from, or that address's network."""
+    speaker: str | None = None
+    """The address whose session it carries."""
 
 
 @dataclass(frozen=True, slots=True)

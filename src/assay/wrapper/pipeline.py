@@ -117,9 +117,13 @@ class Pipeline:
         incoming = matched.incoming
         body = await _read(incoming, matched.config.max_body_bytes)
         quote = replace(quote, body=body)
-        caller = caller_of(incoming.client_address)
         request = PaidRequest(
-            incoming.method, _url(quote, incoming), incoming.headers, body, caller
+            method=incoming.method,
+            url=_url(quote, incoming),
+            headers=incoming.headers,
+            body=body,
+            caller=caller_of(incoming.client_address),
+            speaker=await self._steps.trust.speaker(incoming),
         )
         payment = await self._steps.pay.read(quote, request)
         bought = await self._steps.pay.bought(payment, request)

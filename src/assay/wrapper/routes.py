@@ -102,9 +102,7 @@ class Routes:
         return table
 
     def _route(self, config: WrapperConfig) -> Route | None:
-        """None for a config that must not be served: it has no target, or a shut one, or its secret
-        is lost.
-        """
+        """None for a config that must not be served: without a target, a shut one, a lost secret."""
         target = parse_target(config.target_url, self._egress)
         if isinstance(target, Refused):
             return None

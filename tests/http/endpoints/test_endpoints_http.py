@@ -54,7 +54,7 @@ async def test_the_earlier_short_form_has_every_default(
 async def test_the_earlier_form_may_leave_out_where_to_forward(
     house: House, token: dict[str, str]
 ) -> None:
-    """A path with a price, as the earlier form had it: listed, and answered by nobody (spec 4.6)."""
+    """A path with a price, as the earlier form had it: listed, answered by nobody (spec 4.6)."""
     made = await create(house, token, targetUrl=..., pricePerCall=0.25, rateLimit=3)
     assert made.status_code == 200, made.text
     shown = made.json()

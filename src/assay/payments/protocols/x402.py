@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 
 from assay.kit.canonical import canonical_bytes
 from assay.kit.json import JsonObject
+from assay.payments.buyer import token_of
 from assay.payments.model import (
     Demand,
     Entry,
@@ -83,7 +84,8 @@ class X402:
             )
         credential = credential_of(signed)
         digest = hashlib.sha256(canonical_bytes(credential)).hexdigest()
-        _match_time(signed, quote, needs.clock.now().timestamp(), digest)
+        token = token_of(envelope.accepted)
+        _match_time(signed, quote, needs.clock.now().timestamp(), (digest, token))
         return Payment(
             quote=quote,
             payer=signed.payer,
@@ -93,6 +95,7 @@ class X402:
             credential=credential,
             version=envelope.version,
             identifier=envelope.identifier,
+            token=token,
         )
 
     async def verify(self, payment: Payment, needs: ProtocolNeeds) -> int | None:
@@ -175,7 +178,9 @@ def _match_authorization(signed: Authorization, quote: Quote) -> None:
         )
 
 
-def _match_time(signed: Authorization, quote: Quote, now_s: float, digest: str) -> None:
+def _match_time(
+    signed: Authorization, quote: Quote, now_s: float, known_by: tuple[str, str]
+) -> None:
     if signed.valid_after > now_s:
         raise PaymentRefused(
             "invalid_exact_evm_payload_authorization_valid_after",
@@ -185,7 +190,8 @@ def _match_time(signed: Authorization, quote: Quote, now_s: float, digest: str) 
         raise PaymentRefused(
             "invalid_exact_evm_payload_authorization_valid_before",
             f"The authorisation must be valid for {needed_s(quote)} more seconds.",
-            digest=digest,
+            digest=known_by[0],
+            token=known_by[1],
         )
 
 

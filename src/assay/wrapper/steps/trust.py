@@ -53,6 +53,10 @@ class TrustStep:
             agent.session is not None or agent.signature is not None
         )
 
+    async def speaker(self, incoming: Incoming) -> str | None:
+        """The address whose session the request carries; None where it carries none that holds."""
+        return await self._identity.session_of(incoming.agent)
+
     def check_cached(self, matched: Matched) -> tuple[Trusted, Claim | None] | None:
         """The request of an agent that passed a moment ago, or None. No I/O, no refusals.
 
