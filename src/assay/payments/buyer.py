@@ -41,9 +41,9 @@ def unmarked(credential: JsonObject) -> JsonObject:
 def is_buyer(entry: Entry, token: str, request: PaidRequest) -> bool:
     """Whether the request is of whom the payment was claimed for."""
     marks = entry.credential.get(_MARKS)
-    known = marks if is_object(marks) else {}
-    return (
-        request.speaker == entry.payer
-        or (request.caller != "" and known.get("caller") == request.caller)
-        or (token != "" and known.get("token") == token)
-    )
+    if request.speaker == entry.payer:
+        return True
+    if not is_object(marks):
+        return False
+    came_from_there = request.caller != "" and marks.get("caller") == request.caller
+    return came_from_there or (token != "" and marks.get("token") == token)

@@ -76,9 +76,7 @@ class Till:
         except PaymentRefused as refusal:
             known = refusal.digest and await self._ledger.find(quote.network.id, refusal.digest)
             if known and known.state not in {State.CLAIMED, State.RELEASED}:
-                return _as_read(
-                    known, quote, refusal.token
-                )  # its time is over, but it was spent in time
+                return _as_read(known, quote, refusal.token)  # it was spent in its time
             raise await self._settlement.refused(quote, refusal) from refusal
 
     async def bought(self, payment: Payment, request: PaidRequest) -> Replay | None:

@@ -102,7 +102,7 @@ class Routes:
         return table
 
     def _route(self, config: WrapperConfig) -> Route | None:
-        """None for a config that must not be served: without a target, a shut one, a lost secret."""
+        """None for what must not be served: it has no target, or a shut one, or a lost secret."""
         target = parse_target(config.target_url, self._egress)
         if isinstance(target, Refused):
             return None
