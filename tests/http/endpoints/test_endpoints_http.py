@@ -185,6 +185,47 @@ async def test_what_does_not_hold_is_refused_with_its_place(
 
 
 @pytest.mark.parametrize(
+    ("price", "shown"),
+    [
+        ("1.0000000000000000000000001", None),
+        ("0.10000000000000000001", None),
+        ("99.99999999999999999999", None),
+        ("100.00000000000000000001", None),
+        ("1e-7", None),
+        ("1E-400", None),
+        ("1e-99999999999999999999999", None),
+        ("1e400", None),
+        ("1e99999999999999999999999", None),
+        ("-0.0000000000000000000000001", None),
+        ("1" * 5000, None),
+        ("0." + "1" * 5000, None),
+        ("NaN", None),
+        ('"1.0000000000000000000000001"', None),
+        ("0.10000000000000000000", "0.100000"),
+        ("12345.6e-3", "12.345600"),
+        ("1e1", "10.000000"),
+        ("-0.0", "0.000000"),
+        ("2", "2.000000"),
+        ('"0.25"', "0.250000"),
+        ('0.5, "pricePerCall": 0.75', "0.750000"),
+    ],
+)
+async def test_a_price_is_read_to_its_last_digit(
+    house: House, token: dict[str, str], price: str, shown: str | None
+) -> None:
+    """As a double, a price that no asset can express passed for a round one."""
+    rest = json.dumps({**GOOD, "payoutAddress": PAYOUT})[1:].replace('"pricePerCall": 0, ', "")
+    answer = await house.http.post(
+        "/operator/endpoints", content=f'{{"pricePerCall": {price}, {rest}', headers=token
+    )
+    if shown is None:
+        refused(answer, 400, "invalid_request")
+    else:
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["pricePerCall"] == shown
+
+
+@pytest.mark.parametrize(
     ("header", "secret"),
     [
         ("Host", "x"),
