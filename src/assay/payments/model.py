@@ -58,6 +58,8 @@ class Quote:
     method: str
     path: str
     """Path of the request below our own address, without its query."""
+    query: str
+    """What follows the question mark; empty without one."""
     description: str
     network: PaymentNetwork
     amount: int

@@ -40,6 +40,7 @@ def quote(network: str) -> Quote:
         url=given["url"],
         method="GET",
         path="/wrap/op1/quote",
+        query="",
         description=given["description"],
         network=NETWORKS[network],
         amount=given["amount"],

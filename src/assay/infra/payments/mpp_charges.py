@@ -251,7 +251,10 @@ def _meta(quote: Quote) -> dict[str, str]:
     The library does not look at its own scope where a credential is read apart from a handler.
     Source: facts, payments 4.5.
     """
-    return {"wrapper": quote.wrapper_id, "path": quote.path, "method": quote.method}
+    meta = {"wrapper": quote.wrapper_id, "path": quote.path, "method": quote.method}
+    if quote.query:  # hashed: it may be as long as a whole head
+        meta["query"] = hashlib.sha256(quote.query.encode("utf-8", "replace")).hexdigest()
+    return meta
 
 
 def _own_fees(credential: JsonObject, asset: str) -> int:
