@@ -17,6 +17,7 @@ from assay.web.bounds import BOUNDS, Bounds
 from assay.web.edge import Edge, given_request_id
 from assay.web.fast import FastCycle
 from assay.web.limits import caller_of
+from assay.web.malformed import bad_request, require_sound
 from assay.web.repeats import Repeat, Repeats
 from assay.web.routes.course import CUT
 from assay.web.routes.wrap import EMPTY_QUERY, incoming_of
@@ -111,6 +112,7 @@ class FastProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head_is_whole = True
         self._stop_head_timer()
+        require_sound(self.headers, cast("HttpRequestParser", self.parser).get_http_version())
         if self.url.startswith(PREFIX) and self._begin_fast():
             return
         super().on_headers_complete()
@@ -122,6 +124,11 @@ class FastProtocol(HttpToolsProtocol):
             self.cycle.__class__ = UnchunkedCycle
         if self.pipeline:  # the server would stop reading, and never hear that the caller left
             self.flow.resume_reading()
+
+    @override
+    def send_400_response(self, msg: str) -> None:
+        self.transport.write(bad_request(msg))
+        self.transport.close()
 
     @override
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
