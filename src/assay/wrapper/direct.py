@@ -12,7 +12,7 @@ from assay.wrapper.model import Admitted, Incoming, Matched, Trust
 from assay.wrapper.pipeline import Steps
 from assay.wrapper.ports import AnswerHead, Exchange, Prepared, ReplySink, Trip
 from assay.wrapper.steps.forward import asks_itself, lines_of
-from assay.wrapper.steps.limit import limit_lines
+from assay.wrapper.steps.limit import caller_by, limit_lines
 from assay.wrapper.steps.trust import Claim
 
 _PAYMENT_REQUIRED = 402
@@ -69,7 +69,7 @@ class Direct:
             return None
         limit, lines = route.config.rate_limit, b""
         if limit is not None:
-            who = carried.trust.key or trip.client_address
+            who = carried.trust.key or caller_by(trip.client_address)
             left, reset_s = steps.limit.count(route.config, who)
             if left < 0:
                 exchange.release()

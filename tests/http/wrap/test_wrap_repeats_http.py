@@ -351,6 +351,19 @@ async def test_the_doors_limit_counts_equal_requests(tmp_path: Path) -> None:
     assert statuses == [200, 200, 200, 429, 429]
 
 
+async def test_one_network_of_ipv6_is_one_caller_of_a_wrappers_limit(tmp_path: Path) -> None:
+    """Whoever has one address of it has 2^64: as many limits, and all others' forgotten for them."""
+    async with opened(tmp_path, trusted_proxies=["127.0.0.0/8"]) as shop:
+        await shop.wrap("/six", rateLimit=4)
+        near = [shop.request("/six", X_Forwarded_For=f"2001:db8::{n}") for n in (1, 2)]
+        for data in near:
+            await shop.warm(data)
+        async with shop.caller() as caller:
+            assert [(await caller.ask(data)).status for data in near] == [429, 429]
+            far = shop.request("/six", X_Forwarded_For="2001:db8:0:1::1")
+            assert (await caller.ask(far)).status == 200
+
+
 async def test_a_caller_behind_a_proxy_of_ours_is_told_apart_by_its_header(tmp_path: Path) -> None:
     async with opened(tmp_path, trusted_proxies=["127.0.0.0/8"]) as shop:
         await shop.wrap("/far", rateLimit=4)

@@ -3,6 +3,7 @@
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
+from assay.kit.addresses import caller_of
 from assay.kit.clock import Clock
 from assay.wrapper.model import Admitted, RateLimitExceeded, Trusted, WrapperConfig
 
@@ -47,7 +48,7 @@ class LimitStep:
         limit = trusted.matched.config.rate_limit
         if limit is None:
             return Admitted(trusted, ())
-        client = trusted.matched.incoming.client_address
+        client = caller_by(trusted.matched.incoming.client_address)
         left, reset_s = self.count(trusted.matched.config, trusted.trust.key or payer or client)
         if left < 0:
             raise RateLimitExceeded(
@@ -82,6 +83,11 @@ class LimitStep:
         else:
             self._windows.move_to_end(key)
         return window
+
+
+def caller_by(address: str) -> str:
+    """Whom a network address stands for; only one of IPv6 has to be looked at for that."""
+    return caller_of(address) if ":" in address else address
 
 
 def limit_lines(limit: int, remaining: int, reset_s: int) -> bytes:
