@@ -352,7 +352,7 @@ async def test_the_doors_limit_counts_equal_requests(tmp_path: Path) -> None:
 
 
 async def test_one_network_of_ipv6_is_one_caller_of_a_wrappers_limit(tmp_path: Path) -> None:
-    """Whoever has one address of it has 2^64: as many limits, and all others' forgotten for them."""
+    """Whoever has one address of it has 2^64: as many limits, and others forgotten for them."""
     async with opened(tmp_path, trusted_proxies=["127.0.0.0/8"]) as shop:
         await shop.wrap("/six", rateLimit=4)
         near = [shop.request("/six", X_Forwarded_For=f"2001:db8::{n}") for n in (1, 2)]
