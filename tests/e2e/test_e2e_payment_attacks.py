@@ -786,6 +786,39 @@ def test_row_28_of_payments_with_one_identifier_at_once_one_is_taken(
     assert pair[0].chain.balance(payer.address) == 10**6 - CENT
 
 
+def test_a_payer_pays_for_the_agent_that_is_named_where_a_name_is_enough(
+    store: Shop, payer: LocalAccount
+) -> None:
+    """Whose agent pays by a wallet of somebody else's cannot prove itself by the payment."""
+    trusted = {"trustEnabled": True, "minScore": 0}
+    told = store.wrap("/echo/told", identityProof="asserted", **trusted)
+    proven = store.wrap("/echo/proven", **trusted)
+    named = fresh_account().address
+    for url, name, known in (
+        (told, named, (named, "false")),
+        (told, payer.address, (payer.address, "true")),
+        (told, None, (payer.address, "true")),
+        (proven, named, (payer.address, "true")),
+    ):
+        headers = {} if name is None else {"x-agent-address": name}
+        answer = store.pay(url, store.payment(url, payer), headers=headers)
+        assert answer.status_code == 200, answer.text
+        seen = store.upstream.seen[-1].headers
+        assert (seen["x-assay-agent"], seen["x-assay-identity-proven"]) == known
+
+
+def test_an_agent_that_is_named_where_a_name_is_enough_is_judged_before_it_pays(
+    store: Shop, payer: LocalAccount
+) -> None:
+    strict = {"trustEnabled": True, "minScore": 100}
+    told = store.wrap("/echo/told-strict", identityProof="asserted", **strict)
+    proven = store.wrap("/echo/proven-strict", **strict)
+    who = {"x-agent-address": payer.address}
+    assert store.http.get(told, headers=who).json()["code"] == "trust_denied"
+    refused(store.http.get(told))
+    refused(store.http.get(proven, headers=who))  # its payment may prove it yet
+
+
 def test_settling_first_keeps_what_an_upstream_owes(store: Shop, payer: LocalAccount) -> None:
     url = store.wrap("/status/500", settle="before", method="DELETE")
     payment = store.payment(url, payer, method="DELETE")

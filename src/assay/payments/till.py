@@ -152,9 +152,9 @@ class Till:
         now = self._clock.now()
         await self._ledger.move(held.entry, state, reason=reason, lease_until=now)
 
-    def receipt(self, entry: Entry) -> Headers:
-        """The headers that say it was paid."""
-        return self._settlement.receipt(entry)
+    def receipt(self, entry: Entry, *, is_refusal: bool = False) -> Headers:
+        """The headers that say it was paid, to what it bought or to a refusal."""
+        return self._settlement.receipt(entry, is_refusal=is_refusal)
 
     async def reconcile(self) -> list[Entry]:
         """Finish what nobody works on any more; those that moved on."""

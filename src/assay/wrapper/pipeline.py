@@ -151,11 +151,12 @@ class Pipeline:
         except BaseException as error:
             await self._till.release(held, getattr(error, "code", type(error).__name__))
             if held.entry.has_paid:
-                journey.answer_headers.extend(self._till.receipt(held.entry))
+                journey.answer_headers.extend(self._till.receipt(held.entry, is_refusal=True))
             raise
         if stored.status >= _REFUSED_FROM:  # not served, so not charged
             await self._till.release(held, f"upstream {stored.status}")
-            receipts = self._till.receipt(held.entry) if held.entry.has_paid else ()
+            paid_for = held.entry.has_paid
+            receipts = self._till.receipt(held.entry, is_refusal=True) if paid_for else ()
             return Answer(stored.status, (*stored.headers, *receipts), stored.body)
         if held.entry.has_paid:
             journey.entry = await self._till.keep(held.entry, stored)

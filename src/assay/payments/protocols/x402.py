@@ -43,6 +43,7 @@ class X402:
 
     name: ClassVar[Protocol] = "x402"
     binds_body: ClassVar[bool] = False  # what is signed has no place for it
+    receipts_refusals: ClassVar[bool] = True  # a failed answer says that its money was taken
     publishes: ClassVar[bool] = True  # the authorisation is the settling transaction's calldata
 
     async def demand(
