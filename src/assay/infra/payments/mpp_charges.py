@@ -251,10 +251,9 @@ def _meta(quote: Quote) -> dict[str, str]:
     The library does not look at its own scope where a credential is read apart from a handler.
     Source: facts, payments 4.5.
     """
-    meta = {"wrapper": quote.wrapper_id, "path": quote.path, "method": quote.method}
-    if quote.query:  # hashed: it may be as long as a whole head
-        meta["query"] = hashlib.sha256(quote.query.encode("utf-8", "replace")).hexdigest()
-    return meta
+    query = hashlib.sha256(quote.query.encode("utf-8", "replace")).hexdigest()  # it may be long
+    about = {"path": quote.path, "query": query, "method": quote.method}
+    return {"wrapper": quote.wrapper_id, **about}
 
 
 def _own_fees(credential: JsonObject, asset: str) -> int:

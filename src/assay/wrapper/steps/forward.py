@@ -186,16 +186,21 @@ class ForwardStep:
 
     def _rewritten(self, name: bytes, value: bytes, config: WrapperConfig) -> bytes:
         """What points at the upstream points at us; a cookie stays below its operator's path."""
-        prefix = f"/wrap/{config.operator_id}"
+        prefix = f"/wrap/{config.operator_id}".encode()
+        target = config.target_url.encode()
+        base = b"/".join((b"", *target.split(b"/")[3:]))  # empty, or the target's own path
         if name == b"set-cookie":
-            return _cookie_below(value, prefix.encode())
-        if name in {b"location", b"content-location"}:
-            target = config.target_url.encode()
-            if value == target or value.startswith(target + b"/"):
-                return (self._address + prefix).encode() + value[len(target) :]
-        return value
+            return _cookie_below(value, prefix, base)
+        if name not in {b"location", b"content-location"}:
+            return value
+        if value[:1] != b"/":
+            return _moved(value, target, self._address.encode() + prefix)
+        # A second slash begins a host; who knows the public path already means that.
+        is_ours = value[1:2] in {b"/", b"\\"} or value.startswith(prefix + b"/")
+        return value if is_ours else _moved(value, base, prefix)
 
 
+_AFTER_PATH = (b"/", b"?", b"#")
 _REWRITTEN = frozenset({b"set-cookie", b"location", b"content-location", b"www-authenticate"})
 
 
@@ -252,11 +257,20 @@ def _asks_for_payment(name: bytes, value: bytes) -> bool:
     return name == b"www-authenticate" and b"payment" in value.lower()
 
 
-def _cookie_below(value: bytes, prefix: bytes) -> bytes:
-    """Operators share our origin, so a cookie's Path goes below its own and Domain is dropped."""
+def _moved(value: bytes, place: bytes, to: bytes) -> bytes:
+    """What begins with one place, at the other."""
+    rest = value[len(place) :]
+    return to + rest if value.startswith(place) and rest[:1] in {b"", *_AFTER_PATH} else value
+
+
+def _cookie_below(value: bytes, prefix: bytes, base: bytes) -> bytes:
+    """Operators share our origin, so a cookie's Path goes below its own and Domain is dropped.
+
+    A path above the target's own is all of the wrapper's.
+    """
     parts = [part.strip() for part in value.split(b";")]
     kept = [p for p in parts[1:] if not p.lower().startswith((b"domain", b"path"))]
     path = next((p.partition(b"=")[2] for p in parts[1:] if p.lower().startswith(b"path")), b"/")
-    if not path.startswith(b"/"):
-        path = b"/"
-    return b"; ".join([parts[0], *kept, b"Path=" + prefix + path.rstrip(b"/")])
+    path = path.rstrip(b"/") if path.startswith(b"/") else b""
+    below = b"" if (base + b"/").startswith(path + b"/") else _moved(path, base, b"")
+    return b"; ".join([parts[0], *kept, b"Path=" + prefix + below])
