@@ -135,6 +135,16 @@ async def test_the_rate_limit_counts_each_agent_by_itself(stall: Stall) -> None:
     assert len(stall.up.to("/limited")) == 4
 
 
+async def test_agents_of_one_owner_have_a_limit_each(stall: Stall) -> None:
+    """The limit is an agent's (spec 2.14), whichever of its addresses speaks for it."""
+    url = await stall.wrap("/each", trustEnabled=True, minScore=0, rateLimit=1)
+    http, who = stall.house.http, await stall.house.session(OWNER_KEY)
+    for named in ({"x-agent-id": "7"}, {"x-agent-id": "8"}, {}):
+        assert (await http.get(url, headers={**who, **named})).status_code == 200
+        again = await http.get(url, headers={**who, **named})
+        refused(again, 429, "rate_limit_exceeded")
+
+
 async def test_an_address_that_is_only_asserted_has_no_limit_of_its_own(stall: Stall) -> None:
     """Else whoever invents addresses would have as many limits."""
     fields = {"trustEnabled": True, "minScore": 0, "identityProof": "asserted", "rateLimit": 2}
