@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 
+from typing_extensions import override
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
 from assay.kit.errors import InvalidRequest
 from assay.kit.ids import new_id
+from assay.web.bounds import Bounds
 from assay.web.errors import envelope
 
 _HOSTLESS = frozenset({"0.9", "1.0"})
@@ -48,3 +52,37 @@ def bad_request(message: str) -> bytes:
             body,
         )
     )
+
+
+class StrictProtocol(HttpToolsProtocol):
+    """Uvicorn's protocol, in the envelope and within bounds where it has none of its own."""
+
+    _bounds: Bounds
+    _in_body = False
+    """Whether a body is still to come."""
+
+    @override
+    def send_400_response(self, msg: str) -> None:
+        self.transport.write(bad_request(msg))
+        self.transport.close()
+
+    @override
+    def on_headers_complete(self) -> None:
+        self._in_body = True
+        super().on_headers_complete()
+
+    @override
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        super().on_message_complete()
+
+    @override
+    def on_response_complete(self) -> None:
+        if self._in_body:  # each piece of it puts off the end of an idle connection, for ever
+            self.loop.call_later(self._bounds.linger_s, self._end_unfinished, self.cycle)
+        super().on_response_complete()
+
+    def _end_unfinished(self, cycle: RequestResponseCycle) -> None:
+        """Close a connection on which an answered request's body is still coming."""
+        if self._in_body and self.cycle is cycle and cycle.response_complete:
+            self.transport.close()

@@ -17,7 +17,7 @@ from assay.web.bounds import BOUNDS, Bounds
 from assay.web.edge import Edge, given_request_id
 from assay.web.fast import FastCycle
 from assay.web.limits import caller_of
-from assay.web.malformed import bad_request, require_sound
+from assay.web.malformed import StrictProtocol, require_sound
 from assay.web.repeats import Repeat, Repeats
 from assay.web.routes.course import CUT
 from assay.web.routes.wrap import EMPTY_QUERY, incoming_of
@@ -39,12 +39,11 @@ _ORDINARY = (b"transfer-encoding", b"content-length", b"expect", b"upgrade")
 """Headers of requests that are not for this lane."""
 
 
-class FastProtocol(HttpToolsProtocol):
+class FastProtocol(StrictProtocol):
     """Uvicorn's protocol with the fast lane before it."""
 
     _edge: Edge
     _repeats: Repeats
-    _bounds: Bounds
     _fast: FastCycle | None = None
     _running: Any = None
     """The cycle being answered; the server's own `cycle` is the last one that came."""
@@ -124,11 +123,6 @@ class FastProtocol(HttpToolsProtocol):
             self.cycle.__class__ = UnchunkedCycle
         if self.pipeline:  # the server would stop reading, and never hear that the caller left
             self.flow.resume_reading()
-
-    @override
-    def send_400_response(self, msg: str) -> None:
-        self.transport.write(bad_request(msg))
-        self.transport.close()
 
     @override
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:

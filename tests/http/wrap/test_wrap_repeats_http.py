@@ -534,5 +534,35 @@ async def test_a_caller_that_reads_nothing_is_cut_in_its_time(tmp_path: Path, me
                 await asyncio.sleep(0.03)
 
 
+@pytest.mark.parametrize("path", ["/nothing", "/small"])
+async def test_a_body_that_comes_on_after_its_answer_is_cut_in_its_time(
+    tmp_path: Path, path: str
+) -> None:
+    """A byte now and then held a connection for ever, and two thousand of them the service."""
+    async with opened(tmp_path, replace(BOUNDS, linger_s=0.5)) as shop:
+        await shop.wrap("/small", maxBodyBytes=0)
+        data = shop.request(path, "POST", Transfer_Encoding="chunked")
+        async with shop.caller() as caller:
+            caller.writer.write(data + b"1\r\na\r\n")
+            assert (await caller.answer()).status in {404, 413}
+            with suppress(ConnectionError):
+                for _ in range(20):
+                    caller.writer.write(b"1\r\na\r\n")
+                    await asyncio.sleep(0.1)
+            assert caller.reader.at_eof()
+
+
+async def test_a_body_that_ends_soon_after_its_answer_leaves_the_connection(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, replace(BOUNDS, linger_s=0.5)) as shop:
+        data = shop.request("/nothing", "POST", Transfer_Encoding="chunked")
+        async with shop.caller() as caller:
+            for _ in range(3):
+                assert (await caller.ask(data)).status == 404
+                caller.writer.write(b"1\r\na\r\n0\r\n\r\n")
+                await asyncio.sleep(0.3)
+
+
 def test_a_served_caller_has_a_minute_to_read() -> None:
     assert (BOUNDS.head_s, BOUNDS.unread_s) == (15.0, 60.0)
