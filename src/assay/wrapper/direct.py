@@ -8,7 +8,7 @@ decisions, section 9; facts, performance (both sides at protocol level).
 from dataclasses import dataclass
 
 from assay.payments.model import Headers
-from assay.wrapper.model import Admitted, Incoming, Matched, Trust
+from assay.wrapper.model import Admitted, Incoming, Matched, Trust, UpstreamFailed
 from assay.wrapper.pipeline import Steps
 from assay.wrapper.ports import AnswerHead, Exchange, Prepared, ReplySink, Trip
 from assay.wrapper.steps.forward import asks_itself, lines_of
@@ -51,7 +51,11 @@ class Direct:
             return None
         trusted, claim = found
         paid = steps.pay.free(Admitted(trusted, ()))
-        return Carried(operator_id, matched, trusted.trust, claim, steps.forward.prepare(paid))
+        try:
+            prepared = steps.forward.prepare(paid)
+        except UpstreamFailed:  # one that goes round: the ordinary lane says so
+            return None
+        return Carried(operator_id, matched, trusted.trust, claim, prepared)
 
     def begin(self, carried: Carried, trip: Trip, sink: ReplySink) -> tuple[Exchange, bytes] | None:
         """Send it, if its wrapper, its trust and its limit allow that now; else None.

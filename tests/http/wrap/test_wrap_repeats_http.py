@@ -170,6 +170,29 @@ def numbered() -> Play:
     return play
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_wrapper_that_leads_back_to_itself_ends_soon(shop: Shop, method: str) -> None:
+    """One request took every connection to the upstream, which was the service itself."""
+    around = f"http://127.0.0.1:{shop.port}/wrap/{shop.operator_id}"
+    await shop.wrap("/around", targetUrl=around)
+    for _ in range(3):
+        async with shop.caller() as caller:
+            got = await caller.ask(shop.request("/around", method))
+        assert got.status == 502
+    await shop.house.app.flush()
+    logs = await shop.house.http.get("/operator/analytics/logs", headers=shop.token)
+    assert len(logs.json()["logs"]) == 3 * 5
+
+
+async def test_the_way_of_a_request_is_passed_on_with_us_at_its_end(shop: Shop) -> None:
+    await shop.wrap("/way")
+    data = shop.request("/way", Via="1.0 fred, 1.1 p.example")
+    await shop.warm(data)
+    for seen in shop.up.to("/way"):
+        [way] = seen.all("via")
+        assert way.startswith("1.0 fred, 1.1 p.example, 1.1 assay-")
+
+
 # -- what is forwarded ----------------------------------------------------------------------------
 
 

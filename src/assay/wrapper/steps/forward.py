@@ -3,6 +3,7 @@
 Source: RFC 9110, section 7; decisions, section 9; facts, payments 6 rows 19 to 22.
 """
 
+import hashlib
 import re
 from collections.abc import AsyncIterator
 from urllib.parse import quote
@@ -23,6 +24,9 @@ SMALL_BODY_BYTES = 64 * 1024
 
 NAMES_REMEMBERED = 2000
 
+ROUNDS_MAX = 4
+"""How often a request may have been here: wrappers of wrappers are odd, but no harm."""
+
 _HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate"}
     | {b"proxy-authorization", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
@@ -41,6 +45,7 @@ _NOT_RETURNED: frozenset[bytes] = _HOP_BY_HOP | {
     b"payment-required", b"payment-response", b"payment-receipt", b"payment-signature",
     b"settlement-overrides", b"x-request-id", b"strict-transport-security", b"clear-site-data",
     b"service-worker-allowed", b"alt-svc", b"public-key-pins", b"content-security-policy",
+    b"x-content-type-options",
 }  # fmt: skip
 """Receipts are ours to write, and an upstream sets no policy for our whole origin."""
 
@@ -99,8 +104,8 @@ class ForwardStep:
         self._ours = (
             (b"x-forwarded-proto", scheme.encode()),
             (b"x-forwarded-host", host.partition("/")[0].encode()),
-            (b"via", b"1.1 assay"),
         )
+        self._mark = b"assay-" + hashlib.sha256(address.encode()).hexdigest()[:8].encode()
 
     def prepare(self, paid: Paid) -> Prepared:
         """A request without a body, but for the lines that `lines_of` a trip adds."""
@@ -176,6 +181,7 @@ class ForwardStep:
             headers = [header for header in headers if as_gateways_read(header[0]) != own]
             headers.append(added)
         headers.extend(self._ours)
+        headers.append((b"via", self._via(incoming.headers)))
         trust = paid.admitted.trusted.trust
         if isinstance(trust, Known):
             headers.append((b"x-assay-agent", trust.agent_id.encode()))
@@ -183,6 +189,17 @@ class ForwardStep:
             headers.append((b"x-assay-score", b"%.2f" % trust.score))
             headers.append((b"x-assay-identity-proven", b"true" if trust.proven else b"false"))
         return headers
+
+    def _via(self, headers: Headers) -> bytes:
+        """The way of a request so far, and us. Raises `UpstreamFailed` for one that goes round.
+
+        A wrapper whose upstream is a wrapper of this very service would else call itself until
+        every connection is taken. Source: RFC 9110, section 7.6.3.
+        """
+        ways = [value for name, value in headers if name == b"via"]
+        if sum(value.count(self._mark) for value in ways) >= ROUNDS_MAX:
+            raise UpstreamFailed("The upstream leads back to this service again and again.")
+        return b", ".join((*ways, b"1.1 " + self._mark))
 
     def _rewritten(self, name: bytes, value: bytes, config: WrapperConfig) -> bytes:
         """What points at the upstream points at us; a cookie stays below its operator's path."""
