@@ -388,6 +388,7 @@ async def test_row_17_a_hash_that_bought_nothing_may_be_shown_again(store: Tempo
     for _ in range(2):
         answer = pay(store, url, header)
         assert answer.status_code == 502, answer.text
+        assert "payment-receipt" not in answer.headers  # that stands on what was served alone
     assert store.up.calls("/status/503") == 2
 
 

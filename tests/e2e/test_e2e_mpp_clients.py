@@ -172,6 +172,27 @@ async def test_row_25_a_challenge_pays_for_the_body_it_was_asked_for_alone(
     assert store.tempo.balance(SELLER) - before == 2 * CENT
 
 
+async def test_row_25_a_challenge_pays_for_the_query_it_was_asked_for_alone(
+    store: TempoShop,
+) -> None:
+    """What is ordered stands in a query as often as in a body."""
+    url = store.wrap("/echo/row25-query")
+    before = store.tempo.balance(SELLER)
+    bound, free = await signed(f"{url}?order=1", store.tempo), await signed(url, store.tempo)
+    for header, query in ((bound, "?order=2"), (bound, "?order=1&x"), (bound, ""), (free, "?o=1")):
+        answer = store.shop.http.get(url + query, headers={"authorization": header})
+        assert answer.status_code == 402, (query, answer.text)
+        assert answer.json()["reason"] == "invalid-challenge"
+    assert store.up.calls("/echo/row25-query") == 0
+    assert store.tempo.balance(SELLER) == before
+    for header, query in ((bound, "?order=1"), (free, "")):
+        answer = store.shop.http.get(url + query, headers={"authorization": header})
+        assert answer.status_code == 200, answer.text
+    assert store.tempo.balance(SELLER) - before == 2 * CENT
+    long = store.shop.http.get(f"{url}?order={'1' * 8000}")
+    assert len(long.headers["www-authenticate"]) < 2000  # bound to it without repeating it
+
+
 def test_a_body_above_the_cap_is_refused_before_it_is_asked_to_be_paid(store: TempoShop) -> None:
     url = store.wrap("/echo/cap", method="POST", maxBodyBytes=10)
     assert store.shop.http.post(url, content=b"x" * 11).status_code == 413

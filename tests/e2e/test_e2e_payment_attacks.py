@@ -17,6 +17,7 @@ import pytest
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from assay_demo.chain.registries import Wallet, checksum, selector
+from tests.services.assay import session
 from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.postgres import postgres
 from tests.services.shop import (
@@ -170,11 +171,11 @@ def test_row_01_what_was_bought_is_not_handed_to_who_reads_the_chain(
     payment = store.payment(url, payer)
     bought = store.pay(url, payment)
     assert bought.status_code == 200
-    headers = {"payment-signature": encoded(payment)}
-    with httpx2.Client(transport=httpx2.HTTPTransport(local_address="127.0.0.2")) as elsewhere:
-        for given in (headers, {"x-payment": encoded(payment)}):
-            thief = elsewhere.get(url, headers=given, timeout=40)
-            refused(thief, "invalid_exact_evm_nonce_already_used")
+    with elsewhere() as there:
+        for headers in stolen(store, url, payment):
+            refused(there.get(url, headers=headers), "invalid_exact_evm_nonce_already_used")
+        moved = there.get(url, headers={"payment-signature": encoded(payment)})
+        assert moved.content == bought.content  # the buyer, known by the 402 it paid
     assert store.pay(url, payment).content == bought.content
     assert store.upstream.calls("/echo/row1-chain") == 1
 
@@ -184,10 +185,10 @@ def test_row_18_a_spent_payment_is_no_proof_of_who_asks(store: Shop, payer: Loca
     url = store.wrap("/echo/row18-spent", rateLimit=2)
     payment = store.payment(url, payer)
     assert store.pay(url, payment).status_code == 200
-    headers = {"payment-signature": encoded(payment)}
-    with httpx2.Client(transport=httpx2.HTTPTransport(local_address="127.0.0.2")) as elsewhere:
-        for place in (url, f"{url}?x=1", url, url):
-            refused(elsewhere.get(place, headers=headers, timeout=40))
+    with elsewhere() as there:
+        for headers in stolen(store, url, payment):
+            for place in (url, f"{url}?x=1"):
+                refused(there.get(place, headers=headers))
     for _ in range(3):  # what was bought is no new call
         assert store.pay(url, payment).status_code == 200
     assert store.pay(url, store.payment(url, payer)).status_code == 200
@@ -203,11 +204,68 @@ def test_row_12_a_buyer_who_was_not_served_yet_may_come_from_anywhere(
     with proxy.failing("eth_getTransactionReceipt"):
         assert store.pay(url, payment).status_code == 503
     headers = {"payment-signature": encoded(payment)}
-    with httpx2.Client(transport=httpx2.HTTPTransport(local_address="127.0.0.2")) as elsewhere:
-        answer = until_known(lambda: elsewhere.get(url, headers=headers, timeout=40))
+    with elsewhere() as there:
+        answer = until_known(lambda: there.get(url, headers=headers))
     assert answer.status_code == 200, answer.text
     assert store.upstream.calls("/echo/row12-moved") == 1
     assert store.chain.balance(payer.address) == 10**6 - CENT
+
+
+def test_row_01_what_is_paid_and_not_served_yet_is_not_handed_to_who_reads_the_chain(
+    store: Shop, payer: LocalAccount
+) -> None:
+    """Taken before it is served, a payment is public while its buyer still waits."""
+    url = store.wrap("/held/row1-before", settle="before", timeoutMs=500, rateLimit=3)
+    payment = store.payment(url, payer)
+    store.upstream.gate.clear()
+    assert store.pay(url, payment).status_code == 502
+    assert store.chain.balance(payer.address) == 10**6 - CENT
+    store.upstream.gate.set()
+    with elsewhere() as there:
+        for headers in stolen(store, url, payment) * 2:
+            refused(there.get(url, headers=headers), "invalid_exact_evm_nonce_already_used")
+    assert store.upstream.calls("/held/row1-before") == 1
+    assert store.pay(url, payment).status_code == 200
+    assert store.chain.balance(payer.address) == 10**6 - CENT
+
+
+def test_row_01_what_is_being_settled_is_nobodys_but_the_buyers(
+    store: Shop, proxy: NodeProxy, payer: LocalAccount
+) -> None:
+    """Sent, and so to be read by all, before we know that it is paid."""
+    url = store.wrap("/echo/row1-pending", rateLimit=2)
+    payment = store.payment(url, payer)
+    with elsewhere() as there:
+        with proxy.failing("eth_getTransactionReceipt"):
+            assert store.pay(url, payment).status_code == 503
+            for headers in stolen(store, url, payment) * 2:
+                answer = there.get(url, headers=headers)
+                assert (answer.status_code, answer.json()["code"]) == (503, "settlement_pending")
+        for headers in stolen(store, url, payment):
+            answer = until_known(lambda: there.get(url, headers=headers))  # noqa: B023
+            refused(answer, "invalid_exact_evm_nonce_already_used")
+    assert until_known(lambda: store.pay(url, payment)).status_code == 200
+    assert store.upstream.calls("/echo/row1-pending") == 1
+
+
+def test_row_12_a_buyer_of_version_1_that_moved_proves_to_be_the_payer(
+    store: Shop, proxy: NodeProxy, payer: LocalAccount
+) -> None:
+    """Version 1 echoes nothing that only we and the buyer know."""
+    url = store.wrap("/echo/row12-session")
+    payment = store.payment(url, payer)
+    first, second = stolen(store, url, payment)
+    with proxy.failing("eth_getTransactionReceipt"):
+        assert store.http.get(url, headers=second).status_code == 503
+    agent = session(store.http, payer.key)
+    stranger = session(store.http, fresh_account().key)
+    with elsewhere() as there:
+        for known in ({}, stranger, {**agent, "x-agent-session": "x" * 40}):
+            answer = until_known(lambda: there.get(url, headers={**second, **known}))  # noqa: B023
+            assert answer.status_code in {402, 503}, answer.text
+        answer = until_known(lambda: there.get(url, headers={**first, **agent}))
+    assert answer.status_code == 200, answer.text
+    assert store.upstream.calls("/echo/row12-session") == 1
 
 
 def test_row_02_copies_at_once_are_served_once(
@@ -728,6 +786,39 @@ def test_row_28_of_payments_with_one_identifier_at_once_one_is_taken(
     assert pair[0].chain.balance(payer.address) == 10**6 - CENT
 
 
+def test_a_payer_pays_for_the_agent_that_is_named_where_a_name_is_enough(
+    store: Shop, payer: LocalAccount
+) -> None:
+    """Whose agent pays by a wallet of somebody else's cannot prove itself by the payment."""
+    trusted = {"trustEnabled": True, "minScore": 0}
+    told = store.wrap("/echo/told", identityProof="asserted", **trusted)
+    proven = store.wrap("/echo/proven", **trusted)
+    named = fresh_account().address
+    for url, name, known in (
+        (told, named, (named, "false")),
+        (told, payer.address, (payer.address, "true")),
+        (told, None, (payer.address, "true")),
+        (proven, named, (payer.address, "true")),
+    ):
+        headers = {} if name is None else {"x-agent-address": name}
+        answer = store.pay(url, store.payment(url, payer), headers=headers)
+        assert answer.status_code == 200, answer.text
+        seen = store.upstream.seen[-1].headers
+        assert (seen["x-assay-agent"], seen["x-assay-identity-proven"]) == known
+
+
+def test_an_agent_that_is_named_where_a_name_is_enough_is_judged_before_it_pays(
+    store: Shop, payer: LocalAccount
+) -> None:
+    strict = {"trustEnabled": True, "minScore": 100}
+    told = store.wrap("/echo/told-strict", identityProof="asserted", **strict)
+    proven = store.wrap("/echo/proven-strict", **strict)
+    who = {"x-agent-address": payer.address}
+    assert store.http.get(told, headers=who).json()["code"] == "trust_denied"
+    refused(store.http.get(told))
+    refused(store.http.get(proven, headers=who))  # its payment may prove it yet
+
+
 def test_settling_first_keeps_what_an_upstream_owes(store: Shop, payer: LocalAccount) -> None:
     url = store.wrap("/status/500", settle="before", method="DELETE")
     payment = store.payment(url, payer, method="DELETE")
@@ -748,6 +839,20 @@ def test_a_retry_gets_the_stored_answer_and_the_same_receipt(
     first, second = store.pay(url, payment), store.pay(url, payment)
     assert (first.content, receipt(first)) == (second.content, receipt(second))
     assert store.upstream.calls("/echo/again") == 1
+
+
+def elsewhere() -> httpx2.Client:
+    """A client at another network address than `Shop.http`."""
+    transport = httpx2.HTTPTransport(local_address="127.0.0.2")
+    return httpx2.Client(transport=transport, timeout=40)
+
+
+def stolen(store: Shop, url: str, payment: dict[str, Any]) -> list[dict[str, str]]:
+    """A payment by what stands on the chain alone, in both versions: the rest is the thief's."""
+    payload, own = payment["payload"], store.demand(url)
+    newer = {**payment, "accepted": own["accepts"][0], "payload": payload}
+    older = {"x402Version": 1, "scheme": "exact", "network": "base-sepolia", "payload": payload}
+    return [{"payment-signature": encoded(newer)}, {"x-payment": encoded(older)}]
 
 
 def wait_for(holds: Callable[[], bool], seconds: float = 10) -> bool:

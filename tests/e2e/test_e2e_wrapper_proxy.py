@@ -6,6 +6,7 @@ Both lanes are asked: a GET over a kept connection takes the fast one, a POST th
 
 import asyncio
 import hashlib
+import json
 import os
 import socket
 import struct
@@ -438,6 +439,15 @@ CREDENTIALS = [
     "x-assay-request-id: S3CRET",
     "x-assay-invented: S3CRET",
     "X-Request-Id: S3CRET!",
+    "x_assay_tier: S3CRET",  # an upstream behind CGI reads it as the one with hyphens
+    "X_Agent_Session: S3CRET",
+    "x.assay.agent: S3CRET",
+    "X_PAYMENT: S3CRET",
+    "x_forwarded_for: S3CRET",
+    "X-Forwarded_Host: S3CRET",
+    "content_length: S3CRET",
+    "Transfer_Encoding: S3CRET",
+    "Proxy: http://S3CRET",
 ]
 
 
@@ -495,7 +505,8 @@ def test_the_upstreams_own_credential_is_added_and_the_callers_dropped(
     auth = {"upstreamAuthType": "header", "upstreamAuthHeader": name, "upstreamAuthSecret": "K3Y x"}
     shut = door.wrap(room.up, **auth)
     outside, seen = shut.place()
-    lines = [f"{name}: mine", f"{name.upper()}: mine too", f"Connection: {name}"]
+    odd = name.replace("-", "_").replace("o", "O")
+    lines = [f"{name}: mine", f"{name.upper()}: mine too", f"{odd}: mine", f"Connection: {name}"]
     got = shut.ask(method, outside, *lines)
     asked = room.up.to(seen)[0]
     assert asked.all(name.lower()) == ["K3Y x"]
@@ -1258,6 +1269,11 @@ AMBIGUOUS = {
     "a fold in the first line": " X: a\r\nContent-Length: {n}\r\n\r\n{hidden}",
     "a bare LF after a header": "X: a\nContent-Length: {n}\r\n\r\n{hidden}",
     "a bare LF at the end": "Content-Length: 0\r\n\n{hidden}",
+    "a coding beneath the chunks": "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n{hidden}",
+    "a coding beneath, in two lines": "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"
+    "\r\n0\r\n\r\n{hidden}",
+    "two hosts": "Host: y\r\nContent-Length: 0\r\n\r\n{hidden}",
+    "the same host twice": "Host: x\r\nContent-Length: 0\r\n\r\n{hidden}",
     "a bare CR": "X: a\rContent-Length: {n}\r\n\r\n{hidden}",
     "NUL in a value": "X: a\x00b\r\nContent-Length: {n}\r\n\r\n{hidden}",
     "a huge chunk": "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff0\r\n{hidden}",
@@ -1287,6 +1303,7 @@ def test_a_request_two_readers_could_read_two_ways_is_refused(own: Room, attempt
     assert own.up.to(hidden_seen) == []
     assert said.count(b"HTTP/1.1 ") <= 1
     assert said.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(said.partition(b"\r\n\r\n")[2])["code"] == "invalid_request"
     whole = [one for one in own.up.asked[before:] if one.last_piece_at]
     assert whole == []
 
@@ -1295,6 +1312,9 @@ FIRST_LINES = {
     "spaces in the target": "GET {path} {hidden_path} HTTP/1.1\r\nHost: x\r\n\r\n",
     "a tab in the target": "GET {path}\tHTTP/1.1\r\nHost: x\r\n\r\n",
     "bare LF everywhere": "GET {path} HTTP/1.1\nHost: x\n\nGET {hidden_path} HTTP/1.1\n\n",
+    "no host": "GET {path} HTTP/1.1\r\nX: y\r\n\r\nGET {hidden_path} HTTP/1.1\r\nHost: x\r\n\r\n",
+    "two hosts": "GET {path} HTTP/1.1\r\nHost: x\r\nhost: y\r\n\r\n",
+    "no host of version 2": "GET {path} HTTP/2.0\r\n\r\n",
     "version 1.10": "GET {path} HTTP/1.10\r\nHost: x\r\n\r\n",
     "a method in small letters": "get {path} HTTP/1.1\r\nHost: x\r\n\r\n",
 }

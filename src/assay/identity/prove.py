@@ -46,6 +46,18 @@ class AgentIdentity:
             raise self._challenges.required(address)
         return await self.answer(address, headers.challenge, headers.signature)
 
+    async def session_of(self, headers: AgentHeaders) -> str | None:
+        """The address whose session the headers show; None without one that holds.
+
+        A signature beside it is left alone, for it is good once.
+        """
+        if headers.address is None or headers.session is None:
+            return None
+        address = canonical_address(headers.address)
+        if address is None or not await self._sessions.check(address, headers.session):
+            return None
+        return address
+
     async def answer(self, address: str, challenge: str, signature: str) -> AgentPrincipal:
         """Take the answer to a challenge of a canonical address. Raises as `prove`.
 

@@ -1,7 +1,9 @@
 """The types of JSON values, for values that cross a boundary as JSON."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import TypeAlias, TypeGuard
 
 JsonValue: TypeAlias = (
@@ -23,6 +25,24 @@ def is_object(value: object) -> TypeGuard[Mapping[str, JsonValue]]:
 def is_array(value: object) -> TypeGuard[Sequence[JsonValue]]:
     """Whether a decoded JSON value is an array."""
     return isinstance(value, list | tuple)
+
+
+def exact_number(text: bytes, name: str) -> Decimal | None:
+    """The fraction that a JSON object has for `name`, to its last digit: parsers make it a double.
+
+    Of text that another parser has found good. None where there is none; not a number where it has
+    more digits or a larger exponent than a `Decimal` can hold.
+    """
+    found: object = json.loads(text, parse_float=_exact, parse_int=len)
+    number = found.get(name) if is_object(found) else None
+    return number if isinstance(number, Decimal) else None
+
+
+def _exact(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return Decimal("NaN")
 
 
 def is_nested_beyond(text: bytes, depth: int) -> bool:

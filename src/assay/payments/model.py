@@ -58,6 +58,8 @@ class Quote:
     method: str
     path: str
     """Path of the request below our own address, without its query."""
+    query: str
+    """What follows the question mark; empty without one."""
     description: str
     network: PaymentNetwork
     amount: int
@@ -103,6 +105,8 @@ class Payment:
     identifier: str | None = None
     """x402's optional payment-identifier."""
     fees: Fees = Fees()
+    token: str = ""
+    """What its sender knows of our 402 and no chain shows, hashed; empty where there is none."""
 
 
 class State(StrEnum):
@@ -239,17 +243,25 @@ class PaymentRefused(Exception):
     """The attached payment does not pay for this; `reason` is a word of its protocol.
 
     `message` is public: one sentence. `transaction` names a settlement that failed, if any;
-    `digest` the credential, when all that is wrong with it is that its time has passed.
+    `digest` the credential, when all that is wrong with it is that its time has passed; `token`
+    is then as in `Payment`.
     """
 
     def __init__(
-        self, reason: str, message: str, transaction: str = "", *, digest: str = ""
+        self,
+        reason: str,
+        message: str,
+        transaction: str = "",
+        *,
+        digest: str = "",
+        token: str = "",
     ) -> None:
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message
         self.transaction = transaction
         self.digest = digest
+        self.token = token
 
 
 class PaymentRequired(ServiceError):

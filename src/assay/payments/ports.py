@@ -125,6 +125,8 @@ class PaidRequest:
     body: bytes
     caller: str = ""
     """The network address it came from, or that address's network."""
+    speaker: str | None = None
+    """The address whose session it carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,8 @@ class PaymentProtocol(Port):
     """Whether a demand holds for one body only: then the body is read before the 402."""
     publishes: ClassVar[bool]
     """Whether settling shows the credential to the world: from then on anybody can send it."""
+    receipts_refusals: ClassVar[bool]
+    """Whether an answer that serves nothing may carry a receipt of what was paid for it."""
 
     async def demand(
         self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""

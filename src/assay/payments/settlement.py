@@ -61,9 +61,12 @@ class Settlement:
         """The protocol of a quote."""
         return self._protocols[quote.network.protocol]
 
-    def receipt(self, entry: Entry) -> Headers:
-        """The headers that say it was paid."""
-        return self._protocols[entry.protocol].receipt(entry, self.needs)
+    def receipt(self, entry: Entry, *, is_refusal: bool = False) -> Headers:
+        """The headers that say it was paid; on a refusal, where the protocol has any there."""
+        protocol = self._protocols[entry.protocol]
+        if is_refusal and not protocol.receipts_refusals:
+            return ()
+        return protocol.receipt(entry, self.needs)
 
     def pending(self, entry: Entry) -> PaymentPending:
         """That nobody can say yet; to be raised."""

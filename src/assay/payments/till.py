@@ -14,6 +14,7 @@ from typing import Final
 
 from assay.kit.errors import Unavailable
 from assay.kit.ids import new_id
+from assay.payments.buyer import is_buyer, marked
 from assay.payments.model import (
     Attempt,
     Entry,
@@ -38,6 +39,12 @@ FAILURES_MAX: Final = 5
 Source: facts, payments 6, row 27."""
 
 _USED = "invalid_exact_evm_nonce_already_used"
+_ELSEWHERE = (
+    "This payment was used by somebody else. Its buyer comes from the address it came from, or"
+    " with the 402's token, or with a session of the payer."
+)
+_PUBLIC = frozenset({State.SETTLING, State.PENDING, State.SETTLED, State.DELIVERED})
+"""States in which a credential may stand on the chain, for all to read."""
 
 
 class Till:
@@ -69,7 +76,7 @@ class Till:
         except PaymentRefused as refusal:
             known = refusal.digest and await self._ledger.find(quote.network.id, refusal.digest)
             if known and known.state not in {State.CLAIMED, State.RELEASED}:
-                return _as_read(known, quote)  # its time is over, but it was spent in time
+                return _as_read(known, quote, refusal.token)  # it was spent in its time
             raise await self._settlement.refused(quote, refusal) from refusal
 
     async def bought(self, payment: Payment, request: PaidRequest) -> Replay | None:
@@ -79,10 +86,14 @@ class Till:
         so it must use up nobody's rate limit. Raises `PaymentRequired` when it buys nothing more.
         """
         known = await self._ledger.find(payment.quote.network.id, payment.digest)
-        if known is None or not known.has_paid:
+        if known is None or known.state not in _PUBLIC:
             return None
         await self._require_same(known, payment, request_digest(payment.quote, request))
-        return await self._handed_out(known, payment.quote, request.caller)
+        if known.has_paid:
+            return await self._handed_out(known, payment, request)
+        if not self._is_buyer(known, payment, request):
+            raise self._settlement.pending(known)
+        return None
 
     async def hold(
         self, payment: Payment, request: PaidRequest, agent_id: str = ""
@@ -93,10 +104,10 @@ class Till:
         `PaymentsUnavailable`; the claim is released then.
         """
         digest = request_digest(payment.quote, request)
-        fresh = replace(self._fresh(payment, digest), agent_id=agent_id)
+        fresh = replace(self._fresh(payment, digest, request.caller), agent_id=agent_id)
         claim = await self._ledger.claim(fresh, self._clock.now() - FAILURES_WINDOW)
         if not claim.is_ours:
-            return await self._known(claim.entry, payment, fresh.request_digest, request.caller)
+            return await self._known(claim.entry, payment, fresh.request_digest, request)
         if payment.paid_by:
             return Held(await self._arrived(claim.entry, payment.paid_by), payment.quote)
         try:
@@ -142,16 +153,16 @@ class Till:
         now = self._clock.now()
         await self._ledger.move(held.entry, state, reason=reason, lease_until=now)
 
-    def receipt(self, entry: Entry) -> Headers:
-        """The headers that say it was paid."""
-        return self._settlement.receipt(entry)
+    def receipt(self, entry: Entry, *, is_refusal: bool = False) -> Headers:
+        """The headers that say it was paid, to what it bought or to a refusal."""
+        return self._settlement.receipt(entry, is_refusal=is_refusal)
 
     async def reconcile(self) -> list[Entry]:
         """Finish what nobody works on any more; those that moved on."""
         return await self._settlement.reconcile_all()
 
     async def _known(
-        self, entry: Entry, payment: Payment, digest: str, caller: str
+        self, entry: Entry, payment: Payment, digest: str, request: PaidRequest
     ) -> Held | Replay:
         """Somebody has claimed this payment before: the same caller again, or a thief."""
         settlement, quote = self._settlement, payment.quote
@@ -162,8 +173,10 @@ class Till:
         if entry.state is State.CLAIMED:
             raise settlement.pending(entry)
         if not entry.has_paid:
+            if not self._is_buyer(entry, payment, request):
+                raise settlement.pending(entry)
             entry = await settlement.finish(entry, quote)
-        replay = await self._handed_out(entry, quote, caller)
+        replay = await self._handed_out(entry, payment, request)
         if replay is not None:
             return replay
         if entry.lease_until > self._clock.now():
@@ -176,20 +189,25 @@ class Till:
             refusal = PaymentRefused(_USED, "This payment was used for another request.")
             raise await self._settlement.refused(payment.quote, refusal)
 
-    async def _handed_out(self, entry: Entry, quote: Quote, caller: str) -> Replay | None:
-        """What was bought, for this caller; None while it is not there yet.
+    def _is_buyer(self, entry: Entry, payment: Payment, request: PaidRequest) -> bool:
+        """Whether who shows the credential is who paid; the chain shows some to everybody."""
+        public = self._settlement.of(payment.quote).publishes
+        return not public or is_buyer(entry, payment.token, request)
 
-        Whoever reads the chain has the credential of a payment that publishes it, and could fetch
-        what others bought. Until it is delivered its buyer may come back from anywhere.
-        """
+    async def _handed_out(
+        self, entry: Entry, payment: Payment, request: PaidRequest
+    ) -> Replay | None:
+        """What was bought, for its buyer; None while it is not there yet."""
         stored = await self._ledger.stored(entry.id)
-        is_delivered = entry.state is State.DELIVERED
-        is_public = is_delivered and self._settlement.of(quote).publishes
-        if stored is not None and (not is_public or stored.caller == caller):
+        went_here = stored is not None and stored.caller == request.caller
+        if not went_here and not self._is_buyer(entry, payment, request):
+            refusal = PaymentRefused(_USED, _ELSEWHERE)
+            raise await self._settlement.refused(payment.quote, refusal)
+        if stored is not None:
             return Replay(entry, stored)
-        if is_delivered:
+        if entry.state is State.DELIVERED:
             refusal = PaymentRefused(_USED, "What this payment bought has been delivered.")
-            raise await self._settlement.refused(quote, refusal)
+            raise await self._settlement.refused(payment.quote, refusal)
         return None
 
     async def _verify(self, payment: Payment, claim: Claim) -> None:
@@ -214,8 +232,11 @@ class Till:
             entry, State.SETTLED, attempt=Attempt(transaction), lease_until=entry.lease_until
         )
 
-    def _fresh(self, payment: Payment, digest: str) -> Entry:
+    def _fresh(self, payment: Payment, digest: str, caller: str) -> Entry:
         quote, now = payment.quote, self._clock.now()
+        credential = payment.credential
+        if self._settlement.of(quote).publishes:
+            credential = marked(credential, payment.token, caller)
         return Entry(
             id=new_id(),
             protocol=quote.network.protocol,
@@ -232,7 +253,7 @@ class Till:
             state=State.CLAIMED,
             attempt=Attempt(""),
             reason="",
-            credential=payment.credential,
+            credential=credential,
             version=payment.version,
             identifier=payment.identifier,
             fees=payment.fees,
@@ -260,7 +281,7 @@ def _cover(balances: Balances, entry: Entry, committed: Committed) -> bool:
     return balances.get(entry.asset, 0) >= needed
 
 
-def _as_read(entry: Entry, quote: Quote) -> Payment:
+def _as_read(entry: Entry, quote: Quote, token: str) -> Payment:
     """The payment an entry was made of."""
     return Payment(
         quote=quote,
@@ -272,4 +293,5 @@ def _as_read(entry: Entry, quote: Quote) -> Payment:
         version=entry.version,
         identifier=entry.identifier,
         fees=entry.fees,
+        token=token,
     )

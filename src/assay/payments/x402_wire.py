@@ -7,11 +7,13 @@ import base64
 import binascii
 import json
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
 from assay.kit.json import JsonObject, JsonValue, is_nested_beyond, is_object
+from assay.payments.buyer import ECHOED
 from assay.payments.model import Headers, PaymentRefused, Quote
 from assay.payments.ports import Authorization
 
@@ -72,7 +74,7 @@ def required_v2(quote: Quote, reason: str) -> JsonObject:
                 "amount": str(quote.amount),
                 "payTo": quote.pay_to,
                 "maxTimeoutSeconds": _timeout_s(quote),
-                "extra": _extra(quote),
+                "extra": {**_extra(quote), ECHOED: secrets.token_urlsafe(16)},
             }
         ],
         "extensions": {},

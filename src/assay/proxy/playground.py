@@ -16,7 +16,7 @@ from assay.proxy.model import ProxyCall, ProxyReply
 from assay.trust.key_profile import KeyProfiles
 from assay.trust.profile import Profiles
 from assay.trust.subjects import canonical_agent_id
-from assay.wrapper.model import Route, WrapperNotFound
+from assay.wrapper.model import Route
 from assay.wrapper.routes import Routes
 
 PATH_CHARS_MAX: Final = 8192
@@ -96,17 +96,17 @@ class Playground:
         Raises `InvalidRequest`, `AgentNotFound` and `ChainUnavailable`.
         """
         agent_id = canonical_agent_id(network, trial.agent_id)
-        try:
-            route = await self._route(operator_id, trial.call)
-        except WrapperNotFound:
-            route = None
-        price = None if route is None else route.config.price
+        path = _own_path(trial.call)
+        config = None
+        if path is not None:
+            config = await self._needs.routes.registered(operator_id, trial.call.method, path)
+        price = None if config is None else config.price
         if is_address(agent_id):
             known = (agent_id, network.slug)
             key = await self._needs.key_profiles.profile(agent_id)
             tier = key.grade.tier if key.grade else None
             to = key.grade.route if key.grade else None
-            return DryRun(*known, tier, to, price, route is not None, 0.0, 0)
+            return DryRun(*known, tier, to, price, config is not None, 0.0, 0)
         profile = await self._needs.profiles.profile(network, agent_id)
         return DryRun(
             profile.subject.agent_id,
@@ -114,24 +114,31 @@ class Playground:
             profile.grade.tier,
             profile.grade.route,
             price,
-            route is not None,
+            config is not None,
             profile.average_score,
             profile.feedback_count,
         )
 
     async def _route(self, operator_id: str, call: ProxyCall) -> Route | None:
         """The operator's own wrapper of a path; None for an absolute URL."""
-        url = call.url
-        if not url.startswith("/"):
-            if "://" not in url:
-                said = "must be an absolute URL, or a path of yours that begins with /"
-                raise InvalidRequest("There is no such target.", details=[_problem(said)])
+        path = _own_path(call)
+        if path is None:
             return None
-        if len(url) > PATH_CHARS_MAX or not url.isascii() or not url.isprintable() or " " in url:
-            said = "must be a percent-encoded path"
-            raise InvalidRequest("There is no such target.", details=[_problem(said)])
-        path = url.partition("#")[0].partition("?")[0]
         return await self._needs.routes.find(operator_id, call.method, path)
+
+
+def _own_path(call: ProxyCall) -> str | None:
+    """The path of a wrapper of one's own; None for an absolute URL. Raises `InvalidRequest`."""
+    url = call.url
+    if not url.startswith("/"):
+        if "://" not in url:
+            said = "must be an absolute URL, or a path of yours that begins with /"
+            raise InvalidRequest("There is no such target.", details=[_problem(said)])
+        return None
+    if len(url) > PATH_CHARS_MAX or not url.isascii() or not url.isprintable() or " " in url:
+        said = "must be a percent-encoded path"
+        raise InvalidRequest("There is no such target.", details=[_problem(said)])
+    return url.partition("#")[0].partition("?")[0]
 
 
 def _as_forwarded(call: ProxyCall, route: Route, decision: Decision) -> ProxyCall:

@@ -14,6 +14,8 @@ class Bounds:
     """Largest head of a request, give or take the packet in which it is exceeded."""
     unread_s: float = 60.0
     """How long a caller may leave what waits for it unread before the connection is cut."""
+    linger_s: float = 15.0
+    """How long the rest of a body may take whose request has been answered already."""
     ahead_bytes: int = 64 * 1024
     """What is kept of requests sent ahead, so that a caller's going away is still heard."""
 

@@ -17,6 +17,7 @@ from assay.web.bounds import BOUNDS, Bounds
 from assay.web.edge import Edge
 from assay.web.fast import FastCycle
 from assay.web.limits import caller_of
+from assay.web.malformed import StrictProtocol, require_sound
 from assay.web.plain import read_plain
 from assay.web.repeats import Repeat, Repeats
 from assay.web.routes.course import CUT
@@ -30,12 +31,11 @@ CONCURRENCY_MAX = 2000
 """Connections beyond which the server itself sheds load; it is left to do so."""
 
 
-class FastProtocol(HttpToolsProtocol):
+class FastProtocol(StrictProtocol):
     """Uvicorn's protocol with the fast lane before it."""
 
     _edge: Edge
     _repeats: Repeats
-    _bounds: Bounds
     outbox: Outbox
     _fast: FastCycle | None = None
     _running: Any = None
@@ -109,6 +109,7 @@ class FastProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head_is_whole = True
         self._stop_head_timer()
+        require_sound(self.headers, cast("HttpRequestParser", self.parser).get_http_version())
         if self.url.startswith(PREFIX) and self._begin_fast():
             return
         super().on_headers_complete()

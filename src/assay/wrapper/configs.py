@@ -65,6 +65,13 @@ class NewEndpoint:
     auth_type: str = "none"
     auth_header: str | None = None
     auth_secret: str | None = None
+    is_earlier_form: bool = False
+    """Asked for with none but the fields of the earlier form: it may lead nowhere (spec 4.6)."""
+
+    @property
+    def leads_nowhere(self) -> bool:
+        """A path with its price and no more: it is listed, and answers nobody."""
+        return self.is_earlier_form and self.target_url is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +228,8 @@ def _price_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
 
 
 def _target_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
+    if asked.leads_nowhere:
+        return []
     if not asked.target_url:
         return [("targetUrl", "is needed: where requests are forwarded to")]
     target = parse_target(asked.target_url, rules.egress)
@@ -242,6 +251,8 @@ def _payment_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
     payout = asked.payout_address
     if payout is not None and (not _ADDRESS.fullmatch(payout) or int(payout, 16) == 0):
         found.append(("payoutAddress", "must be 0x and 40 hexadecimal digits, not all zero"))
+    elif asked.leads_nowhere:
+        return found  # nobody is asked for money where nothing is forwarded
     elif asked.price and payout is None and rules.payout_address is None:
         found.append(
             ("payoutAddress", "is needed: this service has no receiving wallet of its own")

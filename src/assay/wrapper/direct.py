@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from assay.calls.model import CallKind
 from assay.payments.model import Headers
-from assay.wrapper.model import Admitted, Incoming, Matched, Trust
+from assay.wrapper.model import Admitted, Incoming, Matched, Trust, UpstreamFailed
 from assay.wrapper.pipeline import Steps
 from assay.wrapper.ports import AnswerHead, Exchange, Prepared, ReplySink, Trip
 from assay.wrapper.steps.forward import asks_itself, lines_of
-from assay.wrapper.steps.limit import limit_lines
+from assay.wrapper.steps.limit import caller_by, limit_lines
 from assay.wrapper.steps.trust import Claim
 
 _PAYMENT_REQUIRED = 402
@@ -53,7 +53,10 @@ class Direct:
             return None
         trusted, claim = found
         paid = steps.pay.free(Admitted(trusted, ()))
-        prepared = steps.forward.prepare(paid)
+        try:
+            prepared = steps.forward.prepare(paid)
+        except UpstreamFailed:  # one that goes round: the ordinary lane says so
+            return None
         kind = steps.record.kind_of_free(matched, trusted.trust)
         return Carried(operator_id, matched, trusted.trust, claim, prepared, kind)
 
@@ -73,7 +76,7 @@ class Direct:
             return None
         limit, lines = route.config.rate_limit, b""
         if limit is not None:
-            who = carried.trust.key or trip.client_address
+            who = carried.trust.key or caller_by(trip.client_address)
             left, reset_s = steps.limit.count(route.config, who)
             if left < 0:
                 exchange.release()

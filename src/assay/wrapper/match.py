@@ -116,9 +116,8 @@ class Table(Generic[T]):
         plain = path if "%" not in path or split else "/" + "/".join(segments)
         methods = ("HEAD", "GET", ANY_METHOD) if method == "HEAD" else (method, ANY_METHOD)
         for wanted in methods:
-            found = self._exact.get((wanted, plain))
-            if found is not None:
-                return found
+            if (wanted, plain) in self._exact:
+                return self._exact[wanted, plain]
         return self._by_pattern(methods, segments)
 
     def _by_pattern(self, methods: Sequence[str], segments: tuple[str, ...]) -> T | None:

@@ -94,6 +94,7 @@ class WrapperConfig:
     description: str
     rate_limit: int | None
     target_url: str
+    """Empty: registered with a price and no more, by the earlier form of spec 4.6."""
     protocol: Protocol
     network: str
     payout_address: str | None
@@ -184,8 +185,10 @@ class Known:
 
     @property
     def key(self) -> str:
-        """Whom the rate limit counts: an address that anybody may assert is nobody's."""
-        return self.address if self.proven else ""
+        """Whom the rate limit counts: the agent, where nobody can merely say to be it."""
+        if not self.proven:
+            return ""
+        return self.agent_id if self.chain is None else f"{self.chain}/{self.agent_id}"
 
 
 Trust: TypeAlias = NotRequired | Known

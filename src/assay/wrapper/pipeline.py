@@ -117,9 +117,13 @@ class Pipeline:
         incoming = matched.incoming
         body = await _read(incoming, matched.config.max_body_bytes)
         quote = replace(quote, body=body)
-        caller = caller_of(incoming.client_address)
         request = PaidRequest(
-            incoming.method, _url(quote, incoming), incoming.headers, body, caller
+            method=incoming.method,
+            url=_url(quote, incoming),
+            headers=incoming.headers,
+            body=body,
+            caller=caller_of(incoming.client_address),
+            speaker=await self._steps.trust.speaker(incoming),
         )
         payment = await self._steps.pay.read(quote, request)
         bought = await self._steps.pay.bought(payment, request)
@@ -147,11 +151,12 @@ class Pipeline:
         except BaseException as error:
             await self._till.release(held, getattr(error, "code", type(error).__name__))
             if held.entry.has_paid:
-                journey.answer_headers.extend(self._till.receipt(held.entry))
+                journey.answer_headers.extend(self._till.receipt(held.entry, is_refusal=True))
             raise
         if stored.status >= _REFUSED_FROM:  # not served, so not charged
             await self._till.release(held, f"upstream {stored.status}")
-            receipts = self._till.receipt(held.entry) if held.entry.has_paid else ()
+            paid_for = held.entry.has_paid
+            receipts = self._till.receipt(held.entry, is_refusal=True) if paid_for else ()
             return Answer(stored.status, (*stored.headers, *receipts), stored.body)
         if held.entry.has_paid:
             journey.entry = await self._till.keep(held.entry, stored)

@@ -26,7 +26,9 @@ _OPERATORS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
-    table: Table[Route]
+    table: Table[Route | None]
+    """None for what is matched and answers nobody: no wider wrapper speaks for it."""
+
     until_s: float
     changes: int
 
@@ -42,7 +44,7 @@ class Routes:
         self._egress = egress
         self._clock = clock
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
-        self._flights: SingleFlight[Table[Route]] = SingleFlight()
+        self._flights: SingleFlight[Table[Route | None]] = SingleFlight()
 
     def find_cached(self, operator_id: str, method: str, path: str) -> Route | None:
         """The route, where the operator's are in memory. No I/O."""
@@ -63,6 +65,14 @@ class Routes:
             raise WrapperNotFound("No active wrapper answers this operator, path and method.")
         return route
 
+    async def registered(self, operator_id: str, method: str, path: str) -> WrapperConfig | None:
+        """The active config of a path as the store has it, whether it can be called or not."""
+        configs = await self._store.active(operator_id)
+        try:
+            return Table([(c.method, c.path, c) for c in configs]).find(method, path)
+        except BadPath:
+            return None
+
     def _age_s(self, operator_id: str) -> float:
         """How long ago the operator's wrappers were read."""
         if self._remembered(operator_id) is None:
@@ -70,7 +80,7 @@ class Routes:
         left_s = self._memory[operator_id].until_s - self._clock.monotonic_s()
         return REMEMBERED_S - left_s
 
-    def _remembered(self, operator_id: str) -> Table[Route] | None:
+    def _remembered(self, operator_id: str) -> Table[Route | None] | None:
         known = self._memory.get(operator_id)
         if (
             known is None
@@ -80,11 +90,10 @@ class Routes:
             return None
         return known.table
 
-    async def _load(self, operator_id: str) -> Table[Route]:
+    async def _load(self, operator_id: str) -> Table[Route | None]:
         changes = self._endpoints.changes
         configs = await self._store.active(operator_id)
-        rows = [(c.method, c.path, route) for c in configs if (route := self._route(c))]
-        table = Table(rows)
+        table = Table([(c.method, c.path, self._route(c)) for c in configs])
         until = self._clock.monotonic_s() + REMEMBERED_S
         self._memory[operator_id] = _Remembered(table, until, changes)
         self._memory.move_to_end(operator_id)
@@ -93,7 +102,7 @@ class Routes:
         return table
 
     def _route(self, config: WrapperConfig) -> Route | None:
-        """None for a config that must not be served: its target is shut, or its secret is lost."""
+        """None for what must not be served: it has no target, or a shut one, or a lost secret."""
         target = parse_target(config.target_url, self._egress)
         if isinstance(target, Refused):
             return None

@@ -51,6 +51,54 @@ async def test_the_earlier_short_form_has_every_default(
     }
 
 
+async def test_the_earlier_form_may_leave_out_where_to_forward(
+    house: House, token: dict[str, str]
+) -> None:
+    """A path with a price, as the earlier form had it: listed, answered by nobody (spec 4.6)."""
+    made = await create(house, token, targetUrl=..., pricePerCall=0.25, rateLimit=3)
+    assert made.status_code == 200, made.text
+    shown = made.json()
+    assert (shown["targetUrl"], shown["pricePerCall"], shown["active"]) == ("", "0.250000", True)
+    assert (await house.http.get("/operator/endpoints", headers=token)).json() == [shown]
+    url = f"/wrap/{await operator_id(house, token)}/quote"
+    refused(await house.http.get(url), 404, "wrapper_not_found")
+    refused(await house.http.get(url, headers={"x-payment": "e30="}), 404, "wrapper_not_found")
+    refused(await create(house, token), 409, "endpoint_overlaps")
+    gone = await house.http.delete(f"/operator/endpoints/{shown['id']}", headers=token)
+    assert gone.json()["active"] is False
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("paymentProtocol", "x402"),
+        ("paymentNetwork", "eip155:8453"),
+        ("payoutAddress", PAYOUT),
+        ("trustEnabled", False),
+        ("upstreamAuthType", "none"),
+        ("settle", "after"),
+        ("minScore", 65),
+    ],
+)
+async def test_the_present_form_says_where_to_forward(
+    house: House, token: dict[str, str], field: str, value: Any
+) -> None:
+    fields = {"targetUrl": ..., field: value}
+    body = refused(await create(house, token, **fields), 400, "invalid_request")
+    assert [row["loc"] for row in body["details"]] == [["body", "targetUrl"]]
+
+
+async def test_a_path_with_nowhere_to_forward_is_not_answered_by_a_wider_wrapper(
+    house: House, token: dict[str, str]
+) -> None:
+    """Else what is registered with a price could be had by the terms of another wrapper."""
+    assert (await create(house, token, targetUrl=..., pricePerCall=1)).status_code == 200
+    assert (await create(house, token, path="/*")).status_code == 200
+    url = f"/wrap/{await operator_id(house, token)}"
+    refused(await house.http.get(f"{url}/quote"), 404, "wrapper_not_found")
+    refused(await house.http.get(f"{url}/other"), 502, "wrapper_request_failed")  # nobody listens
+
+
 async def test_every_field_is_kept_and_the_secret_is_never_shown(
     house: House, token: dict[str, str]
 ) -> None:
@@ -103,7 +151,6 @@ async def test_every_field_is_kept_and_the_secret_is_never_shown(
         ("pricePerCall", 100.01),
         ("pricePerCall", "free"),
         ("pricePerCall", 0.01),  # nobody to be paid
-        ("targetUrl", ...),
         ("targetUrl", ""),
         ("targetUrl", "ftp://a.example"),
         ("targetUrl", "http://u:p@a.example/"),
@@ -135,6 +182,47 @@ async def test_what_does_not_hold_is_refused_with_its_place(
     assert body["details"]
     listed = await house.http.get("/operator/endpoints", headers=token)
     assert listed.json() == []
+
+
+@pytest.mark.parametrize(
+    ("price", "shown"),
+    [
+        ("1.0000000000000000000000001", None),
+        ("0.10000000000000000001", None),
+        ("99.99999999999999999999", None),
+        ("100.00000000000000000001", None),
+        ("1e-7", None),
+        ("1E-400", None),
+        ("1e-99999999999999999999999", None),
+        ("1e400", None),
+        ("1e99999999999999999999999", None),
+        ("-0.0000000000000000000000001", None),
+        ("1" * 5000, None),
+        ("0." + "1" * 5000, None),
+        ("NaN", None),
+        ('"1.0000000000000000000000001"', None),
+        ("0.10000000000000000000", "0.100000"),
+        ("12345.6e-3", "12.345600"),
+        ("1e1", "10.000000"),
+        ("-0.0", "0.000000"),
+        ("2", "2.000000"),
+        ('"0.25"', "0.250000"),
+        ('0.5, "pricePerCall": 0.75', "0.750000"),
+    ],
+)
+async def test_a_price_is_read_to_its_last_digit(
+    house: House, token: dict[str, str], price: str, shown: str | None
+) -> None:
+    """As a double, a price that no asset can express passed for a round one."""
+    rest = json.dumps({**GOOD, "payoutAddress": PAYOUT})[1:].replace('"pricePerCall": 0, ', "")
+    answer = await house.http.post(
+        "/operator/endpoints", content=f'{{"pricePerCall": {price}, {rest}', headers=token
+    )
+    if shown is None:
+        refused(answer, 400, "invalid_request")
+    else:
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["pricePerCall"] == shown
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,17 @@ async def test_200_a_dry_run_calls_nothing_and_evaluates_nothing(ground: Ground)
         refused(gone, 404, "snapshot_not_found")
 
 
+async def test_200_a_price_without_a_target_is_registered_and_cannot_be_tried(
+    ground: Ground,
+) -> None:
+    body = {"path": "/listed", "pricePerCall": 0.5}
+    made = await ground.house.http.post("/operator/endpoints", json=body, headers=ground.token)
+    assert made.status_code == 200, made.text
+    dry = json.loads((await ground.play("/listed", dryRun=True)).json()["responseBody"])
+    assert (dry["endpointRegistered"], dry["pricePerCall"]) == (True, "0.500000")
+    refused(await ground.play("/listed"), 404, "wrapper_not_found")
+
+
 async def test_200_a_dry_run_for_a_key_agent_without_behaviour(ground: Ground) -> None:
     body = (await ground.play("/q", agentId="0x" + "a" * 40, dryRun=True)).json()
     assert (body["tierResolved"], body["route"]) == (None, None)

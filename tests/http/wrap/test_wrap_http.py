@@ -135,6 +135,16 @@ async def test_the_rate_limit_counts_each_agent_by_itself(stall: Stall) -> None:
     assert len(stall.up.to("/limited")) == 4
 
 
+async def test_agents_of_one_owner_have_a_limit_each(stall: Stall) -> None:
+    """The limit is an agent's (spec 2.14), whichever of its addresses speaks for it."""
+    url = await stall.wrap("/each", trustEnabled=True, minScore=0, rateLimit=1)
+    http, who = stall.house.http, await stall.house.session(OWNER_KEY)
+    for named in ({"x-agent-id": "7"}, {"x-agent-id": "8"}, {}):
+        assert (await http.get(url, headers={**who, **named})).status_code == 200
+        again = await http.get(url, headers={**who, **named})
+        refused(again, 429, "rate_limit_exceeded")
+
+
 async def test_an_address_that_is_only_asserted_has_no_limit_of_its_own(stall: Stall) -> None:
     """Else whoever invents addresses would have as many limits."""
     fields = {"trustEnabled": True, "minScore": 0, "identityProof": "asserted", "rateLimit": 2}
@@ -215,6 +225,33 @@ async def test_a_secret_sealed_by_an_older_key_still_opens_and_is_resealed(
                 assert [note.action for note in trail] == ["endpoint.resealed"]
                 assert await house.app.endpoints.reseal(stall.operator_id) == 0
     assert [one.all("x-key") for one in up.to("/sealed")] == [["secret-value"]] * 3
+
+
+async def test_a_wrapper_whose_secret_is_lost_is_answered_by_no_wider_one(
+    tmp_path: Path, up: WireUpstream
+) -> None:
+    """Its callers would have come past its price and its trust rule."""
+    fields = {
+        "trustEnabled": True,
+        "upstreamAuthType": "header",
+        "upstreamAuthHeader": "x-key",
+        "upstreamAuthSecret": "secret-value",
+    }
+    for secret in ("o" * 32, "n" * 32):
+        async with open_house(tmp_path / "h", upstream_secrets=(secret,)) as house:
+            if secret.startswith("o"):
+                await house.operator()
+            token = await house.token()
+            me = (await house.http.get("/operator/me", headers=token)).json()
+            stall = Stall(house, up, me["operator"]["id"], token)
+            if secret.startswith("o"):
+                await stall.wrap("/strict", **fields)
+                await stall.wrap("/*")
+                continue
+            url = f"/wrap/{stall.operator_id}/strict"
+            refused(await house.http.get(url), 404, "wrapper_not_found")
+            assert (await house.http.get(url + "er")).status_code == 200
+    assert up.to("/strict") == []
 
 
 async def test_a_length_no_database_can_hold_does_not_hold_up_the_log(stall: Stall) -> None:

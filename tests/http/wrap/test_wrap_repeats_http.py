@@ -172,6 +172,29 @@ def numbered() -> Play:
     return play
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_wrapper_that_leads_back_to_itself_ends_soon(shop: Shop, method: str) -> None:
+    """One request took every connection to the upstream, which was the service itself."""
+    around = f"http://127.0.0.1:{shop.port}/wrap/{shop.operator_id}"
+    await shop.wrap("/around", targetUrl=around)
+    for _ in range(3):
+        async with shop.caller() as caller:
+            got = await caller.ask(shop.request("/around", method))
+        assert got.status == 502
+    await shop.house.app.flush()
+    logs = await shop.house.http.get("/operator/analytics/logs", headers=shop.token)
+    assert len(logs.json()["logs"]) == 3 * 5
+
+
+async def test_the_way_of_a_request_is_passed_on_with_us_at_its_end(shop: Shop) -> None:
+    await shop.wrap("/way")
+    data = shop.request("/way", Via="1.0 fred, 1.1 p.example")
+    await shop.warm(data)
+    for seen in shop.up.to("/way"):
+        [way] = seen.all("via")
+        assert way.startswith("1.0 fred, 1.1 p.example, 1.1 assay-")
+
+
 # -- what is forwarded ----------------------------------------------------------------------------
 
 
@@ -351,6 +374,19 @@ async def test_the_doors_limit_counts_equal_requests(tmp_path: Path) -> None:
         async with shop.caller() as caller:
             statuses = [(await caller.ask(data)).status for _ in range(5)]
     assert statuses == [200, 200, 200, 429, 429]
+
+
+async def test_one_network_of_ipv6_is_one_caller_of_a_wrappers_limit(tmp_path: Path) -> None:
+    """Whoever has one address of it has 2^64: as many limits, and others forgotten for them."""
+    async with opened(tmp_path, trusted_proxies=["127.0.0.0/8"]) as shop:
+        await shop.wrap("/six", rateLimit=4)
+        near = [shop.request("/six", X_Forwarded_For=f"2001:db8::{n}") for n in (1, 2)]
+        for data in near:
+            await shop.warm(data)
+        async with shop.caller() as caller:
+            assert [(await caller.ask(data)).status for data in near] == [429, 429]
+            far = shop.request("/six", X_Forwarded_For="2001:db8:0:1::1")
+            assert (await caller.ask(far)).status == 200
 
 
 async def test_a_caller_behind_a_proxy_of_ours_is_told_apart_by_its_header(tmp_path: Path) -> None:
@@ -553,6 +589,36 @@ async def test_a_caller_that_reads_nothing_is_cut_in_its_time(tmp_path: Path, me
             while size < 30_000_000:
                 size += len(await slow.reader.readexactly(1_000_000))
                 await asyncio.sleep(0.03)
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/small"])
+async def test_a_body_that_comes_on_after_its_answer_is_cut_in_its_time(
+    tmp_path: Path, path: str
+) -> None:
+    """A byte now and then held a connection for ever, and two thousand of them the service."""
+    async with opened(tmp_path, replace(BOUNDS, linger_s=0.5)) as shop:
+        await shop.wrap("/small", maxBodyBytes=0)
+        data = shop.request(path, "POST", Transfer_Encoding="chunked")
+        async with shop.caller() as caller:
+            caller.writer.write(data + b"1\r\na\r\n")
+            assert (await caller.answer()).status in {404, 413}
+            with suppress(ConnectionError):
+                for _ in range(20):
+                    caller.writer.write(b"1\r\na\r\n")
+                    await asyncio.sleep(0.1)
+            assert caller.reader.at_eof()
+
+
+async def test_a_body_that_ends_soon_after_its_answer_leaves_the_connection(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, replace(BOUNDS, linger_s=0.5)) as shop:
+        data = shop.request("/nothing", "POST", Transfer_Encoding="chunked")
+        async with shop.caller() as caller:
+            for _ in range(3):
+                assert (await caller.ask(data)).status == 404
+                caller.writer.write(b"1\r\na\r\n0\r\n\r\n")
+                await asyncio.sleep(0.3)
 
 
 def test_a_served_caller_has_a_minute_to_read() -> None:

@@ -40,6 +40,7 @@ def quote(network: str) -> Quote:
         url=given["url"],
         method="GET",
         path="/wrap/op1/quote",
+        query="",
         description=given["description"],
         network=NETWORKS[network],
         amount=given["amount"],
@@ -74,6 +75,7 @@ def decoded(headers: Headers, name: bytes) -> Any:
 async def test_what_is_asked_is_the_standards_document(vector: dict[str, Any]) -> None:
     demand = await X402().demand(quote(vector["network"]), needs(), "payment_required")
     asked = decoded(demand.headers, b"payment-required")
+    assert len(asked["accepts"][0]["extra"].pop("token")) == 22  # ours, as `extra` may hold
     assert same_hex(asked) == same_hex(vector["body_v2"])
     assert same_hex(demand.extras["accepts"]) == same_hex(vector["body_v1"]["accepts"])
     assert demand.extras["x402Version"] == 1
@@ -85,10 +87,22 @@ async def test_the_reference_library_reads_what_is_asked(vector: dict[str, Any])
     [ours] = [value for name, value in demand.headers if name == b"payment-required"]
     theirs = decode_payment_required_header(vector["header_v2"])
     found = decode_payment_required_header(ours.decode())
+    assert found.accepts[0].extra.pop("token")
     assert same_hex(found.model_dump()) == same_hex(theirs.model_dump())
     body = {**demand.extras, "error": "This call has to be paid for."}
     [accept] = PaymentRequiredV1.model_validate(body).accepts
     assert accept.network == SHORT[vector["network"]]
+
+
+async def test_every_402_has_a_token_of_its_own_and_version_1_none() -> None:
+    """Who echoes it is the buyer, so that no two callers may be told the same."""
+    tokens: set[str] = set()
+    for _ in range(100):
+        demand = await X402().demand(quote("eip155:8453"), needs(), "payment_required")
+        token = decoded(demand.headers, b"payment-required")["accepts"][0]["extra"]["token"]
+        assert token not in json.dumps(demand.extras)
+        tokens.add(token)
+    assert len(tokens) == 100
 
 
 async def test_what_is_asked_holds_no_null_anywhere() -> None:

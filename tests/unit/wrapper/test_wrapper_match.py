@@ -45,6 +45,14 @@ def test_the_more_exact_one_answers(method: str, path: str, value: str, *, turne
     assert table.find(method, path) == value  # remembered
 
 
+@pytest.mark.parametrize("path", ["/a", "/items/{id}", "/x/*"])
+def test_what_answers_nobody_is_not_answered_by_a_wider_one(path: str) -> None:
+    rows = [("GET", path, None), ("GET", "/*", "wider"), ("*", path, "any method")]
+    for given in (rows, rows[::-1]):
+        assert Table(given).find("GET", path.replace("{id}", "7").replace("*", "y")) is None
+        assert Table(given).find("GET", "/other") == "wider"
+
+
 def test_nothing_matches_nothing() -> None:
     assert Table([("GET", "/a", 1)]).find("GET", "/b") is None
     assert Table([("GET", "/a", 1)]).find("POST", "/a") is None

@@ -252,7 +252,9 @@ def _meta(quote: Quote) -> dict[str, str]:
     The library does not look at its own scope where a credential is read apart from a handler.
     Source: facts, payments 4.5.
     """
-    return {"wrapper": quote.wrapper_id, "path": quote.path, "method": quote.method}
+    query = hashlib.sha256(quote.query.encode("utf-8", "replace")).hexdigest()  # it may be long
+    about = {"path": quote.path, "query": query, "method": quote.method}
+    return {"wrapper": quote.wrapper_id, **about}
 
 
 def _number(answer: Returned | Reverted) -> int:

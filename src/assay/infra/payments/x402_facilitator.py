@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import httpx2
 
 from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.payments.buyer import unmarked
 from assay.payments.model import (
     Asset,
     Attempt,
@@ -118,7 +119,7 @@ def _question(
     payload: dict[str, JsonValue] = {
         "x402Version": 2,
         "accepted": requirement,
-        "payload": credential,
+        "payload": unmarked(credential),
     }
     if url:
         payload["resource"] = {"url": url}

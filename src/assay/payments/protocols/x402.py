@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 
 from assay.kit.canonical import canonical_bytes
 from assay.kit.json import JsonObject
+from assay.payments.buyer import token_of
 from assay.payments.model import (
     Demand,
     Entry,
@@ -49,6 +50,7 @@ class X402:
 
     name: ClassVar[Protocol] = "x402"
     binds_body: ClassVar[bool] = False  # what is signed has no place for it
+    receipts_refusals: ClassVar[bool] = True  # a failed answer says that its money was taken
     publishes: ClassVar[bool] = True  # the authorisation is the settling transaction's calldata
 
     async def demand(
@@ -90,7 +92,8 @@ class X402:
             )
         credential = credential_of(signed)
         digest = hashlib.sha256(canonical_bytes(credential)).hexdigest()
-        _match_time(signed, quote, needs.clock.now().timestamp(), digest)
+        token = token_of(envelope.accepted)
+        _match_time(signed, quote, needs.clock.now().timestamp(), (digest, token))
         return Payment(
             quote=quote,
             payer=signed.payer,
@@ -100,6 +103,7 @@ class X402:
             credential=credential,
             version=envelope.version,
             identifier=envelope.identifier,
+            token=token,
         )
 
     async def verify(self, payment: Payment, needs: ProtocolNeeds) -> Balances | None:
@@ -183,7 +187,9 @@ def _match_authorization(signed: Authorization, quote: Quote) -> None:
         )
 
 
-def _match_time(signed: Authorization, quote: Quote, now_s: float, digest: str) -> None:
+def _match_time(
+    signed: Authorization, quote: Quote, now_s: float, known_by: tuple[str, str]
+) -> None:
     if signed.valid_after > now_s:
         raise PaymentRefused(
             "invalid_exact_evm_payload_authorization_valid_after",
@@ -193,7 +199,8 @@ def _match_time(signed: Authorization, quote: Quote, now_s: float, digest: str) 
         raise PaymentRefused(
             "invalid_exact_evm_payload_authorization_valid_before",
             f"The authorisation must be valid for {needed_s(quote)} more seconds.",
-            digest=digest,
+            digest=known_by[0],
+            token=known_by[1],
         )
 
 

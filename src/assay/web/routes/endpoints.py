@@ -36,10 +36,9 @@ async def list_endpoints(request: Request) -> list[wire.EndpointShape]:
 )
 async def create_endpoint(request: Request) -> wire.EndpointShape:
     """A new wrapper, at once. Callers use `/wrap/{operatorId}` and its path."""
-    asked = read(wire.EndpointBody, await request.body())
-    config = await app_of(request).endpoints.create(
-        _operator(request).id, asked.new(), actor_of(request)
-    )
+    text = await request.body()
+    asked = read(wire.EndpointBody, text).new(text)
+    config = await app_of(request).endpoints.create(_operator(request).id, asked, actor_of(request))
     return wire.endpoint(config)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from assay.kit.clock import iso
+from assay.kit.json import exact_number
 from assay.payments.model import DECIMALS
 from assay.web.wire.shape import Answer, Body, Timestamp
 from assay.wrapper.configs import NewEndpoint
@@ -13,6 +14,11 @@ from assay.wrapper.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
 
 Text = Annotated[str, Field(max_length=10_000)]
 """The use case says what may stand in it; this only bounds what is looked at."""
+
+_EARLIER_FORM = frozenset(
+    {"path", "method", "price_per_call", "description", "rate_limit", "target_url"}
+)
+"""Source: spec 4.6, its last paragraph."""
 
 
 class EndpointBody(Body):
@@ -41,11 +47,12 @@ class EndpointBody(Body):
     max_body_bytes: int = MAX_BODY_BYTES
     timeout_ms: int = TIMEOUT_MS
 
-    def new(self) -> NewEndpoint:
-        """What is asked for, as the use case takes it."""
+    def new(self, text: bytes) -> NewEndpoint:
+        """What is asked for, as the use case takes it; `text` is what it was read from."""
+        exact = exact_number(text, "pricePerCall")
         return NewEndpoint(
             path=self.path,
-            price=self.price_per_call,
+            price=self.price_per_call if exact is None else exact,
             target_url=self.target_url,
             method=self.method.upper(),
             description=self.description or "",
@@ -62,6 +69,7 @@ class EndpointBody(Body):
             auth_type=self.upstream_auth_type,
             auth_header=self.upstream_auth_header,
             auth_secret=self.upstream_auth_secret,
+            is_earlier_form=self.model_fields_set <= _EARLIER_FORM,
         )
 
 

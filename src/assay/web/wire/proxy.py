@@ -116,10 +116,10 @@ def tried(found: Tried) -> PlaygroundShape:
 
 def dry(found: DryRun) -> PlaygroundShape:
     """A dry run on the wire (spec 2.16)."""
-    where = "a wrapper of yours answers" if found.registered else "no wrapper of yours answers"
+    known = "this path and method are registered" if found.registered else "nothing is registered"
     told = {
         "dryRun": True,
-        "message": f"Nothing was called: {where} this path and method.",
+        "message": f"Nothing was called; {known}.",
         "agentId": found.agent_id,
         "chain": found.chain,
         "tier": found.tier,

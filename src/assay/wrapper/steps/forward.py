@@ -3,6 +3,8 @@
 Source: RFC 9110, section 7; decisions, section 9; facts, payments 6 rows 19 to 22.
 """
 
+import hashlib
+import re
 from collections.abc import AsyncIterator
 from urllib.parse import quote
 
@@ -22,6 +24,9 @@ SMALL_BODY_BYTES = 64 * 1024
 
 NAMES_REMEMBERED = 2000
 
+ROUNDS_MAX = 4
+"""How often a request may have been here: wrappers of wrappers are odd, but no harm."""
+
 _HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate"}
     | {b"proxy-authorization", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
@@ -31,6 +36,7 @@ _HOP_BY_HOP = frozenset(
 _NOT_SENT: frozenset[bytes] = _HOP_BY_HOP | {
     b"host", b"content-length", b"expect", b"forwarded", b"x-real-ip", b"via", b"x-request-id",
     b"x-payment", b"payment-signature", b"payment-authorization",
+    b"proxy",  # no header of HTTP's: as HTTP_PROXY it is an upstream's own proxy (CVE-2016-5385)
 }  # fmt: skip
 _NOT_SENT_PREFIXES = (b"x-forwarded-", b"x-assay-", b"x-agent-")
 """The caller's credentials for us, and what only we may say."""
@@ -39,6 +45,7 @@ _NOT_RETURNED: frozenset[bytes] = _HOP_BY_HOP | {
     b"payment-required", b"payment-response", b"payment-receipt", b"payment-signature",
     b"settlement-overrides", b"x-request-id", b"strict-transport-security", b"clear-site-data",
     b"service-worker-allowed", b"alt-svc", b"public-key-pins", b"content-security-policy",
+    b"x-content-type-options",
 }  # fmt: skip
 """Receipts are ours to write, and an upstream sets no policy for our whole origin."""
 
@@ -52,6 +59,16 @@ _SANDBOX = (
 
 _PAYMENT_REQUIRED = 402
 _OPERATOR_KEY = b"svc_op_"
+_ODD = re.compile(rb"[^a-z0-9-]")
+
+
+def as_gateways_read(name: bytes) -> bytes:
+    """A lower-case name in the one spelling of all that a gateway takes for the same.
+
+    CGI, and WSGI and PHP after it, know no difference between `x-assay-tier`, `x_assay_tier` and
+    `x.assay.tier`. Source: RFC 3875, section 4.1.18.
+    """
+    return _ODD.sub(b"-", name)
 
 
 class _Names:
@@ -66,7 +83,8 @@ class _Names:
         """Whether a header of this lower-case name passes."""
         known = self._known.get(name)
         if known is None:
-            known = name not in self._dropped and not name.startswith(self._prefixes)
+            read = as_gateways_read(name)
+            known = read not in self._dropped and not read.startswith(self._prefixes)
             if len(self._known) < NAMES_REMEMBERED:
                 self._known[name] = known
         return known
@@ -86,8 +104,8 @@ class ForwardStep:
         self._ours = (
             (b"x-forwarded-proto", scheme.encode()),
             (b"x-forwarded-host", host.partition("/")[0].encode()),
-            (b"via", b"1.1 assay"),
         )
+        self._mark = b"assay-" + hashlib.sha256(address.encode()).hexdigest()[:8].encode()
 
     def prepare(self, paid: Paid) -> Prepared:
         """A request without a body, but for the lines that `lines_of` a trip adds."""
@@ -159,9 +177,11 @@ class ForwardStep:
             and not (h[0] == b"authorization" and _is_for_us(h[1]))
         ]
         if added is not None:
-            headers = [header for header in headers if header[0] != added[0]]
+            own = as_gateways_read(added[0])
+            headers = [header for header in headers if as_gateways_read(header[0]) != own]
             headers.append(added)
         headers.extend(self._ours)
+        headers.append((b"via", self._via(incoming.headers)))
         trust = paid.admitted.trusted.trust
         if isinstance(trust, Known):
             headers.append((b"x-assay-agent", trust.agent_id.encode()))
@@ -170,18 +190,34 @@ class ForwardStep:
             headers.append((b"x-assay-identity-proven", b"true" if trust.proven else b"false"))
         return headers
 
+    def _via(self, headers: Headers) -> bytes:
+        """The way of a request so far, and us. Raises `UpstreamFailed` for one that goes round.
+
+        A wrapper whose upstream is a wrapper of this very service would else call itself until
+        every connection is taken. Source: RFC 9110, section 7.6.3.
+        """
+        ways = [value for name, value in headers if name == b"via"]
+        if sum(value.count(self._mark) for value in ways) >= ROUNDS_MAX:
+            raise UpstreamFailed("The upstream leads back to this service again and again.")
+        return b", ".join((*ways, b"1.1 " + self._mark))
+
     def _rewritten(self, name: bytes, value: bytes, config: WrapperConfig) -> bytes:
         """What points at the upstream points at us; a cookie stays below its operator's path."""
-        prefix = f"/wrap/{config.operator_id}"
+        prefix = f"/wrap/{config.operator_id}".encode()
+        target = config.target_url.encode()
+        base = b"/".join((b"", *target.split(b"/")[3:]))  # empty, or the target's own path
         if name == b"set-cookie":
-            return _cookie_below(value, prefix.encode())
-        if name in {b"location", b"content-location"}:
-            target = config.target_url.encode()
-            if value == target or value.startswith(target + b"/"):
-                return (self._address + prefix).encode() + value[len(target) :]
-        return value
+            return _cookie_below(value, prefix, base)
+        if name not in {b"location", b"content-location"}:
+            return value
+        if value[:1] != b"/":
+            return _moved(value, target, self._address.encode() + prefix)
+        # A second slash begins a host; who knows the public path already means that.
+        is_ours = value[1:2] in {b"/", b"\\"} or value.startswith(prefix + b"/")
+        return value if is_ours else _moved(value, base, prefix)
 
 
+_AFTER_PATH = (b"/", b"?", b"#")
 _REWRITTEN = frozenset({b"set-cookie", b"location", b"content-location", b"www-authenticate"})
 
 
@@ -238,11 +274,20 @@ def _asks_for_payment(name: bytes, value: bytes) -> bool:
     return name == b"www-authenticate" and b"payment" in value.lower()
 
 
-def _cookie_below(value: bytes, prefix: bytes) -> bytes:
-    """Operators share our origin, so a cookie's Path goes below its own and Domain is dropped."""
+def _moved(value: bytes, place: bytes, to: bytes) -> bytes:
+    """What begins with one place, at the other."""
+    rest = value[len(place) :]
+    return to + rest if value.startswith(place) and rest[:1] in {b"", *_AFTER_PATH} else value
+
+
+def _cookie_below(value: bytes, prefix: bytes, base: bytes) -> bytes:
+    """Operators share our origin, so a cookie's Path goes below its own and Domain is dropped.
+
+    A path above the target's own is all of the wrapper's.
+    """
     parts = [part.strip() for part in value.split(b";")]
     kept = [p for p in parts[1:] if not p.lower().startswith((b"domain", b"path"))]
     path = next((p.partition(b"=")[2] for p in parts[1:] if p.lower().startswith(b"path")), b"/")
-    if not path.startswith(b"/"):
-        path = b"/"
-    return b"; ".join([parts[0], *kept, b"Path=" + prefix + path.rstrip(b"/")])
+    path = path.rstrip(b"/") if path.startswith(b"/") else b""
+    below = b"" if (base + b"/").startswith(path + b"/") else _moved(path, base, b"")
+    return b"; ".join([parts[0], *kept, b"Path=" + prefix + below])

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
+from assay.kit.addresses import caller_of
 from assay.kit.clock import Clock
 from assay.kit.leases import Leases, Room
 from assay.wrapper.model import Admitted, RateLimitExceeded, Trusted, WrapperConfig
@@ -50,7 +51,7 @@ class LimitStep:
         limit = trusted.matched.config.rate_limit
         if limit is None:
             return Admitted(trusted, ())
-        client = trusted.matched.incoming.client_address
+        client = caller_by(trusted.matched.incoming.client_address)
         who = trusted.trust.key or payer or client
         left, reset_s = await self._counted(trusted.matched.config, who)
         if left < 0:
@@ -146,6 +147,11 @@ class SharedLimitStep(LimitStep):
 
 def _key(config: WrapperConfig, who: str) -> str:
     return f"wrapper {config.id} {who}"
+
+
+def caller_by(address: str) -> str:
+    """Whom a network address stands for; only one of IPv6 has to be looked at for that."""
+    return caller_of(address) if ":" in address else address
 
 
 def limit_lines(limit: int, remaining: int, reset_s: int) -> bytes:

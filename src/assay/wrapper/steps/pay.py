@@ -37,6 +37,7 @@ class PayStep:
             url=self._address + path,
             method=matched.incoming.method,
             path=path,
+            query=matched.incoming.query or "",
             description=config.description,
             network=self._networks[config.network],
             amount=config.price,

@@ -50,8 +50,12 @@ class TrustStep:
         """Whether the caller says who it is, so that it can be told before it pays."""
         agent = matched.incoming.agent
         return matched.config.trust_enabled and (
-            agent.session is not None or agent.signature is not None
+            agent.session is not None or agent.signature is not None or self._is_asserted(matched)
         )
+
+    async def speaker(self, incoming: Incoming) -> str | None:
+        """The address whose session the request carries; None where it carries none that holds."""
+        return await self._identity.session_of(incoming.agent)
 
     def check_cached(self, matched: Matched) -> tuple[Trusted, Claim | None] | None:
         """The request of an agent that passed a moment ago, or None. No I/O, no refusals.
@@ -138,16 +142,21 @@ class TrustStep:
         if principal is not None:
             return principal.address, True, None
         presented = headers.session is not None or headers.signature is not None
+        if self._is_asserted(matched) and not presented:
+            return (agent_address(headers) if headers.address else None), False, None
         if payer is not None and not presented:
             return payer, True, None
-        asserted = "asserted" in {matched.config.identity_proof, self._proof}
-        if asserted and not presented:
-            return (agent_address(headers) if headers.address else None), False, None
         if headers.address is None and incoming.agent_id is None:
             raise IdentityRequired("Send x-agent-address, and x-agent-id for a registered agent.")
         principal = await self._identity.prove(headers)
         begun = principal.new_session
         return principal.address, True, begun.token if begun else None
+
+    def _is_asserted(self, matched: Matched) -> bool:
+        """Whether the caller names an agent, and is believed without more."""
+        incoming = matched.incoming
+        is_named = incoming.agent.address is not None or incoming.agent_id is not None
+        return is_named and "asserted" in {matched.config.identity_proof, self._proof}
 
     @staticmethod
     def _held(
@@ -155,10 +164,11 @@ class TrustStep:
     ) -> tuple[str, bool]:
         """Who is believed to speak for the agent. Raises `IdentityMismatch`."""
         subject = decision.subject
+        is_known = proven and address is not None and controls(address, subject)
+        if payer is not None and not is_known and controls(payer, subject):
+            return payer, True
         if address is None:  # only an id was asserted: nobody has spoken for it
             return subject.wallet, False
-        if payer is not None and not controls(address, subject) and controls(payer, subject):
-            return payer, True
         require_control(address, subject)
         return address, proven
 
