@@ -24,7 +24,7 @@ def client(peer: str, *lines: str, trusted: tuple[str, ...] = (OURS,)) -> str:
     settings = SimpleNamespace(
         anonymous_per_minute=1, keyed_per_minute=1, trusted_proxies=trusted
     )  # fmt: skip
-    app: Any = SimpleNamespace(settings=settings, clock=FrozenClock())
+    app: Any = SimpleNamespace(settings=settings, clock=FrozenClock(), leases=None)
     headers = [(b"x-forwarded-for", line.encode("latin-1")) for line in lines]
     lane: Any = SimpleNamespace()
     edge = Edge(app, nothing, (), lane)
@@ -66,6 +66,7 @@ def test_a_caller_without_an_address_is_somebody() -> None:
     app: Any = SimpleNamespace(
         settings=SimpleNamespace(anonymous_per_minute=1, keyed_per_minute=1, trusted_proxies=()),
         clock=FrozenClock(),
+        leases=None,
     )
     lane: Any = SimpleNamespace()
     assert Edge(app, nothing, (), lane).client_of(None, [])

@@ -36,6 +36,8 @@ BATCH_MAX = 500
 KEYS_MAX = 200_000
 """Slices in hand; beyond, the oldest is spent no more, and given back at its end."""
 
+_ROUNDING_S = 1e-6
+"""What sums of floats may be off by: a whole second must not become two."""
 
 Room: TypeAlias = tuple[int, int]
 """Units left after a request, below zero when it is refused; seconds until the oldest leaves."""
@@ -57,7 +59,7 @@ class _Slice:
 
     def room(self, now_s: float) -> Room:
         """How much is left, as far as is known here."""
-        return self.left + self.units, max(0, ceil(self.reset_at_s - now_s))
+        return self.left + self.units, max(0, ceil(self.reset_at_s - now_s - _ROUNDING_S))
 
 
 @dataclass(slots=True)
