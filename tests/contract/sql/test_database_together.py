@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import bindparam, text
 
+from assay.infra.sql.desk import Desk, Work
 from assay.infra.sql.engine import Database
-from assay.infra.sql.together import AT_ONCE, Desk, Lane, Work
+from assay.infra.sql.together import AT_ONCE, Lane
 from assay.kit.errors import InvalidRequest, Unavailable
 
 ADD = text("INSERT INTO key_agents (address, verified_us) VALUES (:address, 1)")
@@ -179,3 +181,24 @@ async def test_statements_may_carry_values_of_their_own(database: Database) -> N
     statement = STATE.bindparams(bindparam("address", "0x1"))
     rows = await database.look(lambda desk: desk.rows(statement, {}))
     assert rows[0]["total"] == 1
+
+
+async def test_work_that_has_begun_ends_before_the_lane_does_and_the_rest_is_told(
+    sqlite: Database, path: Path
+) -> None:
+    lane = Lane(str(path), 1.0, Turns(), writes=True)
+
+    async def slow(desk: Desk) -> None:
+        time.sleep(0.2)  # noqa: ASYNC251 - in the lane's thread, where nothing else waits
+        await desk.change(ADD, {"address": "0xbegun"})
+
+    begun = asyncio.ensure_future(lane.do(slow))
+    await asyncio.sleep(0.05)
+    waits = asyncio.ensure_future(lane.do(adding("0xwaits")))
+    await asyncio.sleep(0)
+    await asyncio.to_thread(lane.close)
+    await begun
+    for late in (waits, lane.do(adding("0xlate"))):
+        with pytest.raises(Unavailable):
+            await late
+    assert await addresses(sqlite) == ["0xbegun"]

@@ -12,8 +12,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from assay.infra.sql.connect import WRITES, Kind, open_engine
+from assay.infra.sql.desk import SessionDesk, Work
 from assay.infra.sql.migrate import is_current, upgrade
-from assay.infra.sql.together import Lane, SessionDesk, Work
+from assay.infra.sql.together import Lane
 from assay.kit.errors import Unavailable
 
 USE_S = 15.0

@@ -4,7 +4,7 @@ import base64
 import json
 from typing import Any
 
-from assay.infra.sql.together import Row
+from assay.infra.sql.desk import Row
 from assay.payments.model import Stored
 
 _CALLER = b":caller"

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Update, delete, select
 
+from assay.infra.sql.desk import Desk, Row
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.ledger_statements import (
     BY_DIGEST,
@@ -25,7 +26,6 @@ from assay.infra.sql.ledger_statements import (
 from assay.infra.sql.paid_responses import packed, unpacked
 from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
-from assay.infra.sql.together import Desk, Row
 from assay.kit.clock import Clock
 from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
 from assay.payments.ports import Claim, Committed

@@ -7,51 +7,20 @@ came while the last commit was waiting, and nobody is answered before their comm
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar
 
-from sqlalchemy import ClauseElement, Executable, RowMapping
-from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
-from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.sql.compiler import SQLCompiler
-
-from assay.infra.sql.connect import connect_sqlite, refuse_unstorable
+from assay.infra.sql.connect import connect_sqlite
+from assay.infra.sql.desk import DirectDesk, Work
 from assay.kit.errors import Unavailable
+
+T = TypeVar("T")
 
 AT_ONCE = 64
 """Pieces of work in one transaction: each holds up the others by some 0.1 ms."""
-
-T = TypeVar("T")
-Row: TypeAlias = RowMapping | sqlite3.Row
-Values: TypeAlias = Mapping[str, object]
-
-
-class Desk(Protocol):
-    """Where a piece of work asks its statements, in a transaction that somebody else ends."""
-
-    async def rows(self, statement: Executable, values: Values) -> Sequence[Row]:
-        """Every row of a question."""
-        ...
-
-    async def change(self, statement: Executable, values: Values) -> int:
-        """How many rows a statement changed."""
-        ...
-
-    async def lock(self, name: str) -> None:
-        """Wait for every other writer that locked the same name."""
-        ...
-
-    @property
-    def connection(self) -> AsyncConnection:
-        """For text in the database's own words: `exec_driver_sql`, and nothing else."""
-        ...
-
-
-Work: TypeAlias = Callable[[Desk], Coroutine[Any, Any, T]]
-"""Waits for its desk and for nothing else; may be undone and is then not begun again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -84,9 +53,12 @@ class Lane:
         self._waiting: list[_Ticket] = []
         self._runner: asyncio.Task[None] | None = None
         self._connection: sqlite3.Connection | None = None
+        self._is_closed = False
 
     async def do(self, work: Work[T]) -> T:
         """Its result, once it is committed. Raises what it raises, and `Unavailable`."""
+        if self._is_closed:
+            raise _closed()
         loop = asyncio.get_running_loop()
         ticket = _Ticket(work, loop.create_future())
         self._waiting.append(ticket)
@@ -95,9 +67,12 @@ class Lane:
         return await ticket.done
 
     def close(self) -> None:
-        """End the thread and close the connection; to be called when nobody asks any more."""
-        if self._connection is not None:
-            self._thread.submit(self._forget)
+        """Let what has begun end, then end the thread; everything else is `Unavailable`.
+
+        It waits, and is therefore not for the thread of the loop.
+        """
+        self._is_closed = True
+        self._thread.submit(self._forget)
         self._thread.shutdown()
 
     async def _run(self) -> None:
@@ -107,19 +82,21 @@ class Lane:
             while self._waiting:
                 async with self._turns:
                     some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+                    if self._is_closed:
+                        break
                     outcomes = await loop.run_in_executor(self._thread, self._together, some)
                 for ticket, outcome in zip(some, outcomes, strict=True):
                     _answer(ticket, outcome)
         finally:
             self._runner = None
             left, self._waiting = (*some, *self._waiting), []
-            for ticket in left:  # none, unless this task was called off
-                _answer(ticket, _Failed(Unavailable("The database was closed.")))
+            for ticket in left:  # none, unless this was closed or called off
+                _answer(ticket, _Failed(_closed()))
 
     def _together(self, tickets: Sequence[_Ticket]) -> list[Any]:
         """What each came to: its result, or the exception. In the thread."""
         try:
-            desk = _DirectDesk(self._opened())
+            desk = DirectDesk(self._opened())
             if not self._writes:
                 return [self._alone(ticket, desk) for ticket in tickets]
             return self._committed(tickets, desk)
@@ -127,7 +104,7 @@ class Lane:
             self._undo()
             return [_Failed(_translated(error)) for _ in tickets]
 
-    def _committed(self, tickets: Sequence[_Ticket], desk: "_DirectDesk") -> list[Any]:
+    def _committed(self, tickets: Sequence[_Ticket], desk: DirectDesk) -> list[Any]:
         run = desk.own.execute
         run("BEGIN IMMEDIATE")
         outcomes: list[Any] = []
@@ -142,7 +119,7 @@ class Lane:
         return outcomes
 
     @staticmethod
-    def _alone(ticket: _Ticket, desk: "_DirectDesk") -> object:
+    def _alone(ticket: _Ticket, desk: DirectDesk) -> object:
         if ticket.done.cancelled():
             return None
         try:
@@ -176,90 +153,8 @@ class _Failed:
     error: Exception
 
 
-class _DirectDesk:
-    """Implements `Desk` on a connection of the same thread: nothing in it ever waits."""
-
-    __slots__ = ("own",)
-
-    def __init__(self, own: sqlite3.Connection) -> None:
-        self.own = own
-
-    async def rows(self, statement: Executable, values: Values) -> Sequence[Row]:
-        return self._run(statement, values).fetchall()
-
-    async def change(self, statement: Executable, values: Values) -> int:
-        return self._run(statement, values).rowcount
-
-    async def lock(self, name: str) -> None:
-        del name  # the one writer is alone
-
-    @property
-    def connection(self) -> AsyncConnection:
-        # Whoever takes it asks `exec_driver_sql` of it alone, as `Desk` says.
-        return cast("AsyncConnection", _DriverText(self.own))
-
-    def _run(self, statement: Executable, values: Values) -> sqlite3.Cursor:
-        text, names, fixed = _compiled(statement)
-        bound = [values[name] if name in values else fixed[name] for name in names]
-        refuse_unstorable((bound,))
-        return self.own.execute(text, bound)
-
-
-class _DriverText:
-    """SQLAlchemy's `exec_driver_sql`, on a plain connection."""
-
-    def __init__(self, own: sqlite3.Connection) -> None:
-        self._own = own
-
-    async def exec_driver_sql(
-        self, text: str, parameters: Sequence[Any] = ()
-    ) -> Sequence[sqlite3.Row]:
-        if isinstance(parameters, list):
-            refuse_unstorable(parameters)
-            self._own.executemany(text, parameters)
-            return ()
-        refuse_unstorable((parameters,))
-        return self._own.execute(text, parameters).fetchall()
-
-
-class SessionDesk:
-    """Implements `Desk` on a connection of the toolkit's."""
-
-    def __init__(
-        self, connection: AsyncConnection, lock: Callable[[AsyncConnection, str], Any]
-    ) -> None:
-        self.connection = connection
-        self._lock = lock
-
-    async def rows(self, statement: Executable, values: Values) -> Sequence[Row]:
-        return (await self.connection.execute(statement, dict(values))).mappings().all()
-
-    async def change(self, statement: Executable, values: Values) -> int:
-        return (await self.connection.execute(statement, dict(values))).rowcount
-
-    async def lock(self, name: str) -> None:
-        await self._lock(self.connection, name)
-
-
-_Compiled: TypeAlias = tuple[str, Sequence[str], Values]
-_texts: dict[int, tuple[Executable, _Compiled]] = {}
-
-
-def _compiled(statement: Executable) -> _Compiled:
-    """SQLite's text, the names of its places in order, and the values that never change.
-
-    Statements are made once a process, and so is this; whoever makes them anew pays for it anew.
-    """
-    known = _texts.get(id(statement))
-    if known is not None and known[0] is statement:
-        return known[1]
-    compiled = cast("ClauseElement", statement).compile(dialect=sqlite_dialect())
-    made = cast("SQLCompiler", compiled)  # what every statement compiles to; a type does not
-    fixed = {name: bind.value for name, bind in made.binds.items() if not bind.required}
-    names = cast("list[str]", made.positiontup)
-    found = (str(made), names, fixed)
-    _texts[id(statement)] = (statement, found)
-    return found
+def _closed() -> Unavailable:
+    return Unavailable("The database cannot be used now.", detail="closed", retry_after_s=5)
 
 
 def _result(work: Coroutine[Any, Any, T]) -> T:
