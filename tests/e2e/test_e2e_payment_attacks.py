@@ -20,6 +20,7 @@ from assay_demo.chain.registries import Wallet, checksum, selector
 from tests.services.assay import session
 from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.postgres import postgres
+from tests.services.raw_client import RawClient
 from tests.services.shop import (
     NETWORK,
     USDC,
@@ -468,6 +469,25 @@ def test_row_08_a_payment_header_has_a_largest_size(store: Shop, payer: LocalAcc
     payment = store.payment(url, payer)
     payment["padding"] = "x" * 20_000
     refused(store.pay(url, payment), "invalid_payload")
+
+
+def test_row_07_no_body_is_taken_in_for_what_is_no_payment(
+    store: Shop, payer: LocalAccount
+) -> None:
+    """Ten megabytes a connection, held for anybody who writes a header."""
+    url = store.wrap("/echo/row7-body", method="POST")
+    path = httpx2.URL(url).path
+    payment = store.payment(url, payer, method="POST")
+    payment["payload"]["authorization"]["value"] = "1"
+    for bad in ("x", encoded(payment)):
+        with RawClient(store.server.address) as client:
+            head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n"
+            client.send(f"{head}PAYMENT-SIGNATURE: {bad}\r\n\r\n".encode())
+            assert client.answer().status == 402
+    good = store.payment(url, payer, method="POST")
+    answer = store.pay(url, good, method="POST", content=b"x" * 5_000_000)
+    assert answer.status_code == 200, answer.text
+    assert len(store.upstream.seen[-1].body) == 5_000_000
 
 
 def test_row_09_two_payments_in_one_request_are_none(store: Shop, payer: LocalAccount) -> None:

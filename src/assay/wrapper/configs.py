@@ -38,9 +38,11 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _NEVER_SET = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer"}
-    | {"upgrade", "expect", "proxy-authorization", "proxy-connection"}
+    | {"upgrade", "expect", "proxy-authorization", "proxy-connection", "via"}
 )
 """Headers that frame a request: not for an operator to set. Source: RFC 9110, section 7.6.1."""
+
+_OURS_TO_SET = ("x-assay-", "x-forwarded-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +268,8 @@ def _auth_problems(asked: NewEndpoint) -> list[Found]:
         return [("upstreamAuthType", "must be header when a header or secret is given")] * given
     found: list[Found] = []
     header, secret = asked.auth_header or "", asked.auth_secret or ""
-    if not _HEADER.fullmatch(header) or header.lower() in _NEVER_SET:
+    name = header.lower()
+    if not _HEADER.fullmatch(name) or name in _NEVER_SET or name.startswith(_OURS_TO_SET):
         found.append(("upstreamAuthHeader", "must be the name of a header that may be set"))
     if len(secret) > SECRET_CHARS_MAX or not _HEADER_VALUE.fullmatch(secret):
         found.append(("upstreamAuthSecret", "must be printable ASCII, as a header's value is"))

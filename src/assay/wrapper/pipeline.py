@@ -114,24 +114,27 @@ class Pipeline:
         return replace(quote, body=body)
 
     async def _serve_paid(self, journey: Journey, matched: Matched, quote: Quote) -> Answer:
-        incoming = matched.incoming
-        body = await _read(incoming, matched.config.max_body_bytes)
-        quote = replace(quote, body=body)
+        incoming, pay = matched.incoming, self._steps.pay
         request = PaidRequest(
             method=incoming.method,
             url=_url(quote, incoming),
             headers=incoming.headers,
-            body=body,
+            body=b"",
             caller=caller_of(incoming.client_address),
             speaker=await self._steps.trust.speaker(incoming),
         )
-        payment = await self._steps.pay.read(quote, request)
-        bought = await self._steps.pay.bought(payment, request)
+        payment = None
+        if not pay.binds_body(quote):  # no body is held for what pays for nothing
+            payment = await pay.read(quote, request)
+        request = replace(request, body=await _read(incoming, matched.config.max_body_bytes))
+        if payment is None:
+            payment = await pay.read(replace(quote, body=request.body), request)
+        bought = await pay.bought(payment, request)
         if bought is not None:
             return self._replayed(journey, bought)
         journey.payer = payment.payer
         admitted = await self._admit(journey, matched, payment.payer)
-        paid = await self._steps.pay.hold(admitted, payment, request)
+        paid = await pay.hold(admitted, payment, request)
         if isinstance(paid, Replay):
             return self._replayed(journey, paid)
         if not isinstance(paid.payment, Held):
