@@ -13,7 +13,6 @@ from operator import attrgetter
 from typing import Final, TypeAlias
 
 from sqlalchemy import RowMapping
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.calls.model import Call, CallKind
 from assay.infra.sql.connect import Kind
@@ -35,12 +34,6 @@ _Timed: TypeAlias = Sequence[tuple[int, Call]]
 """Each with its time in microseconds since 1970."""
 
 
-async def write_calls(connection: AsyncConnection, kind: Kind, timed: _Timed) -> None:
-    """Insert them, by the driver's own `executemany`: the toolkit's costs five times as much."""
-    for statement, sets in _statements(kind, timed):
-        await connection.exec_driver_sql(statement, sets)
-
-
 def call_of(row: RowMapping) -> Call:
     """The call of a row."""
     kind = CallKind(**{name: row[name] for name in _KIND}, is_bounded=True)
@@ -53,7 +46,10 @@ def agent_key(kind: CallKind) -> int | None:
     return None if kind.agent is None else short_key(kind.operator_id, kind.agent)
 
 
-def _statements(kind: Kind, timed: _Timed) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
+def insertions(kind: Kind, timed: _Timed) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
+    """Statements, each with as many sets of values as it is to be run with: for the driver's own
+    `executemany`, for the toolkit's costs five times as much.
+    """
     numbered = kind == "postgresql"
     for columns, values in _by_columns(timed, has_booleans=numbered).items():
         width, at = len(columns), 0

@@ -1,21 +1,25 @@
 """The call log in SQL."""
 
+import sqlite3
 from collections.abc import Sequence
 
 from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.calls.model import BatchId, Call
 from assay.calls.ports import CallsRefused
 from assay.calls.rollup import DAY_US, Tally, tally_calls
-from assay.infra.sql.call_rows import call_of, write_calls
+from assay.infra.sql.call_rows import call_of, insertions
+from assay.infra.sql.desk import Desk
 from assay.infra.sql.engine import Database, DataRefused, to_us
 from assay.infra.sql.rollups import RollupWriter
 from assay.infra.sql.tables import calls
 from assay.kit.errors import InvalidRequest
 
-_REFUSALS = (DataRefused, InvalidRequest, IntegrityError, OverflowError, TypeError)
+_REFUSALS = (
+    *(DataRefused, InvalidRequest, IntegrityError),
+    *(sqlite3.IntegrityError, OverflowError, TypeError),
+)
 
 _ONCE = text(
     "INSERT INTO state (key, value, expires_us) VALUES (:key, :value, :expires_us)"
@@ -48,11 +52,16 @@ class SqlCallStore:
     async def _add(
         self, timed: Sequence[tuple[int, Call]], tally: Tally, batch_id: BatchId | None
     ) -> None:
-        async with self._database.write() as connection:
-            if batch_id is not None and not await _is_new(connection, batch_id, timed[-1][0]):
+        statements = list(insertions(self._database.kind, timed))
+
+        async def work(desk: Desk) -> None:
+            if batch_id is not None and not await _is_new(desk, batch_id, timed[-1][0]):
                 return
-            await write_calls(connection, self._database.kind, timed)
-            await self._rollups.write(connection, tally)
+            for statement, sets in statements:
+                await desk.connection.exec_driver_sql(statement, sets)
+            await self._rollups.write(desk.connection, tally)
+
+        await self._database.change(work)
 
     async def recent(self, operator_id: str, at_most: int) -> Sequence[Call]:
         statement = (
@@ -66,11 +75,11 @@ class SqlCallStore:
         return [call_of(row) for row in rows]
 
 
-async def _is_new(connection: AsyncConnection, batch_id: BatchId, at_us: int) -> bool:
+async def _is_new(desk: Desk, batch_id: BatchId, at_us: int) -> bool:
     """Whether this transaction is the first with the batch."""
     values = {
         "key": f"calls written by {batch_id.writer}",
         "value": str(batch_id.number),
         "expires_us": at_us + _KEPT_DAYS * DAY_US,
     }
-    return (await connection.execute(_ONCE, values)).one_or_none() is not None
+    return bool(await desk.rows(_ONCE, values))
