@@ -23,8 +23,9 @@ MALLOC_KEPT_BYTES = 32 * 1024 * 1024
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Source: mallopt(3)."""
 
-GC_OBJECTS = 50_000
-"""New containers between collections; the usual 700 would look at every burst of requests."""
+GC_OBJECTS = 200_000
+"""New containers between collections; the usual 700 would look at every burst of requests. Calls
+wait a second for the log, and there may be tens of thousands of them."""
 
 DRAIN_S = 10
 """How long a stopping server waits for the answers under way."""

@@ -47,8 +47,9 @@ def agent_key(kind: CallKind) -> int | None:
 
 
 def insertions(kind: Kind, timed: _Timed) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
-    """Statements, each with as many sets of values as it is to be run with: for the driver's own
-    `executemany`, for the toolkit's costs five times as much.
+    """Statements, each with the sets of values to run it with, for the driver's `executemany`.
+
+    The toolkit's own costs five times as much.
     """
     numbered = kind == "postgresql"
     for columns, values in _by_columns(timed, has_booleans=numbered).items():

@@ -27,14 +27,6 @@ class _Window:
         while self.seconds and self.seconds[0][0] < oldest:
             self.total -= self.seconds.popleft()[1]
 
-    def add(self, second: int) -> None:
-        """Count a call."""
-        if self.seconds and self.seconds[-1][0] == second:
-            self.seconds[-1][1] += 1
-        else:
-            self.seconds.append([second, 1])
-        self.total += 1
-
 
 class LimitStep:
     """Admits a request, or says when the next one will be."""
@@ -72,11 +64,17 @@ class LimitStep:
         limit = config.rate_limit or 0
         second = int(self._clock.monotonic_s())
         window = self._window((config.id, who))
-        window.forget_before(second - WINDOW_S)
+        seconds = window.seconds
+        if seconds and seconds[0][0] < second - WINDOW_S:
+            window.forget_before(second - WINDOW_S)
         left = limit - window.total - 1
         if left >= 0:
-            window.add(second)
-        return left, window.seconds[0][0] + WINDOW_S + 1 - second
+            if seconds and seconds[-1][0] == second:
+                seconds[-1][1] += 1
+            else:
+                seconds.append([second, 1])
+            window.total += 1
+        return left, seconds[0][0] + WINDOW_S + 1 - second
 
     async def _counted(self, config: WrapperConfig, who: str) -> tuple[int, int]:
         return self.count(config, who)
