@@ -134,7 +134,6 @@ async def test_a_transaction_that_names_no_token_pays_its_fees_in_the_one_it_mov
     give(store, payer, fees)  # and nothing to pay with
     assert pay(store, url, header).json()["reason"] == "insufficient_funds"
     assert store.up.calls("/echo/none") == 0
-    header, _ = await credential(store, url, payer, fee_token=None)
     again = fresh_account()
     header, fees = await credential(store, url, again, fee_token=None)
     give(store, again, fees + 1)

@@ -21,7 +21,7 @@ from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import AnswerHead, Exchange
 
 JOINED_BYTES_MAX = 16 * 1024
-"""Up to here copying a piece behind its head costs less than telling the system of two pieces."""
+"""Up to here a piece is copied behind its head, and waits for the end of the turn."""
 
 _NO_CONTENT = 204
 _NO_BODY = frozenset({_NO_CONTENT, 304})

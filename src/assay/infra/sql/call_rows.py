@@ -1,9 +1,9 @@
 """Calls as rows of the log: how they are written, and read back.
 
 The widest and most frequent rows of the house, written beside the loop that answers requests. On
-SQLite many go into one statement, for each statement hands the interpreter's lock to and fro; and
-what a row has none of stands in the statement as NULL, for the driver looks for an adapter of every
-None it is given. Both together halve a row's cost (`bench/analytics.py`).
+SQLite many go into one statement, for each statement hands the interpreter's lock to and fro; and a
+statement names only the columns its rows have values for: the driver looks for an adapter of every
+None it is given, and of every boolean.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from assay.infra.sql.engine import from_us
 from assay.infra.sql.rollups import short_key
 
 AT_ONCE: Final = (250, 25, 1)
-"""Rows of one statement: 21 values each, and SQLite takes 32,766."""
+"""Rows of one statement: at most 24 values each, and SQLite takes 32,766."""
 
 _KIND: Final = tuple(f.name for f in fields(CallKind) if f.name != "is_bounded")
 _CALL: Final = tuple(f.name for f in fields(Call) if f.name not in {"kind", "at", "payment_id"})
@@ -70,9 +70,8 @@ def _by_columns(timed: _Timed, *, has_booleans: bool) -> dict[_Columns, list[obj
     for at_us, call in timed:
         known = kinds.get(id(call.kind))
         if known is None:
-            known = kinds[id(call.kind)] = _prepared(call.kind, found)
-            if not has_booleans:  # nor does the driver know them without an adapter
-                known[0][:] = [int(v) if isinstance(v, bool) else v for v in known[0]]
+            known = _prepared(call.kind, found, has_booleans=has_booleans)
+            kinds[id(call.kind)] = known
         own, free, bought = known
         if call.payment_id is None:
             values = free
@@ -86,11 +85,13 @@ def _by_columns(timed: _Timed, *, has_booleans: bool) -> dict[_Columns, list[obj
 
 
 def _prepared(
-    kind: CallKind, found: dict[_Columns, list[object]]
+    kind: CallKind, found: dict[_Columns, list[object]], *, has_booleans: bool
 ) -> tuple[list[object], list[object], list[object]]:
     """A kind's own values, and where its calls go: those without a payment, those with one."""
     named = [*zip(_KIND, _of_kind(kind), strict=True)]
     named += zip(_KEYS, (agent_key(kind), short_key(kind.wrapper_id)), strict=True)
+    if not has_booleans:
+        named = [(name, int(v) if isinstance(v, bool) else v) for name, v in named]
     given = [(name, value) for name, value in named if value is not None]
     columns = ("at_us", *_CALL, *(name for name, _ in given))
     free = found.setdefault(columns, [])

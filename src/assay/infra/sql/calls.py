@@ -1,6 +1,5 @@
 """The call log in SQL."""
 
-import sqlite3
 from collections.abc import Sequence
 
 from sqlalchemy import select, text
@@ -16,10 +15,7 @@ from assay.infra.sql.rollups import RollupWriter
 from assay.infra.sql.tables import calls
 from assay.kit.errors import InvalidRequest
 
-_REFUSALS = (
-    *(DataRefused, InvalidRequest, IntegrityError),
-    *(sqlite3.IntegrityError, OverflowError, TypeError),
-)
+_REFUSALS = (DataRefused, InvalidRequest, IntegrityError, OverflowError, TypeError)
 
 _ONCE = text(
     "INSERT INTO state (key, value, expires_us) VALUES (:key, :value, :expires_us)"

@@ -14,6 +14,8 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from sqlalchemy.exc import IntegrityError
+
 from assay.infra.sql.connect import connect_sqlite
 from assay.infra.sql.desk import DirectDesk, Work
 from assay.kit.errors import Unavailable
@@ -188,8 +190,10 @@ def _answer(ticket: _Ticket, outcome: object) -> None:
 
 
 def _translated(error: Exception) -> Exception:
-    """The driver's failures as `Unavailable`; a broken constraint is the store's to understand."""
-    if isinstance(error, sqlite3.Error) and not isinstance(error, sqlite3.IntegrityError):
+    """The driver's failures as those of every other use of the database: one kind for stores."""
+    if isinstance(error, sqlite3.IntegrityError):
+        return IntegrityError(None, None, error)
+    if isinstance(error, sqlite3.Error):
         told = Unavailable("The database cannot be used now.", detail=repr(error), retry_after_s=5)
         told.__cause__ = error
         return told

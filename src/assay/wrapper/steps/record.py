@@ -46,7 +46,7 @@ class RecordStep:
         return _kind(matched.config, matched.incoming, trust, None)
 
     def record_free(self, kind: CallKind, trip: Trip) -> None:
-        """One row of such a request. By position: names cost a third of it."""
+        """One row of such a request. By position, for it is on the way of every one."""
         latency_us = self._since_us(trip.begun_s)
         self._add(
             Call(
