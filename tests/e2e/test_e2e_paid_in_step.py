@@ -117,6 +117,35 @@ def test_one_transaction_that_is_refused_holds_up_no_other_and_is_settled_later(
     assert store.chain.balance(payer.address) == 0
 
 
+def test_a_payment_whose_receipt_is_late_is_not_counted_twice(
+    dollar_chain: Dollars, store: Shop, proxy: NodeProxy
+) -> None:
+    """Its money has left the balance while the ledger still knows it as being in flight."""
+    payer = fresh_account()
+    dollar_chain.mint(payer.address, 2 * CENT)
+    url = store.wrap("/echo/late")
+    first, second = store.payment(url, payer), store.payment(url, payer)
+    late = True
+
+    def hold(asked: Any) -> Any:
+        ones = asked if isinstance(asked, list) else [asked]
+        if not late or any(one["method"] != "eth_getTransactionReceipt" for one in ones):
+            return None
+        nothing = [{"jsonrpc": "2.0", "id": one["id"], "result": None} for one in ones]
+        return nothing if isinstance(asked, list) else nothing[0]
+
+    proxy.instead = hold
+    with ThreadPoolExecutor(2) as pool:
+        paid = pool.submit(store.pay, url, first)
+        assert wait_for(lambda: dollar_chain.balance(payer.address) == CENT)
+        also_paid = pool.submit(store.pay, url, second)
+        time.sleep(0.5)
+        late = False
+        answers = [paid.result(), also_paid.result()]
+    assert [answer.status_code for answer in answers] == [200, 200], answers[1].text
+    assert dollar_chain.balance(payer.address) == 0
+
+
 def test_a_caller_that_goes_away_while_its_payment_is_checked_leaves_no_claim(
     store: Shop, proxy: NodeProxy, payer: LocalAccount
 ) -> None:

@@ -203,6 +203,10 @@ class Committed:
     """Of the entry's asset, fees in it included."""
     fees: int = 0
     """Of the token of the entry's fees, where that is another one."""
+    sent: int = 0
+    """How many of them may be on the chain, and out of the balance, already."""
+    latest_us: int = 0
+    """When the newest of them changed, microseconds since 1970: equal sums may be of others."""
 
 
 @dataclass(frozen=True, slots=True)

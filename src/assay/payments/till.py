@@ -15,6 +15,7 @@ from typing import Final
 from assay.kit.errors import Unavailable
 from assay.kit.ids import new_id
 from assay.payments.buyer import is_buyer, marked
+from assay.payments.cover import require_cover
 from assay.payments.model import (
     Attempt,
     Entry,
@@ -28,7 +29,7 @@ from assay.payments.model import (
     State,
     Stored,
 )
-from assay.payments.ports import Balances, Claim, Committed, PaidRequest
+from assay.payments.ports import Claim, PaidRequest
 from assay.payments.settlement import PaymentPending, Settlement
 
 __all__ = ["PaymentPending", "Till"]
@@ -215,16 +216,8 @@ class Till:
         if claim.failures >= FAILURES_MAX:
             message = "Too many settlements of this payer failed: try again in an hour."
             raise PaymentRefused("too_many_failed_settlements", message)
-        protocol, needs = self._settlement.of(payment.quote), self._settlement.needs
-        balances = await protocol.verify(payment, needs)
-        if balances is None or _cover(balances, claim.entry, claim.committed):
-            return
-        # What was in flight may have settled since it was counted: then it was counted twice.
-        committed = await self._ledger.committed(claim.entry)
-        balances = await protocol.verify(payment, needs)
-        if balances is not None and not _cover(balances, claim.entry, committed):
-            message = "The payer's balance does not cover its other payments in flight as well."
-            raise PaymentRefused("insufficient_funds", message)
+        protocol = self._settlement.of(payment.quote)
+        await require_cover(payment, claim, protocol, self._settlement.needs, self._ledger)
 
     async def _arrived(self, entry: Entry, transaction: str) -> Entry:
         """The money moved before we were asked: it is written down as settled at once."""
@@ -269,16 +262,6 @@ def request_digest(quote: Quote, request: PaidRequest) -> str:
     said = (quote.wrapper_id, request.method, request.url)
     head = b"\0".join(part.encode("utf-8", "surrogateescape") for part in said)
     return hashlib.sha256(head + b"\0" + hashlib.sha256(request.body).digest()).hexdigest()
-
-
-def _cover(balances: Balances, entry: Entry, committed: Committed) -> bool:
-    """Whether there is enough for the entry and its fees, and for all that is in flight."""
-    fees, needed = entry.fees, committed.amount + entry.amount
-    if fees.token == entry.asset:
-        needed += fees.most
-    elif fees.most and balances.get(fees.token, 0) < committed.fees + fees.most:
-        return False
-    return balances.get(entry.asset, 0) >= needed
 
 
 def _as_read(entry: Entry, quote: Quote, token: str) -> Payment:

@@ -59,6 +59,10 @@ async def claim(ledger: SqlLedgerStore, made: Entry) -> tuple[bool, int]:
     return found.is_ours, found.committed.amount
 
 
+def sums(committed: Committed) -> tuple[int, int]:
+    return committed.amount, committed.fees
+
+
 async def test_of_many_that_claim_a_payment_one_has_it(ledger: SqlLedgerStore) -> None:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(claim(ledger, entry())) for _ in range(20)]
@@ -69,7 +73,25 @@ async def test_what_is_in_flight_is_counted_exactly(ledger: SqlLedgerStore) -> N
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(claim(ledger, entry(f"0x{n}"))) for n in range(15)]
     assert sorted(task.result()[1] for task in tasks) == [10 * n for n in range(15)]
-    assert await ledger.committed(entry("0x3")) == Committed(140)
+    assert (await ledger.committed(entry("0x3"))).amount == 140
+
+
+async def test_what_was_sent_and_what_is_new_show_in_what_is_in_flight(
+    ledger: SqlLedgerStore,
+) -> None:
+    """Equal sums may be of other payments, and what was sent may have left the balance."""
+    first = (await ledger.claim(entry("0x1"), CLOCK.now() - HOUR)).entry
+    claimed = await ledger.committed(entry("0x9"))
+    assert claimed.sent == 0
+    sent = await ledger.move(first, State.SETTLING, attempt=Attempt("0x" + "ee" * 32, "0xraw"))
+    assert sent is not None
+    assert await ledger.committed(entry("0x9")) == replace(claimed, sent=1)
+    assert await ledger.move(sent, State.SETTLED) is not None
+    later = CLOCK.now() + timedelta(seconds=1)
+    await claim(ledger, entry("0x2", created_at=later, updated_at=later))
+    another = await ledger.committed(entry("0x9"))
+    assert (another.amount, another.sent) == (claimed.amount, 0)
+    assert another != claimed
 
 
 async def test_a_released_payment_may_be_claimed_anew_for_another_request(
@@ -136,14 +158,14 @@ async def test_fees_are_in_flight_with_what_they_are_the_fees_of(ledger: SqlLedg
     await claim(ledger, entry("0x1", 100, fees=Fees(asset, 7)))
     await claim(ledger, entry("0x2", 40, fees=Fees(other, 900)))
     in_other = entry("0x3", 1, fees=Fees(other, 5))
-    assert await ledger.committed(in_other) == Committed(147, 900)
-    assert await ledger.committed(entry("0x4", fees=Fees(asset, 5))) == Committed(147, 7)
+    assert sums(await ledger.committed(in_other)) == (147, 900)
+    assert sums(await ledger.committed(entry("0x4", fees=Fees(asset, 5)))) == (147, 7)
     found = await ledger.claim(in_other, CLOCK.now() - HOUR)
-    assert found.committed == Committed(147, 900)
+    assert sums(found.committed) == (147, 900)
     known = await ledger.find(in_other.network, in_other.digest)
     assert known == in_other
     assert await ledger.move(in_other, State.RELEASED)
-    assert await ledger.committed(entry("0x4")) == Committed(147, 0)
+    assert sums(await ledger.committed(entry("0x4"))) == (147, 0)
 
 
 async def test_what_is_in_flight_is_found_without_reading_what_was_paid_before(

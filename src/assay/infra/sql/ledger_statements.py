@@ -40,6 +40,8 @@ COMMITTED = select(
     func.coalesce(
         func.sum(case((payments.c.fee_token == bindparam("a_fee_token"), _FEES), else_=0)), 0
     ).label("fees"),
+    func.coalesce(func.sum(case((payments.c.state != State.CLAIMED, 1), else_=0)), 0).label("sent"),
+    func.coalesce(func.max(payments.c.updated_us), 0).label("latest_us"),
 ).where(
     *_OF_THE_PAYER,
     payments.c.nonce != bindparam("a_nonce"),

@@ -1,0 +1,61 @@
+"""That a payer's balance covers a payment and everything of his that is in flight.
+
+The balance and the ledger are two clocks: what was sent may have left the balance while the ledger
+still counts it, and then it is counted twice. Source: facts, payments 6, row 11.
+"""
+
+import asyncio
+from typing import Final
+
+from assay.payments.model import Entry, Payment, PaymentRefused
+from assay.payments.ports import (
+    Balances,
+    Claim,
+    Committed,
+    LedgerStore,
+    PaymentProtocol,
+    ProtocolNeeds,
+)
+
+LANDING_S: Final = 2.0
+"""How long what was sent is waited for: four times the longest pause between two looks at a
+receipt (`x402_engine.POLL_MAX_S`)."""
+PAUSE_S: Final = 0.05
+PAUSE_MAX_S: Final = 0.4
+
+
+async def require_cover(
+    payment: Payment,
+    claim: Claim,
+    protocol: PaymentProtocol,
+    needs: ProtocolNeeds,
+    ledger: LedgerStore,
+) -> None:
+    """The protocol's own checks of a payment, and that nothing is promised twice.
+
+    Raises `PaymentRefused`: at once where the count is exact, and when what was sent may have been
+    counted twice, after `LANDING_S`. Raises what `PaymentProtocol.verify` raises.
+    """
+    entry, committed, pause_s = claim.entry, claim.committed, 0.0
+    until_s = needs.clock.monotonic_s() + LANDING_S
+    while True:
+        balances = await protocol.verify(payment, needs)
+        if balances is None or _cover(balances, entry, committed):
+            return
+        await asyncio.sleep(pause_s)
+        before, committed = committed, await ledger.committed(entry)
+        is_exact = committed == before and not committed.sent
+        if is_exact or needs.clock.monotonic_s() > until_s:
+            message = "The payer's balance does not cover its other payments in flight as well."
+            raise PaymentRefused("insufficient_funds", message)
+        pause_s = min(PAUSE_S + 2 * pause_s, PAUSE_MAX_S)
+
+
+def _cover(balances: Balances, entry: Entry, committed: Committed) -> bool:
+    """Whether there is enough for the entry and its fees, and for all that is in flight."""
+    fees, needed = entry.fees, committed.amount + entry.amount
+    if fees.token == entry.asset:
+        needed += fees.most
+    elif fees.most and balances.get(fees.token, 0) < committed.fees + fees.most:
+        return False
+    return balances.get(entry.asset, 0) >= needed
