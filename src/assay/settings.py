@@ -259,6 +259,14 @@ class Settings(BaseSettings):
     paid_response_bytes_max: Annotated[
         int, Field(ge=1024, description="Largest upstream answer that can be paid for, bytes.")
     ] = 10 * 1024 * 1024
+    held_bodies_mib: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="MiB of bodies that paid calls hold back at once, of requests and of"
+            " answers each; one caller holds a quarter at most, and who finds no room waits.",
+        ),
+    ] = 256
     paid_response_hours: Annotated[
         int, Field(ge=1, description="Hours a paid answer is kept for a retry of its request.")
     ] = 24

@@ -90,7 +90,8 @@ class Seen:
 
 @dataclass
 class Upstream:
-    """A real HTTP server: `/echo` answers what it got, `/status/N` answers N, `/slow/S` waits."""
+    """A real HTTP server: `/echo` answers what it got, `/status/N` answers N, `/large/N`
+    N bytes."""
 
     url: str = ""
     seen: list[Seen] = field(default_factory=list)
@@ -130,8 +131,8 @@ def upstream() -> Iterator[Upstream]:  # noqa: C901 - a server in a function
                     "Cache-Control": "public, s-maxage=600",
                 }
             answer = (
-                b"x" * 12_000_000
-                if parts[0] == "huge"
+                b"x" * int(parts[1])
+                if parts[0] == "large"
                 else json.dumps(
                     {"n": len(state.seen), "path": self.path, "headers": headers}
                 ).encode()

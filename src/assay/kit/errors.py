@@ -93,6 +93,12 @@ class TooLarge(ServiceError):
     code: ClassVar[str] = "payload_too_large"
 
 
+class RequestTimeout(ServiceError):
+    """The body did not arrive in time."""
+
+    code: ClassVar[str] = "request_timeout"
+
+
 class TooMany(ServiceError):
     """Too often; `retry_after_s` is always set."""
 

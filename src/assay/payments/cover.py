@@ -7,7 +7,7 @@ still counts it, and then it is counted twice. Source: facts, payments 6, row 11
 import asyncio
 from typing import Final
 
-from assay.payments.model import Entry, Payment, PaymentRefused
+from assay.payments.model import Entry, Payment, PaymentRefused, PaymentsUnavailable
 from assay.payments.ports import (
     Balances,
     Claim,
@@ -17,9 +17,8 @@ from assay.payments.ports import (
     ProtocolNeeds,
 )
 
-LANDING_S: Final = 2.0
-"""How long what was sent is waited for: four times the longest pause between two looks at a
-receipt (`x402_engine.POLL_MAX_S`)."""
+LANDING_S: Final = 10.0
+"""How long what is being settled is waited for: several blocks, and a look at their receipts."""
 PAUSE_S: Final = 0.05
 PAUSE_MAX_S: Final = 0.4
 
@@ -33,8 +32,8 @@ async def require_cover(
 ) -> None:
     """The protocol's own checks of a payment, and that nothing is promised twice.
 
-    Raises `PaymentRefused`: at once where the count is exact, and when what was sent may have been
-    counted twice, after `LANDING_S`. Raises what `PaymentProtocol.verify` raises.
+    Raises `PaymentRefused` where the count is exact, at once; `PaymentsUnavailable` when something
+    may still have been counted twice after `LANDING_S`; and what `PaymentProtocol.verify` raises.
     """
     entry, committed, pause_s = claim.entry, claim.committed, 0.0
     until_s = needs.clock.monotonic_s() + LANDING_S
@@ -44,10 +43,12 @@ async def require_cover(
             return
         await asyncio.sleep(pause_s)
         before, committed = committed, await ledger.committed(entry)
-        is_exact = committed == before and not committed.sent
-        if is_exact or needs.clock.monotonic_s() > until_s:
+        if committed == before and not committed.settling:
             message = "The payer's balance does not cover its other payments in flight as well."
             raise PaymentRefused("insufficient_funds", message)
+        if needs.clock.monotonic_s() > until_s:
+            message = "Other payments of this payer are being settled: send this one again."
+            raise PaymentsUnavailable(message, retry_after_s=2)
         pause_s = min(PAUSE_S + 2 * pause_s, PAUSE_MAX_S)
 
 

@@ -288,6 +288,6 @@ class SettlementPending(Unavailable):
 
 
 class PaymentsUnavailable(Unavailable):
-    """The chain or the facilitator cannot be asked: nothing is forwarded, nobody is charged."""
+    """Nobody can say yet whether it pays: nothing is forwarded, nobody is charged."""
 
     code = "payments_unavailable"

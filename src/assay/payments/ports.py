@@ -115,6 +115,10 @@ class MppCharges(Port):
         ...
 
 
+async def _any_size(_size: int) -> None:
+    """Room for whatever comes."""
+
+
 @dataclass(frozen=True, slots=True)
 class PaidRequest:
     """The request a payment is attached to."""
@@ -127,6 +131,8 @@ class PaidRequest:
     """The network address it came from, or that address's network."""
     speaker: str | None = None
     """The address whose session it carries."""
+    make_room: Callable[[int], Awaitable[None]] = _any_size
+    """Waits until an answer of so many bytes may be held in memory. Raises `Unavailable`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +209,8 @@ class Committed:
     """Of the entry's asset, fees in it included."""
     fees: int = 0
     """Of the token of the entry's fees, where that is another one."""
-    sent: int = 0
-    """How many of them may be on the chain, and out of the balance, already."""
+    settling: int = 0
+    """How many of them may be out of the balance already, as will be known in a moment."""
     latest_us: int = 0
     """When the newest of them changed, microseconds since 1970: equal sums may be of others."""
 
@@ -260,6 +266,10 @@ class LedgerStore(Port):
 
         None, and nothing changed, when it is not as `entry` says any more.
         """
+        ...
+
+    async def stored_bytes(self, entry_id: str) -> int | None:
+        """How large the body of what a payment bought is, while it is kept."""
         ...
 
     async def stored(self, entry_id: str) -> Stored | None:

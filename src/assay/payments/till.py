@@ -199,7 +199,9 @@ class Till:
         self, entry: Entry, payment: Payment, request: PaidRequest
     ) -> Replay | None:
         """What was bought, for its buyer; None while it is not there yet."""
-        stored = await self._ledger.stored(entry.id)
+        size = await self._ledger.stored_bytes(entry.id)
+        await request.make_room(size or 0)
+        stored = None if size is None else await self._ledger.stored(entry.id)
         went_here = stored is not None and stored.caller == request.caller
         if not went_here and not self._is_buyer(entry, payment, request):
             refusal = PaymentRefused(_USED, _ELSEWHERE)

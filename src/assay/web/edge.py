@@ -12,9 +12,9 @@ from ipaddress import ip_network
 from typing import Protocol, TypeAlias
 
 from assay.kit.clock import Clock
-from assay.kit.errors import InvalidRequest, ServiceError, TooLarge
+from assay.kit.errors import InvalidRequest, RequestTimeout, ServiceError, TooLarge
 from assay.kit.ids import new_id
-from assay.web.errors import RequestTimeout, fault
+from assay.web.errors import fault
 from assay.web.exchange import (
     KEY,
     AsgiApp,

@@ -63,12 +63,6 @@ class MethodNotAllowed(ServiceError):
     code = "method_not_allowed"
 
 
-class RequestTimeout(ServiceError):
-    """The body did not arrive in time."""
-
-    code = "request_timeout"
-
-
 def fault() -> ServiceError:
     """What a caller is told of a fault of ours: nothing but where to look for it."""
     return ServiceError("Something went wrong on our side; the request id names it in our logs.")

@@ -125,7 +125,8 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         forward=ForwardStep(upstream, settings.address),
         record=RecordStep(add, clock),
     )
-    pipeline = Pipeline(steps, till, settings.paid_response_bytes_max)
+    held_bytes = settings.held_bodies_mib * 1024 * 1024
+    pipeline = Pipeline(steps, till, settings.paid_response_bytes_max, held_bytes)
     return Wrapping(
         endpoints,
         pipeline,

@@ -256,3 +256,5 @@ class Journey:
     outcome: str = "forwarded"
     answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
     """Headers for whatever the answer turns out to be: a session that began, say."""
+    let_go: "Callable[[], None] | None" = None
+    """Gives back the memory that is held for it; called at the end."""

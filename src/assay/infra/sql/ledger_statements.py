@@ -40,7 +40,9 @@ COMMITTED = select(
     func.coalesce(
         func.sum(case((payments.c.fee_token == bindparam("a_fee_token"), _FEES), else_=0)), 0
     ).label("fees"),
-    func.coalesce(func.sum(case((payments.c.state != State.CLAIMED, 1), else_=0)), 0).label("sent"),
+    func.coalesce(func.sum(case((payments.c.state == State.SETTLING, 1), else_=0)), 0).label(
+        "settling"
+    ),
     func.coalesce(func.max(payments.c.updated_us), 0).label("latest_us"),
 ).where(
     *_OF_THE_PAYER,
@@ -64,5 +66,8 @@ REUSED = select(payments.c.nonce).where(
     payments.c.nonce != bindparam("a_nonce"),
 )
 STORED = select(paid_responses).where(paid_responses.c.payment_id == bindparam("an_id"))
+STORED_BYTES = select(func.length(paid_responses.c.body).label("size")).where(
+    paid_responses.c.payment_id == bindparam("an_id")
+)
 FORGET = delete(paid_responses).where(paid_responses.c.payment_id == bindparam("an_id"))
 STORE = insert(paid_responses)

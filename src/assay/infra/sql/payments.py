@@ -21,6 +21,7 @@ from assay.infra.sql.ledger_statements import (
     REUSED,
     STORE,
     STORED,
+    STORED_BYTES,
     TAKE_OVER,
 )
 from assay.infra.sql.paid_responses import packed, unpacked
@@ -104,6 +105,11 @@ class SqlLedgerStore:
             self._rollups.written(tally)
         return moved
 
+    async def stored_bytes(self, entry_id: str) -> int | None:
+        values = {"an_id": entry_id}
+        rows = await self._database.look(lambda desk: desk.rows(STORED_BYTES, values))
+        return int(rows[0]["size"]) if rows else None
+
     async def stored(self, entry_id: str) -> Stored | None:
         values = {"an_id": entry_id}
         rows = await self._database.look(lambda desk: desk.rows(STORED, values))
@@ -158,7 +164,7 @@ async def _committed(desk: Desk, entry: Entry, now: datetime) -> Committed:
     """Of one network all payments are in one asset, so its index finds them."""
     values = {**_key(entry), "now_us": to_us(now), "a_fee_token": entry.fees.token}
     (row,) = await desk.rows(COMMITTED, values)
-    return Committed(*(int(row[name]) for name in ("amount", "fees", "sent", "latest_us")))
+    return Committed(*(int(row[name]) for name in ("amount", "fees", "settling", "latest_us")))
 
 
 async def _refuse_reuse(desk: Desk, fresh: Entry) -> None:

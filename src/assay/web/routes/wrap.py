@@ -7,24 +7,20 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from assay.kit.clock import Clock
-from assay.kit.errors import InvalidRequest, ServiceError
-from assay.payments.model import Headers, PaymentRequired
-from assay.payments.till import PaymentPending
+from assay.kit.errors import InvalidRequest, RequestTimeout, ServiceError
+from assay.payments.model import Headers
 from assay.web.credentials import agent_headers
 from assay.web.edge import WRAP_PREFIX
-from assay.web.errors import RequestTimeout, envelope, error_headers, fault, status_of
-from assay.web.exchange import JSON, Exchange, Receive, Scope, Send, date_header, note_detail
+from assay.web.errors import fault
+from assay.web.exchange import Exchange, Receive, Scope, Send, note_detail
 from assay.web.limits import caller_of, rate_limit
+from assay.web.outgoing import Outgoing
 from assay.wiring import App
 from assay.wrapper.model import (
-    Answer,
     Incoming,
     Journey,
-    RateLimitExceeded,
     WrapperTooLarge,
 )
-from assay.wrapper.steps.limit import limit_headers
 
 BODY_PIECE_S = 15.0
 """How long the next piece of a body may take."""
@@ -34,14 +30,6 @@ EMPTY_QUERY = "assay.empty_query"
 
 WATCH_AFTER_S = 0.05
 """When an answer takes longer than this, the caller's going away is listened for."""
-
-_EXPOSED = (
-    b"access-control-expose-headers",
-    b"PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, WWW-Authenticate, Payment-Receipt",
-)
-"""What a browser's client must be able to read. Source: facts, payments 1.6."""
-
-_NO_BODY = frozenset({204, 304})
 
 
 class WrapLane:
@@ -64,7 +52,7 @@ class WrapLane:
             operator_id=operator_id,
             begun_s=app.clock.monotonic_s(),
         )
-        outgoing = _Outgoing(send, exchange, journey, app.clock)
+        outgoing = Outgoing(send, exchange, journey, app.clock)
         try:
             await self.limit.require(caller_of(exchange.client_address))
             await self._watched(journey, body, outgoing)
@@ -83,7 +71,7 @@ class WrapLane:
         finally:
             app.wrappers.record(journey, outgoing.status, outgoing.bytes_out)
 
-    async def _watched(self, journey: Journey, body: "_Body", outgoing: "_Outgoing") -> None:
+    async def _watched(self, journey: Journey, body: "_Body", outgoing: Outgoing) -> None:
         """Answer; a caller that goes away meanwhile takes its upstream call with it."""
         body.watch_later(asyncio.current_task())
         try:
@@ -157,80 +145,6 @@ class _Body:
             continue
         self.is_gone = True
         task.cancel()
-
-
-class _Outgoing:
-    """What goes back, with the headers every answer here has."""
-
-    __slots__ = ("_clock", "_exchange", "_journey", "_send", "bytes_out", "status")
-
-    def __init__(self, send: Send, exchange: Exchange, journey: Journey, clock: Clock) -> None:
-        self._send = send
-        self._clock = clock
-        self._exchange = exchange
-        self._journey = journey
-        self.status = 0
-        self.bytes_out = 0
-
-    async def answer(self, answer: Answer) -> None:
-        """The upstream's answer, whole or as it comes."""
-        headers = [*answer.headers, *self._journey.answer_headers]
-        headers.append((b"x-request-id", self._exchange.request_id.encode()))
-        if not any(name == b"date" for name, _ in headers):
-            headers.append(date_header(self._clock.now()))
-        body = answer.body
-        is_head = self._journey.incoming.method == "HEAD"
-        if isinstance(body, bytes):
-            if not is_head:
-                headers = [header for header in headers if header[0] != b"content-length"]
-            if not is_head and answer.status not in _NO_BODY:
-                headers.append((b"content-length", b"%d" % len(body)))
-            await self._start(answer.status, headers)
-            self.bytes_out = len(body)
-            await self._send({"type": "http.response.body", "body": body})
-            return
-        await self._start(answer.status, headers)
-        async for piece in body:
-            self.bytes_out += len(piece)
-            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-        await self._send({"type": "http.response.body", "body": b""})
-
-    async def refuse(self, error: ServiceError) -> None:
-        """A refusal in the one envelope; nothing, when an answer has begun already."""
-        if self.status:
-            return
-        body = envelope(error, self._exchange.request_id)
-        headers = [
-            JSON,
-            (b"content-length", b"%d" % len(body)),
-            (b"cache-control", b"no-store"),
-            (b"x-content-type-options", b"nosniff"),
-            date_header(self._clock.now()),
-            (b"x-request-id", self._exchange.request_id.encode()),
-            *error_headers(error),
-            *_extra_headers(error),
-            *self._journey.answer_headers,
-        ]
-        await self._start(status_of(error), headers)
-        self.bytes_out = len(body)
-        await self._send({"type": "http.response.body", "body": body})
-
-    async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        self.status = status
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-
-
-def _extra_headers(error: ServiceError) -> list[tuple[bytes, bytes]]:
-    """Headers that a refusal of payment or of a limit has."""
-    if isinstance(error, PaymentRequired):
-        return [*error.demand.headers, _EXPOSED]
-    if isinstance(error, PaymentPending):
-        return [*error.headers, _EXPOSED]
-    if isinstance(error, RateLimitExceeded):
-        limit, reset = error.extras.get("limit"), error.extras.get("resetSeconds")
-        if isinstance(limit, int) and isinstance(reset, int):
-            return list(limit_headers(limit, 0, reset))
-    return []
 
 
 def incoming_of(  # noqa: PLR0913 - a request's parts

@@ -1,0 +1,134 @@
+"""Bytes that may be held in memory at once, by all and by each; who finds no room waits for it."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+from assay.kit.errors import Unavailable
+
+WAIT_S = 10.0
+"""How long room is waited for."""
+
+STEP_BYTES = 64 * 1024
+"""Taken at once for what grows."""
+
+PARTS = 4
+"""Nobody holds more than one part of so many, unless it is a single thing."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    holder: str
+    size: int
+    let_in: asyncio.Future[None]
+
+
+class Room:
+    """So many bytes; whoever came first goes first, unless he has his part already.
+
+    What is larger than a part is let in while its holder holds nothing, and what is larger than the
+    room while nobody does: how large one thing may be is not for this room to say.
+    """
+
+    def __init__(self, size: int, wait_s: float = WAIT_S) -> None:
+        self.size = size
+        self.held = 0
+        self._wait_s = wait_s
+        self._by_holder: dict[str, int] = {}
+        self._waiting: deque[_Waiting] = deque()
+
+    async def take(self, holder: str, size: int) -> None:
+        """Hold so many bytes until they are given back. Raises `Unavailable` after `WAIT_S`."""
+        if not self._waiting and self._has_part(holder, size) and self._has_room(size):
+            self._add(holder, size)
+            return
+        waiting = _Waiting(holder, size, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._let_in()
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await asyncio.shield(waiting.let_in)
+        except BaseException as error:
+            self._withdraw(waiting)
+            if isinstance(error, TimeoutError):
+                message = "Too many large bodies are on their way: try again."
+                raise Unavailable(message, retry_after_s=1) from None
+            raise
+
+    def give(self, holder: str, size: int) -> None:
+        """Give back what was taken, or a part of it."""
+        self._remove(holder, size)
+        self._let_in()
+
+    def _withdraw(self, waiting: _Waiting) -> None:
+        if waiting.let_in.done():
+            self._remove(waiting.holder, waiting.size)
+        else:
+            self._waiting.remove(waiting)
+        self._let_in()
+
+    def _let_in(self) -> None:
+        still: deque[_Waiting] = deque()
+        while self._waiting:
+            first = self._waiting.popleft()
+            if not self._has_part(first.holder, first.size):
+                still.append(first)
+            elif self._has_room(first.size):
+                self._add(first.holder, first.size)
+                first.let_in.set_result(None)
+            else:
+                still.append(first)
+                break
+        still.extend(self._waiting)
+        self._waiting = still
+
+    def _has_part(self, holder: str, size: int) -> bool:
+        held = self._by_holder.get(holder, 0)
+        return held == 0 or held + size <= self.size // PARTS
+
+    def _has_room(self, size: int) -> bool:
+        return self.held == 0 or self.held + size <= self.size
+
+    def _add(self, holder: str, size: int) -> None:
+        self.held += size
+        self._by_holder[holder] = self._by_holder.get(holder, 0) + size
+
+    def _remove(self, holder: str, size: int) -> None:
+        self.held -= size
+        left = self._by_holder[holder] - size
+        if left:
+            self._by_holder[holder] = left
+        else:
+            del self._by_holder[holder]
+
+
+class Share:
+    """What one call holds of a room."""
+
+    __slots__ = ("_holder", "_room", "size")
+
+    def __init__(self, room: Room, holder: str) -> None:
+        self._room = room
+        self._holder = holder
+        self.size = 0
+
+    async def take(self, size: int) -> None:
+        """Hold so many bytes more. Raises `Unavailable`."""
+        if size:
+            await self._room.take(self._holder, size)
+            self.size += size
+
+    async def grow(self, size: int) -> None:
+        """Hold at least so many bytes. Raises `Unavailable`."""
+        if size > self.size:
+            await self.take(max(size - self.size, STEP_BYTES))
+
+    def keep(self, size: int) -> None:
+        """Give back all but so many."""
+        if size < self.size:
+            self._room.give(self._holder, self.size - size)
+            self.size = size
+
+    def close(self) -> None:
+        """Give back everything. Harmless when nothing is held."""
+        self.keep(0)

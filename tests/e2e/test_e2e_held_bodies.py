@@ -1,0 +1,127 @@
+"""What paid calls hold back in memory is bounded, whoever sends, buys or leaves unread how much."""
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from assay_demo.chain.accounts import LocalAccount
+from tests.e2e.test_e2e_payment_attacks import fresh_account
+from tests.services.shop import Dollars, Shop, encoded, shop, upstream
+
+pytestmark = pytest.mark.e2e
+MIB = 1024 * 1024
+CENT = 10_000
+HELD_MIB, LARGE = 32, 8 * MIB
+CALLERS = 40
+GROWTH_MIB = 4 * HELD_MIB
+"""Copies on the way included; without a bound it would be `CALLERS` times `LARGE`, 320."""
+
+
+@pytest.fixture(scope="module")
+def store(dollar_chain: Dollars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    settings = {"ASSAY_HELD_BODIES_MIB": str(HELD_MIB)}
+    with (
+        upstream() as up,
+        shop(tmp_path_factory.mktemp("held"), dollar_chain, up, **settings) as made,
+    ):
+        yield made
+
+
+@pytest.fixture
+def payer(dollar_chain: Dollars) -> LocalAccount:
+    account = fresh_account()
+    dollar_chain.mint(account.address, CALLERS * CENT)
+    return account
+
+
+def resident_mib(store: Shop) -> int:
+    assert store.server.process is not None
+    statm = Path(f"/proc/{store.server.process.pid}/statm").read_text("ascii")
+    return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE") // MIB
+
+
+def request(url: str, header: str, method: str = "GET", length: int = 0) -> bytes:
+    parts = urlsplit(url)
+    head = f"{method} {parts.path} HTTP/1.1\r\nhost: {parts.netloc}\r\n"
+    return f"{head}payment-signature: {header}\r\ncontent-length: {length}\r\n\r\n".encode()
+
+
+def most_resident(store: Shop, seconds: float) -> int:
+    until, most = time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        most = max(most, resident_mib(store))
+        time.sleep(0.05)
+    return most
+
+
+def test_answers_that_nobody_reads_do_not_fill_the_memory(store: Shop, payer: LocalAccount) -> None:
+    """One payment, many who fetch what it bought, and leave it unread."""
+    url = store.wrap(f"/large/{LARGE}")
+    payment = store.payment(url, payer)
+    assert len(store.pay(url, payment).content) == LARGE
+    before = resident_mib(store)
+    with ExitStack() as stack:
+        for _ in range(CALLERS):
+            door = socket.socket()
+            stack.callback(door.close)
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+            parts = urlsplit(url)
+            door.connect((parts.hostname, parts.port))
+            door.sendall(request(url, encoded(payment)))
+        assert most_resident(store, 3) - before < GROWTH_MIB
+    assert len(store.pay(url, payment).content) == LARGE
+
+
+def test_bodies_that_never_end_do_not_fill_the_memory(store: Shop) -> None:
+    """Signed by accounts that have nothing: a signature costs nobody anything."""
+    url = store.wrap("/echo/unending", method="POST")
+    payments = [store.payment(url, fresh_account(), method="POST") for _ in range(CALLERS)]
+    before = resident_mib(store)
+    parts = urlsplit(url)
+    with ExitStack() as stack:
+        for payment in payments:
+            door = socket.create_connection((parts.hostname, parts.port))
+            stack.callback(door.close)
+            door.sendall(request(url, encoded(payment), "POST", LARGE))
+            door.settimeout(0.05)
+            try:
+                door.sendall(b"x" * (LARGE - 1))
+            except TimeoutError:
+                continue  # it is not read: there is no room for it
+        assert most_resident(store, 2) - before < GROWTH_MIB
+    assert store.upstream.calls("/echo/unending") == 0
+
+
+def test_large_answers_bought_at_once_wait_for_each_other(store: Shop, payer: LocalAccount) -> None:
+    """Four fit into one caller's part at most; all are served, and each is paid once."""
+    url = store.wrap(f"/large/{2 * MIB}")
+    payments = [store.payment(url, payer) for _ in range(12)]
+    with ThreadPoolExecutor(len(payments)) as pool:
+        answers = list(pool.map(lambda payment: store.pay(url, payment), payments))
+    assert [(a.status_code, len(a.content)) for a in answers] == [(200, 2 * MIB)] * 12
+    assert store.chain.balance(payer.address) == (CALLERS - 12) * CENT
+
+
+def test_who_finds_no_room_is_told_to_come_again_and_pays_nothing(
+    store: Shop, payer: LocalAccount
+) -> None:
+    """The caller's own part is full of answers that it does not read."""
+    url = store.wrap(f"/large/{LARGE - 1}")
+    first, second = store.payment(url, payer), store.payment(url, payer)
+    assert store.pay(url, first).status_code == 200
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname, parts.port)) as door:
+        door.sendall(request(url, encoded(first)))
+        assert door.recv(1)
+        refused = store.pay(url, second)
+    assert (refused.status_code, refused.json()["code"]) == (503, "temporarily_unavailable")
+    assert refused.headers["retry-after"] == "1"
+    assert store.chain.balance(payer.address) == (CALLERS - 1) * CENT
+    assert len(store.pay(url, second).content) == LARGE - 1

@@ -1,0 +1,133 @@
+"""Room in memory: never more than there is, nobody more than his part, everything given back."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.kit.errors import Unavailable
+from assay.kit.room import PARTS, Room, Share
+
+SIZE, SINGLE_MAX = 64, 24
+Call = tuple[str, int, int, int, str]
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from("abcdef"),
+        st.integers(0, SINGLE_MAX),  # what it takes
+        st.integers(0, 4),  # turns of the loop before it comes
+        st.integers(0, 6),  # turns for which it holds it
+        st.sampled_from(["stays", "shrinks", "leaves"]),
+    ),
+    max_size=60,
+)
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+class Crowd:
+    """Calls that come, hold and go; what they hold is looked at each time it changes."""
+
+    def __init__(self) -> None:
+        self.room = Room(SIZE, wait_s=60)
+        self.held: Counter[str] = Counter()
+
+    async def call(self, holder: str, size: int, after: int, stay: int, what: str) -> None:
+        await turns(after)
+        share = Share(self.room, holder)
+        try:
+            await share.take(size)
+            self.change(holder, share.size)
+            await turns(stay)
+            if what == "shrinks":
+                self.change(holder, min(share.size, size // 2) - share.size)
+                share.keep(size // 2)
+        finally:
+            self.change(holder, -share.size)
+            share.close()
+            share.close()
+
+    def change(self, holder: str, by: int) -> None:
+        self.held[holder] += by
+        assert self.held.total() <= self.room.held <= SIZE  # who was let in wakes a moment later
+        assert self.held[holder] <= max(SIZE // PARTS, SINGLE_MAX)
+
+
+@settings(max_examples=300, deadline=None)
+@given(CALLS)
+def test_there_is_never_more_than_fits_and_nothing_is_left(calls: list[Call]) -> None:
+    crowd = Crowd()
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        tasks = [loop.create_task(crowd.call(*one)) for one in calls]
+        for task, one in zip(tasks, calls, strict=True):
+            if one[4] == "leaves":
+                loop.call_later(0, task.cancel)
+        if tasks:
+            await asyncio.wait(tasks, timeout=20)
+        for task, one in zip(tasks, calls, strict=True):
+            assert task.done()
+            assert one[4] == "leaves" if task.cancelled() else task.exception() is None
+
+    asyncio.run(run())
+    assert crowd.room.held == 0
+
+
+async def test_who_came_first_goes_first_and_a_full_part_keeps_nobody_else() -> None:
+    room = Room(SIZE)
+    order: list[str] = []
+
+    async def take(name: str, holder: str, size: int) -> None:
+        await room.take(holder, size)
+        order.append(name)
+
+    await take("whole", "a", SIZE)
+    waiting = [
+        asyncio.ensure_future(take(name, name[0], size))
+        for name, size in (("b1", 16), ("b2", 16), ("c1", 16), ("d1", 16))
+    ]
+    await turns(3)
+    room.give("a", SIZE)
+    await turns(3)
+    assert order == ["whole", "b1", "c1", "d1"]
+    room.give("b", 16)
+    await turns(3)
+    assert order[-1] == "b2"
+    assert all(task.done() for task in waiting)
+
+
+async def test_one_that_is_larger_than_the_room_has_it_to_itself() -> None:
+    room = Room(SIZE, wait_s=0.01)
+    await room.take("a", 3 * SIZE)
+    with pytest.raises(Unavailable):
+        await room.take("b", 1)
+    room.give("a", 3 * SIZE)
+    await room.take("b", 1)
+
+
+async def test_who_waited_in_vain_is_told_when_to_come_again_and_holds_nothing() -> None:
+    room = Room(SIZE, wait_s=0.01)
+    await room.take("a", SIZE)
+    with pytest.raises(Unavailable) as refused:
+        await room.take("b", 1)
+    assert refused.value.retry_after_s == 1
+    room.give("a", SIZE)
+    assert room.held == 0
+    await room.take("b", SIZE)
+
+
+async def test_what_grows_takes_room_as_it_goes() -> None:
+    room = Room(1024 * 1024)
+    share = Share(room, "a")
+    for size in range(0, 200_000, 10_000):
+        await share.grow(size)
+        assert share.size >= size
+    share.keep(1)
+    assert room.held == share.size == 1
+    share.close()
+    assert room.held == 0
