@@ -1,6 +1,7 @@
 """Payments that come at once share commits, batches and turns; each stands or falls alone."""
 
 import json
+import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,11 +31,7 @@ def proxy(dollar_chain: Dollars) -> Iterator[NodeProxy]:
 def store(
     dollar_chain: Dollars, proxy: NodeProxy, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Shop]:
-    settings = {
-        "ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [proxy.url]}),
-        "ASSAY_SETTLEMENT_S": "4",
-        "ASSAY_SETTLEMENT_LEASE_S": "1",
-    }
+    settings = {"ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [proxy.url]})}
     with (
         upstream() as up,
         shop(tmp_path_factory.mktemp("step"), dollar_chain, up, **settings) as made,
@@ -81,14 +78,24 @@ def test_many_that_come_at_once_are_each_paid_once(
 def test_a_node_that_refuses_batches_settles_as_well(
     store: Shop, proxy: NodeProxy, payer: LocalAccount
 ) -> None:
+    """It hears of transactions in any order, and will have none before the one below it."""
     error = {"code": -32600, "message": "batch requests are not supported"}
-    proxy.instead = lambda asked: (
-        {"jsonrpc": "2.0", "id": None, "error": error} if isinstance(asked, list) else None
-    )
+    signed: set[str] = set()
+
+    def refuse(asked: Any) -> Any:
+        if isinstance(asked, list):
+            return {"jsonrpc": "2.0", "id": None, "error": error}
+        if asked["method"] == "eth_sendRawTransaction":
+            signed.add(asked["params"][0])
+            time.sleep(random.uniform(0, 0.1))
+        return None
+
+    proxy.instead = refuse
     url = store.wrap("/echo/no-batches")
     answers = pay_all(store, url, [store.payment(url, payer) for _ in range(AT_ONCE)])
     refused = [answer.text for answer in answers if answer.status_code != 200]
     assert refused == []
+    assert len(signed) == AT_ONCE  # nothing was signed anew
     assert store.chain.balance(payer.address) == 0
 
 

@@ -120,11 +120,25 @@ class Sender:
         fees = await self._fees_now()
         first = quantity(await self._ask("eth_getTransactionCount", self.signer.address, "pending"))
         some = await self._noted(some, first, fees)
-        refused = await _each([self._ask("eth_sendRawTransaction", one.raw) for one in some])
+        refused = await self._sent(some)
         outcomes = [_outcome(one, found) for one, found in zip(some, refused, strict=True)]
         await self._close_gaps(some, outcomes, fees)
         for one, outcome in zip(some, outcomes, strict=True):
             _answer(one, outcome)
+
+    async def _sent(self, some: Sequence[_Waiting]) -> list[Exception | None]:
+        """What each was refused for: all at once, then in their order those that came too early.
+
+        Where batches are not taken, a node may hear of a nonce before the one below it, and not all
+        keep it until then.
+        """
+        refused = await _each([self._ask("eth_sendRawTransaction", one.raw) for one in some])
+        for place, one in enumerate(some):
+            if _is_nonce_trouble(refused[place]):
+                (refused[place],) = await _each([self._ask("eth_sendRawTransaction", one.raw)])
+                if _is_nonce_trouble(refused[place]):
+                    break  # somebody else's, and so are those above it
+        return refused
 
     async def _noted(self, some: Sequence[_Waiting], first: int, fees: _Fees) -> Sequence[_Waiting]:
         """Those whose transactions are signed, without a gap, and written down."""
@@ -200,12 +214,18 @@ def _outcome(one: _Waiting, error: Exception | None) -> str | Undecided | _Again
         problem = error.rpc_message.lower()
         if any(words in problem for words in _ALREADY_SENT):
             return one.transaction
-        if any(words in problem for words in NONCE_TROUBLE):
+        if _is_nonce_trouble(error):
             return _Again(problem)
         return Undecided(f"not sent: {problem}")  # the node will not have it: no gas money, say
     if isinstance(error, Unavailable):
         return Undecided(error.detail or error.message)
     return one.transaction if error is None else Undecided(repr(error))
+
+
+def _is_nonce_trouble(error: Exception | None) -> bool:
+    if not isinstance(error, RpcRefused):
+        return False
+    return any(words in error.rpc_message.lower() for words in NONCE_TROUBLE)
 
 
 async def _each(works: Sequence[Awaitable[object]]) -> list[Exception | None]:
