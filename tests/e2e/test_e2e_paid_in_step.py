@@ -47,9 +47,15 @@ def payer(dollar_chain: Dollars) -> LocalAccount:
     return account
 
 
-def pay_all(store: Shop, url: str, payments: list[dict[str, Any]]) -> list[httpx2.Response]:
+def pay_all(
+    store: Shop, url: str, payments: list[dict[str, Any]], apart_s: float = 0
+) -> list[httpx2.Response]:
+    def pay(place: int) -> httpx2.Response:
+        time.sleep(place * apart_s)
+        return store.pay(url, payments[place])
+
     with ThreadPoolExecutor(len(payments)) as pool:
-        return list(pool.map(lambda payment: store.pay(url, payment), payments))
+        return list(pool.map(pay, range(len(payments))))
 
 
 def test_many_that_come_at_once_are_each_paid_once(
@@ -122,6 +128,15 @@ def test_one_transaction_that_is_refused_holds_up_no_other_and_is_settled_later(
     assert answers[place].json()["code"] == "settlement_pending"
     assert wait_for(lambda: store.pay(url, payments[place]).status_code == 200)
     assert store.upstream.calls("/echo/spoilt") == AT_ONCE
+    assert store.chain.balance(payer.address) == 0
+
+
+def test_of_a_balance_that_is_just_enough_each_is_paid_while_others_settle(
+    store: Shop, payer: LocalAccount
+) -> None:
+    url = store.wrap("/echo/exact")
+    answers = pay_all(store, url, [store.payment(url, payer) for _ in range(AT_ONCE)], apart_s=0.03)
+    assert [answer.text for answer in answers if answer.status_code != 200] == []
     assert store.chain.balance(payer.address) == 0
 
 
