@@ -129,5 +129,6 @@ async def test_what_grows_takes_room_as_it_goes() -> None:
         assert share.size >= size
     share.keep(1)
     assert room.held == share.size == 1
+    await share.grow(3 * room.size)  # alone, it may: how large a thing may be is for others to say
     share.close()
     assert room.held == 0

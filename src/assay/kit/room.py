@@ -20,6 +20,7 @@ PARTS = 4
 class _Waiting:
     holder: str
     size: int
+    own: int
     let_in: asyncio.Future[None]
 
 
@@ -37,12 +38,15 @@ class Room:
         self._by_holder: dict[str, int] = {}
         self._waiting: deque[_Waiting] = deque()
 
-    async def take(self, holder: str, size: int) -> None:
-        """Hold so many bytes until they are given back. Raises `Unavailable` after `WAIT_S`."""
-        if not self._waiting and self._has_part(holder, size) and self._has_room(size):
+    async def take(self, holder: str, size: int, own: int = 0) -> None:
+        """Hold so many bytes until they are given back. Raises `Unavailable` after `WAIT_S`.
+
+        `own` is what is held already for the same thing, which grows.
+        """
+        waiting = _Waiting(holder, size, own, asyncio.get_running_loop().create_future())
+        if not self._waiting and self._has_part(waiting) and self._has_room(waiting):
             self._add(holder, size)
             return
-        waiting = _Waiting(holder, size, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._let_in()
         try:
@@ -71,9 +75,9 @@ class Room:
         still: deque[_Waiting] = deque()
         while self._waiting:
             first = self._waiting.popleft()
-            if not self._has_part(first.holder, first.size):
+            if not self._has_part(first):
                 still.append(first)
-            elif self._has_room(first.size):
+            elif self._has_room(first):
                 self._add(first.holder, first.size)
                 first.let_in.set_result(None)
             else:
@@ -82,12 +86,12 @@ class Room:
         still.extend(self._waiting)
         self._waiting = still
 
-    def _has_part(self, holder: str, size: int) -> bool:
-        held = self._by_holder.get(holder, 0)
-        return held == 0 or held + size <= self.size // PARTS
+    def _has_part(self, one: _Waiting) -> bool:
+        held = self._by_holder.get(one.holder, 0)
+        return held == one.own or held + one.size <= self.size // PARTS
 
-    def _has_room(self, size: int) -> bool:
-        return self.held == 0 or self.held + size <= self.size
+    def _has_room(self, one: _Waiting) -> bool:
+        return self.held == one.own or self.held + one.size <= self.size
 
     def _add(self, holder: str, size: int) -> None:
         self.held += size
@@ -115,7 +119,7 @@ class Share:
     async def take(self, size: int) -> None:
         """Hold so many bytes more. Raises `Unavailable`."""
         if size:
-            await self._room.take(self._holder, size)
+            await self._room.take(self._holder, size, self.size)
             self.size += size
 
     async def grow(self, size: int) -> None:
