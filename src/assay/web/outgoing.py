@@ -58,10 +58,9 @@ class Outgoing:
 
     async def _send_whole(self, body: bytes) -> None:
         """In pieces, each when the one before is out: held here it is counted, there it is not."""
-        view, size = memoryview(body), len(body)
-        self.bytes_out = size
+        size = self.bytes_out = len(body)
         for start in range(0, max(1, size), PIECE_BYTES):
-            piece, is_more = view[start : start + PIECE_BYTES], start + PIECE_BYTES < size
+            piece, is_more = body[start : start + PIECE_BYTES], start + PIECE_BYTES < size
             await self._send({"type": "http.response.body", "body": piece, "more_body": is_more})
 
     async def refuse(self, error: ServiceError) -> None:
