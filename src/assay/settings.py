@@ -263,8 +263,8 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=1,
-            description="MiB of bodies that paid calls hold back at once, of requests and of"
-            " answers each; one caller holds a quarter at most, and who finds no room waits.",
+            description="MiB that paid calls hold back at once of request bodies, of answers and"
+            " of answers fetched again, each; one caller has a quarter, small bodies are free.",
         ),
     ] = 256
     paid_response_hours: Annotated[

@@ -13,6 +13,7 @@ import pytest
 
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_payment_attacks import fresh_account, refused, submit, until_known
+from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.shop import ENGINE, Dollars, Shop, receipt, shop, upstream
 
 pytestmark = pytest.mark.e2e
@@ -86,12 +87,21 @@ def running(chain: Dollars) -> Iterator[Facilitator]:
 
 
 @pytest.fixture(scope="module")
+def proxy(dollar_chain: Dollars) -> Iterator[NodeProxy]:
+    with node_proxy(dollar_chain.url) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
 def store(
-    dollar_chain: Dollars, tmp_path_factory: pytest.TempPathFactory
+    dollar_chain: Dollars, proxy: NodeProxy, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Shop, Facilitator]]:
     folder = tmp_path_factory.mktemp("facilitator")
     with upstream() as up, running(dollar_chain) as double:
-        settings = {"ASSAY_X402_FACILITATOR_URL": double.url, "ASSAY_SETTLEMENT_LEASE_S": "1"}
+        settings = {
+            "ASSAY_X402_FACILITATOR_URL": double.url,
+            "ASSAY_PAYMENT_RPC": json.dumps({dollar_chain.network: [proxy.url]}),
+        }
         with shop(folder, dollar_chain, up, **settings) as made:
             yield made, double
 
@@ -144,6 +154,33 @@ def test_row_13_one_that_was_too_late_does_not_make_a_payer_pay_for_nothing(
     assert answer.status_code == 200, answer.text
     assert receipt(answer)["transaction"].startswith("0x")
     assert made.chain.balance(payer.address) == 10**6 - CENT
+
+
+def test_a_refusal_that_the_chain_cannot_confirm_is_no_refusal(
+    store: tuple[Shop, Facilitator], payer: LocalAccount, proxy: NodeProxy
+) -> None:
+    """The payee may have his money: who is told to pay anew would pay twice."""
+    made, double = store
+    double.mood = "too late"
+    url = made.wrap("/echo/unsure")
+    payment = made.payment(url, payer)
+    proxy.instead = _no_logs
+    answer = made.pay(url, payment)
+    assert (answer.status_code, answer.json()["code"]) == (503, "settlement_pending")
+    proxy.instead = lambda _asked: None
+    answer = until_known(lambda: made.pay(url, payment))
+    assert answer.status_code == 200, answer.text
+    assert made.chain.balance(payer.address) == 10**6 - CENT
+
+
+def _no_logs(asked: Any) -> Any:
+    """A node that will not search its logs."""
+    ones = asked if isinstance(asked, list) else [asked]
+    if all(one["method"] != "eth_getLogs" for one in ones):
+        return None
+    error = {"code": -32005, "message": "query timeout exceeded"}
+    told = [{"jsonrpc": "2.0", "id": one["id"], "error": error} for one in ones]
+    return told if isinstance(asked, list) else told[0]
 
 
 def test_without_it_nobody_is_served_or_charged(

@@ -58,6 +58,15 @@ def pay_all(
         return list(pool.map(pay, range(len(payments))))
 
 
+def no_receipts(asked: Any) -> Any:
+    """A node that knows of no transaction yet."""
+    ones = asked if isinstance(asked, list) else [asked]
+    if any(one["method"] != "eth_getTransactionReceipt" for one in ones):
+        return None
+    nothing = [{"jsonrpc": "2.0", "id": one["id"], "result": None} for one in ones]
+    return nothing if isinstance(asked, list) else nothing[0]
+
+
 def test_many_that_come_at_once_are_each_paid_once(
     store: Shop, proxy: NodeProxy, payer: LocalAccount
 ) -> None:
@@ -148,25 +157,46 @@ def test_a_payment_whose_receipt_is_late_is_not_counted_twice(
     dollar_chain.mint(payer.address, 2 * CENT)
     url = store.wrap("/echo/late")
     first, second = store.payment(url, payer), store.payment(url, payer)
-    late = True
-
-    def hold(asked: Any) -> Any:
-        ones = asked if isinstance(asked, list) else [asked]
-        if not late or any(one["method"] != "eth_getTransactionReceipt" for one in ones):
-            return None
-        nothing = [{"jsonrpc": "2.0", "id": one["id"], "result": None} for one in ones]
-        return nothing if isinstance(asked, list) else nothing[0]
-
-    proxy.instead = hold
+    proxy.instead = no_receipts
     with ThreadPoolExecutor(2) as pool:
         paid = pool.submit(store.pay, url, first)
         assert wait_for(lambda: dollar_chain.balance(payer.address) == CENT)
         also_paid = pool.submit(store.pay, url, second)
         time.sleep(0.5)
-        late = False
+        proxy.instead = lambda _asked: None
         answers = [paid.result(), also_paid.result()]
     assert [answer.status_code for answer in answers] == [200, 200], answers[1].text
     assert dollar_chain.balance(payer.address) == 0
+
+
+def test_a_payment_whose_outcome_is_not_known_is_not_held_against_the_next(
+    dollar_chain: Dollars, proxy: NodeProxy, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Its money may be gone from the balance: nobody can say that the payer has not enough."""
+    payer = fresh_account()
+    dollar_chain.mint(payer.address, 2 * CENT)
+    settings = {
+        "ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [proxy.url]}),
+        "ASSAY_SETTLEMENT_S": "1",
+    }
+    folder = tmp_path_factory.mktemp("unknown")
+    with upstream() as up, shop(folder, dollar_chain, up, **settings) as made:
+        url = made.wrap("/echo/unknown")
+        first, second = made.payment(url, payer), made.payment(url, payer)
+        proxy.instead = no_receipts
+        answer = made.pay(url, first)
+        assert (answer.status_code, answer.json()["code"]) == (503, "settlement_pending")
+        assert dollar_chain.balance(payer.address) == CENT
+        with ThreadPoolExecutor(1) as pool:
+            waits = pool.submit(made.pay, url, second)
+            time.sleep(0.5)
+            assert not waits.done(), waits.result().text
+            proxy.instead = lambda _asked: None
+            assert waits.result().status_code in {200, 503}
+        assert wait_for(lambda: made.pay(url, first).status_code == 200)
+        assert wait_for(lambda: made.pay(url, second).status_code == 200)
+        assert up.calls("/echo/unknown") == 2
+        assert dollar_chain.balance(payer.address) == 0
 
 
 def test_a_caller_that_goes_away_while_its_payment_is_checked_leaves_no_claim(

@@ -8,14 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.kit.errors import Unavailable
-from assay.kit.room import PARTS, Room, Share
+from assay.kit.room import PARTS, SMALL_BYTES, Room, Share
 
-SIZE, SINGLE_MAX = 64, 24
+KIB = 1024
+SIZE, SINGLE_MAX = 640 * KIB, 240
 Call = tuple[str, int, int, int, str]
 CALLS = st.lists(
     st.tuples(
         st.sampled_from("abcdef"),
-        st.integers(0, SINGLE_MAX),  # what it takes
+        st.integers(0, SINGLE_MAX),  # KiB it takes
         st.integers(0, 4),  # turns of the loop before it comes
         st.integers(0, 6),  # turns for which it holds it
         st.sampled_from(["stays", "shrinks", "leaves"]),
@@ -40,12 +41,13 @@ class Crowd:
         await turns(after)
         share = Share(self.room, holder)
         try:
-            await share.take(size)
+            await share.take(size * KIB)
             self.change(holder, share.size)
             await turns(stay)
             if what == "shrinks":
-                self.change(holder, min(share.size, size // 2) - share.size)
-                share.keep(size // 2)
+                before, left = share.size, size * KIB // 2
+                self.change(holder, min(before, left if left > SMALL_BYTES else 0) - before)
+                share.keep(left)
         finally:
             self.change(holder, -share.size)
             share.close()
@@ -54,7 +56,7 @@ class Crowd:
     def change(self, holder: str, by: int) -> None:
         self.held[holder] += by
         assert self.held.total() <= self.room.held <= SIZE  # who was let in wakes a moment later
-        assert self.held[holder] <= max(SIZE // PARTS, SINGLE_MAX)
+        assert self.held[holder] <= max(SIZE // PARTS, SINGLE_MAX * KIB)
 
 
 @settings(max_examples=300, deadline=None)
@@ -78,8 +80,11 @@ def test_there_is_never_more_than_fits_and_nothing_is_left(calls: list[Call]) ->
     assert crowd.room.held == 0
 
 
+PART = SIZE // PARTS
+
+
 async def test_who_came_first_goes_first_and_a_full_part_keeps_nobody_else() -> None:
-    room = Room(SIZE)
+    room = Room(SIZE, wait_s=60)
     order: list[str] = []
 
     async def take(name: str, holder: str, size: int) -> None:
@@ -87,22 +92,23 @@ async def test_who_came_first_goes_first_and_a_full_part_keeps_nobody_else() -> 
         order.append(name)
 
     await take("whole", "a", SIZE)
-    waiting = [
-        asyncio.ensure_future(take(name, name[0], size))
-        for name, size in (("b1", 16), ("b2", 16), ("c1", 16), ("d1", 16))
-    ]
+    loop = asyncio.get_running_loop()
+    names = (("b1", PART), ("b2", PART), ("b3", 1), ("c1", PART), ("d1", PART))
+    waiting = [loop.create_task(take(name, name[0], size)) for name, size in names]
     await turns(3)
     room.give("a", SIZE)
     await turns(3)
-    assert order == ["whole", "b1", "c1", "d1"]
-    room.give("b", 16)
+    assert order == ["whole", "b1", "c1", "d1"]  # and no smaller one of b's before b's second
+    room.give("b", PART)
     await turns(3)
     assert order[-1] == "b2"
+    room.give("b", PART)
+    await turns(3)
     assert all(task.done() for task in waiting)
 
 
 async def test_one_that_is_larger_than_the_room_has_it_to_itself() -> None:
-    room = Room(SIZE, wait_s=0.01)
+    room = Room(SIZE)
     await room.take("a", 3 * SIZE)
     with pytest.raises(Unavailable):
         await room.take("b", 1)
@@ -110,8 +116,11 @@ async def test_one_that_is_larger_than_the_room_has_it_to_itself() -> None:
     await room.take("b", 1)
 
 
-async def test_who_waited_in_vain_is_told_when_to_come_again_and_holds_nothing() -> None:
-    room = Room(SIZE, wait_s=0.01)
+@pytest.mark.parametrize("wait_s", [0.0, 0.01])
+async def test_who_finds_no_room_is_told_when_to_come_again_and_holds_nothing(
+    wait_s: float,
+) -> None:
+    room = Room(SIZE, wait_s)
     await room.take("a", SIZE)
     with pytest.raises(Unavailable) as refused:
         await room.take("b", 1)
@@ -121,14 +130,43 @@ async def test_who_waited_in_vain_is_told_when_to_come_again_and_holds_nothing()
     await room.take("b", SIZE)
 
 
-async def test_what_grows_takes_room_as_it_goes() -> None:
-    room = Room(1024 * 1024)
+async def test_who_leaves_while_he_waits_holds_nothing() -> None:
+    room = Room(SIZE, wait_s=60)
+    await room.take("a", SIZE)
+    loop = asyncio.get_running_loop()
+    gone, stays = (loop.create_task(room.take(who, SIZE)) for who in "bc")
+    await turns(2)
+    gone.cancel()
+    await turns(2)
+    room.give("a", SIZE)
+    await stays
+    assert (gone.cancelled(), room.held) == (True, SIZE)
+
+
+async def test_what_grows_takes_room_as_it_goes_and_alone_may_have_it_all() -> None:
+    room = Room(SIZE)
     share = Share(room, "a")
-    for size in range(0, 200_000, 10_000):
-        await share.grow(size)
-        assert share.size >= size
-    share.keep(1)
-    assert room.held == share.size == 1
-    await share.grow(3 * room.size)  # alone, it may: how large a thing may be is for others to say
+    for size in range(0, 3 * SIZE, 10 * KIB):
+        await share.take(size)
+        assert room.held == share.size == (size if size > SMALL_BYTES else 0)
+    with pytest.raises(Unavailable):
+        await Share(room, "b").take(SMALL_BYTES + 1)
+    share.close()
+    assert room.held == 0
+
+
+async def test_what_is_small_takes_no_room() -> None:
+    room = Room(SIZE)
+    await room.take("a", SIZE)
+    await Share(room, "b").take(SMALL_BYTES)
+
+
+async def test_what_is_here_is_held_whether_there_is_room_or_not() -> None:
+    room = Room(SIZE)
+    share = Share(room, "a")
+    share.hold(3 * SIZE)
+    assert room.held == 3 * SIZE
+    with pytest.raises(Unavailable):
+        await Share(room, "b").take(SMALL_BYTES + 1)
     share.close()
     assert room.held == 0

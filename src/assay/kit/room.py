@@ -1,4 +1,4 @@
-"""Bytes that may be held in memory at once, by all and by each; who finds no room waits for it."""
+"""Bytes that may be held in memory at once, by all and by each holder."""
 
 import asyncio
 from collections import deque
@@ -6,14 +6,11 @@ from dataclasses import dataclass
 
 from assay.kit.errors import Unavailable
 
-WAIT_S = 10.0
-"""How long room is waited for."""
-
-STEP_BYTES = 64 * 1024
-"""Taken at once for what grows."""
-
 PARTS = 4
 """Nobody holds more than one part of so many, unless it is a single thing."""
+
+SMALL_BYTES = 64 * 1024
+"""What is no larger is not counted: the number of connections bounds it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -25,13 +22,13 @@ class _Waiting:
 
 
 class Room:
-    """So many bytes; whoever came first goes first, unless he has his part already.
+    """So many bytes; who finds none waits so many seconds, in the order of coming.
 
-    What is larger than a part is let in while its holder holds nothing, and what is larger than the
-    room while nobody does: how large one thing may be is not for this room to say.
+    What is larger than a part is let in while its holder holds nothing else, and what is larger
+    than the room while nobody does: how large one thing may be is not for this room to say.
     """
 
-    def __init__(self, size: int, wait_s: float = WAIT_S) -> None:
+    def __init__(self, size: int, wait_s: float = 0.0) -> None:
         self.size = size
         self.held = 0
         self._wait_s = wait_s
@@ -39,14 +36,29 @@ class Room:
         self._waiting: deque[_Waiting] = deque()
 
     async def take(self, holder: str, size: int, own: int = 0) -> None:
-        """Hold so many bytes until they are given back. Raises `Unavailable` after `WAIT_S`.
+        """Hold so many bytes until they are given back. Raises `Unavailable`.
 
-        `own` is what is held already for the same thing, which grows.
+        `own` is what is held already for the same thing.
         """
         waiting = _Waiting(holder, size, own, asyncio.get_running_loop().create_future())
         if not self._waiting and self._has_part(waiting) and self._has_room(waiting):
-            self._add(holder, size)
-            return
+            self.add(holder, size)
+        elif self._wait_s:
+            await self._wait(waiting)
+        else:
+            raise _full()
+
+    def add(self, holder: str, size: int) -> None:
+        """Hold so many bytes more, whether there is room or not: what is here is here."""
+        self.held += size
+        self._by_holder[holder] = self._by_holder.get(holder, 0) + size
+
+    def give(self, holder: str, size: int) -> None:
+        """Give back what was taken, or a part of it."""
+        self._remove(holder, size)
+        self._let_in()
+
+    async def _wait(self, waiting: _Waiting) -> None:
         self._waiting.append(waiting)
         self._let_in()
         try:
@@ -55,14 +67,8 @@ class Room:
         except BaseException as error:
             self._withdraw(waiting)
             if isinstance(error, TimeoutError):
-                message = "Too many large bodies are on their way: try again."
-                raise Unavailable(message, retry_after_s=1) from None
+                raise _full() from None
             raise
-
-    def give(self, holder: str, size: int) -> None:
-        """Give back what was taken, or a part of it."""
-        self._remove(holder, size)
-        self._let_in()
 
     def _withdraw(self, waiting: _Waiting) -> None:
         if waiting.let_in.done():
@@ -73,12 +79,14 @@ class Room:
 
     def _let_in(self) -> None:
         still: deque[_Waiting] = deque()
+        passed: set[str] = set()
         while self._waiting:
             first = self._waiting.popleft()
-            if not self._has_part(first):
+            if first.holder in passed or not self._has_part(first):
+                passed.add(first.holder)  # those of his that came later stay behind this one
                 still.append(first)
             elif self._has_room(first):
-                self._add(first.holder, first.size)
+                self.add(first.holder, first.size)
                 first.let_in.set_result(None)
             else:
                 still.append(first)
@@ -93,10 +101,6 @@ class Room:
     def _has_room(self, one: _Waiting) -> bool:
         return self.held == one.own or self.held + one.size <= self.size
 
-    def _add(self, holder: str, size: int) -> None:
-        self.held += size
-        self._by_holder[holder] = self._by_holder.get(holder, 0) + size
-
     def _remove(self, holder: str, size: int) -> None:
         self.held -= size
         left = self._by_holder[holder] - size
@@ -107,7 +111,7 @@ class Room:
 
 
 class Share:
-    """What one call holds of a room."""
+    """What is held of a room for one thing."""
 
     __slots__ = ("_holder", "_room", "size")
 
@@ -117,22 +121,31 @@ class Share:
         self.size = 0
 
     async def take(self, size: int) -> None:
-        """Hold so many bytes more. Raises `Unavailable`."""
-        if size:
-            await self._room.take(self._holder, size, self.size)
-            self.size += size
+        """Hold at least so many bytes in all. Raises `Unavailable`."""
+        if self._more(size):
+            await self._room.take(self._holder, more := self._more(size), self.size)
+            self.size += more
 
-    async def grow(self, size: int) -> None:
-        """Hold at least so many bytes. Raises `Unavailable`."""
-        if size > self.size:
-            await self.take(max(size - self.size, STEP_BYTES))
+    def hold(self, size: int) -> None:
+        """Hold at least so many bytes in all, whether there is room or not."""
+        if more := self._more(size):
+            self._room.add(self._holder, more)
+            self.size += more
 
     def keep(self, size: int) -> None:
         """Give back all but so many."""
-        if size < self.size:
-            self._room.give(self._holder, self.size - size)
-            self.size = size
+        left = size if size > SMALL_BYTES else 0
+        if left < self.size:
+            self._room.give(self._holder, self.size - left)
+            self.size = left
 
     def close(self) -> None:
         """Give back everything. Harmless when nothing is held."""
         self.keep(0)
+
+    def _more(self, size: int) -> int:
+        return max(0, size - self.size) if size > SMALL_BYTES else 0
+
+
+def _full() -> Unavailable:
+    return Unavailable("Too many large bodies are on their way: try again.", retry_after_s=1)

@@ -7,6 +7,7 @@ still counts it, and then it is counted twice. Source: facts, payments 6, row 11
 import asyncio
 from typing import Final
 
+from assay.kit.clock import Clock
 from assay.payments.model import Entry, Payment, PaymentRefused, PaymentsUnavailable
 from assay.payments.ports import (
     Balances,
@@ -18,7 +19,7 @@ from assay.payments.ports import (
 )
 
 LANDING_S: Final = 10.0
-"""How long what is being settled is waited for: several blocks, and a look at their receipts."""
+"""How long what was sent is waited for: several blocks, and a look at their receipts."""
 PAUSE_S: Final = 0.05
 PAUSE_MAX_S: Final = 0.4
 
@@ -35,20 +36,31 @@ async def require_cover(
     Raises `PaymentRefused` where the count is exact, at once; `PaymentsUnavailable` when something
     may still have been counted twice after `LANDING_S`; and what `PaymentProtocol.verify` raises.
     """
-    entry, committed, pause_s = claim.entry, claim.committed, 0.0
+    committed = claim.committed
     until_s = needs.clock.monotonic_s() + LANDING_S
     while True:
         balances = await protocol.verify(payment, needs)
-        if balances is None or _cover(balances, entry, committed):
+        if balances is None or _cover(balances, claim.entry, committed):
             return
+        committed = await _changed(committed, claim.entry, ledger, needs.clock, until_s)
+
+
+async def _changed(
+    seen: Committed, entry: Entry, ledger: LedgerStore, clock: Clock, until_s: float
+) -> Committed:
+    """What is in flight now that it is something else: while it is the same, it is still short."""
+    pause_s = 0.0
+    while True:
         await asyncio.sleep(pause_s)
-        before, committed = committed, await ledger.committed(entry)
-        if committed == before and not committed.settling:
+        found = await ledger.committed(entry)
+        if found == seen and not found.sent:
             message = "The payer's balance does not cover its other payments in flight as well."
             raise PaymentRefused("insufficient_funds", message)
-        if needs.clock.monotonic_s() > until_s:
+        if clock.monotonic_s() > until_s:
             message = "Other payments of this payer are being settled: send this one again."
             raise PaymentsUnavailable(message, retry_after_s=2)
+        if found != seen:
+            return found
         pause_s = min(PAUSE_S + 2 * pause_s, PAUSE_MAX_S)
 
 

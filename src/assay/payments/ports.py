@@ -209,10 +209,10 @@ class Committed:
     """Of the entry's asset, fees in it included."""
     fees: int = 0
     """Of the token of the entry's fees, where that is another one."""
-    settling: int = 0
-    """How many of them may be out of the balance already, as will be known in a moment."""
-    latest_us: int = 0
-    """When the newest of them changed, microseconds since 1970: equal sums may be of others."""
+    sent: int = 0
+    """How many of them may have left the balance already."""
+    mark: int = 0
+    """Another one when they are other payments, or have moved: equal sums may be of others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """What goes back from a wrapper: the upstream's answer, or a refusal in the one envelope."""
 
+import asyncio
+
 from assay.kit.clock import Clock
-from assay.kit.errors import ServiceError
+from assay.kit.errors import RequestTimeout, ServiceError
 from assay.payments.model import PaymentRequired
 from assay.payments.till import PaymentPending
 from assay.web.errors import envelope, error_headers, status_of
@@ -11,6 +13,9 @@ from assay.wrapper.steps.limit import limit_headers
 
 PIECE_BYTES = 256 * 1024
 """Of a whole answer, what is given to the connection at once."""
+
+UNREAD_S = 60.0
+"""How long a caller may take to read a whole answer. As `Bounds.unread_s`."""
 
 _EXPOSED = (
     b"access-control-expose-headers",
@@ -59,9 +64,16 @@ class Outgoing:
     async def _send_whole(self, body: bytes) -> None:
         """In pieces, each when the one before is out: held here it is counted, there it is not."""
         size = self.bytes_out = len(body)
-        for start in range(0, max(1, size), PIECE_BYTES):
-            piece, is_more = body[start : start + PIECE_BYTES], start + PIECE_BYTES < size
-            await self._send({"type": "http.response.body", "body": piece, "more_body": is_more})
+        try:
+            async with asyncio.timeout(UNREAD_S):
+                for start in range(0, max(1, size), PIECE_BYTES):
+                    await self._send_piece(body[start : start + PIECE_BYTES], start, size)
+        except TimeoutError:
+            raise RequestTimeout("The answer was not read in time.") from None
+
+    async def _send_piece(self, piece: bytes, start: int, size: int) -> None:
+        is_more = start + len(piece) < size
+        await self._send({"type": "http.response.body", "body": piece, "more_body": is_more})
 
     async def refuse(self, error: ServiceError) -> None:
         """A refusal in the one envelope; nothing, when an answer has begun already."""

@@ -45,6 +45,7 @@ from assay.payments.till import Till
 from assay.settings import Settings
 from assay.wrapper.configs import ConfigRules, Endpoints
 from assay.wrapper.direct import Direct
+from assay.wrapper.held import HeldBodies
 from assay.wrapper.pipeline import Pipeline, Steps
 from assay.wrapper.routes import Routes
 from assay.wrapper.steps.forward import ForwardStep
@@ -125,8 +126,8 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         forward=ForwardStep(upstream, settings.address),
         record=RecordStep(add, clock),
     )
-    held_bytes = settings.held_bodies_mib * 1024 * 1024
-    pipeline = Pipeline(steps, till, settings.paid_response_bytes_max, held_bytes)
+    held = HeldBodies(settings.held_bodies_mib * 1024 * 1024)
+    pipeline = Pipeline(steps, till, settings.paid_response_bytes_max, held)
     return Wrapping(
         endpoints,
         pipeline,

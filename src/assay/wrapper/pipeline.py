@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 from assay.kit.addresses import caller_of
 from assay.kit.errors import RequestTimeout
-from assay.kit.room import Room, Share
+from assay.kit.room import Share
 from assay.payments.model import Headers, Held, Quote, Replay, Stored
 from assay.payments.ports import PaidRequest
 from assay.payments.till import Till
+from assay.wrapper.held import HeldBodies, Shares
 from assay.wrapper.model import (
     Admitted,
     Answer,
@@ -38,6 +39,10 @@ from assay.wrapper.steps.trust import TrustStep
 HELD_BODY_S = 60.0
 """How long the body of a paid call may take: nobody keeps room from others by dribbling."""
 
+LATE_S = 5.0
+"""How much longer than the wrapper's `timeoutMs` an answer that is to be paid for may take in all:
+its payment, and its claim, are good for a little longer than that."""
+
 _REFUSED_FROM = 400
 _FAILED_FROM = 500
 _CACHING = (b"cache-control", b"expires", b"surrogate-control", b"cdn-cache-control", b"age")
@@ -55,33 +60,14 @@ class Steps:
     record: RecordStep
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """Memory for what a paid call holds back: the request's body, and the answer's until it is out.
-
-    Of two rooms: who has an answer never waits for room for a body, so nobody waits in a circle.
-    """
-
-    request: Share
-    answer: Share
-
-    def close(self) -> None:
-        """Nothing is held any more."""
-        self.request.close()
-        self.answer.close()
-
-
 class Pipeline:
     """Answers requests below `/wrap/{operatorId}`."""
 
-    def __init__(
-        self, steps: Steps, till: Till, response_bytes_max: int, held_bytes_max: int
-    ) -> None:
-        """Of the bodies of requests, and of those of answers, so much is held at once."""
+    def __init__(self, steps: Steps, till: Till, response_bytes_max: int, held: HeldBodies) -> None:
         self._steps = steps
         self._till = till
         self._response_bytes_max = response_bytes_max
-        self._requests, self._answers = Room(held_bytes_max), Room(held_bytes_max)
+        self._held = held
 
     async def answer(self, journey: Journey) -> Answer:
         """The answer, or a refusal, raised (spec 7.3)."""
@@ -90,8 +76,7 @@ class Pipeline:
         if quote is None:
             return await self._serve_free(journey, matched)
         journey.quote = quote
-        caller = caller_of(matched.incoming.client_address)
-        shares = Shares(Share(self._requests, caller), Share(self._answers, caller))
+        shares = self._held.shares(caller_of(matched.incoming.client_address))
         journey.let_go = shares.close
         if not self._steps.pay.is_attached(quote, matched.incoming):
             if self._steps.trust.is_presented(matched):
@@ -156,7 +141,7 @@ class Pipeline:
             body=b"",
             caller=caller_of(incoming.client_address),
             speaker=await self._steps.trust.speaker(incoming),
-            make_room=shares.answer.take,
+            make_room=shares.replay.take,
         )
         payment = None
         if not pay.binds_body(quote):  # no body is held for what pays for nothing
@@ -169,6 +154,7 @@ class Pipeline:
             return self._replayed(journey, bought)
         journey.payer = payment.payer
         admitted = await self._admit(journey, matched, payment.payer)
+        await shares.answer.take(self._held.expected(matched.config.id))
         paid = await pay.hold(admitted, payment, request)
         if isinstance(paid, Replay):
             return self._replayed(journey, paid)
@@ -204,30 +190,35 @@ class Pipeline:
 
     async def _forward_whole(self, paid: Paid, share: Share) -> Stored:
         """The upstream's whole answer, held back until it is paid for."""
-        reply = await self._steps.forward.send(paid)
+        config = paid.admitted.matched.config
+        work_s = config.timeout_ms / 1000 + LATE_S
         try:
-            if reply.status >= _FAILED_FROM:
-                raise UpstreamFailed(
-                    "The upstream failed; nothing was charged.", upstreamStatus=reply.status
-                )
-            body = await self._whole(reply, share)
-        finally:
-            reply.close()
+            async with asyncio.timeout(work_s):
+                reply = await self._steps.forward.send(paid)
+                try:
+                    body = await self._whole(reply, share)
+                finally:
+                    reply.close()
+        except TimeoutError:
+            message = f"The upstream's answer was not whole after {work_s:g} seconds."
+            raise UpstreamFailed(message) from None
+        self._held.learn(config.id, len(body))
         headers = self._answer_headers(paid, reply.headers)
         caller = caller_of(paid.admitted.matched.incoming.client_address)
         return Stored(reply.status, tuple(headers), body, caller)
 
     async def _whole(self, reply: UpstreamReply, share: Share) -> bytes:
-        """The body of an answer; there is room for all that is said of it before it is read."""
-        bytes_max = self._response_bytes_max
-        await share.take(min(_length(reply), bytes_max))
+        """The body of an answer that is one."""
+        if reply.status >= _FAILED_FROM:
+            message = "The upstream failed; nothing was charged."
+            raise UpstreamFailed(message, upstreamStatus=reply.status)
         body = bytearray()
         async for piece in reply.body():
             body += piece
-            if len(body) > bytes_max:
+            if len(body) > self._response_bytes_max:
                 message = "The upstream's answer is larger than a paid answer may be."
-                raise UpstreamFailed(message, maxBytes=bytes_max)
-            await share.grow(len(body))
+                raise UpstreamFailed(message, maxBytes=self._response_bytes_max)
+            share.hold(len(body))
         share.keep(len(body))
         return bytes(body)
 
@@ -252,30 +243,20 @@ class Pipeline:
 
 
 async def _read(matched: Matched, share: Share) -> bytes:
-    """The body of a request; there is room for all that is said of it before it is read."""
+    """The body of a request; what is only announced takes no room."""
     incoming, bytes_max = matched.incoming, matched.config.max_body_bytes
     if incoming.content_length == 0:
         return b""
-    await share.take(incoming.content_length or 0)
     body = bytearray()
     try:
         async with asyncio.timeout(HELD_BODY_S):
             async for piece in incoming.body(bytes_max):
                 body += piece
-                await share.grow(len(body))
+                await share.take(len(body))
     except TimeoutError:
         message = f"The body did not arrive within {HELD_BODY_S:g} seconds."
         raise RequestTimeout(message) from None
-    share.keep(len(body))
     return bytes(body)
-
-
-def _length(reply: UpstreamReply) -> int:
-    """How much is to come; 0 where the upstream does not say."""
-    if reply.whole is not None:
-        return len(reply.whole)
-    declared = next((value for name, value in reply.headers if name == b"content-length"), b"")
-    return int(declared[:20]) if declared.isdigit() else 0
 
 
 def _url(quote: Quote, incoming: Incoming) -> str:

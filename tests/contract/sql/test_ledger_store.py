@@ -82,15 +82,15 @@ async def test_what_was_sent_and_what_is_new_show_in_what_is_in_flight(
     """Equal sums may be of other payments, and what was sent may have left the balance."""
     first = (await ledger.claim(entry("0x1"), CLOCK.now() - HOUR)).entry
     claimed = await ledger.committed(entry("0x9"))
-    assert claimed.settling == 0
+    assert claimed.sent == 0
     sent = await ledger.move(first, State.SETTLING, attempt=Attempt("0x" + "ee" * 32, "0xraw"))
     assert sent is not None
-    assert await ledger.committed(entry("0x9")) == replace(claimed, settling=1)
+    assert await ledger.committed(entry("0x9")) == replace(claimed, sent=1)
     assert await ledger.move(sent, State.SETTLED) is not None
     later = CLOCK.now() + timedelta(seconds=1)
     await claim(ledger, entry("0x2", created_at=later, updated_at=later))
     another = await ledger.committed(entry("0x9"))
-    assert (another.amount, another.settling) == (claimed.amount, 0)
+    assert (another.amount, another.sent) == (claimed.amount, 0)
     assert another != claimed
 
 

@@ -272,3 +272,41 @@ async def test_an_answer_that_is_no_number_is_an_outage(
     pool.price = "many"
     (sent,) = await send(sender, ledger, 1)
     assert isinstance(sent, Undecided)
+
+
+async def test_what_came_before_its_predecessor_is_sent_again_and_not_signed_anew(
+    pool: Pool, sender: Sender, ledger: Ledger
+) -> None:
+    early = {1, 2, 3, 5}
+
+    def refuse(nonce: int, _: bytes) -> str:
+        if nonce not in early:
+            return ""
+        early.remove(nonce)
+        return "Invalid transaction nonce: too high"
+
+    pool.refuse = refuse
+    sent = await send(sender, ledger, 6)
+    assert sorted(pool.taken) == list(range(6))
+    assert all(isinstance(one, str) for one in sent)
+    assert {len(raws) for raws in ledger.noted.values()} == {1}
+    assert pool.asked.count("eth_sendRawTransaction") == 6 + 4
+
+
+async def test_a_node_that_is_gone_is_not_asked_once_for_each_that_waits(
+    pool: Pool, sender: Sender, ledger: Ledger
+) -> None:
+    asked = 0
+
+    def down(method: str) -> bool:
+        nonlocal asked
+        asked += method == "eth_sendRawTransaction"
+        return asked > 6
+
+    pool.refuse = lambda nonce, _: "nonce too high" if nonce and asked <= 6 else ""
+    pool.down = down
+    sent = await send(sender, ledger, 6)
+    first = pool.asked.index("eth_sendRawTransaction")
+    turn = pool.asked[first : pool.asked.index("eth_getTransactionCount", first)]
+    assert turn == ["eth_sendRawTransaction"] * (6 + 1)
+    assert isinstance(sent[0], str)

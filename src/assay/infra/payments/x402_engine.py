@@ -41,12 +41,13 @@ POLL_MAX_S = 0.5
 CHAIN_CLOCK_SLACK_S = 120.0
 """How far a chain's clock may lag before an authorisation that has ended counts as ended."""
 
-LOG_BLOCKS = 2000
-LOG_WINDOWS = 12
-"""How far back a settlement by somebody else is looked for: 24,000 blocks, 13 hours on Base."""
+LOG_BLOCKS = (100, 1900, *([2000] * 11))
+"""How far back a settlement by somebody else is looked for, the last few minutes by themselves:
+24,000 blocks, 13 hours on Base."""
 
 
-_UNUSED = "not used yet"
+UNUSED = "not used yet"
+"""Why an outcome is open of which the chain says that nothing has moved."""
 _ELSEWHERE = "authorization_cancelled"
 """Cancelled, or spent on somebody else: it cannot pay us any more."""
 _NO_KEY = "no key to settle with"
@@ -124,7 +125,7 @@ class X402Engine:
         except RpcRefused as error:
             if any(words in error.rpc_message.lower() for words in NONCE_TROUBLE):
                 found = await self.outcome(entry)
-                unused = isinstance(found, Undecided) and found.detail == _UNUSED
+                unused = isinstance(found, Undecided) and found.detail == UNUSED
                 return await self.settle(entry, note) if unused else found
         except Unavailable as error:
             return Undecided(error.detail or error.message)
@@ -141,7 +142,7 @@ class X402Engine:
         (used,) = await self._call(entry.network, (Call(entry.asset, data),))
         if not _number(used):
             ended = self._clock.now().timestamp() - CHAIN_CLOCK_SLACK_S > signed.valid_before
-            return Rejected("expired_unused") if ended else Undecided(_UNUSED)
+            return Rejected("expired_unused") if ended else Undecided(UNUSED)
         return await self._find_use(entry)
 
     def _sender(self, network: str) -> Sender | None:
@@ -173,23 +174,23 @@ class X402Engine:
     async def _after_revert(self, entry: Entry) -> Outcome:
         """Ours reverted: perhaps because somebody else sent it first, and then it is paid."""
         found = await self.outcome(entry)
-        if isinstance(found, Undecided) and found.detail == _UNUSED:
+        if isinstance(found, Undecided) and found.detail == UNUSED:
             return Rejected("transaction_failed")
         return found
 
     async def _find_use(self, entry: Entry) -> Outcome:
         """The transaction that used it, and whether that paid us; a cancelled one did not."""
-        newest = quantity(await self._request(entry.network, "eth_blockNumber"))
-        for window in range(LOG_WINDOWS):
-            last = newest - window * LOG_BLOCKS
+        last = quantity(await self._request(entry.network, "eth_blockNumber"))
+        for blocks in LOG_BLOCKS:
             if last < 0:
                 break
             asked = {
                 "address": entry.asset,
-                "fromBlock": hex(max(0, last - LOG_BLOCKS + 1)),
+                "fromBlock": hex(max(0, last - blocks + 1)),
                 "toBlock": hex(last),
                 "topics": used_topics(entry),
             }
+            last -= blocks
             logs = await self._request(entry.network, "eth_getLogs", asked)
             if found := _transaction_of(logs):
                 receipt = await self._receipt(entry.network, found)

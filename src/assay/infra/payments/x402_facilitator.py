@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import httpx2
 
+from assay.infra.payments.x402_engine import UNUSED
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.payments.buyer import unmarked
 from assay.payments.model import (
@@ -76,7 +77,8 @@ class RemoteFacilitator:
             return Undecided(reason)
         # It refuses what somebody else has submitted meanwhile: the payee has his money then.
         found = await self._chain.outcome(entry)
-        return found if isinstance(found, Settled) else Rejected(reason)
+        unused = isinstance(found, Undecided) and found.detail == UNUSED
+        return Rejected(reason) if unused else found
 
     async def outcome(self, entry: Entry) -> Outcome:
         return await self._chain.outcome(entry)

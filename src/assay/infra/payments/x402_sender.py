@@ -134,10 +134,10 @@ class Sender:
         """
         refused = await _each([self._ask("eth_sendRawTransaction", one.raw) for one in some])
         for place, one in enumerate(some):
-            if _is_nonce_trouble(refused[place]):
+            if isinstance(_outcome(one, refused[place]), _Again):
                 (refused[place],) = await _each([self._ask("eth_sendRawTransaction", one.raw)])
-                if _is_nonce_trouble(refused[place]):
-                    break  # somebody else's, and so are those above it
+                if _outcome(one, refused[place]) != one.transaction:
+                    break  # it is not there, so nothing above it will be taken
         return refused
 
     async def _noted(self, some: Sequence[_Waiting], first: int, fees: _Fees) -> Sequence[_Waiting]:
@@ -214,18 +214,12 @@ def _outcome(one: _Waiting, error: Exception | None) -> str | Undecided | _Again
         problem = error.rpc_message.lower()
         if any(words in problem for words in _ALREADY_SENT):
             return one.transaction
-        if _is_nonce_trouble(error):
+        if any(words in problem for words in NONCE_TROUBLE):
             return _Again(problem)
         return Undecided(f"not sent: {problem}")  # the node will not have it: no gas money, say
     if isinstance(error, Unavailable):
         return Undecided(error.detail or error.message)
     return one.transaction if error is None else Undecided(repr(error))
-
-
-def _is_nonce_trouble(error: Exception | None) -> bool:
-    if not isinstance(error, RpcRefused):
-        return False
-    return any(words in error.rpc_message.lower() for words in NONCE_TROUBLE)
 
 
 async def _each(works: Sequence[Awaitable[object]]) -> list[Exception | None]:

@@ -29,6 +29,7 @@ TAKE_OVER = (
     .where(*_AS_READ)
     .values({c.name: bindparam(c.name) for c in payments.c if c.name != "id"})
 )
+_MARK = 1_000_000_007
 _FEES = payments.c.fee_most
 COMMITTED = select(
     func.coalesce(
@@ -40,10 +41,9 @@ COMMITTED = select(
     func.coalesce(
         func.sum(case((payments.c.fee_token == bindparam("a_fee_token"), _FEES), else_=0)), 0
     ).label("fees"),
-    func.coalesce(func.sum(case((payments.c.state == State.SETTLING, 1), else_=0)), 0).label(
-        "settling"
-    ),
-    func.coalesce(func.max(payments.c.updated_us), 0).label("latest_us"),
+    func.coalesce(func.sum(case((payments.c.state != State.CLAIMED, 1), else_=0)), 0).label("sent"),
+    # Each change has a moment of its own; of whole moments a sum of a few thousand would not fit.
+    func.coalesce(func.sum(payments.c.updated_us % _MARK), 0).label("mark"),
 ).where(
     *_OF_THE_PAYER,
     payments.c.nonce != bindparam("a_nonce"),

@@ -164,7 +164,7 @@ async def _committed(desk: Desk, entry: Entry, now: datetime) -> Committed:
     """Of one network all payments are in one asset, so its index finds them."""
     values = {**_key(entry), "now_us": to_us(now), "a_fee_token": entry.fees.token}
     (row,) = await desk.rows(COMMITTED, values)
-    return Committed(*(int(row[name]) for name in ("amount", "fees", "settling", "latest_us")))
+    return Committed(*(int(row[name]) for name in ("amount", "fees", "sent", "mark")))
 
 
 async def _refuse_reuse(desk: Desk, fresh: Entry) -> None:

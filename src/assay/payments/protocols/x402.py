@@ -44,6 +44,9 @@ from assay.payments.x402_wire import (
     requirement_v1,
 )
 
+LEAST_S: Final = 5.0
+"""Seconds that must be left for settling when the upstream is asked, of `SETTLE_S`."""
+
 
 class X402:
     """Both versions; the version is what the JSON says, whichever header it came in."""
@@ -107,7 +110,13 @@ class X402:
         )
 
     async def verify(self, payment: Payment, needs: ProtocolNeeds) -> Balances | None:
-        asset = payment.quote.network.asset.address
+        quote = payment.quote
+        work_s = 0.0 if quote.settles_first else quote.work_s
+        left_s = (payment.expires_at - needs.clock.now()).total_seconds()
+        if left_s < work_s + LEAST_S:  # it may have waited since it was read
+            message = "The authorisation ends before it could be settled."
+            raise PaymentRefused("invalid_exact_evm_payload_authorization_valid_before", message)
+        asset = quote.network.asset.address
         return {asset: await needs.facilitator.verify(payment)}
 
     async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
