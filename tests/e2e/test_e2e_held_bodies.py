@@ -159,6 +159,17 @@ def test_connections_that_send_nothing_keep_no_room_from_others(
         assert answer.status_code == 200, answer.text
 
 
+def test_an_answer_that_drips_holds_its_room_no_longer_than_its_payment_is_good(
+    store: Shop, payer: LocalAccount
+) -> None:
+    """Each piece is in time, and the whole would not be."""
+    url = store.wrap("/drip", timeoutMs=500)
+    answer = store.pay(url, store.payment(url, payer))
+    assert (answer.status_code, answer.json()["code"]) == (502, "wrapper_request_failed")
+    assert "whole" in answer.json()["message"]
+    assert store.chain.balance(payer.address) == CALLERS * CENT
+
+
 def test_an_answer_in_pieces_is_whole_for_every_kind_of_caller(
     store: Shop, payer: LocalAccount
 ) -> None:

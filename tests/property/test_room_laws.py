@@ -161,12 +161,17 @@ async def test_what_is_small_takes_no_room() -> None:
     await Share(room, "b").take(SMALL_BYTES)
 
 
-async def test_what_is_here_is_held_whether_there_is_room_or_not() -> None:
+async def test_what_is_squeezed_in_makes_twice_the_room_at_most() -> None:
     room = Room(SIZE)
-    share = Share(room, "a")
-    share.hold(3 * SIZE)
-    assert room.held == 3 * SIZE
+    first, second = Share(room, "a"), Share(room, "a")
+    await first.take(SIZE)
+    second.squeeze(SIZE)
+    assert room.held == 2 * SIZE
+    with pytest.raises(Unavailable):
+        second.squeeze(SIZE + 1)
     with pytest.raises(Unavailable):
         await Share(room, "b").take(SMALL_BYTES + 1)
-    share.close()
+    first.close()
+    second.close()
     assert room.held == 0
+    second.squeeze(3 * SIZE)  # alone

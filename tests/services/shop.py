@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -91,7 +92,7 @@ class Seen:
 @dataclass
 class Upstream:
     """A real HTTP server: `/echo` answers what it got, `/status/N` answers N, `/large/N`
-    N bytes."""
+    N bytes, `/drip` a byte at a time."""
 
     url: str = ""
     seen: list[Seen] = field(default_factory=list)
@@ -142,7 +143,11 @@ def upstream() -> Iterator[Upstream]:  # noqa: C901 - a server in a function
             for name, value in extra.items():
                 self.send_header(name, value)
             self.end_headers()
-            if self.command != "HEAD":
+            if parts[0] == "drip":
+                for place in range(len(answer)):
+                    self.wfile.write(answer[place : place + 1])
+                    time.sleep(0.2)
+            elif self.command != "HEAD":
                 self.wfile.write(answer)
 
         do_POST = do_PUT = do_DELETE = do_HEAD = do_GET  # noqa: N815 - the base class's names

@@ -9,6 +9,9 @@ from assay.kit.errors import Unavailable
 PARTS = 4
 """Nobody holds more than one part of so many, unless it is a single thing."""
 
+SQUEEZED = 2
+"""So many times its size is the most a room ever holds, but for a single thing."""
+
 SMALL_BYTES = 64 * 1024
 """What is no larger is not counted: the number of connections bounds it."""
 
@@ -42,16 +45,17 @@ class Room:
         """
         waiting = _Waiting(holder, size, own, asyncio.get_running_loop().create_future())
         if not self._waiting and self._has_part(waiting) and self._has_room(waiting):
-            self.add(holder, size)
+            self._add(holder, size)
         elif self._wait_s:
             await self._wait(waiting)
         else:
             raise _full()
 
-    def add(self, holder: str, size: int) -> None:
-        """Hold so many bytes more, whether there is room or not: what is here is here."""
-        self.held += size
-        self._by_holder[holder] = self._by_holder.get(holder, 0) + size
+    def squeeze(self, holder: str, size: int, own: int = 0) -> None:
+        """As `take`, where there is no room as well: up to twice as much as there is."""
+        if self.held != own and self.held + size > SQUEEZED * self.size:
+            raise _full()
+        self._add(holder, size)
 
     def give(self, holder: str, size: int) -> None:
         """Give back what was taken, or a part of it."""
@@ -86,7 +90,7 @@ class Room:
                 passed.add(first.holder)  # those of his that came later stay behind this one
                 still.append(first)
             elif self._has_room(first):
-                self.add(first.holder, first.size)
+                self._add(first.holder, first.size)
                 first.let_in.set_result(None)
             else:
                 still.append(first)
@@ -100,6 +104,10 @@ class Room:
 
     def _has_room(self, one: _Waiting) -> bool:
         return self.held == one.own or self.held + one.size <= self.size
+
+    def _add(self, holder: str, size: int) -> None:
+        self.held += size
+        self._by_holder[holder] = self._by_holder.get(holder, 0) + size
 
     def _remove(self, holder: str, size: int) -> None:
         self.held -= size
@@ -126,10 +134,10 @@ class Share:
             await self._room.take(self._holder, more := self._more(size), self.size)
             self.size += more
 
-    def hold(self, size: int) -> None:
-        """Hold at least so many bytes in all, whether there is room or not."""
+    def squeeze(self, size: int) -> None:
+        """As `take`, at once, and where there is no room as well. Raises `Unavailable`."""
         if more := self._more(size):
-            self._room.add(self._holder, more)
+            self._room.squeeze(self._holder, more, self.size)
             self.size += more
 
     def keep(self, size: int) -> None:

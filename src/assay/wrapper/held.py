@@ -30,12 +30,12 @@ class HeldBodies:
     """Bodies of requests as they come, answers that are not paid for yet, and bought ones.
 
     An upstream that has run has run, so there is room for its answer before it is asked: as much
-    as the wrapper's last answers took. What turns out larger is held all the same, and the next
-    one waits for more. Who fetches what he bought before takes no room from those who buy.
+    as the wrapper's last answers took. What turns out larger is squeezed in, and the next one waits
+    for more. Who fetches what he bought before takes no room from those who buy.
     """
 
     def __init__(self, bytes_max: int) -> None:
-        """At most so many of each kind, but for what was larger than expected."""
+        """At most so many of each kind, and as many again of answers larger than expected."""
         self._requests, self._replays = Room(bytes_max), Room(bytes_max)
         self._answers = Room(bytes_max, WAIT_S)
         self._sizes: dict[str, int] = {}

@@ -218,7 +218,7 @@ class Pipeline:
             if len(body) > self._response_bytes_max:
                 message = "The upstream's answer is larger than a paid answer may be."
                 raise UpstreamFailed(message, maxBytes=self._response_bytes_max)
-            share.hold(len(body))
+            share.squeeze(len(body))
         share.keep(len(body))
         return bytes(body)
 

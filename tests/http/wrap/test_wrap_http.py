@@ -1,11 +1,18 @@
 """A wrapper in front of a real upstream: identity, trust, limits, the call log, in their order."""
 
-from collections.abc import Iterator
+import asyncio
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from assay.wrapper import pipeline
+from assay_demo.chain import dollars
+from assay_demo.chain.accounts import ACCOUNTS
 from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, open_house, refused
 from tests.services.wire_upstream import WireUpstream, wire_upstream
 
@@ -263,3 +270,27 @@ async def test_a_length_no_database_can_hold_does_not_hold_up_the_log(stall: Sta
     await stall.house.app.flush()
     logs = await http.get("/operator/analytics/logs", headers=stall.token)
     assert [row["statusCode"] for row in logs.json()["logs"]] == [200, 413]
+
+
+async def test_the_body_of_a_paid_call_has_a_minute_and_not_one_for_each_byte(
+    stall: Stall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "HELD_BODY_S", 0.3)
+    fields = {"pricePerCall": 0.01, "payoutAddress": "0x" + "ab" * 20, "method": "POST"}
+    url, http, clock = await stall.wrap("/slow-body", **fields), stall.house.http, stall.house.clock
+    clock.move(time.time() - clock.now().timestamp())  # signatures are dated by the real one
+    demand = await http.post(url)
+    required = json.loads(base64.b64decode(demand.headers["payment-required"]))
+    accepted = required["accepts"][0]
+    signed = dollars.authorize(ACCOUNTS[5].key, accepted, 8453)
+    payment = {"x402Version": 2, "accepted": accepted, "payload": signed}
+    header = base64.b64encode(json.dumps(payment).encode()).decode()
+
+    async def body() -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield b"x"
+            await asyncio.sleep(0.05)
+
+    answer = await http.post(url, content=body(), headers={"payment-signature": header})
+    refused(answer, 408, "request_timeout")
+    assert stall.up.to("/slow-body") == []
