@@ -5,6 +5,7 @@ The vectors are documents of the specification, and payments of the reference li
 
 import base64
 import json
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from x402.schemas.v1 import PaymentRequiredV1
 
 from assay.infra.crypto.eip3009 import Eip3009Signers
 from assay.kit.json import JsonValue
-from assay.payments.model import Attempt, Entry, Headers, PaymentRefused, Quote, State
+from assay.payments.model import Attempt, Entry, Headers, Payment, PaymentRefused, Quote, State
 from assay.payments.networks import ROWS
 from assay.payments.ports import PaidRequest, ProtocolNeeds
 from assay.payments.protocols.x402 import X402
@@ -163,6 +164,36 @@ async def test_a_payment_too_near_its_end_is_refused_and_known_again(
         await X402().read(request, wanted, needs(left_s=14.9))
     assert refused.value.reason == "invalid_exact_evm_payload_authorization_valid_before"
     assert refused.value.digest == paid.digest
+
+
+@dataclass
+class Rich:
+    """A facilitator that finds a balance."""
+
+    asked: int = 0
+
+    async def verify(self, _: Payment) -> int:
+        self.asked += 1
+        return 10**6
+
+
+@pytest.mark.parametrize(("work_s", "first"), [(0.0, False), (4.5, False), (4.5, True)])
+async def test_what_waited_too_long_is_refused_before_the_upstream_is_asked(
+    work_s: float, *, first: bool
+) -> None:
+    vector = VECTORS["payments"][0]
+    request = PaidRequest("GET", "", [(b"x-payment", vector["header"].encode())], b"")
+    wanted = replace(quote(network_of(vector)), work_s=work_s, settles_first=first)
+    paid = await X402().read(request, wanted, needs())
+    least_s = 10 if first else 10 + work_s
+    facilitator = Rich()
+    late = replace(needs(least_s - 0.1), facilitator=facilitator)
+    with pytest.raises(PaymentRefused) as refused:
+        await X402().verify(paid, late)
+    assert refused.value.reason == "invalid_exact_evm_payload_authorization_valid_before"
+    assert facilitator.asked == 0
+    in_time = replace(needs(least_s), facilitator=facilitator)
+    assert await X402().verify(paid, in_time) == {wanted.network.asset.address: 10**6}
 
 
 def entry(vector: dict[str, Any]) -> Entry:

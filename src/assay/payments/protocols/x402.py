@@ -44,8 +44,9 @@ from assay.payments.x402_wire import (
     requirement_v1,
 )
 
-LEAST_S: Final = 5.0
-"""Seconds that must be left for settling when the upstream is asked, of `SETTLE_S`."""
+LEAST_S: Final = 10.0
+"""Seconds that must be left besides the upstream's own when it is asked, of `SETTLE_S`: five that
+it may be late, and five for settling."""
 
 
 class X402:
