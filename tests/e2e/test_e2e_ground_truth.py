@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -13,7 +12,7 @@ import pytest
 from assay_demo.agents.files import TYPE, data_uri
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.registries import register
-from tests.services.assay import Served, served
+from tests.services.assay import Served, resident_mib, served
 from tests.services.chain import LocalChain, local_chain
 from tests.services.grounds import Ground, grounds
 from tests.services.node import needs_node
@@ -149,7 +148,7 @@ def test_fifty_evaluations_at_once_stay_within_bounds(
 ) -> None:
     stock = truth[0].ground
     agents = [registered(chain, stock, len(truth) + n) for n in range(AT_ONCE)]
-    before, memory = stock.heard(), _resident_mib(server)
+    before, memory = stock.heard(), resident_mib(server.pid)
     with (
         httpx2.Client(base_url=server.address, timeout=120, trust_env=False) as http,
         ThreadPoolExecutor(AT_ONCE) as pool,
@@ -157,13 +156,6 @@ def test_fifty_evaluations_at_once_stay_within_bounds(
         told = list(pool.map(lambda agent: http.post(f"/operator/trigger-sandbox/{agent}"), agents))
     assert {answer.status_code for answer in told} <= {200, 503}
     assert stock.heard() - before <= AT_ONCE * REQUESTS_MAX
-    grown = _resident_mib(server) - memory
-    print(f"50 at once: {grown:.0f} MiB more, {stock.heard() - before} requests")  # noqa: T201
+    grown = resident_mib(server.pid) - memory
+    print(f"50 at once: {grown} MiB more, {stock.heard() - before} requests")  # noqa: T201
     assert grown < 400
-
-
-def _resident_mib(server: Served) -> float:
-    assert server.process is not None
-    status = Path(f"/proc/{server.process.pid}/status").read_text("utf-8")
-    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024

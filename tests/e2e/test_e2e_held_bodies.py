@@ -1,18 +1,17 @@
 """What paid calls hold back in memory is bounded, whoever sends, buys or leaves unread how much."""
 
-import os
 import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_payment_attacks import fresh_account, wait_for
+from tests.services.assay import resident_mib
 from tests.services.shop import Dollars, Shop, encoded, shop, upstream
 
 pytestmark = pytest.mark.e2e
@@ -41,12 +40,6 @@ def payer(dollar_chain: Dollars) -> LocalAccount:
     return account
 
 
-def resident_mib(store: Shop) -> int:
-    assert store.server.process is not None
-    statm = Path(f"/proc/{store.server.process.pid}/statm").read_text("ascii")
-    return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE") // MIB
-
-
 def request(url: str, header: str, method: str = "GET", length: int = 0) -> bytes:
     parts = urlsplit(url)
     head = f"{method} {parts.path} HTTP/1.1\r\nhost: {parts.netloc}\r\n"
@@ -67,7 +60,7 @@ def opened(url: str, header: str, method: str = "GET", length: int = 0) -> Itera
 def most_resident(store: Shop, seconds: float) -> int:
     until, most = time.monotonic() + seconds, 0
     while time.monotonic() < until:
-        most = max(most, resident_mib(store))
+        most = max(most, resident_mib(store.server.pid))
         time.sleep(0.05)
     return most
 
@@ -77,7 +70,7 @@ def test_answers_that_nobody_reads_do_not_fill_the_memory(store: Shop, payer: Lo
     url = store.wrap(f"/large/{LARGE}")
     payment = store.payment(url, payer)
     assert len(store.pay(url, payment).content) == LARGE
-    before = resident_mib(store)
+    before = resident_mib(store.server.pid)
     with ExitStack() as stack:
         for _ in range(CALLERS):
             stack.enter_context(opened(url, encoded(payment)))
@@ -89,7 +82,7 @@ def test_bodies_that_never_end_do_not_fill_the_memory(store: Shop) -> None:
     """Signed by accounts that have nothing: a signature costs nobody anything."""
     url = store.wrap("/echo/unending", method="POST")
     payments = [store.payment(url, fresh_account(), method="POST") for _ in range(CALLERS)]
-    before = resident_mib(store)
+    before = resident_mib(store.server.pid)
     with ExitStack() as stack:
         for payment in payments:
             door = stack.enter_context(opened(url, encoded(payment), "POST", LARGE))

@@ -6,13 +6,12 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
-from tests.services.assay import Served, served
+from tests.services.assay import Served, resident_mib, served
 from tests.services.shop import NO_CHAIN, PASSWORD
 from tests.services.wire_upstream import Asked, Wire, WireUpstream, wire_upstream
 
@@ -484,8 +483,3 @@ def test_slow_readers_cost_little_memory(door: Door) -> None:
     for sock in socks:
         sock.close()
     assert peak - before < 96  # 320 MiB are on their way
-
-
-def resident_mib(pid: int) -> int:
-    pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") // MIB

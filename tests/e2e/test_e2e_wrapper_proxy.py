@@ -15,14 +15,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
 from assay.web.bounds import BOUNDS
-from tests.services.assay import Served, served
+from tests.services.assay import Served, resident_mib, served
 from tests.services.raw_client import CutOff, Got, RawClient, request
 from tests.services.shop import NO_CHAIN, PASSWORD
 from tests.services.wire_upstream import Asked, Play, Wire, WireUpstream, wire_upstream
@@ -842,11 +841,6 @@ def test_a_head_that_never_ends_is_a_502_in_its_time(
     assert time.monotonic() - begun < 2
     assert resident_mib(door.pid) - before < 24
     assert len(room.up.to(seen)) == 1
-
-
-def resident_mib(pid: int) -> int:
-    pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") // MIB
 
 
 @pytest.mark.parametrize("method", LANES)

@@ -51,6 +51,12 @@ class Served:
         assert found, f"no address in {first!r}; the log says:\n{self.said()}"
         self.address = found.group()
 
+    @property
+    def pid(self) -> int:
+        """Of the running process."""
+        assert self.process is not None
+        return self.process.pid
+
     def stop(self, number: int = signal.SIGTERM) -> int:
         assert self.process is not None
         self.process.send_signal(number)
@@ -62,6 +68,12 @@ class Served:
     def said(self) -> str:
         """Everything logged so far."""
         return Path(self.log).read_text("utf-8")
+
+
+def resident_mib(pid: int) -> int:
+    """How much memory a process has."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 
 @contextmanager

@@ -130,8 +130,8 @@ class Share:
 
     async def take(self, size: int) -> None:
         """Hold at least so many bytes in all. Raises `Unavailable`."""
-        if self._more(size):
-            await self._room.take(self._holder, more := self._more(size), self.size)
+        if more := self._more(size):
+            await self._room.take(self._holder, more, self.size)
             self.size += more
 
     def squeeze(self, size: int) -> None:

@@ -46,8 +46,7 @@ LOG_BLOCKS = (100, 1900, *([2000] * 11))
 24,000 blocks, 13 hours on Base."""
 
 
-UNUSED = "not used yet"
-"""Why an outcome is open of which the chain says that nothing has moved."""
+_UNUSED = "not used yet"
 _ELSEWHERE = "authorization_cancelled"
 """Cancelled, or spent on somebody else: it cannot pay us any more."""
 _NO_KEY = "no key to settle with"
@@ -125,8 +124,7 @@ class X402Engine:
         except RpcRefused as error:
             if any(words in error.rpc_message.lower() for words in NONCE_TROUBLE):
                 found = await self.outcome(entry)
-                unused = isinstance(found, Undecided) and found.detail == UNUSED
-                return await self.settle(entry, note) if unused else found
+                return await self.settle(entry, note) if is_unused(found) else found
         except Unavailable as error:
             return Undecided(error.detail or error.message)
         deadline_s = self._clock.monotonic_s() + self._settlement_s
@@ -142,7 +140,7 @@ class X402Engine:
         (used,) = await self._call(entry.network, (Call(entry.asset, data),))
         if not _number(used):
             ended = self._clock.now().timestamp() - CHAIN_CLOCK_SLACK_S > signed.valid_before
-            return Rejected("expired_unused") if ended else Undecided(UNUSED)
+            return Rejected("expired_unused") if ended else Undecided(_UNUSED)
         return await self._find_use(entry)
 
     def _sender(self, network: str) -> Sender | None:
@@ -174,9 +172,7 @@ class X402Engine:
     async def _after_revert(self, entry: Entry) -> Outcome:
         """Ours reverted: perhaps because somebody else sent it first, and then it is paid."""
         found = await self.outcome(entry)
-        if isinstance(found, Undecided) and found.detail == UNUSED:
-            return Rejected("transaction_failed")
-        return found
+        return Rejected("transaction_failed") if is_unused(found) else found
 
     async def _find_use(self, entry: Entry) -> Outcome:
         """The transaction that used it, and whether that paid us; a cancelled one did not."""
@@ -210,6 +206,11 @@ class X402Engine:
 
     async def _request(self, network: str, method: str, *params: JsonValue) -> JsonValue:
         return await self._rpc.request(self._networks[network], method, params)
+
+
+def is_unused(found: Outcome) -> bool:
+    """Whether the chain itself says that nothing has moved: else nobody may call it a refusal."""
+    return isinstance(found, Undecided) and found.detail == _UNUSED
 
 
 def _transaction_of(logs: JsonValue) -> str:

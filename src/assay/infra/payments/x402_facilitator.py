@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import httpx2
 
-from assay.infra.payments.x402_engine import UNUSED
+from assay.infra.payments.x402_engine import is_unused
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.payments.buyer import unmarked
 from assay.payments.model import (
@@ -77,8 +77,7 @@ class RemoteFacilitator:
             return Undecided(reason)
         # It refuses what somebody else has submitted meanwhile: the payee has his money then.
         found = await self._chain.outcome(entry)
-        unused = isinstance(found, Undecided) and found.detail == UNUSED
-        return Rejected(reason) if unused else found
+        return Rejected(reason) if is_unused(found) else found
 
     async def outcome(self, entry: Entry) -> Outcome:
         return await self._chain.outcome(entry)
