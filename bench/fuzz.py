@@ -2,7 +2,7 @@
 
 .venv/bin/python bench/fuzz.py --minutes 60               all targets, one after the other
 .venv/bin/python bench/fuzz.py --minutes 5 --only url     one of them
-.venv/bin/python bench/fuzz.py --minutes 60 --keep        and keep the smallest inputs that count
+.venv/bin/python bench/fuzz.py --minutes 60 --keep        and keep some of the inputs that were found
 
 What is found stays in `--folder` (default .fuzz), so the next run begins where this one ended.
 Status 1 when a parser broke; the input is printed, to be put into tests/fuzz/crashes.
@@ -28,12 +28,14 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", choices=sorted(TARGETS), default=sorted(TARGETS))
     parser.add_argument("--jobs", type=int, default=1, help="Targets at a time.")
     parser.add_argument("--folder", type=Path, default=ROOT / ".fuzz")
-    parser.add_argument("--keep", action="store_true", help="Write tests/fuzz/corpus anew.")
+    parser.add_argument("--keep", action="store_true", help="Add to tests/fuzz/corpus.")
     asked = parser.parse_args()
     each_s = max(1, int(asked.minutes * 60 * asked.jobs / len(asked.only)))
-    print(f"{'target':24} {'executions':>12} {'inputs':>7}  finding")
+    parts = [asked.only[part :: asked.jobs] for part in range(asked.jobs)]
+    print(f"{'target':24} {'executions':>12} {'inputs':>7}  finding", flush=True)
     with ThreadPoolExecutor(asked.jobs) as pool:
-        outcomes = list(pool.map(lambda name: told(fuzz(name, each_s, asked.folder)), asked.only))
+        parted = pool.map(lambda names: fuzz(names, each_s, asked.folder.absolute()), parts)
+        outcomes = [told(outcome) for part in parted for outcome in part]
     if asked.keep:
         for outcome in outcomes:
             save(CORPUS, outcome.name, outcome.found)

@@ -23,9 +23,9 @@ def load(folder: Path, name: str) -> list[bytes]:
 
 
 def save(folder: Path, name: str, inputs: Iterable[bytes]) -> None:
-    """Keep these, shortest first, as many as the bounds let."""
-    kept: list[bytes] = []
-    for one in sorted(set(inputs), key=lambda data: (len(data), data)):
+    """Keep what is kept already, and of these the shortest, as many as the bounds let."""
+    kept = load(folder, name)
+    for one in sorted(set(inputs) - set(kept), key=lambda data: (len(data), data)):
         if len(kept) < INPUTS_MAX and sum(map(len, kept)) + len(one) <= BYTES_MAX:
             kept.append(one)
     lines = [json.dumps(one.decode("latin-1")) for one in kept]

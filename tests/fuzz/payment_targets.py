@@ -36,7 +36,8 @@ MPP_DIGEST_IS_PENDING = True
 """`TempoCharges.read` makes the digest outside its `try`: a payload with a number above 2^53 is a
 500 until it is a 402. To be deleted with that fix."""
 
-LOOP = asyncio.new_event_loop()
+loop = cache(asyncio.new_event_loop)
+"""Made when it is first needed: a process that was forked needs its own."""
 
 
 def quote(network: str) -> Quote:
@@ -70,7 +71,7 @@ def x402_payment(data: bytes) -> None:
     headers = ((name, base64.b64encode(body)),)
     request = PaidRequest("GET", "https://assay.example/wrap/op/quote", headers, b"")
     needs = ProtocolNeeds(Eip3009Signers(), NOTHING, NOTHING, CLOCK)
-    found = LOOP.run_until_complete(X402().read(request, quote("eip155:8453"), needs))
+    found = loop().run_until_complete(X402().read(request, quote("eip155:8453"), needs))
     assert found.credential["authorization"]["value"] == "10000"
 
 
@@ -142,7 +143,7 @@ def mpp() -> Mpp:
         loader, {row.id: chain}, Offline(), Now(), settlement_s=1.0,
         challenge_ttl=timedelta(days=3650),
     )  # fmt: skip
-    demand = LOOP.run_until_complete(charges.challenge(quote(row.id), "payment_required"))
+    demand = loop().run_until_complete(charges.challenge(quote(row.id), "payment_required"))
     ((_, header),) = demand.headers
     from mpp import Challenge, Credential  # noqa: PLC0415 - most of a second
 
@@ -154,7 +155,7 @@ def mpp_header(data: bytes) -> None:
     """The value of `Authorization`, as it comes."""
     value = "Payment " + data.decode("latin-1")
     if value.isascii():  # others are refused before
-        LOOP.run_until_complete(mpp().charges.read(value, quote("tempo:42431")))
+        loop().run_until_complete(mpp().charges.read(value, quote("tempo:42431")))
 
 
 def is_canonical(value: Any) -> bool:
@@ -175,7 +176,7 @@ def mpp_payload(data: bytes) -> None:
         return  # the client's side could not write it
     if MPP_DIGEST_IS_PENDING and not is_canonical(payload):
         return
-    LOOP.run_until_complete(mpp().charges.read(header, quote("tempo:42431")))
+    loop().run_until_complete(mpp().charges.read(header, quote("tempo:42431")))
 
 
 def tempo_transaction(data: bytes) -> None:
