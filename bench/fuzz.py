@@ -2,7 +2,7 @@
 
 .venv/bin/python bench/fuzz.py --minutes 60               all targets, one after the other
 .venv/bin/python bench/fuzz.py --minutes 5 --only url     one of them
-.venv/bin/python bench/fuzz.py --minutes 60 --keep        and keep some of the inputs that were found
+.venv/bin/python bench/fuzz.py --minutes 60 --keep        and keep some of what was found
 
 What is found stays in `--folder` (default .fuzz), so the next run begins where this one ended.
 Status 1 when a parser broke; the input is printed, to be put into tests/fuzz/crashes.
