@@ -19,7 +19,6 @@ from assay.chains.solana.accounts import (
 )
 from assay.chains.solana.addresses import agent_address
 from assay.egress.url import EgressPolicy, parse_target
-from assay.infra.attestations import _handles
 from assay.infra.http import agent_index_wire as index
 from assay.infra.http import rpc_wire
 from assay.infra.http.data_uri import DataUriError, read_data_uri
