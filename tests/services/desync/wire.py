@@ -161,11 +161,12 @@ class Arrived:
 class KeepingUpstream:
     """Answers each request with its own target, and keeps every byte it is sent.
 
-    `watched` are bytes that must never come here; `seen` says which did, and with what.
+    Where `is_mute`, its answers have no body. `watched` are bytes that must never come here;
+    `seen` says which did, and with what.
     """
 
-    def __init__(self, mark: str) -> None:
-        self.mark, self.port = mark, 0
+    def __init__(self, mark: str, *, is_mute: bool = False) -> None:
+        self.mark, self.is_mute, self.port = mark, is_mute, 0
         self.arrived: list[Arrived] = []
         self.watched: tuple[bytes, ...] = ()
         self.seen: list[tuple[bytes, bytes]] = []
@@ -217,6 +218,9 @@ class KeepingUpstream:
         finally:
             self._watch(one.body)
         one.is_whole = True
+        if self.is_mute:
+            writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+            return True
         said = f"{self.mark} answers {target}".encode()
         shown = b"" if method == "HEAD" else said
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(said) + shown)
@@ -233,7 +237,8 @@ class KeepingUpstream:
             while size := int((await reader.readuntil(b"\r\n"))[:-2], 16):
                 one.body += await reader.readexactly(size)
                 await reader.readuntil(b"\r\n")
-            await reader.readuntil(b"\r\n")
+            while await reader.readuntil(b"\r\n") != b"\r\n":
+                continue  # a trailer, which a proxy may pass on
         elif one.all("content-length"):
             missing = int(one.all("content-length")[0])
             while missing:
