@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.services.desync.campaign import STRAIGHT, WAYS, Campaign, Result, table
-from tests.services.desync.cases import Case, all_cases
+from tests.services.desync.cases import HIDDEN_REQUESTS, Case, all_cases, head, length
+from tests.services.desync.faulty_proxy import faulty_proxy
 from tests.services.desync.tenants import tenants
 
 pytestmark = pytest.mark.e2e
@@ -40,6 +41,24 @@ def _assert_clean(campaign: Campaign) -> None:
     assert not differing, _faults(differing)
     broken = [one for one in results if one.broken()]
     assert not broken, _faults(broken)
+
+
+async def test_the_campaign_finds_a_proxy_that_forgets_lengths(tmp_path: Path) -> None:
+    """What it would say if something leaked: two requests hidden in bodies, a faulty proxy."""
+    cases = [
+        Case("control", name, (head(length(hidden)) + hidden,), "either", (hidden,))
+        for name, hidden in HIDDEN_REQUESTS.items()
+    ]
+    async with tenants(tmp_path) as both, faulty_proxy(both.port) as port:
+        campaign = Campaign(both, victims=3)
+        for case in cases * 2:
+            await campaign.run_over("faulty", port, [case])
+    found = {one.case.name for one in campaign.results if one.leaked}
+    assert {"takes-body", "takes-head", "second"} == found, table(campaign.results)
+    said = "\n".join(map(str, campaign.results))
+    assert "the sender's upstream got VICTIMSECRET" in said
+    assert "the victim was answered with what is the sender's" in said
+    assert "a request arrived that the proxy never sent" in said
 
 
 async def test_nobodys_bytes_reach_another_straight_and_behind_caddy(tmp_path: Path) -> None:

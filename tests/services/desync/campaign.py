@@ -119,6 +119,11 @@ class Campaign:
                 group.create_task(self._over(way, cases, abreast))
         self._blame()
 
+    async def run_over(self, way: str, port: int, cases: Sequence[Case]) -> None:
+        """All cases to this port, one after the other; `way` is only its name."""
+        await self._some(way, port, cases)
+        self._blame()
+
     async def _over(self, way: str, cases: Sequence[Case], abreast: int) -> None:
         async with opened(way, self._tenants) as port, asyncio.TaskGroup() as group:
             for lane in range(abreast):
