@@ -64,7 +64,7 @@ TAKEN, WAITING, REFUSED, ABSENT = Read("taken"), Read("waiting"), Read("refused"
         ([WAITING], [TAKEN, ABSENT], [REFUSED]),
         ([TAKEN, TAKEN, ABSENT], [TAKEN, ABSENT], [TAKEN, WAITING]),
         ([TAKEN, ABSENT], [REFUSED], [REFUSED]),
-        ([TAKEN, TAKEN], [TAKEN, REFUSED], [REFUSED]),
+        ([TAKEN, TAKEN], [TAKEN, REFUSED], [TAKEN, REFUSED]),
     ],
 )
 def test_each_law_notices_who_breaks_it(

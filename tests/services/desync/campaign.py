@@ -237,10 +237,20 @@ def _behind(result: Result) -> Iterable[str]:
     twice = [name for name, count in Counter(n[0] for n in names if n).items() if count > 1]
     if twice:
         yield "one request of the proxy arrived twice"
-    served = case.outcome == "served" and not result.refused
+    served = case.outcome == "served" and not result.refused and not _is_a_tunnel(result)
     bodies = tuple(one.body for one in result.arrived if one.is_whole)
     if served and case.group not in _FRAMED_ANYHOW and bodies[:1] != case.bodies[:1]:
         yield f"bodies {[_short(body, 80) for body in bodies]}"
+
+
+def _is_a_tunnel(result: Result) -> bool:
+    """Whether Envoy takes the case for a WebSocket: it then passes the head on without a coding.
+
+    Envoy answers such a request by itself, with 503, unless the service answers 101 or an error.
+    """
+    data = b"".join(result.case.pieces).lower()
+    wants = b"\r\nupgrade: websocket" in data and b"\r\ntransfer-encoding: chunked" in data
+    return result.way == "envoy" and wants
 
 
 def table(results: Sequence[Result]) -> str:

@@ -146,8 +146,8 @@ def _first_difference(ours: list[Read], theirs: list[Read]) -> str:
 
 
 def _at(reads: list[Read], place: int) -> Read:
-    """The reading of that request; after a refusal everything is refused."""
-    return reads[place] if place < len(reads) else reads[-1]
+    """The reading of that request; who has refused an earlier one has never judged it."""
+    return reads[place] if place < len(reads) else ABSENT
 
 
 def _difference(mine: Read, other: Read) -> str:
@@ -162,8 +162,9 @@ def _difference(mine: Read, other: Read) -> str:
 
 @dataclass
 class Lane:
-    """One stream after the other, over upstreams of its own."""
+    """One stream after the other, over upstreams of its own. All readers get the same bytes."""
 
+    prefix: bytes
     readers: dict[str, Reader]
 
 
@@ -208,7 +209,7 @@ class Differential:
         return self.outcome
 
     async def _one(self, lane: Lane, number: int) -> None:
-        data = stream(self.outcome.seed, number)
+        data = stream(self.outcome.seed, number).replace(PREFIX, lane.prefix)
         reads = await _read_by_all(lane, data, PATIENCE_S)
         law = broken_law(data, reads)
         if law:  # a busy machine answers late: what differs is looked at again, patiently
@@ -234,13 +235,13 @@ async def _awaited(read: Awaitable[list[Read]]) -> list[Read]:
     return await read
 
 
-def _over(port: int, upstream: KeepingUpstream, prefix: bytes) -> Reader:
+def _over(port: int, upstream: KeepingUpstream) -> Reader:
     """A reader that is a server on this port, in front of that upstream."""
 
     async def read(data: bytes, patience_s: float) -> list[Read]:
         upstream.arrived.clear()
         async with connected(port) as sender:
-            await sender.send([data.replace(PREFIX, prefix)])
+            await sender.send([data])
             got = await sender.to_the_end(patience_s)
         statuses = [one.status for one in got.answers]
         arrived = list(upstream.arrived)
@@ -286,10 +287,10 @@ async def differential(folder: Path, seed: int, lanes: int = 4) -> AsyncIterator
         made: list[Lane] = []
         for place in range(lanes):
             prefix = f"/wrap/{operator}/lane{place}/".encode()
-            readers = {"service": _over(port, ups["service"][place], prefix)}
+            readers = {"service": _over(port, ups["service"][place])}
             for kind in ("nginx", "haproxy"):
-                readers[kind] = _over(ports[kind][place], ups[kind][place], PREFIX)
-            made.append(Lane(readers))
+                readers[kind] = _over(ports[kind][place], ups[kind][place])
+            made.append(Lane(prefix, readers))
         yield Differential(made, seed)
 
 

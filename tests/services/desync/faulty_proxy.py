@@ -1,4 +1,4 @@
-"""A reverse proxy with one fault on purpose: it forgets to pass a body's length on.
+"""A reverse proxy with a fault on purpose: of a request with `FORGET`, it passes no length on.
 
 All callers share its one connection to the service, so that what it calls a body is the service's
 next request. The campaign has to find it leaking, or the campaign finds nothing.
@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 from tests.services.desync.wire import answers_in
 
+FORGET = b"X-Forget: length"
 PATIENCE_S = 0.5
 
 
@@ -28,8 +29,8 @@ class _FaultyProxy:
             lines = top.split(b"\r\n")[:-2]
             declared = [line for line in lines if line.lower().startswith(b"content-length:")]
             body = await reader.readexactly(int(declared[0][15:]) if declared else 0)
-            hop = (b"content-length:", b"connection:")
-            passed = [line for line in lines if not line.lower().startswith(hop)]
+            dropped = (b"connection:", *([b"content-length:"] if FORGET in lines else []))
+            passed = [line for line in lines if not line.lower().startswith(dropped)]
             passed.append(b"X-Proxy-Request: %d" % next(self._numbers))
             async with self._turn:
                 writer.write(await self._ask(b"\r\n".join([*passed, b"", b""]) + body))

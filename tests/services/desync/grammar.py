@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 PREFIX = b"/P/"
-"""How every target begins; a reader puts the path that it knows there."""
+"""How every target begins; the path of a lane is put there before anybody reads the stream."""
 
 LAST = b"GET " + PREFIX + b"last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 """Ends every stream: a reader that frames all before it as we do closes after this."""

@@ -132,6 +132,14 @@ SHAPES: tuple[Shape, ...] = (
         "in time",
         "idle",
     ),
+    Shape(
+        "a TLS handshake",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"",
+        0.0,
+        "in time",
+        "idle",
+    ),
     Shape("nothing at all", b"", b"", 0.0, "in time", "idle"),
     Shape(
         "half closed within the body",
@@ -190,8 +198,7 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape(
         "a storm of garbage",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-        b"\x00" * 200,
+        b"\x16\x03\x01\x02\x00\x01\r\n\r\n",
         ends="answered",
         beside="connections",
         again=True,
