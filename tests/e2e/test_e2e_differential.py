@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.services.desync.differential import (
+    CUT,
     Outcome,
     Read,
     broken_law,
@@ -86,6 +87,12 @@ def test_each_law_notices_who_breaks_it(
 def test_the_service_may_be_stricter_than_others(service: list[Read], nginx: list[Read]) -> None:
     reads = {"service": service, "nginx": nginx, "haproxy": [REFUSED], "h11": service}
     assert broken_law(b"", reads) == ""
+
+
+def test_a_verdict_that_depends_on_the_pieces_is_noticed() -> None:
+    reads = {"service": [TAKEN, ABSENT], "nginx": [TAKEN], "haproxy": [TAKEN], "h11": [TAKEN]}
+    assert "in pieces" in broken_law(b"", reads | {CUT: [REFUSED]})
+    assert broken_law(b"", reads | {CUT: [TAKEN, ABSENT]}) == ""
 
 
 def test_h11_is_read_request_by_request() -> None:

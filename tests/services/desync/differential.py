@@ -1,18 +1,19 @@
 """How the service frames a stream of requests, compared with nginx, HAProxy and h11.
 
-Two laws. Whenever the service takes a request and another reader takes it too, both frame the same
-body and go on at the same byte. Whenever nginx and h11 both refuse a request, so does the service,
-but for `EXCEPTIONS`.
+Three laws. Whenever the service takes a request and another reader takes it too, both frame the
+same body and go on at the same byte. Whenever nginx and h11 both refuse a request, so does the
+service, but for `EXCEPTIONS`. Into which pieces the bytes are cut makes no difference to it.
 """
 
 import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -29,6 +30,7 @@ PATIENCE_S = 0.25
 CERTAIN_S = 3.0
 """How long a difference is looked at again before it counts as one."""
 
+CUT = "the service, in pieces"
 _ERROR = 400
 State = Literal["taken", "refused", "waiting", "absent"]
 
@@ -42,7 +44,7 @@ class Read:
 
 
 ABSENT, REFUSED, WAITING = Read("absent"), Read("refused"), Read("waiting")
-Reader = Callable[[bytes, float], Awaitable[list[Read]]]
+Reader = Callable[[Sequence[bytes], float], Awaitable[list[Read]]]
 
 
 def read_by_h11(data: bytes) -> list[Read]:
@@ -124,6 +126,7 @@ def broken_law(data: bytes, reads: Mapping[str, list[Read]]) -> str:
     ours = reads["service"]
     for name, theirs in reads.items():
         said = "" if name == "service" else _first_difference(ours, theirs)
+        said = said or (_other_verdict(ours, theirs) if name == CUT else "")
         if said:
             return f"the service and {name} differ: {said}"
     for place, mine in enumerate(ours):
@@ -142,6 +145,14 @@ def _first_difference(ours: list[Read], theirs: list[Read]) -> str:
             return f"request {place}: {said}"
         if mine.state != "taken" or other.state != "taken":
             break
+    return ""
+
+
+def _other_verdict(ours: list[Read], cut: list[Read]) -> str:
+    """Where the service refuses in one piece what it takes in several, or the other way round."""
+    for place, (mine, other) in enumerate(zip(ours, cut, strict=False)):
+        if {mine.state, other.state} == {"taken", "refused"}:
+            return f"request {place}: {mine.state} whole, {other.state} in pieces"
     return ""
 
 
@@ -210,10 +221,11 @@ class Differential:
 
     async def _one(self, lane: Lane, number: int) -> None:
         data = stream(self.outcome.seed, number).replace(PREFIX, lane.prefix)
-        reads = await _read_by_all(lane, data, PATIENCE_S)
+        pieces = _cut(data, Random(f"{self.outcome.seed}:{number}:cuts"))
+        reads = await _read_by_all(lane, data, pieces, PATIENCE_S)
         law = broken_law(data, reads)
         if law:  # a busy machine answers late: what differs is looked at again, patiently
-            reads = await _read_by_all(lane, data, CERTAIN_S)
+            reads = await _read_by_all(lane, data, pieces, CERTAIN_S)
             law = broken_law(data, reads)
         self.outcome.streams += 1
         self.outcome.taken.update(n for n, found in reads.items() if found[0].state == "taken")
@@ -221,13 +233,25 @@ class Differential:
             self.outcome.findings.append(Finding(number, law, data, reads))
 
 
-async def _read_by_all(lane: Lane, data: bytes, patience_s: float) -> dict[str, list[Read]]:
+def _cut(data: bytes, dice: Random) -> list[bytes]:
+    """The bytes in two to four pieces, cut anywhere or beside the end of a line."""
+    near = [at + dice.choice((0, 1, 2)) for at in range(len(data)) if data[at : at + 1] == b"\r"]
+    places = {dice.choice(near) if near and dice.random() < 0.5 else dice.randrange(len(data))}
+    places |= {dice.choice(near or [1]) for _ in range(dice.choice((0, 1, 2)))}
+    edges = [0, *sorted(places - {0, len(data)}), len(data)]
+    return [data[edges[at] : edges[at + 1]] for at in range(len(edges) - 1)]
+
+
+async def _read_by_all(
+    lane: Lane, data: bytes, pieces: Sequence[bytes], patience_s: float
+) -> dict[str, list[Read]]:
     async with asyncio.TaskGroup() as group:
         tasks = {
-            name: group.create_task(_awaited(reader(data, patience_s)))
+            name: group.create_task(_awaited(reader([data], patience_s)))
             for name, reader in lane.readers.items()
         }
     reads = {name: task.result() for name, task in tasks.items()}
+    reads[CUT] = await lane.readers["service"](pieces, patience_s)  # its upstream is free by now
     return reads | {"h11": read_by_h11(data)}
 
 
@@ -238,10 +262,10 @@ async def _awaited(read: Awaitable[list[Read]]) -> list[Read]:
 def _over(port: int, upstream: KeepingUpstream) -> Reader:
     """A reader that is a server on this port, in front of that upstream."""
 
-    async def read(data: bytes, patience_s: float) -> list[Read]:
+    async def read(pieces: Sequence[bytes], patience_s: float) -> list[Read]:
         upstream.arrived.clear()
         async with connected(port) as sender:
-            await sender.send([data])
+            await sender.send(pieces)
             got = await sender.to_the_end(patience_s)
         statuses = [one.status for one in got.answers]
         arrived = list(upstream.arrived)
