@@ -63,7 +63,7 @@ TAKEN, WAITING, REFUSED, ABSENT = Read("taken"), Read("waiting"), Read("refused"
         ([Read("taken", b"a"), ABSENT], [Read("taken", b"b"), ABSENT], [REFUSED]),
         ([Read("taken", b"a"), ABSENT], [WAITING], [REFUSED]),
         ([WAITING], [TAKEN, ABSENT], [REFUSED]),
-        ([TAKEN, TAKEN, ABSENT], [TAKEN, ABSENT], [TAKEN, WAITING]),
+        ([TAKEN, TAKEN, ABSENT], [TAKEN, WAITING], [TAKEN, ABSENT]),
         ([TAKEN, ABSENT], [REFUSED], [REFUSED]),
         ([TAKEN, TAKEN], [TAKEN, REFUSED], [TAKEN, REFUSED]),
     ],
@@ -81,6 +81,7 @@ def test_each_law_notices_who_breaks_it(
         ([REFUSED], [TAKEN, TAKEN, ABSENT]),
         ([TAKEN, ABSENT], [TAKEN, TAKEN, ABSENT]),
         ([TAKEN, REFUSED], [TAKEN, TAKEN, ABSENT]),
+        ([TAKEN, TAKEN, ABSENT], [TAKEN, ABSENT]),
         ([TAKEN, TAKEN, ABSENT], [REFUSED]),
     ],
 )
@@ -103,4 +104,5 @@ def test_h11_is_read_request_by_request() -> None:
         ABSENT,
     ]
     assert read_by_h11(two) == [Read("taken", b"hi"), WAITING]
+    assert read_by_h11(b"\r\n" + two[:40]) == [WAITING]
     assert read_by_h11(b"GET / HTTP/1.1\r\n\r\n") == [REFUSED]
