@@ -14,6 +14,7 @@ from assay.egress.address import classify
 from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.egress.url import Target as Address
 from assay.infra.http.body import BodyBroken, read_body
+from assay.infra.http.shared_reads import SharedReads
 from assay.infra.http.upstream_connection import Connection, Shared
 from assay.wrapper.match import METHODS, BadPath, Table, check_pattern, route_key, segments_of
 from assay.wrapper.model import UpstreamFailed, WrapperConfig
@@ -75,6 +76,10 @@ def inflate(data: bytes) -> None:
 
     whole, cut = loop().run_until_complete(read(1 << 20)), loop().run_until_complete(read(7))
     assert whole == cut or whole is None or cut is None
+
+
+READS = SharedReads()
+"""Memory to read into: made once, for it is large."""
 
 
 class Wire(asyncio.Transport):
@@ -162,10 +167,10 @@ def upstream_answer(data: bytes) -> None:
 
 async def _upstream_answer(data: bytes) -> None:
     chosen, body = pieces(data)
-    shared, is_head = Shared(), chosen % 8 == 0
+    shared, is_head = Shared(READS), chosen % 8 == 0
     first = _exchange(shared, body, 1 << 16, is_head=is_head)
     again = _exchange(shared, body, 1 << 16, is_head=is_head)
-    cut = _exchange(Shared(), body, 1 + chosen % 13, is_head=is_head)
+    cut = _exchange(Shared(READS), body, 1 + chosen % 13, is_head=is_head)
     assert first == again
     assert first == cut
     if first[-1] == "whole":

@@ -30,7 +30,7 @@ def test_some_kept_input_is_accepted(name: str) -> None:
     """Else the fuzzer would only ever see the first refusal."""
     target = TARGETS[name]
     accepted = [target(data) for data in load(CORPUS, name)]
-    assert any(accepted) is target.accepts
+    assert any(accepted) or not target.accepts
 
 
 def test_what_is_kept_is_small_and_of_targets_that_exist() -> None:

@@ -39,6 +39,7 @@ class Check:
 def doctor(*, strict: bool = False) -> int:
     """Look at everything; status 0 when all that is needed works, and, if `strict`, is safe."""
     settings = read_settings({})
+    unsafe = [*findings(settings), *_connections(settings)]  # first: opening may change modes
     checks = asyncio.run(_examine(settings.model_copy(update={"log_level": "error"})))
     console = Console(highlight=False, soft_wrap=True)
     for check in checks:
@@ -46,7 +47,6 @@ def doctor(*, strict: bool = False) -> int:
         console.print(f"{mark}  [bold]{check.name}[/]  {check.says}")
         if not check.works:
             console.print(f"       mend: {check.mend}")
-    unsafe = [*findings(settings), *_connections(settings)]
     mark = "[red]unsafe[/]" if strict else "[yellow]warns[/]"
     for finding in unsafe:
         console.print(f"{mark}  [bold]{finding.name}[/]  {escape(finding.what)}")

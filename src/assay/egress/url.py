@@ -215,6 +215,8 @@ def _ipv4(labels: list[str]) -> IPv4Address:
 
 
 def _number(label: str) -> int:
+    if not _NUMBER.fullmatch(label):  # `int` would also read a sign and underscores
+        raise _Refuse("the host is a number that is not an IPv4 address")
     try:
         if label.startswith("0x"):
             return int(label[2:] or "0", 16)

@@ -71,6 +71,7 @@ async def test_401_without_a_credential_nothing_is_registered_or_told(house: Hou
         {"url": "https://169.254.169.254/latest"},
         {"url": "https://[::ffff:10.0.0.1]/x"},
         {"url": "https://hooks.example.com:22/x"},
+        {"url": "https://0x-6.6.9/x"},
         {"url": "hooks.example.com"},
         {"url": ""},
         {"url": "https://hooks.example.com/" + "x" * 2048},
