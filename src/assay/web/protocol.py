@@ -6,6 +6,7 @@ leaves with requests sent ahead, one that knows no chunks, one that holds too ma
 """
 
 import asyncio
+import socket
 from typing import Any, cast
 
 from httptools import HttpParserError
@@ -32,6 +33,8 @@ from assay.web.unchunked import UnchunkedCycle
 
 PREFIX = b"/wrap/"
 COURSE = b"/operator/sandbox/course/"
+
+_UNREAD_BYTES = 64 * 1024
 
 _RETRY_S = 5
 """When a caller beyond a cap of connections may try again."""
@@ -170,6 +173,9 @@ class FastProtocol(HttpToolsProtocol):
             self._requests.stop()
             self._flow.pause_reading()
             self._flow.is_held = True
+            # The system would go on taking megabytes for us (Linux: up to tcp_rmem's last number).
+            sock = self.transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD_BYTES)
 
     # -- the parser's events ---------------------------------------------------------------------
 
