@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from tests.services.desync.wire import answers_in
 
 FORGET = b"X-Forget: length"
-PATIENCE_S = 0.5
+PATIENCE_S = 5.0
 
 
 class _FaultyProxy:
