@@ -10,9 +10,16 @@ from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.ids import new_id
+from assay.kit.origins import ANY, canonical_origin
 from assay.payments.model import DECIMALS, PaymentNetwork, Protocol
 from assay.payments.networks import DEFAULTS
-from assay.wrapper.match import BadPath, check_method, check_pattern, route_key
+from assay.wrapper.match import (
+    BadPath,
+    check_method,
+    check_pattern,
+    is_walked_round,
+    route_key,
+)
 from assay.wrapper.model import (
     MAX_BODY_BYTES,
     TIMEOUT_MS,
@@ -24,12 +31,15 @@ from assay.wrapper.model import (
     WrapperConfig,
 )
 from assay.wrapper.ports import Secrets, WrapperStore
+from assay.wrapper.response_fields import EXCEPTIONS_MAX, may_be_excepted
 
 BODY_BYTES_CEILING = 100 * 1024 * 1024
 TIMEOUT_MS_CEILING = 600_000
 RATE_LIMIT_MAX = 100_000_000
 DESCRIPTION_CHARS_MAX = 1000
 SECRET_CHARS_MAX = 8192
+ORIGINS_MAX = 32
+WARNINGS_MAX = 20
 ENDPOINTS_MAX = 1000
 """Active wrappers of one operator."""
 
@@ -67,6 +77,8 @@ class NewEndpoint:
     auth_type: str = "none"
     auth_header: str | None = None
     auth_secret: str | None = None
+    pass_response_headers: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
     is_earlier_form: bool = False
     """Asked for with none but the fields of the earlier form: it may lead nowhere (spec 4.6)."""
 
@@ -119,6 +131,18 @@ class Endpoints:
             raise EndpointOverlaps("Another active wrapper answers this path and method.")
         self.changes += 1
         return config
+
+    async def warnings(self, config: WrapperConfig) -> Sequence[str]:
+        """What the operator may not expect of this wrapper beside their other active ones.
+
+        One sentence for each pair of which the freer one's path takes spellings of the stricter
+        one's: such requests are the stricter one's.
+        """
+        others = [c for c in await self._store.active(config.operator_id) if c.id != config.id]
+        pairs = [pair for other in others for pair in ((config, other), (other, config))]
+        found = [_warning(strict, free) for strict, free in pairs if _shares(strict, free)]
+        more = len(found) - WARNINGS_MAX
+        return found if more <= 0 else [*found[:WARNINGS_MAX], f"{more} more pairs are alike."]
 
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
         """The operator's wrappers, newest first."""
@@ -186,7 +210,26 @@ class Endpoints:
             auth=auth,
             active=True,
             created_at=self._clock.now(),
+            pass_response_headers=tuple(
+                dict.fromkeys(name.lower() for name in asked.pass_response_headers)
+            ),
+            cors_origins=tuple(dict.fromkeys(map(_origin, asked.cors_origins))),
         )
+
+
+def _shares(strict: WrapperConfig, free: WrapperConfig) -> bool:
+    return strict.terms.ask_more_than(free.terms) and is_walked_round(
+        (strict.method, strict.path), (free.method, free.path)
+    )
+
+
+def _warning(strict: WrapperConfig, free: WrapperConfig) -> str:
+    return (
+        f"{free.method} {free.path} asks for less than {strict.method} {strict.path}. A request"
+        f" that matches {free.path} and differs from {strict.path} only in letter case, slashes,"
+        " dots, spaces, `;` parameters or percent-encoding is treated as one of"
+        f" {strict.path}."
+    )
 
 
 Found = tuple[str, str]
@@ -201,6 +244,7 @@ def _problems(asked: NewEndpoint, rules: ConfigRules) -> Sequence[Found]:
         *_payment_problems(asked, rules),
         *_auth_problems(asked),
         *_number_problems(asked),
+        *_header_problems(asked),
     ]
 
 
@@ -287,6 +331,29 @@ def _number_problems(asked: NewEndpoint) -> list[Found]:
     if not 1 <= asked.timeout_ms <= TIMEOUT_MS_CEILING:
         found.append(("timeoutMs", f"must be 1 to {TIMEOUT_MS_CEILING}"))
     return found
+
+
+def _header_problems(asked: NewEndpoint) -> list[Found]:
+    found: list[Found] = []
+    names = asked.pass_response_headers
+    if len(names) > EXCEPTIONS_MAX:
+        found.append(("passResponseHeaders", f"are more than {EXCEPTIONS_MAX}"))
+    shut = [name[:100] for name in names[:EXCEPTIONS_MAX] if not may_be_excepted(name)]
+    found.extend(
+        ("passResponseHeaders", f"{name!r} is not the name of a header that may be let through")
+        for name in shut
+    )
+    origins = asked.cors_origins
+    if len(origins) > ORIGINS_MAX:
+        found.append(("corsOrigins", f"are more than {ORIGINS_MAX}"))
+    if not all(_origin(origin) for origin in origins[:ORIGINS_MAX]):
+        found.append(("corsOrigins", "must be origins such as https://app.example.com, or *"))
+    return found
+
+
+def _origin(text: str) -> str:
+    """As browsers send it, or `*`; empty for what is no origin."""
+    return ANY if text == ANY else canonical_origin(text) or ""
 
 
 def _place(config_id: str) -> bytes:
