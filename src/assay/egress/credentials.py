@@ -109,8 +109,11 @@ class OwnCredentials:
         return [(name, value) for name, value in kept if value is not None]
 
     def _is_own_pair(self, pair: bytes, names: frozenset[bytes]) -> bool:
-        name = unquote_to_bytes(pair.partition(b"=")[0]).strip().lower()
-        return as_gateways_read(name).rstrip(b"-") in names or self.are_in(pair)
+        name = pair.partition(b"=")[0]
+        for _ in range(_DECODINGS if b"%" in name else 0):
+            name = unquote_to_bytes(name)
+        read = as_gateways_read(name.strip().lower()).rstrip(b"-")
+        return read in names or self.are_in(pair)
 
     def _are_plainly_in(self, value: bytes) -> bool:
         return (
