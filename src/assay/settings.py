@@ -86,6 +86,15 @@ class Settings(BaseSettings):
         NoDecode,
         Field(description="Comma-separated networks whose X-Forwarded-For is believed."),
     ] = ()
+    connections_max: Annotated[
+        int, Field(ge=16, description="Connections at a time, of everybody together.")
+    ] = 2000
+    connections_per_address: Annotated[
+        int, Field(ge=1, description="Of them, from one address (IPv6: one /64 network).")
+    ] = 512
+    connections_per_network: Annotated[
+        int, Field(ge=1, description="Of them, from one network (IPv4: /24, IPv6: /48).")
+    ] = 1024
     anonymous_per_minute: Annotated[
         int, Field(ge=1, description="Requests a minute per client address without a key.")
     ] = 120

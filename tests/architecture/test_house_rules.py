@@ -25,6 +25,8 @@ LONG_FILES = {
     "assay/chains/networks.py": "a table: one row a chain",
     "assay/cli/main.py": "a list: one entry a command",
     "assay/infra/http/upstream_connection.py": "one state machine, to be read as one",
+    "assay/web/protocol.py": "one state machine, to be read as one",
+    "assay/web/request_parser.py": "one state machine, to be read as one",
     "assay/settings.py": "a list: one entry a setting",
     "assay/wiring/__init__.py": "the composition root: every part is named in this room only",
 }

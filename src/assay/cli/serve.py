@@ -30,9 +30,6 @@ wait a second for the log, and there may be tens of thousands of them."""
 DRAIN_S = 10
 """How long a stopping server waits for the answers under way."""
 
-CONCURRENCY_MAX = 2000
-"""Connections answered at once; beyond it the server sheds load with 503."""
-
 
 def serve(web: Web, *, host: str | None, port: int | None, data_dir: Path | None) -> int:
     """Serve until SIGINT or SIGTERM; status 0 then."""
@@ -138,7 +135,6 @@ async def serving(web: Web, app: App, door: socket.socket) -> AsyncGenerator[Ser
         date_header=False,  # a forwarded answer has its own, and the edge dates the others
         proxy_headers=False,
         timeout_graceful_shutdown=DRAIN_S,
-        limit_concurrency=CONCURRENCY_MAX,
     )
     server = Server(config, door)
     async with asyncio.TaskGroup() as group:

@@ -170,15 +170,16 @@ class Edge:
     def client_of(self, client: tuple[str, int] | None, headers: RawHeaders) -> str:
         """The caller's address; forwarded ones are believed only from configured proxies."""
         peer = (client or ("unknown", 0))[0]
-        if not self._proxies or not self._trusted(peer):
+        if not self._proxies or not self.trusts(peer):
             return peer
         for hop in reversed(_forwarded(headers)):
             peer = hop
-            if not self._trusted(hop):
+            if not self.trusts(hop):
                 break
         return peer[:64]
 
-    def _trusted(self, address: str) -> bool:
+    def trusts(self, address: str) -> bool:
+        """Whether the address is a configured proxy's."""
         parsed = parsed_address(address)
         return parsed is not None and any(parsed in network for network in self._proxies)
 

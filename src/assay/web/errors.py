@@ -4,13 +4,14 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from assay.kit.errors import ServiceError
+from assay.kit.errors import InvalidRequest, ServiceError, TooMany
 from assay.kit.json import JsonValue
 
 STATUS: Mapping[str, int] = MappingProxyType(
     {
         "invalid_request": 400,
         "proof_invalid": 400,
+        "upgrade_not_supported": 400,
         "payment_required": 402,
         "unauthorized": 401,
         "identity_required": 401,
@@ -41,6 +42,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "webhook_limit_reached": 409,
         "payload_too_large": 413,
         "rate_limited": 429,
+        "too_many_connections": 429,
         "rate_limit_exceeded": 429,
         "MONTHLY_REQUEST_LIMIT_EXCEEDED": 429,
         "internal_error": 500,
@@ -61,6 +63,18 @@ class MethodNotAllowed(ServiceError):
     """The path is there, the method is not."""
 
     code = "method_not_allowed"
+
+
+class UpgradeNotSupported(InvalidRequest):
+    """A handshake for another protocol on this connection."""
+
+    code = "upgrade_not_supported"
+
+
+class TooManyConnections(TooMany):
+    """The caller's address or network holds as many connections as it may."""
+
+    code = "too_many_connections"
 
 
 def fault() -> ServiceError:

@@ -3,10 +3,8 @@
 import re
 from typing import NamedTuple
 
-from httptools import HttpRequestParser
-
-from assay.payments.model import Headers
 from assay.web.edge import given_request_id
+from assay.web.request_parser import RequestParser
 from assay.web.routes.wrap import incoming_of
 from assay.wrapper.model import Incoming
 
@@ -16,7 +14,7 @@ _TARGET = re.compile(
 )
 """Operator, path and query."""
 
-_ORDINARY = (b"transfer-encoding", b"content-length", b"expect", b"upgrade")
+_ORDINARY = (b"transfer-encoding", b"content-length", b"expect")
 """Headers of requests that have a body, or want more than an answer."""
 
 
@@ -29,11 +27,11 @@ class Plain(NamedTuple):
     """The caller's own, where it has sent a good one."""
 
 
-def read_plain(parser: HttpRequestParser, url: bytes, raw: Headers) -> Plain | None:
+def read_plain(requests: RequestParser) -> Plain | None:
     """The request whose head was just parsed, where it is a plain one."""
-    method = parser.get_method()
-    found = _TARGET.fullmatch(url)
-    if method not in _METHODS or found is None or parser.get_http_version() != "1.1":
+    method, raw = requests.method, requests.headers
+    found = _TARGET.fullmatch(requests.target)
+    if method not in _METHODS or found is None or requests.version != "1.1":
         return None
     headers: dict[str, str] = {}
     for name, value in raw:

@@ -1,25 +1,31 @@
-"""The server's protocol with the wrappers' fast lane before it, and bounds on both sides' time.
+"""The server's protocol: strict requests, one at a time; the wrappers' fast lane; bounds.
 
-A subclass of the server's own, for what it leaves open: a head that is endless in size or time, a
-caller that never reads, one that leaves with requests sent ahead, one that knows no chunks.
+A subclass of the server's own, with another parser (`web/request_parser.py`) and with what the
+server leaves open: a head that is endless in size or time, a caller that never reads, one that
+leaves with requests sent ahead, one that knows no chunks, one that holds too many connections.
 """
 
 import asyncio
 from typing import Any, cast
 
-from httptools import HttpRequestParser
+from httptools import HttpParserError
 from typing_extensions import override
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from assay.kit.errors import InvalidRequest, ServiceError, Unavailable
 from assay.kit.ids import new_id
 from assay.kit.outbox import Outbox
 from assay.web.bounds import BOUNDS, Bounds
+from assay.web.connections import ALWAYS_ANSWERED, ConnectionCaps, Connections
 from assay.web.edge import Edge
+from assay.web.errors import TooManyConnections
 from assay.web.fast import FastCycle
 from assay.web.limits import caller_of
-from assay.web.malformed import StrictProtocol, require_sound
 from assay.web.plain import read_plain
+from assay.web.refusal import refusal
 from assay.web.repeats import Repeat, Repeats
+from assay.web.request_parser import RequestParser
 from assay.web.routes.course import CUT
 from assay.web.routes.wrap import EMPTY_QUERY
 from assay.web.unchunked import UnchunkedCycle
@@ -27,28 +33,51 @@ from assay.web.unchunked import UnchunkedCycle
 PREFIX = b"/wrap/"
 COURSE = b"/operator/sandbox/course/"
 
-CONCURRENCY_MAX = 2000
-"""Connections beyond which the server itself sheds load; it is left to do so."""
+_RETRY_S = 5
+"""When a caller beyond a cap of connections may try again."""
 
 
-class FastProtocol(StrictProtocol):
-    """Uvicorn's protocol with the fast lane before it."""
+class _HeldFlow(FlowControl):
+    """The server's flow control, which does not resume what the protocol holds back."""
+
+    is_held = False
+
+    @override
+    def resume_reading(self) -> None:
+        if not self.is_held:
+            super().resume_reading()
+
+
+class FastProtocol(HttpToolsProtocol):
+    """Uvicorn's protocol with a strict parser, and the fast lane before it.
+
+    A request is parsed when the one before it has been answered: what comes earlier waits as
+    bytes, so that a refusal is never taken for the answer to another request.
+    """
 
     _edge: Edge
     _repeats: Repeats
+    _bounds: Bounds
+    _all_connections: Connections
     outbox: Outbox
+    _requests: RequestParser
+    _flow: _HeldFlow
     _fast: FastCycle | None = None
     _running: Any = None
     """The cycle being answered; the server's own `cycle` is the last one that came."""
     _ahead = b""
     _caller: tuple[str, str] | None = None
     """The caller's address, and whom the limit counts; None where each request has its own."""
-    _head_bytes = 0
-    _head_is_whole = True
-    _is_between = True
-    """Whether the parser has read all of a message and nothing of the next."""
+    _is_admitted = True
+    """Whether the connection is within the caps."""
     _is_ordinary = False
     """Whether a request is parsed again, for the ordinary lane."""
+    _goes_on = False
+    """Whether the parser is called again at the next turn."""
+    _is_lingering = False
+    """Whether a request is answered whose body is not whole."""
+    _late_bytes = 0
+    """What came of a body after its request was answered, or behind the last request."""
     _head_timer: asyncio.TimerHandle | None = None
     _unread_timer: asyncio.TimerHandle | None = None
     _idle_timer: asyncio.TimerHandle | None = None
@@ -57,61 +86,109 @@ class FastProtocol(StrictProtocol):
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self._head_timer = self.loop.call_later(self._bounds.head_s, transport.abort)
+        self.parser = cast("Any", RequestParser(self, self._bounds.head_bytes))
+        self._requests = cast("RequestParser", self.parser)
+        self.flow = self._flow = _HeldFlow(transport)
+        peer = self.client[0] if self.client else "unknown"
+        self._is_admitted = self._all_connections.admit(self, peer)
+        head_s = self._bounds.head_s if self._is_admitted else self._bounds.provisional_s
+        self._head_timer = self.loop.call_later(head_s, transport.abort)
         if not self._edge.believes_proxies:
             client = self._edge.client_of(self.client, ())
             self._caller = client, caller_of(client)
 
+    def drop(self) -> None:
+        """End the connection at once."""
+        self.transport.abort()
+
     @override
     def data_received(self, data: bytes) -> None:
-        if self.pipeline or self._ahead:
-            self._keep_ahead(data)
-            return
         if self._fast is not None and self._fast.is_waiting:
             self._fast.send()  # whatever this means, its answer goes out behind the last one
-        was_between = self._is_between
-        if was_between:
-            repeat = self._repeats.find(data)
-            if repeat is not None and self._is_free() and self._carry(repeat, is_repeated=True):
+        requests = self._requests
+        if requests.is_idle:
+            if self._ahead or not self._is_free():
+                self._keep_ahead(data)
                 return
-        before = self._fast
-        super().data_received(data)
+            repeat = self._repeats.find(data)
+            if repeat is not None and self._carry(repeat, is_repeated=True):
+                return
+        elif self._is_lingering or requests.is_stopped:
+            self._bound_late(len(data))
+        self._feed(data)
+
+    def _feed(self, data: bytes) -> None:
+        """Parse on; what belongs to the next request waits until this one is answered."""
+        requests, before = self._requests, self._fast
+        was_idle, was_behind = requests.is_idle, requests.is_behind
+        self._unset_keepalive_if_required()
+        try:
+            rest = requests.feed(data)
+        except ServiceError as error:
+            self._refuse(error)
+            return
+        except (HttpParserError, UnicodeError):  # of the server's own reading of the target
+            self._refuse(InvalidRequest("The request target is not well formed."))
+            return
         fast = self._fast
-        is_all = was_between and self._is_between and not self.pipeline
-        if is_all and fast is not None and fast is not before:
+        if rest:
+            self._keep_ahead(rest)
+            self.loop.call_soon(self._take_ahead)
+        elif was_idle and requests.is_idle and fast is not None and fast is not before:
             self._repeats.remember(data, fast.repeat)
-        if not self._head_is_whole:
-            self._bound_head(len(data))
-
-    def _bound_head(self, more_bytes: int) -> None:
-        self._head_bytes += more_bytes
-        if self._head_timer is None:
+        if requests.is_behind or was_behind:
+            self._hold()
+        if requests.is_in_head and self._head_timer is None:
             self._head_timer = self.loop.call_later(self._bounds.head_s, self.transport.abort)
-        if self._head_bytes > self._bounds.head_bytes and not self.transport.is_closing():
-            self.send_400_response("The request's head is larger than accepted.")
 
-    @override
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._head_bytes, self._head_is_whole, self._is_between = 0, False, False
+    def _go_on(self) -> None:
+        """Parse on where the parser gave others a turn."""
+        self._goes_on = False
+        if not self.transport.is_closing() and self._requests.is_behind:
+            self._feed(b"")
 
-    @override
-    def on_message_complete(self) -> None:
-        self._is_between = True
-        super().on_message_complete()
+    def _refuse(self, error: ServiceError) -> None:
+        """End the connection, with an answer where the request has none yet."""
+        self._requests.stop()
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is None or cycle.response_complete:
+            is_unanswered = not self._is_lingering
+        else:
+            is_unanswered = not cycle.response_started
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if is_unanswered:
+            self.transport.write(refusal(error))
+        self.transport.close()
 
-    @override
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._head_is_whole:  # else a trailer, which is no header (RFC 9110, section 6.5.1)
-            super().on_header(name, value)
+    def _bound_late(self, more_bytes: int) -> None:
+        """What nobody waits for (the rest of a refused body) is not parsed or read for ever."""
+        self._late_bytes += more_bytes
+        if self._requests.is_chunked and self._late_bytes > self._bounds.late_parsed_bytes:
+            self._requests.stop()
+        if self._late_bytes > self._bounds.late_bytes:
+            self._requests.stop()
+            self._flow.pause_reading()
+            self._flow.is_held = True
 
-    @override
-    def on_headers_complete(self) -> None:
-        self._head_is_whole = True
+    # -- the parser's events ---------------------------------------------------------------------
+
+    def on_head(self) -> None:
+        """Answer the request whose head was just parsed."""
         self._stop_head_timer()
-        require_sound(self.headers, cast("HttpRequestParser", self.parser).get_http_version())
+        requests = self._requests
+        self.on_message_begin()
+        self.url = requests.target
+        self.headers.extend(requests.headers)
+        self.expect_100_continue = requests.expects_continue
+        self._late_bytes = 0
+        if not self._is_admitted:
+            self._require_place()
         if self.url.startswith(PREFIX) and self._begin_fast():
             return
+        self._begin_ordinary()
+
+    def _begin_ordinary(self) -> None:
         super().on_headers_complete()
         if self.url.startswith(COURSE):
             self.scope["extensions"] = {CUT: {"cut": self.transport.abort}}
@@ -119,8 +196,19 @@ class FastProtocol(StrictProtocol):
             self.scope["extensions"] = {EMPTY_QUERY: {}}
         if self.scope["http_version"] == "1.0":
             self.cycle.__class__ = UnchunkedCycle
-        if self.pipeline:  # the server would stop reading, and never hear that the caller left
-            self.flow.resume_reading()
+
+    def _require_place(self) -> None:
+        """Raises unless the path is answered whoever else is there."""
+        requests = self._requests
+        requests.keep_alive = False
+        if requests.target in ALWAYS_ANSWERED and requests.method in {b"GET", b"HEAD"}:
+            return
+        if self._all_connections.is_full:
+            raise Unavailable("Every connection is taken: try again soon.", retry_after_s=_RETRY_S)
+        raise TooManyConnections(
+            "Your address or network holds as many connections as it may: close some of them.",
+            retry_after_s=_RETRY_S,
+        )
 
     @override
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -129,12 +217,25 @@ class FastProtocol(StrictProtocol):
 
     @override
     def on_response_complete(self) -> None:
-        if self._fast is None or self._running is not self._fast or self.pipeline:
+        if self._requests.is_in_body:  # each piece of it puts off the end of an idle connection
+            self._is_lingering = True
+            self.loop.call_later(self._bounds.linger_s, self._end_unfinished, self.cycle)
+        if self._fast is None or self._running is not self._fast:
             super().on_response_complete()
         else:
             self._await_next()
         if self._ahead:
             self.loop.call_soon(self._take_ahead)
+
+    @override
+    def on_message_complete(self) -> None:
+        self._is_lingering = False
+        super().on_message_complete()
+
+    def _end_unfinished(self, cycle: RequestResponseCycle) -> None:
+        """Close a connection on which an answered request's body is still coming."""
+        if self._is_lingering and self.cycle is cycle:
+            self.transport.close()
 
     @override
     def shutdown(self) -> None:
@@ -148,6 +249,7 @@ class FastProtocol(StrictProtocol):
             if timer is not None:
                 timer.cancel()
         self._ahead = b""
+        self._all_connections.release(self)
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()
@@ -171,56 +273,68 @@ class FastProtocol(StrictProtocol):
 
     def take_ordinary(self, cycle: FastCycle) -> bool:
         """Let the ordinary lane answer a request that the upstream has not seen."""
-        is_current = self.cycle is cast("Any", cycle) and self._is_between
-        if not is_current or self.transport.is_closing():
-            return False  # the next request has begun on this connection already
+        if self.cycle is not cast("Any", cycle) or self.transport.is_closing():
+            return False
         cycle.response_complete = True
         if not cycle.is_repeated:
-            HttpToolsProtocol.on_headers_complete(self)
-            HttpToolsProtocol.on_message_complete(self)
+            self._begin_ordinary()
+            super().on_message_complete()
             return True
         self._is_ordinary = True  # the parser has not seen this one
         try:
-            HttpToolsProtocol.data_received(self, cycle.repeat.data)
+            self._feed(cycle.repeat.data)
         finally:
             self._is_ordinary = False
         return True
 
     def _keep_ahead(self, data: bytes) -> None:
         self._ahead += data
-        if len(self._ahead) > self._bounds.ahead_bytes:
-            self.flow.pause_reading()
+        self._hold()
 
     def _take_ahead(self) -> None:
         """Parse what came ahead, now that its turn has come."""
-        if not self.pipeline and not self.transport.is_closing():
+        if self._ahead and self._is_free() and not self.transport.is_closing():
             data, self._ahead = self._ahead, b""
+            self._hold()
             self.data_received(data)
 
+    def _hold(self) -> None:
+        """Read from the caller unless more waits here than is kept; then its leaving is unheard."""
+        flow = self._flow
+        is_behind = self._requests.is_behind
+        if is_behind and not self._goes_on:
+            self._goes_on = True
+            self.loop.call_soon(self._go_on)
+        flow.is_held = is_behind or len(self._ahead) > self._bounds.ahead_bytes
+        if flow.is_held:
+            flow.pause_reading()
+        else:
+            flow.resume_reading()
+
     def _is_free(self) -> bool:
-        """Whether nothing is being answered here, or waits to be."""
+        """Whether nothing is being answered here."""
         cycle = cast("FastCycle | None", self.cycle)
-        return (cycle is None or cycle.response_complete) and not self.pipeline
+        return cycle is None or cycle.response_complete
 
     def _begin_fast(self) -> bool:
         """Whether the request that was just parsed is on its way; else nothing is done."""
-        parser = self.parser
-        if parser is None or self._is_ordinary or not self._is_free():
+        if self._is_ordinary or not self._is_free():
             return False
-        repeat = self._parsed(parser)
+        repeat = self._parsed()
         return repeat is not None and self._carry(repeat)
 
-    def _parsed(self, parser: HttpRequestParser) -> Repeat | None:
+    def _parsed(self) -> Repeat | None:
         """The request, where it is one for the fast lane."""
-        plain = read_plain(parser, self.url, self.headers)
+        requests = self._requests
+        plain = read_plain(requests)
         carried = plain and self._edge.app.direct.prepare(plain.operator_id, plain.incoming)
         if not plain or not carried:
             return None
-        return Repeat(carried, self.headers, plain.request_id, parser.should_keep_alive())
+        return Repeat(carried, requests.headers, plain.request_id, requests.keep_alive)
 
     def _carry(self, repeat: Repeat, *, is_repeated: bool = False) -> bool:
         """Whether the request is on its way; else nothing is done."""
-        if len(self.connections) >= CONCURRENCY_MAX:
+        if not self._is_admitted:
             return False
         edge = self._edge
         client, key = self._caller or self._caller_by(repeat)
@@ -261,7 +375,8 @@ class FastProtocol(StrictProtocol):
     def _end_idle(self) -> None:
         """Close a connection that has been idle for so long; look again where it has not."""
         self._idle_timer = None
-        is_ours = self._is_between and self.timeout_keep_alive_task is None and self._is_free()
+        is_ours = self._requests.is_idle and self.timeout_keep_alive_task is None
+        is_ours = is_ours and self._is_free()
         if not is_ours:
             return  # an answer is under way, or another timer is set: the next answer looks again
         left_s = self._idle_since_s + self.timeout_keep_alive - self.loop.time()
@@ -273,5 +388,17 @@ class FastProtocol(StrictProtocol):
 
 def protocol_for(edge: Edge, bounds: Bounds = BOUNDS) -> type[FastProtocol]:
     """The server's protocol in front of this service."""
-    own = {"_edge": edge, "_repeats": Repeats(), "_bounds": bounds, "outbox": Outbox()}
+    settings = edge.app.settings
+    caps = ConnectionCaps(
+        settings.connections_max,
+        settings.connections_per_address,
+        settings.connections_per_network,
+    )
+    own = {
+        "_edge": edge,
+        "_repeats": Repeats(),
+        "_bounds": bounds,
+        "_all_connections": Connections(caps, edge.trusts, edge.app.on_crowd),
+        "outbox": Outbox(),
+    }
     return type("Protocol", (FastProtocol,), own)

@@ -1,6 +1,6 @@
 """The composition root: Settings -> App. The only module that names concrete machinery."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -32,6 +32,7 @@ from assay.identity.session import Sessions
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.blobs import IpfsSnapshotBlobs, LocalSnapshotBlobs, NoSnapshotBlobs
 from assay.infra.contract_wallets import OnchainWallets
+from assay.infra.crowd import CrowdNotice
 from assay.infra.crypto.decision_tokens import Ed25519DecisionSigner
 from assay.infra.crypto.ed25519 import SolanaSignatures
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
@@ -126,6 +127,8 @@ class App:
     clock: Clock
     log: Log
     request_log: RequestLog
+    on_crowd: Callable[[str, int, int], None]
+    """Told of an untrusted address that holds most connections: address, its count, the total."""
     database: Database
     leases: Leases | None
     networks: Networks
@@ -401,6 +404,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         clock=clock,
         log=log,
         request_log=RequestLog(log, settings.log_format, settings.log_level),
+        on_crowd=CrowdNotice(settings.data_dir, log, clock),
         database=database,
         leases=outside.leases,
         networks=networks,

@@ -514,20 +514,6 @@ async def test_a_connection_idle_after_a_fast_answer_is_closed_in_its_time(tmp_p
             assert 0.8 < loop.time() - begun_s < 3
 
 
-async def test_an_idle_connection_is_closed_when_there_is_no_room_for_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Then above all."""
-    async with opened(tmp_path, keep_alive_s=1) as shop:
-        await shop.wrap("/idle")
-        data = shop.request("/idle")
-        await shop.warm(data)
-        async with shop.caller() as caller:
-            assert (await caller.ask(data)).status == 200
-            monkeypatch.setattr("assay.web.protocol.CONCURRENCY_MAX", 0)
-            assert await caller.ended() == b""
-
-
 @pytest.mark.parametrize("next_event", ["no request", "shutdown"])
 async def test_an_answer_that_waits_for_the_end_of_the_turn_goes_out_before_what_comes_next(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, next_event: str

@@ -1,0 +1,112 @@
+"""How many connections one address, one network and everybody may hold.
+
+A connection beyond a cap is not closed unheard: a health check or a reader of our keys may come
+from a crowded address. It gets a moment to send the head of one request, and only those paths are
+answered on it. Few such connections are kept; the oldest is dropped for the next.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_network
+from typing import Final, Protocol
+
+from assay.kit.addresses import caller_of, parsed_address
+
+ALWAYS_ANSWERED: Final = frozenset({b"/operator/health", b"/api/health", b"/.well-known/jwks.json"})
+"""Paths that share no limit with strangers: each is a constant answer to a GET or HEAD."""
+
+PROVISIONAL_MAX: Final = 64
+"""Connections beyond a cap that are given a moment."""
+
+CROWD_MIN: Final = 32
+"""Below so many connections in all, half of them are no sign of anything."""
+
+_NETWORK_BITS = {4: 24, 6: 48}
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionCaps:
+    """Connections at a time."""
+
+    total: int = 2000
+    per_address: int = 512
+    """Of an IPv4 address, or an IPv6 network of 64 bits."""
+    per_network: int = 1024
+    """Of an IPv4 network of 24 bits, or an IPv6 network of 48."""
+
+
+class Connection(Protocol):
+    """A connection as its counter knows it."""
+
+    def drop(self) -> None:
+        """End it at once."""
+        ...
+
+
+class Connections:
+    """Counts the connections of this process."""
+
+    def __init__(
+        self,
+        caps: ConnectionCaps,
+        is_trusted: Callable[[str], bool],
+        on_crowd: Callable[[str, int, int], None],
+    ) -> None:
+        """`on_crowd(address, held, total)`: an untrusted address holds more than half of all."""
+        self._caps = caps
+        self._is_trusted = is_trusted
+        self._on_crowd = on_crowd
+        self._admitted: dict[Connection, tuple[str, str]] = {}
+        self._held: Counter[str] = Counter()
+        self._provisional: OrderedDict[Connection, None] = OrderedDict()
+
+    def admit(self, connection: Connection, peer: str) -> bool:
+        """Whether the connection is within every cap; else it is a provisional one."""
+        address, network = caller_of(peer), _network_of(peer)
+        is_trusted = self._is_trusted(peer)
+        caps = self._caps
+        if len(self._admitted) >= caps.total or not (
+            is_trusted
+            or (
+                self._held[address] < caps.per_address
+                and self._held["net " + network] < caps.per_network
+            )
+        ):
+            self._keep_provisional(connection)
+            return False
+        keys = address, "net " + network
+        self._admitted[connection] = keys
+        for key in keys:
+            self._held[key] += 1
+        held, total = self._held[address], len(self._admitted)
+        if not is_trusted and total >= CROWD_MIN and 2 * held > total:
+            self._on_crowd(address, held, total)
+        return True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether everybody together holds as many as may be."""
+        return len(self._admitted) >= self._caps.total
+
+    def release(self, connection: Connection) -> None:
+        """Forget a connection that has ended."""
+        self._provisional.pop(connection, None)
+        for key in self._admitted.pop(connection, ()):
+            self._held[key] -= 1
+            if not self._held[key]:
+                del self._held[key]
+
+    def _keep_provisional(self, connection: Connection) -> None:
+        self._provisional[connection] = None
+        if len(self._provisional) > PROVISIONAL_MAX:
+            oldest, _ = self._provisional.popitem(last=False)
+            oldest.drop()
+
+
+def _network_of(peer: str) -> str:
+    parsed = parsed_address(peer)
+    if parsed is None:
+        return peer
+    bits = _NETWORK_BITS[6 if isinstance(parsed, IPv6Address) else 4]
+    return str(ip_network((parsed, bits), strict=False))

@@ -1,0 +1,28 @@
+"""Refusals that are written before any application has seen a request."""
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from assay.kit.errors import ServiceError
+from assay.kit.ids import new_id
+from assay.web.errors import envelope, error_headers, status_of
+
+_ALLOW = (b"allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+
+
+def refusal(error: ServiceError) -> bytes:
+    """The whole answer, in the one envelope; the connection ends after it."""
+    request_id = new_id()
+    body = envelope(error, request_id)
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"x-request-id", request_id.encode()),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+        *error_headers(error),
+    ]
+    if error.code == "method_not_allowed":
+        headers.append(_ALLOW)
+    lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+    return b"".join((STATUS_LINE[status_of(error)], lines, b"\r\n", body))
