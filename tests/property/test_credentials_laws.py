@@ -61,3 +61,25 @@ def test_everything_else_passes_byte_for_byte(pairs: list[tuple[str, str]]) -> N
     cookie = "; ".join(f"{name}={value}" for name, value in pairs).encode()
     assert OURS.query(query) == query
     assert OURS.cookie(cookie) == cookie
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([b"authorization", b"cookie", b"x-api-key", b"x"]),
+            st.one_of(
+                PLAIN.map(str.encode),
+                st.sampled_from([s.encode() for s in (*SECRETS, *FOREIGN)]),
+                st.sampled_from(
+                    [b"Payment x", b"a=b; assay_session=c", b"Basic YTpi", b"MD", b"%"]
+                ),
+            ),
+        ),
+        max_size=6,
+    )
+)
+def test_all_headers_at_once_are_judged_as_each_by_itself(
+    headers: list[tuple[bytes, bytes]],
+) -> None:
+    each = [(name, OURS.header(name, value)) for name, value in headers]
+    assert OURS.headers(headers) == [one for one in each if one[1] is not None]

@@ -145,12 +145,9 @@ class ForwardStep:
         incoming = paid.admitted.matched.incoming
         dropped = _named_by_connection(incoming.headers)
         added = paid.admitted.matched.route.upstream_header
-        sent, stripped = REQUEST_FIELDS.passes, self._credentials.header
-        headers = [
-            (name, kept)
-            for name, value in incoming.headers
-            if sent(name) and name not in dropped and (kept := stripped(name, value)) is not None
-        ]
+        sent = REQUEST_FIELDS.passes
+        headers = [h for h in incoming.headers if sent(h[0]) and h[0] not in dropped]
+        headers = self._credentials.headers(headers)
         if added is not None:
             own = as_gateways_read(added[0])
             headers = [header for header in headers if as_gateways_read(header[0]) != own]
