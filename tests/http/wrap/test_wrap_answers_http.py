@@ -176,7 +176,7 @@ async def test_wrappers_are_served_at_their_own_origin(apart: Shop, host: str) -
         assert seen.all("x-forwarded-proto") == ["https"]
 
 
-@pytest.mark.parametrize("host", ["app.example", "127.0.0.1:8787", "wrap.example.evil", "x", ""])
+@pytest.mark.parametrize("host", ["app.example", "127.0.0.1:8787", "wrap.example.evil", "x"])
 async def test_wrappers_are_not_served_at_the_apps_origin(apart: Shop, host: str) -> None:
     await apart.wrap("/x")
     async with apart.caller() as caller:
