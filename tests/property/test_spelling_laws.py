@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.wrapper.match import BadPath, Row, Table, is_walked_round
+from assay.wrapper.match import BadPath, Row, Table
 from assay.wrapper.model import Terms
+from assay.wrapper.overlap import is_walked_round
 from assay.wrapper.spelling import folded
 
 WORDS = st.sampled_from(["a", "b", "quote", "shop", "v1", "Items"])

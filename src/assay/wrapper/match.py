@@ -137,8 +137,8 @@ class _Entry(Generic[T]):
 
 def _entry(row: Row[T]) -> _Entry[T]:
     segments = tuple(row.path[1:].split("/"))
-    core = _folded_pattern(segments)
-    return _Entry(row, segments, _rank(segments), core, _rank(core))
+    core = folded_pattern(segments)
+    return _Entry(row, segments, rank_of(segments), core, rank_of(core))
 
 
 class Table(Generic[T]):
@@ -180,7 +180,7 @@ class Table(Generic[T]):
         # A segment with a slash of its own is one segment: joined, it would pass for two.
         split = "%" in path and any("/" in segment for segment in segments)
         plain = path if "%" not in path or split else "/" + "/".join(segments)
-        methods = _methods_for(method)
+        methods = methods_for(method)
         for wanted in methods:
             if (wanted, plain) in self._exact:
                 return self._exact[wanted, plain]
@@ -215,7 +215,7 @@ class Table(Generic[T]):
             core = folded(path)
         except Unfoldable:
             raise BadPath("is percent-encoded again and again") from None
-        sent, meant = _methods_for(method), _methods_for(method.upper())
+        sent, meant = methods_for(method), methods_for(method.upper())
         others = [
             entry
             for entry in stricter
@@ -232,29 +232,12 @@ class Table(Generic[T]):
         return best
 
 
-def is_walked_round(strict: tuple[str, str], free: tuple[str, str]) -> bool:
-    """Whether some spelling of the first one's path matches the second one as it is spelled.
-
-    Both are method and path of a config; the path of the first is no less exact.
-    """
-    first, second = (_entry(Row(method, path, None)) for method, path in (strict, free))
-    if not _methods_overlap(strict[0], free[0]) or first.core_rank > second.core_rank:
-        return False
-    if _fits_pattern(first.segments, second.segments):
-        return False
-    return _patterns_overlap(first.core, second.core)
-
-
-def _methods_for(method: str) -> tuple[str, ...]:
+def methods_for(method: str) -> tuple[str, ...]:
     """The methods of configs that answer this one, best first."""
     return ("HEAD", "GET", ANY_METHOD) if method == "HEAD" else (method, ANY_METHOD)
 
 
-def _methods_overlap(one: str, other: str) -> bool:
-    return ANY_METHOD in {one, other} or one in _methods_for(other) or other in _methods_for(one)
-
-
-def _folded_pattern(segments: tuple[str, ...]) -> tuple[str, ...]:
+def folded_pattern(segments: tuple[str, ...]) -> tuple[str, ...]:
     """A pattern as paths are folded; parameters and a prefix's end stay."""
     parts: list[str] = []
     for segment in segments:
@@ -273,29 +256,7 @@ def _fits_folded(pattern: tuple[str, ...], core: tuple[str, ...]) -> bool:
     )
 
 
-def _fits_pattern(pattern: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether the pattern matches every path that the other one does, as it is spelled."""
-    if pattern[-1] == "*":
-        return other[: len(pattern) - 1] == pattern[:-1] and len(other) >= len(pattern)
-    return len(pattern) == len(other) and all(
-        mine == theirs or (mine.startswith("{") and theirs not in {"", "*"})
-        for mine, theirs in zip(pattern, other, strict=True)
-    )
-
-
-def _patterns_overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether two folded patterns fit one path."""
-    for mine, theirs in zip(one, other, strict=False):
-        if "*" in {mine, theirs}:
-            return True
-        if mine != theirs and not mine.startswith("{") and not theirs.startswith("{"):
-            return False
-    longer = one if len(one) > len(other) else other
-    rest = longer[min(len(one), len(other)) :]
-    return rest in {(), ("*",)}
-
-
-def _rank(pattern: tuple[str, ...]) -> tuple[int, ...]:
+def rank_of(pattern: tuple[str, ...]) -> tuple[int, ...]:
     """Smaller is better: literal 0, parameter 1, prefix 2, the end of a shorter pattern last."""
     return tuple(2 if part == "*" else 1 if part.startswith("{") else 0 for part in pattern)
 
