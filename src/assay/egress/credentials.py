@@ -8,7 +8,7 @@ credentials for the target pass unchanged. Pure. Source: facts, security 4; RFC 
 import base64
 import binascii
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -31,8 +31,15 @@ _COOKIES: Final = CREDENTIAL_FIELDS | {
     as_gateways_read(prefix + SESSION_COOKIE.encode()) for prefix in (b"", b"__host-", b"__secure-")
 }
 
-_MAYBE = re.compile(rb"svc_op_|(?<![\w-])eyJ|(?<![\w-])MD[\w-]{140}|%|[Bb][Aa][Ss][Ii][Cc]\s")
+_MAYBE = re.compile(rb"svc_op_|(?<![\w-])eyJ|(?<![\w-])MD[\w-]{140}|[Bb][Aa][Ss][Ii][Cc]\s")
 """What every value that holds a credential of ours has. Most values have none of it."""
+
+_NAMED = re.compile(
+    rb"x[^a-z0-9](?:agent[^a-z0-9](?:session|signature|challenge)|payment)"
+    rb"|payment[^a-z0-9](?:signature|authorization)|assay[^a-z0-9]session",
+    re.IGNORECASE,
+)
+"""What every name of ours has, in whatever spelling."""
 
 # Both begin at a boundary, so that a long run of such characters is read once and not from each.
 _TOKEN = re.compile(rb"(?<![\w-])(?=(eyJ[\w-]++\.[\w-]++\.[\w-]*+))", re.ASCII)
@@ -48,8 +55,17 @@ _PAIR = re.compile(r"(^|[&;])([^&;]*)")
 TOKEN_CHARS_MAX: Final = 4096
 """A longer token is not ours: nothing is decoded for it."""
 
+CANDIDATES_MAX: Final = 32
+"""How many texts of one value that look like a credential are looked at."""
+
+PAIRS_MAX: Final = 1000
+"""Cookies or parameters that are looked at one by one; of more, with one of ours, none is sent."""
+
 _DECODINGS = 3
 """How often a value is percent-decoded to look for a credential in it."""
+
+_DEEP_BYTES_MAX = 8192
+"""A longer value is decoded once: more would take longer than all else a request costs."""
 
 
 class OwnCredentials:
@@ -65,16 +81,7 @@ class OwnCredentials:
         Sessions are known by their form and dashboard tokens by their issuer, so that expired ones
         and those of an older key count too. Base64 of `Basic` and percent-encoding are looked into.
         """
-        for _ in range(_DECODINGS + 1):
-            if _MAYBE.search(value) is None:
-                return False
-            if self._are_plainly_in(value):
-                return True
-            decoded = unquote_to_bytes(value)
-            if decoded == value:
-                return False
-            value = decoded
-        return False
+        return any(map(self._are_plainly_in, _readings(value)))
 
     def headers(self, headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Headers with lower-case names, without credentials of ours in their values."""
@@ -96,7 +103,11 @@ class OwnCredentials:
 
     def cookie(self, value: bytes) -> bytes | None:
         """The value of `Cookie` without cookies of ours; None where none is left."""
-        pairs = value.split(b";")
+        if not self._may_be_named_or_in(value):
+            return value
+        pairs = value.split(b";", PAIRS_MAX)
+        if len(pairs) > PAIRS_MAX:
+            return None
         kept = [pair for pair in pairs if not self._is_own_pair(pair, _COOKIES)]
         if len(kept) == len(pairs):
             return value
@@ -104,27 +115,35 @@ class OwnCredentials:
 
     def query(self, query: str) -> str | None:
         """A query without parameters that carry a credential of ours; None where none is left."""
-        if not _may_be_in(_octets(query)):
+        octets = _octets(query)
+        if not _may_be_in(octets) or not self._may_be_named_or_in(octets):
             return query
         pairs = _PAIR.findall(query)
+        if len(pairs) > PAIRS_MAX:
+            return None
         kept = [p for p in pairs if not self._is_own_pair(_octets(p[1]), CREDENTIAL_FIELDS)]
         if len(kept) == len(pairs):
             return query
         return "".join(map("".join, kept))[len(kept[0][0]) :] if kept else None
 
+    def _may_be_named_or_in(self, pairs: bytes) -> bool:
+        """Whether any pair may be one of ours; most are not, and none is looked at by itself."""
+        return any(_NAMED.search(r) or self._are_plainly_in(r) for r in _readings(pairs))
+
     def _is_own_pair(self, pair: bytes, names: frozenset[bytes]) -> bool:
-        name = pair.partition(b"=")[0]
-        for _ in range(_DECODINGS if b"%" in name else 0):
-            name = unquote_to_bytes(name)
-        read = as_gateways_read(name.strip().lower()).rstrip(b"-")
-        return read in names or self.are_in(pair)
+        said = (reading.partition(b"=")[0] for reading in _readings(pair))
+        return self.are_in(pair) or any(_name(name) in names for name in said)
 
     def _are_plainly_in(self, value: bytes) -> bool:
+        if _MAYBE.search(value) is None:
+            return False
+        return self._are_bare_in(value) or any(_first(_BASIC, value, self._is_in_basic))
+
+    def _are_bare_in(self, value: bytes) -> bool:
         return (
             API_KEY_MARK in value
-            or any(self._is_token(found[1]) for found in _TOKEN.finditer(value))
-            or any(_is_session(found[1]) for found in _SESSION.finditer(value))
-            or any(self._is_in_basic(found[1]) for found in _BASIC.finditer(value))
+            or any(_first(_TOKEN, value, self._is_token))
+            or any(_first(_SESSION, value, _is_session))
         )
 
     def _is_token(self, text: bytes) -> bool:
@@ -133,7 +152,33 @@ class OwnCredentials:
     def _is_in_basic(self, text: bytes) -> bool:
         """Whether user name or password hold one. Source: RFC 7617, section 2."""
         plain = _decoded(text)
-        return bool(plain) and any(map(self._are_plainly_in, (plain, *plain.split(b":"))))
+        return bool(plain) and any(map(self._are_bare_in, (plain, *plain.split(b":", 8))))
+
+
+def _readings(value: bytes) -> Iterator[bytes]:
+    """The value, and what a server makes of it that decodes it once or a few times."""
+    yield value
+    for _ in range(_DECODINGS if len(value) <= _DEEP_BYTES_MAX else 1):
+        if b"%" not in value:
+            return
+        value = unquote_to_bytes(value)
+        yield value
+
+
+def _name(text: bytes) -> bytes:
+    """A cookie's or a parameter's name as names of ours are listed; PHP reads `a[]` as `a`."""
+    return as_gateways_read(text.strip().lower()).rstrip(b"-")
+
+
+def _first(
+    pattern: re.Pattern[bytes], value: bytes, judge: Callable[[bytes], bool]
+) -> Iterator[bool]:
+    """Whether each of the first few that look like one is one; True for whoever sends more.
+
+    No honest value has so many, and looking at thousands would hold up everybody else.
+    """
+    for count, found in enumerate(pattern.finditer(value)):
+        yield count >= CANDIDATES_MAX or judge(found[1])
 
 
 def _may_be_in(values: bytes) -> bool:

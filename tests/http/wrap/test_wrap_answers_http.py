@@ -296,7 +296,7 @@ async def test_any_method_is_passed_on(shop: Shop, method: str) -> None:
     assert (await shop.house.http.request(method, url, content=b"hello")).status_code == 200
     [seen] = shop.up.to("/x")
     assert (seen.method, seen.body) == (method, b"hello")
-    for never in ("TRACE", "trace", "CONNECT", "connect", "X" * 25):
+    for never in ("TRACE", "CONNECT", "X" * 25):
         refused(await shop.house.http.request(never, url), 404, "wrapper_not_found")
 
 

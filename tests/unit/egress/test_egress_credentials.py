@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from assay.accounts.model import API_KEY_PREFIX
-from assay.egress.credentials import API_KEY_MARK, OwnCredentials
+from assay.egress.credentials import API_KEY_MARK, CANDIDATES_MAX, OwnCredentials
 from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
 from assay.kit.ids import new_id
 from tests.fakes.clock import FrozenClock
@@ -159,4 +159,29 @@ def test_of_a_query_only_our_parameters_are_taken_out(sent: str, passed: str | N
 )
 def test_a_header_made_to_be_slow_is_read_a_few_times_and_not_from_every_byte(value: bytes) -> None:
     """64 KiB that a quadratic search would need minutes for."""
-    assert OURS.header(b"x", value) == value
+    assert OURS.header(b"x", value) in {value, None}
+
+
+@pytest.mark.parametrize(
+    "value", [b"eyJa.eyJb.c " * 5_000, b"MD" + b"a" * 150 + b" ", b"Basic YTpi, " * 5_000]
+)
+def test_of_texts_that_look_like_ours_only_a_few_are_looked_at(value: bytes) -> None:
+    """Thousands of them would take the processor from everybody else; they are not sent on."""
+    seen: list[str] = []
+
+    def judge(token: str) -> bool:
+        seen.append(token)
+        return False
+
+    kept = OwnCredentials(judge).header(b"x", value)
+    assert len(seen) <= CANDIDATES_MAX
+    assert (kept is None) is (len(value) > 1000)
+
+
+def test_of_very_many_pairs_with_one_of_ours_none_is_sent() -> None:
+    many = "a=b&" * 2000
+    assert OURS.query(many) == many
+    assert OURS.query(f"{many}k={KEY}") is None
+    cookies = b"a=b;" * 2000
+    assert OURS.cookie(cookies) == cookies
+    assert OURS.cookie(cookies + b"assay_session=x") is None

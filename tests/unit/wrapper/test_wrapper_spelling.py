@@ -65,18 +65,24 @@ def test_patterns_are_met_in_every_spelling_too(strict: str, path: str) -> None:
     assert table.match("GET", path) == Match("strict", path)
 
 
-@pytest.mark.parametrize("method", ["post", "Post", "pOST"])
+@pytest.mark.parametrize("method", ["frob", "Frob", "fROB"])
 def test_a_method_is_a_spelling_too(method: str) -> None:
-    """Django and Werkzeug take `post` for POST."""
-    rows = [Row("POST", "/q", "strict", PAID), Row("*", "/*", "free")]
+    """Django and Werkzeug take it for FROB."""
+    rows = [Row("FROB", "/q", "strict", PAID), Row("*", "/*", "free")]
     assert Table(rows).match(method, "/q") == Match("strict", "/q")
     assert Table(rows).match("PUT", "/q") == Match("free", "/q")
 
 
-@pytest.mark.parametrize("method", ["HEAD", "head"])
-def test_head_is_spelled_as_get_is(method: str) -> None:
+@pytest.mark.parametrize("method", ["get", "Post", "hEAD", "propfind"])
+def test_a_method_in_wide_use_has_one_spelling(method: str) -> None:
+    rows = [Row(method.upper(), "/q", "strict", PAID), Row("*", "/*", "free")]
+    for path in ("/q", "/other"):
+        assert Table(rows).match(method, path) is None
+
+
+def test_head_is_spelled_as_get_is() -> None:
     rows = [Row("GET", "/q", "strict", PAID), Row("*", "/*", "free")]
-    assert Table(rows).match(method, "/Q") == Match("strict", "/Q")
+    assert Table(rows).match("HEAD", "/Q") == Match("strict", "/Q")
 
 
 def test_what_asks_for_more_is_stricter_and_nothing_else() -> None:
