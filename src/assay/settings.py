@@ -17,6 +17,8 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSetting
 
+from assay.kit.origins import ANY, canonical_origin
+
 PREFIX = "ASSAY_"
 SECRET_CHARS_MIN = 32
 """Shortest secret accepted from settings. Source: decisions, section 12."""
@@ -60,6 +62,21 @@ class Settings(BaseSettings):
     public_url: Annotated[
         str | None, Field(description="This service's address as callers see it.")
     ] = None
+    wrap_url: Annotated[
+        str | None,
+        Field(
+            description="Origin of wrappers alone, such as `https://wrap.example.com`; unset:"
+            " they share the service's."
+        ),
+    ] = None
+    cors_origins: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated origins whose pages may call the API from a browser;"
+            " `*`: any."
+        ),
+    ] = ()
     upgrade_url: Annotated[
         str | None,
         Field(description="Where a Free operator upgrades; default `{public_url}/docs`."),
@@ -301,6 +318,7 @@ class Settings(BaseSettings):
 
     @field_validator(
         "trusted_proxies",
+        "cors_origins",
         "open_endpoints",
         "contract_wallet_chains",
         "upstream_secrets",
@@ -318,6 +336,26 @@ class Settings(BaseSettings):
         for network in value:
             ip_network(network)
         return value
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        found = [origin if origin == ANY else canonical_origin(origin) for origin in value]
+        if None in found:
+            message = "must be origins such as https://app.example.com, or *"
+            raise ValueError(message)
+        return tuple(origin for origin in found if origin is not None)
+
+    @field_validator("wrap_url")
+    @classmethod
+    def _own_origin(cls, value: str | None) -> str | None:
+        if not value:
+            return None
+        origin = canonical_origin(value.rstrip("/"))
+        if origin is None or not origin.startswith(("http://", "https://")):
+            message = "must be an http(s) origin without a path"
+            raise ValueError(message)
+        return origin
 
     @field_validator(
         "public_url",
@@ -362,6 +400,11 @@ class Settings(BaseSettings):
         """The service's base address: `public_url`, or where it listens."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.public_url or f"http://{host}:{self.port}"
+
+    @property
+    def wrap_address(self) -> str:
+        """The base address of wrappers: their own origin, or the service's."""
+        return self.wrap_url or self.address
 
     @property
     def upgrade_address(self) -> str:

@@ -146,6 +146,17 @@ def room(door: Door) -> Iterator[Room]:
         yield door.wrap(up)
 
 
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    """Wrappers at an origin of their own."""
+    folder = tmp_path_factory.mktemp("wrapper_apart")
+    own = "http://assay.example"  # the Host of `raw_client.request`
+    with served(folder, NO_CHAIN, ASSAY_WRAP_URL=own) as server, wire_upstream() as up:
+        made = Door(server)
+        yield made.wrap(up)
+        made.http.close()
+
+
 @pytest.fixture
 def own(door: Door) -> Iterator[Room]:
     """An upstream, and connections to it, that no other test has touched."""
@@ -370,7 +381,9 @@ def test_repeated_and_odd_headers_are_kept_both_ways(room: Room, method: str) ->
 
 
 @pytest.mark.parametrize("method", LANES)
-def test_cookies_stay_below_their_operator_one_header_each(room: Room, method: str) -> None:
+def test_cookies_stay_below_their_operator_one_header_each(
+    room: Room, apart: Room, method: str
+) -> None:
     cookies = [
         ("a=1", "a=1; Path={below}"),
         ("b=2; Path=/; Secure; HttpOnly", "b=2; Secure; HttpOnly; Path={below}"),
@@ -380,6 +393,9 @@ def test_cookies_stay_below_their_operator_one_header_each(room: Room, method: s
         ("f=6; Path=relative; Partitioned; Secure", "f=6; Partitioned; Secure; Path={below}"),
     ]
     lines = "".join(f"Set-Cookie: {sent}\r\n" for sent, _ in cookies).encode()
+    shared, _ = room.place(script(OK.replace(b"\r\n\r\n", b"\r\n" + lines + b"\r\n")))
+    assert room.ask(method, shared).all("set-cookie") == []  # at the app's origin nobody sets any
+    room = apart
     outside, _ = room.place(script(OK.replace(b"\r\n\r\n", b"\r\n" + lines + b"\r\n")))
     got = room.ask(method, outside).all("set-cookie")
     below = f"/wrap/{room.door.operator}"
@@ -443,6 +459,12 @@ CREDENTIALS = [
     "X_PAYMENT: S3CRET",
     "x_forwarded_for: S3CRET",
     "X-Forwarded_Host: S3CRET",
+    "X-Api-Key: svc_op_S3CRET",
+    "Cookie: assay_session=S3CRET",
+    "Referer: https://x.example/?key=svc_op_S3CRET",
+    "X-Original-URL: /S3CRET",
+    "X-HTTP-Method-Override: S3CRET",
+    "CF-Connecting-IP: S3CRET",
     "content_length: S3CRET",
     "Transfer_Encoding: S3CRET",
     "Proxy: http://S3CRET",

@@ -220,6 +220,13 @@ def wrappers_add(  # noqa: PLR0913 - a wrapper's fields
     auth_header: Annotated[
         str | None, Parameter(help="Header for the upstream; its value is asked for.")
     ] = None,
+    pass_response_header: Annotated[
+        tuple[str, ...], Parameter(help="Header of the upstream to let through; repeat for more.")
+    ] = (),
+    cors_origin: Annotated[
+        tuple[str, ...],
+        Parameter(help="Origin whose pages may call it, or *; repeat for more."),
+    ] = (),
 ) -> int:
     """Put a wrapper in front of an API; prints its public address."""
     from assay.cli import wrappers  # noqa: PLC0415
@@ -238,6 +245,8 @@ def wrappers_add(  # noqa: PLR0913 - a wrapper's fields
         trust_enabled=trust,
         min_score=min_score,
         settle=settle,
+        pass_response_headers=pass_response_header,
+        cors_origins=cors_origin,
     )
 
 

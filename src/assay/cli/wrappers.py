@@ -41,6 +41,8 @@ def add(email: str, auth_header: str | None, *, price: str, **fields: Any) -> in
             for problem in _problems(error):
                 complain(problem)
             return FAILED
+        for warning in await app.endpoints.warnings(config):
+            complain(f"warning: {warning}")
         sys.stdout.write(f"{config.id}  {_public(app, config)}\n")
         return 0
 
@@ -102,7 +104,7 @@ def _problems(error: InvalidRequest) -> list[str]:
 
 
 def _public(app: App, config: WrapperConfig) -> str:
-    return f"{app.settings.address}/wrap/{config.operator_id}{config.path}"
+    return f"{app.settings.wrap_address}/wrap/{config.operator_id}{config.path}"
 
 
 def _row(app: App, config: WrapperConfig) -> dict[str, str]:

@@ -2,11 +2,14 @@
 
 import base64
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from assay.accounts.model import Feature, Operator
 from assay.accounts.plans import require
 from assay.chains.model import Network
+from assay.egress.credentials import OwnCredentials
+from assay.egress.fields import REQUEST_FIELDS, via_mark
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
 from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.gate.check import Gate
@@ -40,11 +43,23 @@ _SAID: Final = {
 
 
 class Caller:
-    """Sends what operators ask for to addresses that operators name."""
+    """Sends what operators ask for to addresses that operators name, in our own name.
 
-    def __init__(self, http: SafeHttp, egress: EgressPolicy) -> None:
+    The target learns who calls from `User-Agent` and `Via`. It is told nothing that only a proxy or
+    we may say, and no credential of ours (`egress.fields`, `egress.credentials`).
+    """
+
+    def __init__(
+        self, http: SafeHttp, egress: EgressPolicy, credentials: OwnCredentials, address: str
+    ) -> None:
+        """`address` is this service's own."""
         self._http = http
         self._egress = egress
+        self._credentials = credentials
+        self._named = {
+            "user-agent": f"Assay-Proxy/1 (calls made for an operator; {address})",
+            "via": f"1.1 {via_mark(address).decode()}",
+        }
 
     def check(self, asked: ProxyCall, field: str = "targetUrl") -> None:
         """What cannot be sent is refused before anybody is asked about anything.
@@ -58,14 +73,18 @@ class Caller:
         if found:
             raise InvalidRequest("The request cannot be sent like this.", details=found[:20])
 
-    async def call(self, asked: ProxyCall, field: str = "targetUrl") -> ProxyReply:
+    async def call(
+        self, asked: ProxyCall, field: str = "targetUrl", added: Mapping[str, str] | None = None
+    ) -> ProxyReply:
         """The target's answer, whatever its status; redirects are the operator's to follow.
 
-        Raises `InvalidRequest` as `check`, also for a name that leads inside, and `ProxyFailed`.
+        `added` are headers of ours, with lower-case names; they replace the operator's. Raises
+        `InvalidRequest` as `check`, also for a name that leads inside, and `ProxyFailed`.
         """
         self.check(asked, field)
         body = (asked.body or "").encode()
-        outgoing = Outgoing(asked.method, asked.url, dict(asked.headers), body)
+        headers = self._headers(asked.headers) | self._named | dict(added or {})
+        outgoing = Outgoing(asked.method, self._url(asked.url), headers, body)
         try:
             reply = await self._http.send(outgoing, LIMITS)
         except EgressError as error:
@@ -75,6 +94,21 @@ class Caller:
             said = _SAID[error.failure]
             raise ProxyFailed(said, detail=error.detail, reason=error.failure.value) from error
         return _reply(reply)
+
+    def _headers(self, given: Mapping[str, str]) -> dict[str, str]:
+        """What of an operator's headers is sent on, by lower-case names."""
+        raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in given.items()]
+        passed = [header for header in raw if REQUEST_FIELDS.passes(header[0])]
+        kept = self._credentials.headers(passed)
+        return {name.decode(): value.decode("latin-1") for name, value in kept}
+
+    def _url(self, url: str) -> str:
+        """The address without credentials of ours in its query."""
+        base, mark, query = url.partition("#")[0].partition("?")
+        if not mark:
+            return url
+        kept = self._credentials.query(query)
+        return base if kept is None else f"{base}?{kept}"
 
 
 class Proxy:

@@ -16,7 +16,7 @@ from assay.proxy.model import ProxyCall, ProxyReply
 from assay.trust.key_profile import KeyProfiles
 from assay.trust.profile import Profiles
 from assay.trust.subjects import canonical_agent_id
-from assay.wrapper.model import Route
+from assay.wrapper.model import Route, RouteMatch
 from assay.wrapper.routes import Routes
 
 PATH_CHARS_MAX: Final = 8192
@@ -75,7 +75,8 @@ class Playground:
         """Call it. Raises as `Proxy.call`, and `WrapperNotFound` for a path nothing answers."""
         gate = self._needs.gate
         agent_id = canonical_agent_id(network, trial.agent_id)
-        route = await self._route(operator_id, trial.call)
+        found = await self._route(operator_id, trial.call)
+        route = None if found is None else found.route
         if route is None:
             self._needs.caller.check(trial.call, "path")
         request = GateRequest() if route is None else route.gate_request
@@ -87,8 +88,11 @@ class Playground:
             min_score = route.config.min_score
             if not decision.allow:
                 return Tried(None, decision, min_score)
-        call = trial.call if route is None else _as_forwarded(trial.call, route, decision)
-        return Tried(await self._needs.caller.call(call, "path"), decision, min_score)
+        call, added = trial.call, {}
+        if found is not None:
+            call = replace(call, url=_forwarded_url(call, found))
+            added = _added(found.route, decision)
+        return Tried(await self._needs.caller.call(call, "path", added), decision, min_score)
 
     async def dry_run(self, operator_id: str, network: Network, trial: Trial) -> DryRun:
         """Look, and call nothing; no sandbox runs either.
@@ -119,7 +123,7 @@ class Playground:
             profile.feedback_count,
         )
 
-    async def _route(self, operator_id: str, call: ProxyCall) -> Route | None:
+    async def _route(self, operator_id: str, call: ProxyCall) -> RouteMatch | None:
         """The operator's own wrapper of a path; None for an absolute URL."""
         path = _own_path(call)
         if path is None:
@@ -141,16 +145,19 @@ def _own_path(call: ProxyCall) -> str | None:
     return url.partition("#")[0].partition("?")[0]
 
 
-def _as_forwarded(call: ProxyCall, route: Route, decision: Decision) -> ProxyCall:
-    """The call as the wrapper would forward it: its target, its secret, its headers."""
-    headers = {name.lower(): value for name, value in call.headers.items()}
-    headers = {n: v for n, v in headers.items() if not n.startswith("x-assay-")}
-    headers |= {"x-assay-agent": decision.subject.agent_id, "x-assay-tier": decision.grade.tier}
+def _forwarded_url(call: ProxyCall, found: RouteMatch) -> str:
+    """Where the wrapper would forward it to."""
+    _, mark, query = call.url.partition("#")[0].partition("?")
+    return f"{found.route.config.target_url}{found.path}{mark}{query}"
+
+
+def _added(route: Route, decision: Decision) -> dict[str, str]:
+    """What the wrapper would add: who calls, and the upstream's secret."""
+    added = {"x-assay-agent": decision.subject.agent_id, "x-assay-tier": decision.grade.tier}
     if route.upstream_header is not None:
         name, value = route.upstream_header
-        headers[name.decode("ascii").lower()] = value.decode("latin-1")
-    url = route.config.target_url + call.url.partition("#")[0]
-    return replace(call, url=url, headers=headers)
+        added[name.decode("ascii").lower()] = value.decode("latin-1")
+    return added
 
 
 def _problem(said: str) -> Problem:

@@ -12,8 +12,9 @@ from ipaddress import ip_network
 from typing import Protocol, TypeAlias
 
 from assay.kit.clock import Clock
-from assay.kit.errors import InvalidRequest, RequestTimeout, ServiceError, TooLarge
+from assay.kit.errors import InvalidRequest, NotFound, RequestTimeout, ServiceError, TooLarge
 from assay.kit.ids import new_id
+from assay.web.cors import Cors
 from assay.web.errors import fault
 from assay.web.exchange import (
     KEY,
@@ -97,6 +98,7 @@ class Edge:
             rate_limit("anonymous", settings.anonymous_per_minute, clock, app.leases),
             rate_limit("keyed", settings.keyed_per_minute, clock, app.leases),
         )
+        self._cors = Cors(settings.cors_origins)
         self._proxies = tuple(ip_network(network) for network in settings.trusted_proxies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -113,7 +115,11 @@ class Edge:
             await self.wrap(scope, receive, send, exchange)
             return
         outgoing = _Outgoing(send, exchange, self.app.clock)
+        exchange.answer_headers.extend(self._cors.headers(exchange))
         try:
+            if self._cors.is_preflight(scope, exchange):
+                await self._cors.answer(outgoing)
+                return
             limit, caller = self._limit_of(exchange)
             verdict = limit.take(caller) or await limit.admit(caller)
             exchange.answer_headers.extend(_limit_headers(verdict))
@@ -130,6 +136,8 @@ class Edge:
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
+        if not self.app.wrapper_origin.serves_app(scope[KEY].headers.get("host", "")):
+            raise NotFound("There is nothing at this path.")
         for lane in self._lanes:
             if path.startswith(lane.prefix):
                 scope[KEY].route = lane.route
@@ -220,7 +228,7 @@ async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
     Raises `TooLarge` beyond `bytes_max`, `RequestTimeout` when it is slow, and `InvalidRequest`
     when it is cut off.
     """
-    declared = scope[KEY].headers.get("content-length", "0")
+    declared = scope[KEY].headers.get("content-length", "0").strip(" \t")
     if not declared.isdecimal():
         raise InvalidRequest("The header Content-Length is not a number.")
     if int(declared[:20]) > bytes_max:

@@ -19,6 +19,7 @@ from assay.web.repeats import ANSWERS_REMEMBERED, Rendered, Repeat
 from assay.wiring import App
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import AnswerHead, Exchange
+from assay.wrapper.steps.forward import SANDBOX
 
 JOINED_BYTES_MAX = 16 * 1024
 """Up to here a piece is copied behind its head, and waits for the end of the turn."""
@@ -211,10 +212,11 @@ class FastCycle:
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
             (b"cache-control", b"no-store"),
-            (b"x-content-type-options", b"nosniff"),
+            *SANDBOX,
             (b"x-request-id", self.request_id.encode()),
             date_header(self._app.clock.now()),
             *error_headers(error),
+            *self.repeat.carried.cors,
         ]
         lines = [STATUS_LINE[self.status], *(b"%b: %b\r\n" % header for header in headers)]
         self._out = [*lines, b"\r\n", b"" if self.repeat.is_head else body]

@@ -113,6 +113,8 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
             operation["responses"].pop("422", None)  # refused as 400, see web/app.py
             if item is not made["paths"][WRAPPED]:  # whose answers are the upstreams'
                 _name_headers(operation)
+    if not app.wrapper_origin.is_shared:
+        made["paths"][WRAPPED]["servers"] = [{"url": app.wrapper_origin.address}]
     schemas = made["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)

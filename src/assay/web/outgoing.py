@@ -10,6 +10,7 @@ from assay.web.bounds import BOUNDS
 from assay.web.errors import envelope, error_headers, status_of
 from assay.web.exchange import JSON, Exchange, Send, date_header
 from assay.wrapper.model import Answer, Journey, RateLimitExceeded
+from assay.wrapper.steps.forward import SANDBOX
 from assay.wrapper.steps.limit import limit_headers
 
 PIECE_BYTES = 256 * 1024
@@ -85,7 +86,7 @@ class Outgoing:
             JSON,
             (b"content-length", b"%d" % len(body)),
             (b"cache-control", b"no-store"),
-            (b"x-content-type-options", b"nosniff"),
+            *SANDBOX,
             date_header(self._clock.now()),
             (b"x-request-id", self._exchange.request_id.encode()),
             *error_headers(error),

@@ -20,6 +20,7 @@ from assay.chains.networks import Networks
 from assay.chains.ports import ChainFamily, ChainReader, ReaderNeeds
 from assay.chains.resolve import Resolver
 from assay.chains.solana.clusters import cluster_row
+from assay.egress.credentials import OwnCredentials
 from assay.egress.url import EgressPolicy
 from assay.gate.check import Gate, GateNeeds
 from assay.gate.model import MIN_SCORE_DEFAULT
@@ -94,6 +95,7 @@ from assay.wiring.limits import shared_limits
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.direct import Direct
+from assay.wrapper.origin import WrapperOrigin
 from assay.wrapper.pipeline import Pipeline
 
 __all__ = [
@@ -153,6 +155,7 @@ class App:
     endpoints: Endpoints
     wrappers: Pipeline
     direct: Direct
+    wrapper_origin: WrapperOrigin
     till: Till
     ledger: LedgerStore
     call_log: CallLog
@@ -363,6 +366,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     if write_back is not None:
         announce.listeners.append(write_back)
     identity = AgentIdentity(challenges, sessions, key_agents, clock)
+    login_tokens = JwtLoginTokens(secrets["jwt_secret"], settings.address, clock)
+    credentials = OwnCredentials(login_tokens.names_us)
     wrapped = wrapping(
         Ground(
             settings=settings,
@@ -378,6 +383,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             upstream_secrets=_ring(settings),
             payment_secret=secrets["payment_secret"],
             conduct=conduct_log,
+            credentials=credentials,
         ),
         stack,
     )
@@ -385,14 +391,14 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         operator_store,
         api_keys,
         Argon2PasswordHasher(),
-        JwtLoginTokens(secrets["jwt_secret"], settings.address, clock),
+        login_tokens,
         clock,
         LoginThrottle(clock),
         settings.fee_rate,
     )
     profiles = Profiles(subjects, evaluator, evaluations, rules, clock)
     key_profiles = KeyProfiles(key_agents, evaluations, networks.default, rules, clock, sources)
-    caller = Caller(outside.http, _agents_egress(settings))
+    caller = Caller(outside.http, _agents_egress(settings), credentials, settings.address)
     return App(
         settings=settings,
         clock=clock,
@@ -433,6 +439,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         endpoints=wrapped.endpoints,
         wrappers=wrapped.pipeline,
         direct=wrapped.direct,
+        wrapper_origin=wrapped.origin,
         till=wrapped.till,
         ledger=wrapped.ledger,
         call_log=wrapped.call_log,

@@ -14,6 +14,7 @@ from assay.calls.model import Call
 from assay.calls.ports import RollupProof
 from assay.chains.model import Network
 from assay.chains.networks import Networks
+from assay.egress.credentials import OwnCredentials
 from assay.egress.url import EgressPolicy
 from assay.gate.check import Gate
 from assay.identity.prove import AgentIdentity
@@ -46,6 +47,7 @@ from assay.settings import Settings
 from assay.wrapper.configs import ConfigRules, Endpoints
 from assay.wrapper.direct import Direct
 from assay.wrapper.held import HeldBodies
+from assay.wrapper.origin import WrapperOrigin
 from assay.wrapper.pipeline import Pipeline, Steps
 from assay.wrapper.routes import Routes
 from assay.wrapper.steps.forward import ForwardStep
@@ -74,6 +76,7 @@ class Ground:
     upstream_secrets: tuple[str, ...]
     payment_secret: str
     conduct: ConductLog
+    credentials: OwnCredentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class Wrapping:
     analytics: Analytics
     rollups: RollupProof
     routes: Routes
+    origin: WrapperOrigin
 
 
 def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
@@ -100,6 +104,7 @@ def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
 def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     """Everything of wrappers and payments; what it opens, `stack` closes."""
     settings, clock, leases = ground.settings, ground.clock, ground.leases
+    origin = WrapperOrigin.of(settings.address, settings.wrap_url)
     networks = payment_rows(settings)
     ledger = SqlLedgerStore(ground.database, clock)
     till = _till(ground, networks, ledger, stack)
@@ -122,8 +127,8 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         routes=routes,
         trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),
         limit=LimitStep(clock) if leases is None else SharedLimitStep(clock, leases),
-        pay=PayStep(till, networks, settings.address, settings.payout_address),
-        forward=ForwardStep(upstream, settings.address),
+        pay=PayStep(till, networks, origin.address, settings.payout_address),
+        forward=ForwardStep(upstream, origin, ground.credentials),
         record=RecordStep(add, clock),
     )
     held = HeldBodies(settings.held_bodies_mib * 1024 * 1024)
@@ -131,7 +136,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     return Wrapping(
         endpoints,
         pipeline,
-        Direct(steps),
+        Direct(steps, origin),
         till,
         ledger,
         log,
@@ -139,6 +144,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         Analytics(SqlAnalyticsStore(ground.database), log, clock),
         SqlRollupProof(ground.database),
         routes,
+        origin,
     )
 
 
@@ -168,7 +174,7 @@ def _till(
         networks,
         ground.state,
         secret=ground.payment_secret,
-        realm=urlsplit(settings.address).netloc,
+        realm=urlsplit(settings.wrap_address).netloc,
         timeout_s=settings.settlement_s,
     )
     stack.push_async_callback(loader.aclose)

@@ -5,11 +5,13 @@ what time, a revocation or another request may change is asked anew for every on
 decisions, section 9; facts, performance (both sides at protocol level).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.calls.model import CallKind
 from assay.payments.model import Headers
+from assay.wrapper.cors import cors_headers, preflighted_method
 from assay.wrapper.model import Admitted, Incoming, Matched, Trust, UpstreamFailed
+from assay.wrapper.origin import WrapperOrigin, host_of
 from assay.wrapper.pipeline import Steps
 from assay.wrapper.ports import AnswerHead, Exchange, Prepared, ReplySink, Trip
 from assay.wrapper.steps.forward import asks_itself, lines_of
@@ -24,18 +26,23 @@ class Carried:
     """A request as it may come again, and what was found out about it."""
 
     operator_id: str
+    path: str
+    """As it came; `matched` has the path that is forwarded."""
     matched: Matched
     trust: Trust
     claim: Claim | None
     prepared: Prepared
     kind: CallKind
+    cors: Headers = ()
+    """What every answer says to a browser."""
 
 
 class Direct:
     """Carries what can be carried without waiting; everything else is `Pipeline.answer`'s."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Steps, origin: WrapperOrigin) -> None:
         self._steps = steps
+        self._origin = origin
 
     def prepare(self, operator_id: str, incoming: Incoming) -> Carried | None:
         """A free wrapper's request of an agent that passed a moment ago, else None.
@@ -43,10 +50,15 @@ class Direct:
         `incoming` has no body. Nothing is counted or sent; the answer to whether it may be is
         `begin`'s, each time.
         """
-        steps = self._steps
-        route = steps.routes.find_cached(operator_id, incoming.method, incoming.path)
-        if route is None or route.config.price:
+        steps, sent_path = self._steps, incoming.path
+        if not self._is_plain(incoming):
             return None
+        route_match = steps.routes.find_cached(operator_id, incoming.method, sent_path)
+        if route_match is None or route_match.route.config.price:
+            return None
+        route, path = route_match
+        if path != sent_path:
+            incoming = replace(incoming, path=path)
         matched = Matched(incoming, route)
         found = steps.trust.check_cached(matched)
         if found is None:
@@ -58,7 +70,16 @@ class Direct:
         except UpstreamFailed:  # one that goes round: the ordinary lane says so
             return None
         kind = steps.record.kind_of_free(matched, trusted.trust)
-        return Carried(operator_id, matched, trusted.trust, claim, prepared, kind)
+        cors = cors_headers(route.config, incoming)
+        return Carried(operator_id, sent_path, matched, trusted.trust, claim, prepared, kind, cors)
+
+    def _is_plain(self, incoming: Incoming) -> bool:
+        """Whether it is for wrappers at all, and no browser's question before a call."""
+        if not self._origin.is_shared and not self._origin.serves_wrappers(
+            host_of(incoming.headers)
+        ):
+            return False
+        return preflighted_method(incoming) is None
 
     def begin(self, carried: Carried, trip: Trip, sink: ReplySink) -> tuple[Exchange, bytes] | None:
         """Send it, if its wrapper, its trust and its limit allow that now; else None.
@@ -68,7 +89,7 @@ class Direct:
         """
         matched, steps = carried.matched, self._steps
         incoming, route = matched.incoming, matched.route
-        found = steps.routes.find_cached(carried.operator_id, incoming.method, incoming.path)
+        found = steps.routes.route_cached(carried.operator_id, incoming.method, carried.path)
         if found is not route or not steps.trust.still_holds(carried.claim):
             return None
         exchange = carried.prepared.reserve(sink)
@@ -88,7 +109,8 @@ class Direct:
         """The upstream's headers as they go back, without the limit's. Raises `UpstreamFailed`."""
         if head.status == _PAYMENT_REQUIRED:
             raise asks_itself()
-        return self._steps.forward.answer_headers(carried.matched.config, head.headers)
+        headers = self._steps.forward.answer_headers(carried.matched.config, head.headers)
+        return [*headers, *carried.cors]
 
     def record(self, carried: Carried, trip: Trip) -> None:
         """Write down how it ended."""

@@ -1,15 +1,21 @@
 """Operator + path + method -> the config that answers. Pure (decisions, section 9).
 
 Exact beats `{param}` beats prefix `/*`, segment by segment from the left; a method's own config
-beats one for any method. Segments are compared percent-decoded; the path goes on as it came.
+beats one for any method. Segments are compared percent-decoded; the path goes on as it came. Where
+nothing matches, `%2F` is read as a slash once, and the path goes on so.
+
+A path that matches one config and is another spelling of a stricter one's path is the stricter
+one's: an upstream that takes both for the same would otherwise serve the dear thing for nothing.
 """
 
 import re
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from assay.wrapper.model import ANY_METHOD
+from assay.wrapper.model import ANY_METHOD, Terms
+from assay.wrapper.spelling import Unfoldable, folded
 
 PATH_CHARS_MAX = 2048
 SEGMENTS_MAX = 64
@@ -18,18 +24,28 @@ FOUND_MAX = 1000
 
 _LITERAL = re.compile(r"[A-Za-z0-9._~!$&'()+,;=:@-]+")
 _PARAMETER = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]{0,63}\}")
-METHODS = frozenset(
+METHOD_CHARS_MAX = 24
+_METHOD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,24}")
+_NEVER_FORWARDED = frozenset({"CONNECT", "TRACE"})
+"""TRACE shows an upstream's secret to whoever asks; CONNECT is a tunnel."""
+
+_KNOWN = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY", "COPY", "LOCK", "MKCOL"}
     | {"MOVE", "PROPFIND", "PROPPATCH", "SEARCH", "UNLOCK", "BIND", "REBIND", "UNBIND", "ACL"}
-    | {"REPORT", "MKACTIVITY", "CHECKOUT", "MERGE", "M-SEARCH", "NOTIFY", "SUBSCRIBE"}
-    | {"UNSUBSCRIBE", "PURGE", "MKCALENDAR", "LINK", "UNLINK", "SOURCE"}
+    | {"REPORT", "CHECKOUT", "MERGE", "M-SEARCH", "NOTIFY", "SUBSCRIBE", "UNSUBSCRIBE", "PURGE"}
+    | {"LINK", "UNLINK"}
 )
-"""What the server's parser knows (llhttp), without TRACE, which shows an upstream's secret to
-whoever asks, and CONNECT, which is a tunnel."""
+"""Methods in wide use: another spelling of one is a mistake, or meant to be misread."""
+
+_SLASH = re.compile(r"%2[fF]")
+_REMEMBERED_CHARS_MAX = 256
 
 _HIDDEN = re.compile(r"[\x00-\x1f\x7f]")
 
 T = TypeVar("T")
+
+FREE_TERMS = Terms()
+"""Of a wrapper that asks for nothing."""
 
 
 class BadPath(ValueError):
@@ -55,8 +71,22 @@ def check_pattern(path: str) -> None:
 
 def check_method(method: str) -> None:
     """Raises `BadPath` unless a config may have this method."""
-    if method != ANY_METHOD and method not in METHODS:
-        raise BadPath("must be a known HTTP method in capitals, or * for any; not CONNECT or TRACE")
+    if not is_forwarded(method) or method != method.upper():
+        raise BadPath(
+            f"must be an HTTP method of at most {METHOD_CHARS_MAX} characters in capitals,"
+            " or * for any; not CONNECT or TRACE"
+        )
+
+
+def is_forwarded(method: str) -> bool:
+    """Whether a request of this method may reach an upstream. Source: RFC 9110, section 9.1.
+
+    Methods are case-sensitive, but some frameworks take `post` for `POST` and `trace` for `TRACE`.
+    """
+    if _METHOD.fullmatch(method) is None:
+        return False
+    capitals = method.upper()
+    return capitals not in _NEVER_FORWARDED and (method == capitals or capitals not in _KNOWN)
 
 
 def route_key(method: str, path: str) -> str:
@@ -80,61 +110,164 @@ def segments_of(path: str) -> tuple[str, ...]:
     return tuple(unquote(segment) for segment in path[1:].split("/"))
 
 
+class Row(NamedTuple, Generic[T]):
+    """A config as it is matched."""
+
+    method: str
+    path: str
+    value: T
+    terms: Terms = FREE_TERMS
+
+
+class Match(NamedTuple, Generic[T]):
+    """What answers a request, and the path that goes on."""
+
+    value: T
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[T]):
+    """A config, made ready to be compared."""
+
+    row: Row[T]
+    segments: tuple[str, ...]
+    rank: tuple[int, ...]
+    core: tuple[str, ...]
+    """The segments, folded."""
+    core_rank: tuple[int, ...]
+
+    def is_said(self, methods: Sequence[str], segments: tuple[str, ...]) -> bool:
+        """Whether it matches a request as it is spelled."""
+        return self.row.method in methods and _fits(self.segments, segments)
+
+    def is_meant(self, methods: Sequence[str], core: tuple[str, ...]) -> bool:
+        """Whether it matches a request in some spelling of it."""
+        return self.row.method in methods and _fits_folded(self.core, core)
+
+
+def _entry(row: Row[T]) -> _Entry[T]:
+    segments = tuple(row.path[1:].split("/"))
+    core = folded_pattern(segments)
+    return _Entry(row, segments, rank_of(segments), core, rank_of(core))
+
+
 class Table(Generic[T]):
     """An operator's routes."""
 
-    def __init__(self, rows: Sequence[tuple[str, str, T]]) -> None:
-        """`rows` are method, path and value of configs that do not overlap."""
-        self._exact: dict[tuple[str, str], T] = {}
-        self._found: dict[tuple[str, str], T] = {}
-        self._patterns: list[tuple[tuple[str, ...], str, T]] = []
-        for method, path, value in rows:
-            if "{" in path or path.endswith("/*"):
-                self._patterns.append((tuple(path[1:].split("/")), method, value))
-            else:
-                self._exact[method, path] = value
-        self._patterns.sort(key=lambda row: (_rank(row[0]), row[1] == ANY_METHOD))
+    def __init__(self, rows: Sequence[Row[T]]) -> None:
+        """`rows` are configs of which no two have the same route key."""
+        entries = [_entry(row) for row in rows]
+        self._exact = {(e.row.method, e.row.path): e for e in entries if not any(e.rank)}
+        self._patterns = [entry for entry in entries if any(entry.rank)]
+        self._patterns.sort(key=lambda e: (e.rank, e.row.method == ANY_METHOD))
+        self._demanding = [e for e in entries if e.row.terms.ask_more_than(FREE_TERMS)]
+        self._found: dict[tuple[str, str], Match[T]] = {}
 
-    def find(self, method: str, path: str) -> T | None:
-        """The value of the best match; HEAD is answered by GET's. Raises `BadPath`."""
+    def match(self, method: str, path: str) -> Match[T] | None:
+        """The best match; HEAD is answered by GET's. Raises `BadPath`."""
         known = self._found.get((method, path))
         if known is not None:
             return known
-        found = self._find(method, path)
-        if found is not None:
+        found = self._match(method, path) if is_forwarded(method) else None
+        if found is not None and len(path) <= _REMEMBERED_CHARS_MAX:
             if len(self._found) >= FOUND_MAX:
                 self._found.clear()
             self._found[method, path] = found
         return found
 
-    def _find(self, method: str, path: str) -> T | None:
-        if method not in METHODS:
-            return None
+    def _match(self, method: str, path: str) -> Match[T] | None:
         segments = segments_of(path)
+        entry = self._raw(method, path, segments)
+        if entry is None and "%2" in path:
+            path = _SLASH.sub("/", path)
+            segments = segments_of(path)
+            entry = self._raw(method, path, segments)
+        if entry is None:
+            return None
+        return Match(self._strictest(entry, method, path, segments).row.value, path)
+
+    def _raw(self, method: str, path: str, segments: tuple[str, ...]) -> _Entry[T] | None:
         # A segment with a slash of its own is one segment: joined, it would pass for two.
         split = "%" in path and any("/" in segment for segment in segments)
         plain = path if "%" not in path or split else "/" + "/".join(segments)
-        methods = ("HEAD", "GET", ANY_METHOD) if method == "HEAD" else (method, ANY_METHOD)
+        methods = methods_for(method)
         for wanted in methods:
             if (wanted, plain) in self._exact:
                 return self._exact[wanted, plain]
         return self._by_pattern(methods, segments)
 
-    def _by_pattern(self, methods: Sequence[str], segments: tuple[str, ...]) -> T | None:
-        best: tuple[int, T] | None = None
+    def _by_pattern(self, methods: Sequence[str], segments: tuple[str, ...]) -> _Entry[T] | None:
+        best: tuple[int, _Entry[T]] | None = None
         shape: tuple[int, ...] = ()
-        for pattern, method, value in self._patterns:
-            if method not in methods or not _fits(pattern, segments):
+        for entry in self._patterns:
+            method = entry.row.method
+            if method not in methods or not _fits(entry.segments, segments):
                 continue
-            rank = _rank(pattern)
-            if best is None or (rank == shape and methods.index(method) < best[0]):
-                best, shape = (methods.index(method), value), rank
-            elif rank != shape:
+            if best is None or (entry.rank == shape and methods.index(method) < best[0]):
+                best, shape = (methods.index(method), entry), entry.rank
+            elif entry.rank != shape:
                 break
         return None if best is None else best[1]
 
+    def _strictest(
+        self, found: _Entry[T], method: str, path: str, segments: tuple[str, ...]
+    ) -> _Entry[T]:
+        """The one found, or the stricter one whose path this is in another spelling.
 
-def _rank(pattern: tuple[str, ...]) -> tuple[int, ...]:
+        One that matches the path as it is spelled too was passed over by the order of matching,
+        and one that is less exact than the one found would have been: neither is walked round.
+        """
+        terms = found.row.terms
+        stricter = [e for e in self._demanding if e.row.terms.ask_more_than(terms)]
+        if not stricter:
+            return found
+        try:
+            core = folded(path)
+        except Unfoldable:
+            raise BadPath("is percent-encoded again and again") from None
+        sent, meant = methods_for(method), methods_for(method.upper())
+        others = [
+            entry
+            for entry in stricter
+            if entry.core_rank <= found.core_rank
+            and entry.is_meant(meant, core)
+            and not entry.is_said(sent, segments)
+        ]
+        best = found
+        for entry in sorted(others, key=lambda e: e.core_rank):
+            is_first = best is found
+            is_equal = entry.core_rank == best.core_rank
+            if is_first or (is_equal and entry.row.terms.ask_more_than(best.row.terms)):
+                best = entry
+        return best
+
+
+def methods_for(method: str) -> tuple[str, ...]:
+    """The methods of configs that answer this one, best first."""
+    return ("HEAD", "GET", ANY_METHOD) if method == "HEAD" else (method, ANY_METHOD)
+
+
+def folded_pattern(segments: tuple[str, ...]) -> tuple[str, ...]:
+    """A pattern as paths are folded; parameters and a prefix's end stay."""
+    parts: list[str] = []
+    for segment in segments:
+        is_wild = segment == "*" or segment.startswith("{")
+        parts.extend((segment,) if is_wild else folded("/" + segment))
+    return tuple(parts)
+
+
+def _fits_folded(pattern: tuple[str, ...], core: tuple[str, ...]) -> bool:
+    """As `_fits`; a prefix fits its own beginning too, for a slash at the end means nothing."""
+    if pattern[-1:] == ("*",):
+        pattern = pattern[:-1]
+        core = core[: len(pattern)]
+    return len(pattern) == len(core) and all(
+        part == segment or part.startswith("{") for part, segment in zip(pattern, core, strict=True)
+    )
+
+
+def rank_of(pattern: tuple[str, ...]) -> tuple[int, ...]:
     """Smaller is better: literal 0, parameter 1, prefix 2, the end of a shorter pattern last."""
     return tuple(2 if part == "*" else 1 if part.startswith("{") else 0 for part in pattern)
 

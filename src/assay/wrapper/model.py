@@ -9,7 +9,7 @@ are not frozen because that would double what making them costs.
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from assay.egress.url import Target
 from assay.gate.model import GateRequest
@@ -83,6 +83,26 @@ class UpstreamAuth:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """What a wrapper asks of a caller before it forwards. `price` is in micro-dollars."""
+
+    price: int = 0
+    min_score: float | None = None
+    """None where no trust is asked for."""
+    needs_proof: bool = False
+
+    def ask_more_than(self, other: "Terms") -> bool:
+        """Whether a caller who meets the other's terms may not meet these."""
+        if self.price > other.price:
+            return True
+        if self.min_score is None:
+            return False
+        if other.min_score is None or self.min_score > other.min_score:
+            return True
+        return self.needs_proof and not other.needs_proof
+
+
+@dataclass(frozen=True, slots=True)
 class WrapperConfig:
     """An operator's API as agents reach it. `price` is in micro-dollars."""
 
@@ -107,6 +127,16 @@ class WrapperConfig:
     auth: UpstreamAuth | None
     active: bool
     created_at: datetime
+    pass_response_headers: tuple[str, ...] = ()
+    """Lower-case names of the upstream's header fields that pass though by default they do not."""
+    cors_origins: tuple[str, ...] = ()
+    """Whose pages may call it from a browser; `*` for any. Empty: CORS is the upstream's."""
+
+    @property
+    def terms(self) -> Terms:
+        """What it asks of a caller."""
+        min_score = self.min_score if self.trust_enabled else None
+        return Terms(self.price, min_score, self.identity_proof == "required")
 
 
 @dataclass(slots=True)
@@ -131,11 +161,6 @@ class Incoming:
     body: "Callable[[int], AsyncIterator[bytes]]"
     """The body in pieces, once; at most that many bytes, else it raises `WrapperTooLarge`."""
 
-    @property
-    def path_and_query(self) -> str:
-        """As the upstream gets it."""
-        return self.path if self.query is None else f"{self.path}?{self.query}"
-
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -148,9 +173,16 @@ class Route:
     """The opened auth header. Never logged, never in an answer."""
 
 
+class RouteMatch(NamedTuple):
+    """The route of a request, and the path that is forwarded."""
+
+    route: Route
+    path: str
+
+
 @dataclass(slots=True)
 class Matched:
-    """A request and the wrapper that answers it."""
+    """A request and the wrapper that answers it. `incoming.path` is the path that is forwarded."""
 
     incoming: Incoming
     route: Route

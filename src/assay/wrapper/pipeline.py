@@ -16,6 +16,7 @@ from assay.kit.room import Share
 from assay.payments.model import Headers, Held, Quote, Replay, Stored
 from assay.payments.ports import PaidRequest
 from assay.payments.till import Till
+from assay.wrapper.cors import cors_headers, preflight_headers, preflighted_method
 from assay.wrapper.held import HeldBodies, Shares
 from assay.wrapper.model import (
     Admitted,
@@ -26,6 +27,7 @@ from assay.wrapper.model import (
     Paid,
     TrustDenied,
     UpstreamFailed,
+    WrapperNotFound,
     WrapperTooLarge,
 )
 from assay.wrapper.ports import UpstreamReply
@@ -43,6 +45,7 @@ LATE_S = 5.0
 """How much longer than the wrapper's `timeoutMs` an answer that is to be paid for may take in all:
 its payment, and its claim, are good for a little longer than that."""
 
+_NO_CONTENT = 204
 _REFUSED_FROM = 400
 _FAILED_FROM = 500
 _CACHING = (b"cache-control", b"expires", b"surrogate-control", b"cdn-cache-control", b"age")
@@ -71,6 +74,9 @@ class Pipeline:
 
     async def answer(self, journey: Journey) -> Answer:
         """The answer, or a refusal, raised (spec 7.3)."""
+        preflight = await self._preflight(journey)
+        if preflight is not None:
+            return preflight
         matched = await self._match(journey)
         quote = self._steps.pay.quote(matched)
         if quote is None:
@@ -90,10 +96,32 @@ class Pipeline:
             journey.let_go()
         self._steps.record.record(journey, status, response_bytes)
 
+    async def _preflight(self, journey: Journey) -> Answer | None:
+        """The answer to a browser that asks before it calls, where the wrapper has origins.
+
+        It is no call: it asks for no payment and no trust, and leaves no row.
+        """
+        incoming = journey.incoming
+        method = preflighted_method(incoming)
+        if method is None:
+            return None
+        try:
+            found = await self._steps.routes.find(journey.operator_id, method, incoming.path)
+        except WrapperNotFound:
+            return None
+        config = found.route.config
+        if not config.cors_origins:
+            return None
+        return Answer(_NO_CONTENT, preflight_headers(config, incoming, method), b"")
+
     async def _match(self, journey: Journey) -> Matched:
         incoming = journey.incoming
-        route = await self._steps.routes.find(journey.operator_id, incoming.method, incoming.path)
+        found = await self._steps.routes.find(journey.operator_id, incoming.method, incoming.path)
+        route, path = found
         journey.config = route.config
+        journey.answer_headers.extend(cors_headers(route.config, incoming))
+        if path != incoming.path:
+            incoming = journey.incoming = replace(incoming, path=path)
         limit = route.config.max_body_bytes
         if incoming.content_length is not None and incoming.content_length > limit:
             raise WrapperTooLarge(f"The body is larger than {limit} bytes.", maxBytes=limit)

@@ -1,7 +1,6 @@
 """Which wrapper answers, from memory: no request of a known operator waits for the store."""
 
 from collections import OrderedDict
-from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
@@ -10,8 +9,8 @@ from assay.gate.model import GateRequest
 from assay.kit.clock import Clock
 from assay.kit.singleflight import SingleFlight
 from assay.wrapper.configs import Endpoints
-from assay.wrapper.match import BadPath, Table
-from assay.wrapper.model import Route, WrapperConfig, WrapperNotFound
+from assay.wrapper.match import BadPath, Row, Table
+from assay.wrapper.model import Route, RouteMatch, WrapperConfig, WrapperNotFound
 from assay.wrapper.ports import WrapperStore
 
 REMEMBERED_S = 5.0
@@ -46,32 +45,41 @@ class Routes:
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
         self._flights: SingleFlight[Table[Route | None]] = SingleFlight()
 
-    def find_cached(self, operator_id: str, method: str, path: str) -> Route | None:
+    def find_cached(self, operator_id: str, method: str, path: str) -> RouteMatch | None:
         """The route, where the operator's are in memory. No I/O."""
         table = self._remembered(operator_id)
+        return None if table is None else _found(table, method, path)
+
+    def route_cached(self, operator_id: str, method: str, path: str) -> Route | None:
+        """As `find_cached`, for whoever knows the path that is forwarded."""
+        table = self._remembered(operator_id)
         try:
-            return None if table is None else table.find(method, path)
+            found = None if table is None else table.match(method, path)
         except BadPath:
             return None
+        return None if found is None else found.value
 
-    async def find(self, operator_id: str, method: str, path: str) -> Route:
-        """The route. Raises `WrapperNotFound`, also for a path two readers could read two ways."""
-        route = self.find_cached(operator_id, method, path)
-        if route is None and self._age_s(operator_id) > MISS_BELIEVED_S:
+    async def find(self, operator_id: str, method: str, path: str) -> RouteMatch:
+        """The route, and the path that is forwarded.
+
+        Raises `WrapperNotFound`, also for a path two readers could read two ways.
+        """
+        found = self.find_cached(operator_id, method, path)
+        if found is None and self._age_s(operator_id) > MISS_BELIEVED_S:
             table = await self._flights.run(operator_id, lambda: self._load(operator_id))
-            with suppress(BadPath):
-                route = table.find(method, path)
-        if route is None:
+            found = _found(table, method, path)
+        if found is None:
             raise WrapperNotFound("No active wrapper answers this operator, path and method.")
-        return route
+        return found
 
     async def registered(self, operator_id: str, method: str, path: str) -> WrapperConfig | None:
         """The active config of a path as the store has it, whether it can be called or not."""
         configs = await self._store.active(operator_id)
         try:
-            return Table([(c.method, c.path, c) for c in configs]).find(method, path)
+            found = Table([Row(c.method, c.path, c, c.terms) for c in configs]).match(method, path)
         except BadPath:
             return None
+        return None if found is None else found.value
 
     def _age_s(self, operator_id: str) -> float:
         """How long ago the operator's wrappers were read."""
@@ -93,7 +101,7 @@ class Routes:
     async def _load(self, operator_id: str) -> Table[Route | None]:
         changes = self._endpoints.changes
         configs = await self._store.active(operator_id)
-        table = Table([(c.method, c.path, self._route(c)) for c in configs])
+        table = Table([Row(c.method, c.path, self._route(c), c.terms) for c in configs])
         until = self._clock.monotonic_s() + REMEMBERED_S
         self._memory[operator_id] = _Remembered(table, until, changes)
         self._memory.move_to_end(operator_id)
@@ -114,3 +122,13 @@ class Routes:
         if config.auth is not None and secret is not None:
             header = (config.auth.header.encode("ascii"), secret)
         return Route(config, target, GateRequest(min_score=config.min_score), header)
+
+
+def _found(table: Table[Route | None], method: str, path: str) -> RouteMatch | None:
+    try:
+        found = table.match(method, path)
+    except BadPath:
+        return None
+    if found is None or found.value is None:
+        return None
+    return RouteMatch(found.value, found.path)

@@ -53,6 +53,8 @@ def config(config_id: str = "a", who: str = "one", path: str = "/quote") -> Wrap
         auth=UpstreamAuth("x-api-key", bytes(range(256))),
         active=True,
         created_at=AT,
+        pass_response_headers=("x-frame-options", "cdn-cache-control"),
+        cors_origins=("https://page.example", "*"),
     )
 
 

@@ -5,10 +5,12 @@ from typing import Any, cast
 
 import pytest
 
+from assay.egress.credentials import OwnCredentials
 from assay.egress.url import EgressPolicy
 from assay.infra.crypto.secretbox import SecretBox
 from assay.payments.networks import payment_networks
 from assay.wrapper.configs import ConfigRules, Endpoints, NewEndpoint
+from assay.wrapper.origin import WrapperOrigin
 from assay.wrapper.steps.forward import ForwardStep
 from tests.fakes.clock import FrozenClock
 from tests.fakes.wrappers import MemoryWrapperStore
@@ -24,7 +26,8 @@ async def back(target: str, name: str, value: str) -> str:
         MemoryWrapperStore(), SecretBox.from_secrets("k" * 40), rules, FrozenClock()
     )
     config = await endpoints.create("op", NewEndpoint("/*", Decimal(0), target))
-    step = ForwardStep(cast("Any", None), ADDRESS)
+    origin = WrapperOrigin.of("https://app.example", ADDRESS)
+    step = ForwardStep(cast("Any", None), origin, OwnCredentials(lambda _token: False))
     found = step.answer_headers(config, [(name.encode(), value.encode())])
     return next(value.decode() for key, value in found if key == name.encode())
 

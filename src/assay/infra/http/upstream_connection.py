@@ -424,6 +424,9 @@ class Connection(asyncio.BufferedProtocol):
         name = name.lower()
         if name in {b"content-length", b"transfer-encoding"}:
             self._length = True
+            if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+                # The chunks would be undone here, and what is in them passed on unsaid.
+                raise ValueError("a coding beneath the chunks")
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:

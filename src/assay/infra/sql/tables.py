@@ -199,6 +199,9 @@ wrappers = Table(
     Column("upstream_auth_secret", LargeBinary),
     Column("active", Boolean, nullable=False),
     Column("created_us", BigInteger, nullable=False),
+    # Names and origins, parted by spaces.
+    Column("pass_response_headers", Text, nullable=False, server_default=""),
+    Column("cors_origins", Text, nullable=False, server_default=""),
     Index("ix_wrappers_route", "operator_id", "route_key", unique=True),
 )
 

@@ -108,6 +108,8 @@ def _values(config: WrapperConfig, route_key: str) -> dict[str, object]:
         "upstream_auth_secret": config.auth.sealed_secret if config.auth else None,
         "active": config.active,
         "created_us": to_us(config.created_at),
+        "pass_response_headers": " ".join(config.pass_response_headers),
+        "cors_origins": " ".join(config.cors_origins),
     }
 
 
@@ -134,4 +136,6 @@ def _config(row: RowMapping) -> WrapperConfig:
         auth=None if header is None or secret is None else UpstreamAuth(header, bytes(secret)),
         active=row["active"],
         created_at=from_us(row["created_us"]),
+        pass_response_headers=tuple(row["pass_response_headers"].split()),
+        cors_origins=tuple(row["cors_origins"].split()),
     )

@@ -31,15 +31,16 @@ async def list_endpoints(request: Request) -> list[wire.EndpointShape]:
     "/operator/endpoints",
     credential=Credential.JWT,
     body=wire.EndpointBody,
-    answers=wire.EndpointShape,
+    answers=wire.CreatedEndpointShape,
     also=(409,),
 )
-async def create_endpoint(request: Request) -> wire.EndpointShape:
+async def create_endpoint(request: Request) -> wire.CreatedEndpointShape:
     """A new wrapper, at once. Callers use `/wrap/{operatorId}` and its path."""
     text = await request.body()
     asked = read(wire.EndpointBody, text).new(text)
-    config = await app_of(request).endpoints.create(_operator(request).id, asked, actor_of(request))
-    return wire.endpoint(config)
+    endpoints = app_of(request).endpoints
+    config = await endpoints.create(_operator(request).id, asked, actor_of(request))
+    return wire.created(config, await endpoints.warnings(config))
 
 
 @route(

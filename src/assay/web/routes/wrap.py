@@ -19,6 +19,7 @@ from assay.wiring import App
 from assay.wrapper.model import (
     Incoming,
     Journey,
+    WrapperNotFound,
     WrapperTooLarge,
 )
 
@@ -55,6 +56,7 @@ class WrapLane:
         outgoing = Outgoing(send, exchange, journey, app.clock)
         try:
             await self.limit.require(caller_of(exchange.client_address))
+            self._require_host(exchange)
             await self._watched(journey, body, outgoing)
         except ServiceError as error:
             journey.outcome = error.code
@@ -70,6 +72,12 @@ class WrapLane:
             await outgoing.refuse(fault())
         finally:
             app.wrappers.record(journey, outgoing.status, outgoing.bytes_out)
+
+    def _require_host(self, exchange: Exchange) -> None:
+        """Raises `WrapperNotFound` where wrappers have an origin of their own, and this is none."""
+        origin = self._app.wrapper_origin
+        if not origin.serves_wrappers(exchange.headers.get("host", "")):
+            raise WrapperNotFound(f"Wrappers are served at {origin.address}.")
 
     async def _watched(self, journey: Journey, body: "_Body", outgoing: Outgoing) -> None:
         """Answer; a caller that goes away meanwhile takes its upstream call with it."""
@@ -210,5 +218,6 @@ def _length(exchange: Exchange) -> int | None:
     """The declared length; None for a body in chunks, 0 for none."""
     if "transfer-encoding" in exchange.headers:
         return None
-    declared = exchange.headers.get("content-length", "0")
-    return int(declared[:20]) if declared.isdecimal() else 0
+    declared = exchange.headers.get("content-length", "0").strip(" \t")
+    # What the server's parser took for a length and we do not read is a body all the same.
+    return int(declared[:20]) if declared.isdecimal() else None

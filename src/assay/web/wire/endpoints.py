@@ -1,5 +1,6 @@
 """Wrapper configs (spec 2.14, 4.6)."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Literal
 
@@ -46,6 +47,22 @@ class EndpointBody(Body):
     settle: Literal["after", "before"] = "after"
     max_body_bytes: int = MAX_BODY_BYTES
     timeout_ms: int = TIMEOUT_MS
+    pass_response_headers: Annotated[
+        tuple[Annotated[str, Field(max_length=128)], ...],
+        Field(
+            max_length=1000,
+            description="Names of upstream header fields that pass though by default they do not.",
+            examples=[["x-frame-options"]],
+        ),
+    ] = ()
+    cors_origins: Annotated[
+        tuple[Annotated[str, Field(max_length=300)], ...],
+        Field(
+            max_length=1000,
+            description="Origins whose pages may call the wrapper from a browser; `*`: any.",
+            examples=[["https://app.example.com"]],
+        ),
+    ] = ()
 
     def new(self, text: bytes) -> NewEndpoint:
         """What is asked for, as the use case takes it; `text` is what it was read from."""
@@ -69,6 +86,8 @@ class EndpointBody(Body):
             auth_type=self.upstream_auth_type,
             auth_header=self.upstream_auth_header,
             auth_secret=self.upstream_auth_secret,
+            pass_response_headers=self.pass_response_headers,
+            cors_origins=self.cors_origins,
             is_earlier_form=self.model_fields_set <= _EARLIER_FORM,
         )
 
@@ -94,8 +113,16 @@ class EndpointShape(Answer):
     timeout_ms: int
     upstream_auth_type: str
     upstream_auth_header: str | None
+    pass_response_headers: list[str]
+    cors_origins: list[str]
     active: bool
     created_at: Timestamp
+
+
+class CreatedEndpointShape(EndpointShape):
+    """A wrapper just made, and what its operator may not expect of it."""
+
+    warnings: list[str]
 
 
 class Deactivated(Answer):
@@ -127,9 +154,16 @@ def endpoint(config: WrapperConfig) -> EndpointShape:
         timeout_ms=config.timeout_ms,
         upstream_auth_type="none" if config.auth is None else "header",
         upstream_auth_header=None if config.auth is None else config.auth.header,
+        pass_response_headers=list(config.pass_response_headers),
+        cors_origins=list(config.cors_origins),
         active=config.active,
         created_at=iso(config.created_at),
     )
+
+
+def created(config: WrapperConfig, warnings: Sequence[str]) -> CreatedEndpointShape:
+    """A wrapper just made, on the wire."""
+    return CreatedEndpointShape(**endpoint(config).model_dump(), warnings=list(warnings))
 
 
 def usd(micro: int) -> str:

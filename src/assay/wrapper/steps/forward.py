@@ -3,12 +3,14 @@
 Source: RFC 9110, section 7; decisions, section 9; facts, payments 6 rows 19 to 22.
 """
 
-import hashlib
 import re
 from collections.abc import AsyncIterator
 from urllib.parse import quote
 
+from assay.egress.credentials import OwnCredentials
+from assay.egress.fields import REQUEST_FIELDS, as_gateways_read, via_mark
 from assay.payments.model import Headers
+from assay.wrapper.cors import PREFIX as CORS_PREFIX
 from assay.wrapper.model import (
     Incoming,
     Known,
@@ -17,95 +19,49 @@ from assay.wrapper.model import (
     UpstreamFailed,
     WrapperConfig,
 )
+from assay.wrapper.origin import WrapperOrigin
 from assay.wrapper.ports import Prepared, Trip, Upstream, UpstreamReply, UpstreamRequest
+from assay.wrapper.response_fields import ResponseFields, exceptions
 
 SMALL_BODY_BYTES = 64 * 1024
 """A body up to this size is read before the upstream is called, and sent in one go."""
 
-NAMES_REMEMBERED = 2000
-
 ROUNDS_MAX = 4
 """How often a request may have been here: wrappers of wrappers are odd, but no harm."""
 
-_HOP_BY_HOP = frozenset(
-    {b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate"}
-    | {b"proxy-authorization", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
-)
-"""Source: RFC 9110, section 7.6.1; RFC 2616, section 13.5.1."""
-
-_NOT_SENT: frozenset[bytes] = _HOP_BY_HOP | {
-    b"host", b"content-length", b"expect", b"forwarded", b"x-real-ip", b"via", b"x-request-id",
-    b"x-payment", b"payment-signature", b"payment-authorization",
-    b"proxy",  # no header of HTTP's: as HTTP_PROXY it is an upstream's own proxy (CVE-2016-5385)
-}  # fmt: skip
-_NOT_SENT_PREFIXES = (b"x-forwarded-", b"x-assay-", b"x-agent-")
-"""The caller's credentials for us, and what only we may say."""
-
-_NOT_RETURNED: frozenset[bytes] = _HOP_BY_HOP | {
-    b"payment-required", b"payment-response", b"payment-receipt", b"payment-signature",
-    b"settlement-overrides", b"x-request-id", b"strict-transport-security", b"clear-site-data",
-    b"service-worker-allowed", b"alt-svc", b"public-key-pins", b"content-security-policy",
-    b"x-content-type-options",
-}  # fmt: skip
-"""Receipts are ours to write, and an upstream sets no policy for our whole origin."""
-
-_NOT_RETURNED_PREFIXES = (b"x-payment", b"x-assay-")
-
-_SANDBOX = (
-    (b"content-security-policy", b"sandbox"),
+SANDBOX = (
+    (b"content-security-policy", b"sandbox allow-scripts allow-forms"),
     (b"x-content-type-options", b"nosniff"),
 )
-"""Pages of strangers, opened in a browser, get no part of our origin."""
+"""Pages of strangers, opened in a browser, get no part of their origin: operators share one."""
 
 _PAYMENT_REQUIRED = 402
-_OPERATOR_KEY = b"svc_op_"
-_ODD = re.compile(rb"[^a-z0-9-]")
 
+_ASKS_FOR_PASSWORD = re.compile(
+    rb"(?:^|[,\s])(?:basic|digest|negotiate|ntlm)(?=[,\s]|$)", re.IGNORECASE
+)
+"""Schemes for which a browser shows a password dialog in the name of the origin, or answers by
+itself. Source: RFC 7617, RFC 7616, RFC 4559."""
 
-def as_gateways_read(name: bytes) -> bytes:
-    """A lower-case name in the one spelling of all that a gateway takes for the same.
-
-    CGI, and WSGI and PHP after it, know no difference between `x-assay-tier`, `x_assay_tier` and
-    `x.assay.tier`. Source: RFC 3875, section 4.1.18.
-    """
-    return _ODD.sub(b"-", name)
-
-
-class _Names:
-    """Which headers pass; every name is judged once. The same few names come again and again."""
-
-    def __init__(self, dropped: frozenset[bytes], prefixes: tuple[bytes, ...]) -> None:
-        self._dropped = dropped
-        self._prefixes = prefixes
-        self._known: dict[bytes, bool] = {}
-
-    def keeps(self, name: bytes) -> bool:
-        """Whether a header of this lower-case name passes."""
-        known = self._known.get(name)
-        if known is None:
-            read = as_gateways_read(name)
-            known = read not in self._dropped and not read.startswith(self._prefixes)
-            if len(self._known) < NAMES_REMEMBERED:
-                self._known[name] = known
-        return known
-
-
-_SENT = _Names(_NOT_SENT, _NOT_SENT_PREFIXES)
-_RETURNED = _Names(_NOT_RETURNED, _NOT_RETURNED_PREFIXES)
+_QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
 
 class ForwardStep:
     """Sends a request that may be sent."""
 
-    def __init__(self, upstream: Upstream, address: str) -> None:
+    def __init__(
+        self, upstream: Upstream, origin: WrapperOrigin, credentials: OwnCredentials
+    ) -> None:
         self._upstream = upstream
-        self._address = address
-        scheme, _, host = address.partition("://")
+        self._origin = origin
+        self._credentials = credentials
+        self._returned = ResponseFields()
+        scheme, _, host = origin.address.partition("://")
         self._ours = (
             (b"x-forwarded-proto", scheme.encode()),
             (b"x-forwarded-host", host.partition("/")[0].encode()),
         )
-        self._mark = b"assay-" + hashlib.sha256(address.encode()).hexdigest()[:8].encode()
+        self._mark = via_mark(origin.app_address)
 
     def prepare(self, paid: Paid) -> Prepared:
         """A request without a body, but for the lines that `lines_of` a trip adds."""
@@ -132,18 +88,33 @@ class ForwardStep:
     def answer_headers(self, config: WrapperConfig, found: Headers) -> list[tuple[bytes, bytes]]:
         """The upstream's headers as they go back, and ours but for those of the limit."""
         dropped = _named_by_connection(found)
-        returned = _RETURNED.keeps
-        headers = [h for h in found if returned(h[0]) and h[0] not in dropped]
+        passes, excepted = self._returned.passes, exceptions(config.pass_response_headers)
+        headers = [
+            h
+            for h in found
+            if (passes(h[0]) or (excepted and as_gateways_read(h[0]) in excepted))
+            and h[0] not in dropped
+        ]
         if any(name in _REWRITTEN for name, _ in headers):
             headers = [
                 (name, self._rewritten(name, value, config))
                 for name, value in headers
-                if not _asks_for_payment(name, value)
+                if not self._is_kept_back(name, value)
             ]
-        headers.extend(_SANDBOX)
+        headers.extend(SANDBOX)
         if config.rate_limit is not None:  # what is left of it is ours to say
             headers = [h for h in headers if not h[0].startswith(b"ratelimit")]
+        if config.cors_origins:  # and so is who may read it
+            headers = [h for h in headers if not h[0].startswith(CORS_PREFIX)]
         return headers
+
+    def _is_kept_back(self, name: bytes, value: bytes) -> bool:
+        """Whether a header on the list does not pass because of its value, or of our origin."""
+        if name == b"set-cookie":
+            return self._origin.is_shared
+        if name != b"www-authenticate":
+            return False
+        return b"payment" in value.lower() or (self._origin.is_shared and asks_for_password(value))
 
     def _request(
         self,
@@ -156,26 +127,27 @@ class ForwardStep:
         return UpstreamRequest(
             method=incoming.method,
             target=target,
-            path_and_query=_path(target.path_and_query, incoming),
+            path_and_query=_path(target.path_and_query, self._path_and_query(incoming)),
             headers=headers,
             body=body,
             content_length=length,
             timeout_s=matched.config.timeout_ms / 1000,
         )
 
+    def _path_and_query(self, incoming: Incoming) -> str:
+        query = incoming.query
+        if query:
+            query = self._credentials.query(query)
+        return incoming.path if query is None else f"{incoming.path}?{query}"
+
     def _request_headers(self, paid: Paid) -> Headers:
         """All but those that differ between two requests of the same bytes."""
         incoming = paid.admitted.matched.incoming
         dropped = _named_by_connection(incoming.headers)
         added = paid.admitted.matched.route.upstream_header
-        sent = _SENT.keeps
-        headers = [
-            h
-            for h in incoming.headers
-            if sent(h[0])
-            and h[0] not in dropped
-            and not (h[0] == b"authorization" and _is_for_us(h[1]))
-        ]
+        sent = REQUEST_FIELDS.passes
+        headers = [h for h in incoming.headers if sent(h[0]) and h[0] not in dropped]
+        headers = self._credentials.headers(headers)
         if added is not None:
             own = as_gateways_read(added[0])
             headers = [header for header in headers if as_gateways_read(header[0]) != own]
@@ -211,7 +183,7 @@ class ForwardStep:
         if name not in {b"location", b"content-location"}:
             return value
         if value[:1] != b"/":
-            return _moved(value, target, self._address.encode() + prefix)
+            return _moved(value, target, self._origin.address.encode() + prefix)
         # A second slash begins a host; who knows the public path already means that.
         is_ours = value[1:2] in {b"/", b"\\"} or value.startswith(prefix + b"/")
         return value if is_ours else _moved(value, base, prefix)
@@ -234,9 +206,9 @@ def asks_itself() -> UpstreamFailed:
     return UpstreamFailed("The upstream itself asks for payment.", detail="upstream 402")
 
 
-def _path(base: str, incoming: Incoming) -> bytes:
+def _path(base: str, path_and_query: str) -> bytes:
     """The target's own path, then the request's, exactly as it came."""
-    path = base.rstrip("/") + incoming.path_and_query
+    path = base.rstrip("/") + path_and_query
     if path.isascii():
         return path.encode("ascii")
     return quote(path.encode("latin-1"), safe="/?%:@!$&'()*+,;=-._~[]").encode("ascii")
@@ -265,13 +237,10 @@ def _named_by_connection(headers: Headers) -> frozenset[bytes]:
     return frozenset(part.strip().lower() for value in named for part in value.split(b","))
 
 
-def _is_for_us(value: bytes) -> bool:
-    words = value.split(None, 1)
-    return bool(words) and (words[0].lower() == b"payment" or _OPERATOR_KEY in words[-1])
-
-
-def _asks_for_payment(name: bytes, value: bytes) -> bool:
-    return name == b"www-authenticate" and b"payment" in value.lower()
+def asks_for_password(challenge: bytes) -> bool:
+    """Whether a browser would ask its user for a password, in the name of our origin."""
+    bare = _QUOTED.sub(b"", challenge)
+    return b'"' in bare or _ASKS_FOR_PASSWORD.search(bare) is not None
 
 
 def _moved(value: bytes, place: bytes, to: bytes) -> bytes:

@@ -1,0 +1,99 @@
+"""Header fields of requests that leave for somebody else: what no caller may say to a target.
+
+Used by wrappers, the proxy and the playground. Pure. Source: RFC 9110, section 7; facts, security 4
+("proxying hygiene").
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Final
+
+NAMES_REMEMBERED: Final = 2000
+NAME_BYTES_REMEMBERED: Final = 64
+"""Callers and upstreams choose names: memory for them is bounded by count and length."""
+
+HOP_BY_HOP: Final = frozenset(
+    {b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate"}
+    | {b"proxy-authorization", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+)
+"""Source: RFC 9110, section 7.6.1; RFC 2616, section 13.5.1."""
+
+CLIENT_ADDRESSES: Final = frozenset(
+    {b"forwarded", b"forwarded-for", b"x-forwarded", b"x-forward-for", b"x-real-ip"}
+    | {b"x-client-ip", b"client-ip", b"x-remote-ip", b"x-remote-addr", b"remote-addr"}
+    | {b"x-originating-ip", b"x-cluster-client-ip", b"x-proxyuser-ip"}
+    | {b"true-client-ip", b"fastly-client-ip", b"fly-client-ip", b"do-connecting-ip"}
+    | {b"proxy-client-ip", b"wl-proxy-client-ip", b"incap-client-ip", b"ali-cdn-real-ip"}
+    | {b"cdn-src-ip", b"cloudfront-viewer-address", b"x-nf-client-connection-ip"}
+    | {b"x-azure-clientip", b"x-azure-socketip", b"x-appengine-user-ip"}
+    | {b"x-appengine-remote-addr", b"x-client-addr", b"x-true-client-ip", b"x-source-ip"}
+    | {b"cf-connecting-ip", b"cf-connecting-ipv6", b"cf-pseudo-ipv4", b"x-sucuri-clientip"}
+)
+"""Fields in which content networks and balancers tell an origin who calls."""
+
+OVERRIDES: Final = frozenset(
+    {b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-method"}
+    | {b"http-method-override", b"x-http-verb-override", b"x-restli-method"}
+    | {b"x-override-url", b"x-unencoded-url", b"x-waws-unencoded-url", b"x-script-name", b"x-host"}
+)
+"""Fields by which an upstream takes a request for another method or path than the wrapper did."""
+
+_NOT_SENT: Final = HOP_BY_HOP | CLIENT_ADDRESSES | OVERRIDES | {
+    b"host", b"content-length", b"expect", b"via", b"x-request-id",
+    b"x-payment", b"payment-signature", b"payment-authorization",
+    b"proxy",  # no header of HTTP's: as HTTP_PROXY it is an upstream's own proxy (CVE-2016-5385)
+}  # fmt: skip
+
+_NOT_SENT_PREFIXES: Final = (
+    *(b"x-forwarded-", b"x-original-", b"x-rewrite-", b"x-envoy-"),
+    *(b"x-assay-", b"x-agent-"),
+)
+"""Addresses, paths and methods as another proxy saw them; what only we may say."""
+
+_ODD = re.compile(rb"[^a-z0-9-]")
+
+
+def as_gateways_read(name: bytes) -> bytes:
+    """A lower-case name in the one spelling of all that a gateway takes for the same.
+
+    CGI, and WSGI and PHP after it, know no difference between `x-assay-tier`, `x_assay_tier` and
+    `x.assay.tier`. Source: RFC 3875, section 4.1.18.
+    """
+    return _ODD.sub(b"-", name)
+
+
+def is_remembered(name: bytes, known: Mapping[bytes, bool]) -> bool:
+    """Whether what was found out about a name may be kept with what is known already."""
+    return len(known) < NAMES_REMEMBERED and len(name) <= NAME_BYTES_REMEMBERED
+
+
+class FieldFilter:
+    """Which header fields pass; every name is judged once. The same few names come again."""
+
+    def __init__(self, dropped: frozenset[bytes], prefixes: tuple[bytes, ...]) -> None:
+        self._dropped = dropped
+        self._prefixes = prefixes
+        self._known: dict[bytes, bool] = {}
+
+    def passes(self, name: bytes) -> bool:
+        """Whether a field of this lower-case name passes, in whatever spelling."""
+        known = self._known.get(name)
+        if known is None:
+            read = as_gateways_read(name)
+            known = read not in self._dropped and not read.startswith(self._prefixes)
+            if is_remembered(name, self._known):
+                self._known[name] = known
+        return known
+
+
+REQUEST_FIELDS: Final = FieldFilter(_NOT_SENT, _NOT_SENT_PREFIXES)
+"""What a caller may say to a target."""
+
+
+def via_mark(address: str) -> bytes:
+    """How we name ourselves in `Via`: a pseudonym that two services do not share.
+
+    Source: RFC 9110, section 7.6.3.
+    """
+    return b"assay-" + hashlib.sha256(address.encode()).hexdigest()[:8].encode()

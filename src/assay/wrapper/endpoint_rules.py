@@ -1,0 +1,199 @@
+"""What an operator may ask for in a wrapper: the rules of POST /operator/endpoints (spec 4.6)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from assay.egress.url import EgressPolicy, Refused, parse_target
+from assay.kit.origins import ANY, canonical_origin
+from assay.payments.model import DECIMALS, PaymentNetwork, Protocol
+from assay.payments.networks import DEFAULTS
+from assay.wrapper.match import BadPath, check_method, check_pattern
+from assay.wrapper.model import MAX_BODY_BYTES, TIMEOUT_MS, IdentityProof, SettleWhen
+from assay.wrapper.response_fields import EXCEPTIONS_MAX, may_be_excepted
+
+BODY_BYTES_CEILING = 100 * 1024 * 1024
+TIMEOUT_MS_CEILING = 600_000
+RATE_LIMIT_MAX = 100_000_000
+DESCRIPTION_CHARS_MAX = 1000
+SECRET_CHARS_MAX = 8192
+ORIGINS_MAX = 32
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+_HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+_NEVER_SET = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer"}
+    | {"upgrade", "expect", "proxy-authorization", "proxy-connection", "via"}
+)
+"""Headers that frame a request: not for an operator to set. Source: RFC 9110, section 7.6.1."""
+
+_OURS_TO_SET = ("x-assay-", "x-forwarded-")
+
+
+@dataclass(frozen=True, slots=True)
+class NewEndpoint:
+    """What an operator asks for, with the defaults of spec 4.6."""
+
+    path: str
+    price: Decimal
+    target_url: str | None
+    method: str = "GET"
+    description: str = ""
+    rate_limit: int | None = None
+    protocol: Protocol = "x402"
+    network: str | None = None
+    payout_address: str | None = None
+    trust_enabled: bool = False
+    min_score: float = 65.0
+    identity_proof: IdentityProof = "required"
+    settle: SettleWhen = "after"
+    max_body_bytes: int = MAX_BODY_BYTES
+    timeout_ms: int = TIMEOUT_MS
+    auth_type: str = "none"
+    auth_header: str | None = None
+    auth_secret: str | None = None
+    pass_response_headers: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
+    is_earlier_form: bool = False
+    """Asked for with none but the fields of the earlier form: it may lead nowhere (spec 4.6)."""
+
+    @property
+    def leads_nowhere(self) -> bool:
+        """A path with its price and no more: it is listed, and answers nobody."""
+        return self.is_earlier_form and self.target_url is None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRules:
+    """What the operator of this service has decided for all wrappers."""
+
+    egress: EgressPolicy
+    networks: Mapping[str, PaymentNetwork]
+    payout_address: str | None
+    price_max: Decimal
+
+
+Found = tuple[str, str]
+
+
+def problems_of(asked: NewEndpoint, rules: ConfigRules) -> Sequence[Found]:
+    """Every rule that does not hold: the field, and what is wrong in a sentence."""
+    return [
+        *_route_problems(asked),
+        *_price_problems(asked, rules),
+        *_target_problems(asked, rules),
+        *_payment_problems(asked, rules),
+        *_auth_problems(asked),
+        *_number_problems(asked),
+        *_header_problems(asked),
+    ]
+
+
+def _route_problems(asked: NewEndpoint) -> list[Found]:
+    found: list[Found] = []
+    for name, check, value in (
+        ("path", check_pattern, asked.path),
+        ("method", check_method, asked.method),
+    ):
+        try:
+            check(value)
+        except BadPath as error:
+            found.append((name, str(error)))
+    if len(asked.description) > DESCRIPTION_CHARS_MAX or not asked.description.isprintable():
+        found.append(("description", f"is at most {DESCRIPTION_CHARS_MAX} printable characters"))
+    return found
+
+
+def _price_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
+    price = asked.price
+    if not price.is_finite() or not 0 <= price <= rules.price_max:
+        return [("pricePerCall", f"must be at least 0 and at most {rules.price_max} USD")]
+    # Compared, never computed with: arithmetic rounds what has more digits than its context.
+    if price != price.quantize(Decimal(1).scaleb(-DECIMALS)):
+        return [("pricePerCall", "must be a multiple of 0.000001 USD")]
+    return []
+
+
+def _target_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
+    if asked.leads_nowhere:
+        return []
+    if not asked.target_url:
+        return [("targetUrl", "is needed: where requests are forwarded to")]
+    target = parse_target(asked.target_url, rules.egress)
+    if isinstance(target, Refused):
+        return [("targetUrl", target.why)]
+    if "?" in asked.target_url or "#" in asked.target_url:
+        return [("targetUrl", "has a query or a fragment; the request's own query is passed on")]
+    if any(part in {".", ".."} for part in target.path_and_query.split("/")):
+        return [("targetUrl", "has dot segments")]
+    return []
+
+
+def _payment_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
+    found: list[Found] = []
+    network = rules.networks.get(asked.network or DEFAULTS[asked.protocol])
+    if network is None or network.protocol != asked.protocol:
+        fitting = sorted(n.id for n in rules.networks.values() if n.protocol == asked.protocol)
+        found.append(("paymentNetwork", f"must be one of {', '.join(fitting)}"))
+    payout = asked.payout_address
+    if payout is not None and (not _ADDRESS.fullmatch(payout) or int(payout, 16) == 0):
+        found.append(("payoutAddress", "must be 0x and 40 hexadecimal digits, not all zero"))
+    elif asked.leads_nowhere:
+        return found  # nobody is asked for money where nothing is forwarded
+    elif asked.price and payout is None and rules.payout_address is None:
+        found.append(
+            ("payoutAddress", "is needed: this service has no receiving wallet of its own")
+        )
+    return found
+
+
+def _auth_problems(asked: NewEndpoint) -> list[Found]:
+    if asked.auth_type == "none":
+        given = asked.auth_header is not None or asked.auth_secret is not None
+        return [("upstreamAuthType", "must be header when a header or secret is given")] * given
+    found: list[Found] = []
+    header, secret = asked.auth_header or "", asked.auth_secret or ""
+    name = header.lower()
+    if not _HEADER.fullmatch(name) or name in _NEVER_SET or name.startswith(_OURS_TO_SET):
+        found.append(("upstreamAuthHeader", "must be the name of a header that may be set"))
+    if len(secret) > SECRET_CHARS_MAX or not _HEADER_VALUE.fullmatch(secret):
+        found.append(("upstreamAuthSecret", "must be printable ASCII, as a header's value is"))
+    return found
+
+
+def _number_problems(asked: NewEndpoint) -> list[Found]:
+    found: list[Found] = []
+    if asked.rate_limit is not None and not 1 <= asked.rate_limit <= RATE_LIMIT_MAX:
+        found.append(("rateLimit", f"must be null or 1 to {RATE_LIMIT_MAX} requests a minute"))
+    if not 0 <= asked.min_score <= 100:  # noqa: PLR2004 - the scale
+        found.append(("minScore", "must be 0 to 100"))
+    if not 0 <= asked.max_body_bytes <= BODY_BYTES_CEILING:
+        found.append(("maxBodyBytes", f"must be 0 to {BODY_BYTES_CEILING}"))
+    if not 1 <= asked.timeout_ms <= TIMEOUT_MS_CEILING:
+        found.append(("timeoutMs", f"must be 1 to {TIMEOUT_MS_CEILING}"))
+    return found
+
+
+def _header_problems(asked: NewEndpoint) -> list[Found]:
+    found: list[Found] = []
+    names = asked.pass_response_headers
+    if len(names) > EXCEPTIONS_MAX:
+        found.append(("passResponseHeaders", f"are more than {EXCEPTIONS_MAX}"))
+    shut = [name[:100] for name in names[:EXCEPTIONS_MAX] if not may_be_excepted(name)]
+    found.extend(
+        ("passResponseHeaders", f"{name!r} is not the name of a header that may be let through")
+        for name in shut
+    )
+    origins = asked.cors_origins
+    if len(origins) > ORIGINS_MAX:
+        found.append(("corsOrigins", f"are more than {ORIGINS_MAX}"))
+    if not all(origin_as_sent(origin) for origin in origins[:ORIGINS_MAX]):
+        found.append(("corsOrigins", "must be origins such as https://app.example.com, or *"))
+    return found
+
+
+def origin_as_sent(text: str) -> str:
+    """As browsers send it, or `*`; empty for what is no origin."""
+    return ANY if text == ANY else canonical_origin(text) or ""

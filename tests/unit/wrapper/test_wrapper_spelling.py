@@ -1,0 +1,184 @@
+"""A paid or trusted route cannot be walked round by spelling its path otherwise."""
+
+import pytest
+
+from assay.wrapper.match import BadPath, Match, Row, Table
+from assay.wrapper.model import Terms
+from assay.wrapper.overlap import is_walked_round
+from assay.wrapper.spelling import Unfoldable, folded
+
+PAID, TRUSTED, STRICTER = Terms(10_000), Terms(0, 65.0, needs_proof=True), Terms(10_000, 65.0)
+
+SPELLINGS = [
+    *("/shop/quote", "/shop/quote/", "/shop/quote//", "/shop//quote", "//shop/quote"),
+    *("/shop/QUOTE", "/Shop/Quote", "/shop/quote;x", "/shop/quote;x=1/", "/shop;a=b/quote"),
+    *("/shop/;/quote", "/shop/quote%20", "/shop/quote%20%20", "/shop/quote.", "/shop/quote..."),
+    *("/shop/quote.%20.", "/shop%2Fquote", "/shop%2fquote", "/shop/quote%2f", "/shop/quote%2F%2f"),
+    *("/shop/%71uote", "/shop/quot%65", "/shop/%2571uote", "/shop/%252571uote", "/shop%255Cquote"),
+    *("/shop\\quote", "/shop/quote\\", "/shop%5Cquote", "/shop/quote%3Bx", "/shop/quote%3fx"),
+    *("/shop/quote%23x", "/shop/%51UOTE/", "/shop/quote%c2%a0", "/shop/%ef%bd%91uote"),
+    *("/shop/%c1%b1uote", "/shop%c0%afquote", "/shop/%u0071uote", "/shop/quote;/", "/;/shop/quote"),
+    *("/shop/a%252f%252e%252e%252fquote", "/free/%252e%252e/shop/quote", "/shop/quote%2e"),
+]
+"""What lenient servers take for `/shop/quote`: findings/wire.md 13 and more of the kind."""
+
+
+@pytest.mark.parametrize("path", SPELLINGS)
+@pytest.mark.parametrize("terms", [PAID, TRUSTED, STRICTER])
+def test_every_spelling_of_a_stricter_route_is_the_stricter_routes(path: str, terms: Terms) -> None:
+    rows = [Row("GET", "/shop/quote", "strict", terms), Row("*", "/*", "free")]
+    for table in (Table(rows), Table(rows[::-1])):
+        match = table.match("GET", path)
+        assert match == Match("strict", path)  # and it is forwarded as it is spelled
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/shop", "/shop/quotes", "/shop/quote/x", "/shop/quot", "/shopquote", "/quote"),
+        *("/shop/quote-", "/shop/quote.json", "/x/shop/quote", "/shop/q%2Fuote", "/shop/quote+"),
+    ],
+)
+def test_another_path_stays_with_its_own_route(path: str) -> None:
+    table = Table([Row("GET", "/shop/quote", "strict", PAID), Row("*", "/*", "free")])
+    assert table.match("GET", path) == Match("free", path)
+
+
+@pytest.mark.parametrize(
+    ("strict", "path"),
+    [
+        ("/items/{id}", "/items/7/"),
+        ("/items/{id}", "/ITEMS/7"),
+        ("/items/{id}", "/items//7"),
+        ("/items/{id}", "/items%2F7"),
+        ("/paid/*", "/paid"),
+        ("/paid/*", "/PAID/x/y"),
+        ("/paid/*", "//paid/x"),
+        ("/paid/*", "/paid;x/y"),
+        ("/paid/", "/paid"),
+        ("/paid", "/paid/"),
+        ("/a;v=1", "/A;v=1"),
+    ],
+)
+def test_patterns_are_met_in_every_spelling_too(strict: str, path: str) -> None:
+    table = Table([Row("GET", strict, "strict", PAID), Row("*", "/*", "free")])
+    assert table.match("GET", path) == Match("strict", path)
+
+
+@pytest.mark.parametrize("method", ["frob", "Frob", "fROB"])
+def test_a_method_is_a_spelling_too(method: str) -> None:
+    """Django and Werkzeug take it for FROB."""
+    rows = [Row("FROB", "/q", "strict", PAID), Row("*", "/*", "free")]
+    assert Table(rows).match(method, "/q") == Match("strict", "/q")
+    assert Table(rows).match("PUT", "/q") == Match("free", "/q")
+
+
+@pytest.mark.parametrize("method", ["get", "Post", "hEAD", "propfind"])
+def test_a_method_in_wide_use_has_one_spelling(method: str) -> None:
+    rows = [Row(method.upper(), "/q", "strict", PAID), Row("*", "/*", "free")]
+    for path in ("/q", "/other"):
+        assert Table(rows).match(method, path) is None
+
+
+def test_head_is_spelled_as_get_is() -> None:
+    rows = [Row("GET", "/q", "strict", PAID), Row("*", "/*", "free")]
+    assert Table(rows).match("HEAD", "/Q") == Match("strict", "/Q")
+
+
+def test_what_asks_for_more_is_stricter_and_nothing_else() -> None:
+    more = [
+        (Terms(2), Terms(1)),
+        (Terms(0, 65.0), Terms(0)),
+        (Terms(0, 70.0), Terms(0, 65.0)),
+        (Terms(0, 65.0, needs_proof=True), Terms(0, 65.0)),
+        (Terms(1), Terms(0, 65.0)),
+        (Terms(0, 65.0), Terms(1)),
+    ]
+    for strict, free in more:
+        rows = [Row("GET", "/q", "strict", strict), Row("GET", "/*", "free", free)]
+        assert Table(rows).match("GET", "/Q") == Match("strict", "/Q")
+    for one in (PAID, TRUSTED, Terms()):
+        rows = [Row("GET", "/q", "one", one), Row("GET", "/*", "other", one)]
+        assert Table(rows).match("GET", "/Q") == Match("other", "/Q")
+
+
+def test_what_an_operator_has_said_in_so_many_words_holds() -> None:
+    rows = [
+        Row("GET", "/items/new", "free", Terms()),
+        Row("GET", "/items/{id}", "paid", PAID),
+        Row("GET", "/files/*", "paid files", PAID),
+        Row("GET", "/files/readme", "free file", Terms()),
+        Row("POST", "/files/*", "free upload", Terms()),
+        Row("*", "/x", "paid x", PAID),
+        Row("GET", "/x", "free x", Terms()),
+        Row("GET", "/d", "free d", Terms()),
+        Row("GET", "/d/*", "paid d", PAID),
+    ]
+    table = Table(rows)
+    for method, path, value in (
+        ("GET", "/items/new", "free"),
+        ("GET", "/items/old", "paid"),
+        ("GET", "/files/readme", "free file"),
+        ("GET", "/files/README", "paid files"),
+        ("POST", "/files/a", "free upload"),
+        ("GET", "/x", "free x"),
+        ("PUT", "/x", "paid x"),
+        ("GET", "/d", "free d"),
+        ("GET", "/d/", "paid d"),
+    ):
+        assert table.match(method, path) == Match(value, path)
+
+
+def test_of_two_that_differ_in_spelling_only_the_stricter_one_answers() -> None:
+    rows = [Row("GET", "/Shop/Quote", "free", Terms()), Row("GET", "/shop/quote", "paid", PAID)]
+    assert Table(rows).match("GET", "/Shop/Quote") == Match("paid", "/Shop/Quote")
+    assert Table(rows).match("GET", "/SHOP/quote") is None
+
+
+def test_a_stricter_route_that_answers_nobody_is_not_walked_round() -> None:
+    rows = [Row[str | None]("GET", "/q", None, PAID), Row("*", "/*", "free")]
+    assert Table(rows).match("GET", "/Q/") == Match(None, "/Q/")
+
+
+def test_a_path_encoded_without_end_is_none() -> None:
+    rows = [Row("GET", "/q", "paid", PAID), Row("*", "/*", "free")]
+    path = "%71"
+    for _ in range(12):  # the first digit of the last code, encoded
+        before, _, code = path.rpartition("%")
+        path = f"{before}%%{ord(code[0]):02X}{code[1:]}"
+    with pytest.raises(BadPath):
+        Table(rows).match("GET", "/" + path)
+    with pytest.raises(Unfoldable):
+        folded("/" + path)
+
+
+@pytest.mark.parametrize(
+    "text", ["%25" * 680, "%2525" * 400, "%EF%B7%BA" * 220, "/" * 2000, ";" * 2000]
+)
+def test_folding_a_path_made_to_be_slow_ends(text: str) -> None:
+    assert len("".join(folded("/" + text))) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("strict", "free", "is_walked"),
+    [
+        (("GET", "/shop/quote"), ("GET", "/shop/*"), True),
+        (("GET", "/shop/quote"), ("*", "/*"), True),
+        (("*", "/shop/quote"), ("GET", "/shop/{name}"), True),
+        (("GET", "/shop/quote"), ("GET", "/shop/Quote"), True),
+        (("GET", "/shop/quote"), ("GET", "/shop/quote/"), True),
+        (("GET", "/shop/*"), ("GET", "/*"), True),
+        (("GET", "/shop/*"), ("GET", "/SHOP/*"), True),
+        (("GET", "/q"), ("HEAD", "/*"), True),
+        (("GET", "/shop/quote"), ("POST", "/shop/*"), False),
+        (("GET", "/shop/quote"), ("GET", "/other/*"), False),
+        (("*", "/shop/quote"), ("GET", "/shop/quote"), False),  # said in so many words
+        (("GET", "/shop/{id}"), ("GET", "/shop/quote"), False),
+        (("GET", "/shop/*"), ("GET", "/shop/quote"), False),
+        (("GET", "/a/b/c"), ("GET", "/a/b"), False),
+    ],
+)
+def test_a_pair_of_which_one_takes_the_others_spellings_is_known(
+    strict: tuple[str, str], free: tuple[str, str], *, is_walked: bool
+) -> None:
+    assert is_walked_round(strict, free) is is_walked
