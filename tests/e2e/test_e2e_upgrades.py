@@ -121,3 +121,12 @@ def test_the_bound_of_a_head_is_exact(room: Room, more: int) -> None:
     with room.client(5) as client:
         client.send(bare.replace(b"X: ", b"X: " + filler))
         assert client.answer().status == (400 if more else 200)
+
+
+@pytest.mark.parametrize("method", ["FOO", "X-PURGE.1", "get", "a" * 24, "!#$%&'*+-.^_`|~"])
+def test_any_method_token_is_passed_on(room: Room, method: str) -> None:
+    outside, seen = room.place()
+    with room.client(5) as client:
+        client.send(request(method, outside))
+        assert client.answer().status == 200
+    assert [one.method for one in room.up.to(seen)] == [method]

@@ -20,6 +20,8 @@ from assay.kit.errors import InvalidRequest
 from assay.kit.heads import END
 from assay.web.errors import MethodNotAllowed, UpgradeNotSupported
 
+METHOD_BYTES_MAX: Final = 24
+
 HEADERS_MAX: Final = 256
 """Header lines of one request; proxies and browsers together send fewer than 100."""
 
@@ -49,6 +51,9 @@ _REQUEST_LINE = re.compile(
     rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,24}) ([\x21\x22\x24-\x7e\x80-\xff]+) (HTTP/1\.[01])"
 )
 """Method, target, version. Source: RFC 9112, section 3; a fragment is never sent."""
+
+_FIRST_BYTES = re.compile(rb"\r?\Z|[!#$%&'*+.^_`|~0-9A-Za-z-]{1,24}(?: |\Z)")
+"""What some of a request line begins with."""
 
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{0,5}))?")
@@ -237,6 +242,8 @@ class RequestParser:
 
     def _read_part(self, head: bytearray) -> None:
         """Judge the first line as soon as it is there: what is no request may never have an end."""
+        if not _FIRST_BYTES.match(head[: METHOD_BYTES_MAX + 1]):  # a TLS hello has no line end
+            raise InvalidRequest("The request does not begin with a method.")
         line_end = head.find(b"\n", self._searched) if not self._is_line_read else -1
         if line_end >= 0:
             self._is_line_read = True

@@ -265,6 +265,12 @@ def test_a_head_without_an_end_is_refused_at_the_bound() -> None:
         reader.feed(b"y")
 
 
+@pytest.mark.parametrize("data", [b"\x16\x03\x01\x02\x00", b"A" * 25, b" GET", b"G\0"])
+def test_what_does_not_begin_with_a_method_is_refused_at_once(data: bytes) -> None:
+    with pytest.raises(InvalidRequest):
+        read(data)
+
+
 def test_header_lines_are_counted() -> None:
     assert read(head(*["a: b"] * (HEADERS_MAX - 1))).requests
     with pytest.raises(InvalidRequest):
