@@ -1,13 +1,66 @@
-"""A bounded cache whose entries end by themselves; of several that miss at once, one loads."""
+"""Maps with a bound: least recently written first out; and a cache that loads what it misses."""
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
 from assay.kit.clock import Clock
 from assay.kit.singleflight import SingleFlight
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+
+class BoundedMap(Generic[K, T]):
+    """A map of at most `entries_max` entries: adding one more forgets the one written first.
+
+    For everything that is kept by a key which a stranger chooses. Writing a key again makes it the
+    newest; reading it does not. `evicted` hears of every entry that the bound forgets.
+    """
+
+    __slots__ = ("_entries", "_evicted", "entries_max")
+
+    def __init__(self, entries_max: int, evicted: Callable[[K, T], object] | None = None) -> None:
+        self.entries_max = entries_max
+        self._evicted = evicted
+        self._entries: OrderedDict[K, T] = OrderedDict()
+
+    def get(self, key: K) -> T | None:
+        """The value, or None."""
+        return self._entries.get(key)
+
+    def put(self, key: K, value: T) -> None:
+        """Store, as the newest entry."""
+        self._entries[key] = value
+        self._entries.move_to_end(key)
+        while len(self._entries) > self.entries_max:
+            forgotten = self._entries.popitem(last=False)
+            if self._evicted is not None:
+                self._evicted(*forgotten)
+
+    def pop(self, key: K) -> T | None:
+        """Remove the entry, if it is there; returns its value."""
+        return self._entries.pop(key, None)
+
+    def clear(self) -> None:
+        """Remove every entry."""
+        self._entries.clear()
+
+    def oldest(self) -> tuple[K, T] | None:
+        """The entry written least recently, or None."""
+        for entry in self._entries.items():
+            return entry
+        return None
+
+    def items(self) -> Iterator[tuple[K, T]]:
+        """Every entry, the one written least recently first."""
+        return iter(self._entries.items())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
 
 def _one(value: object) -> int:

@@ -112,7 +112,7 @@ class EvmReader:
         if not isinstance(code, str) or len(code) <= len("0x"):
             return False
         call = erc8004.valid_signature(wallet, digest, signature)
-        (answer,) = await self._rpc.call(network, [call])
+        answer = await self._rpc.call_untrusted(network, call, erc8004.SIGNATURE_GAS_MAX)
         return isinstance(answer, Returned) and erc8004.says_valid(answer.data)
 
     async def _read_agent(self, network: Network, agent_id: str) -> OnchainAgent:
