@@ -108,6 +108,8 @@ class Settings(BaseSettings):
         NoDecode,
         Field(
             description="Comma-separated chains asked about ERC-1271 wallets; unset: the default."
+            " A contract speaks for agents of the chains it accepts on, and for a key agent on the"
+            " first."
         ),
     ] = ()
     default_chain: Annotated[str, Field(description="The chain of a request that names none.")] = (

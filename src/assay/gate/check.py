@@ -10,7 +10,7 @@ from assay.accounts.plans import require
 from assay.chains.model import Network
 from assay.gate.decide import decide, reusable_until
 from assay.gate.model import Decision, GateRequest
-from assay.identity.model import IdentityMismatch
+from assay.identity.model import ContractProof, IdentityMismatch
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
 from assay.trust.evaluate import Evaluator
@@ -59,6 +59,8 @@ class Caller:
     operator: Operator
     agent_address: str
     proven: bool
+    contract: ContractProof | None = None
+    """How far the proof reaches, where a contract gave it."""
 
 
 @dataclass(slots=True)
@@ -92,7 +94,7 @@ class Gate:
         if decision is None:
             return None
         self.require_signals(caller.operator, request)
-        require_control(caller.agent_address, decision.subject)
+        require_control(caller.agent_address, decision.subject, caller.contract)
         reservation = self._needs.allowance.reserve_cached(caller.operator)
         return None if reservation is None else decision
 
@@ -139,7 +141,7 @@ class Gate:
         agent_id = canonical_agent_id(network, agent_id)
         self.require_signals(caller.operator, request)
         subject = await needs.subjects.find(network, agent_id)
-        require_control(caller.agent_address, subject)
+        require_control(caller.agent_address, subject, caller.contract)
         reservation = await needs.allowance.reserve(caller.operator)
         try:
             known, cached = await self._evaluation_of(subject, request, agent_id)
@@ -225,13 +227,13 @@ class Gate:
             self._memory.popitem(last=False)
 
 
-def require_control(address: str, subject: Subject) -> None:
+def require_control(address: str, subject: Subject, contract: ContractProof | None = None) -> None:
     """An agent id is a claim until proven (decisions, section 6). Raises `IdentityMismatch`.
 
     An address that is only asserted is held to the same rule: believing a header is no reason to
     believe one that contradicts the registry.
     """
-    if not controls(address, subject):
+    if not controls(address, subject, contract):
         raise IdentityMismatch(
             "This address does not control the named agent: prove its owner or agentWallet.",
             agentId=subject.agent_id,
@@ -239,7 +241,14 @@ def require_control(address: str, subject: Subject) -> None:
         )
 
 
-def controls(address: str, subject: Subject) -> bool:
-    """Whether the address speaks for the subject."""
+def controls(address: str, subject: Subject, contract: ContractProof | None = None) -> bool:
+    """Whether the address speaks for the subject.
+
+    An address that a contract proved speaks on the chains it was proven on: a contract at the same
+    address of another chain can be anybody's.
+    """
     agent = subject.agent
-    return address in agent.controllers if agent else address == subject.agent_id
+    if agent is None:
+        return address == subject.agent_id and (contract is None or contract.is_home)
+    on_chain = contract is None or subject.network.caip2 in contract.chains
+    return on_chain and address in agent.controllers

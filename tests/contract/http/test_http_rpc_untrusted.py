@@ -3,13 +3,13 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from assay.chains.ports import Call, Returned, Reverted
 from assay.infra.http.breaker import FAILURES_MAX
 from tests.services.ethereum_node import REGISTRY, Node, Reply, owner_of, refusal
 from tests.services.raw_server import Request, plain
 from tests.services.rpc_bench import ONE, THREE, Bench, expected
-
-import pytest
 
 BURNER = "0x" + "bb" * 20
 GAS = 3_000_000
