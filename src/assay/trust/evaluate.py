@@ -8,6 +8,7 @@ from assay.egress.ports import SafeHttp
 from assay.kit.clock import Clock
 from assay.kit.ids import new_id
 from assay.kit.singleflight import SingleFlight
+from assay.kit.slices import Slices
 from assay.trust.model import (
     FIRST_PREVIOUS_HASH,
     Collected,
@@ -64,6 +65,7 @@ class Evaluator:
     def __init__(self, needs: EvaluatorNeeds, flights: SingleFlight[EvaluationCompleted]) -> None:
         self._needs = needs
         self._flights = flights
+        self._slices = Slices()
 
     async def evaluate(self, subject: Subject, deadline_s: float) -> EvaluationCompleted:
         """Evaluate now, within `deadline_s`, and store the result before it is answered.
@@ -114,6 +116,7 @@ class Evaluator:
             clock=needs.clock,
             deadline_s=deadline_s,
             sources=needs.sources,
+            slices=self._slices,
         )
         try:
             async with asyncio.timeout(deadline_s + GRACE_S):

@@ -12,6 +12,7 @@ from assay.chains.ports import ChainReader
 from assay.egress.ports import SafeHttp
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject
+from assay.kit.slices import Slices
 from assay.trust.model import (
     Evaluation,
     EvaluationCompleted,
@@ -202,6 +203,8 @@ class Visit:
     agent gives the same evidence."""
     bait: Lure | None = None
     """An address of ours, where there is one that agents can reach."""
+    slices: Slices = field(default_factory=Slices)
+    """Where long texts are read, so that reading them holds up nobody."""
 
 
 class Probe(Protocol):
@@ -237,6 +240,8 @@ class SignalNeeds:
     deadline_s: float
     """Seconds this collection may take; what has not finished by then is left out and reported."""
     sources: Sources = field(default_factory=Sources)
+    slices: Slices = field(default_factory=Slices)
+    """The same for all evaluations of a process: they take turns."""
 
 
 class Signal(Protocol):
