@@ -22,13 +22,15 @@ class Slices:
 
     async def run(self, work: Sliced[T]) -> T:
         """The result of `work`; cancelled, it goes no further."""
-        while True:
+        ended: StopIteration | None = None
+        while ended is None:
             async with self._turn:
                 try:
                     next(work)
                 except StopIteration as end:
-                    return end.value
-            await asyncio.sleep(0)
+                    ended = end
+                await asyncio.sleep(0)  # the turn ends with this turn of the loop
+        return ended.value
 
 
 def whole(work: Sliced[T]) -> T:
