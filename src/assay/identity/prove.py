@@ -46,6 +46,10 @@ class AgentIdentity:
             raise self._challenges.required(address)
         return await self.answer(address, headers.challenge, headers.signature)
 
+    async def has_proven(self, address: str) -> bool:
+        """Whether the key agent of a lower-case address has proven itself, ever."""
+        return await self._key_agents.find(address) is not None
+
     async def session_of(self, headers: AgentHeaders) -> str | None:
         """The address whose session the headers show; None without one that holds.
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from assay.chains.model import Family, Network
 from assay.chains.ports import ChainReader
 from assay.identity.model import ContractProof
+from assay.kit.costs import Cost, CostLedger
 from assay.kit.errors import Unavailable
 
 CHAINS_MAX = 8
@@ -14,11 +15,18 @@ CHAINS_MAX = 8
 class OnchainWallets:
     """ERC-1271 by `eth_call` on each of `networks`; the first of them is home to key agents."""
 
-    def __init__(self, readers: Mapping[Family, ChainReader], networks: Sequence[Network]) -> None:
+    def __init__(
+        self,
+        readers: Mapping[Family, ChainReader],
+        networks: Sequence[Network],
+        costs: CostLedger,
+    ) -> None:
         self._readers = readers
         self._networks = networks
+        self._costs = costs
 
     async def accept(self, address: str, digest: bytes, signature: bytes) -> ContractProof | None:
+        self._costs.require(Cost.RPC_CALLS)
         accepted: list[Network] = []
         failure: Unavailable | None = None
         for network in self._networks:

@@ -67,6 +67,17 @@ class SnapshotBlobs(Protocol):
         """
         ...
 
+    async def remove(self, uri: str) -> None:
+        """Remove what was kept under an address, as far as it can be; what is gone stays gone."""
+        ...
+
+    async def trim(self, bytes_max: int, at_most: int) -> int:
+        """Remove the oldest until no more than so many bytes are kept; returns how many went.
+
+        At most so many at once. Where something else bounds the store, none.
+        """
+        ...
+
 
 class Listener(Protocol):
     """Somebody who wants to know of completed evaluations; must not fail or wait."""

@@ -41,6 +41,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "webhook_limit_reached": 409,
         "payload_too_large": 413,
         "rate_limited": 429,
+        "quota_exceeded": 429,
         "rate_limit_exceeded": 429,
         "MONTHLY_REQUEST_LIMIT_EXCEEDED": 429,
         "internal_error": 500,

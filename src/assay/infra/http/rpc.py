@@ -23,6 +23,7 @@ from assay.infra.http.rpc_wire import Answer, NodeError, revert_of
 from assay.infra.http.upstream import UpstreamPool
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
+from assay.kit.costs import CostLedger
 from assay.kit.json import JsonValue
 
 STALE_BLOCKS_MAX = 128
@@ -59,8 +60,11 @@ class JsonRpc:
     It fails over on what is an endpoint's own trouble and never on a revert, which is an answer.
     """
 
-    def __init__(self, clock: Clock, limits: RpcLimits | None = None) -> None:
+    def __init__(
+        self, clock: Clock, limits: RpcLimits | None = None, costs: CostLedger | None = None
+    ) -> None:
         self._clock = clock
+        self._costs = costs or CostLedger(clock)
         self._limits = limits or RpcLimits()
         self._ids = count(1)
         self._client = UpstreamPool(None, clock)
@@ -216,7 +220,7 @@ class JsonRpc:
         known = self._endpoints.get((network.caip2, url))
         if known is None:
             identity, client, limits = identity_of(network), self._client, self._limits
-            known = Endpoint(url, identity, client, self._clock, limits, self._ids)
+            known = Endpoint(url, identity, client, self._clock, limits, self._ids, self._costs)
             self._endpoints[network.caip2, url] = known
         return known
 

@@ -23,6 +23,7 @@ from assay.infra.http.rpc_wire import (
 )
 from assay.infra.http.small_exchange import Bounds, exchange
 from assay.kit.clock import Clock
+from assay.kit.costs import Cost, CostLedger
 from assay.kit.json import JsonValue, is_array, is_object
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import Upstream
@@ -107,7 +108,7 @@ class _HttpReply:
 class Endpoint:
     """One address of one network."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what it is, and what it shares with the others
         self,
         url: str,
         identity: ChainIdentity,
@@ -115,6 +116,7 @@ class Endpoint:
         clock: Clock,
         limits: RpcLimits,
         ids: Iterator[int],
+        costs: CostLedger,
     ) -> None:
         self.breaker = Breaker(clock)
         self.has_multicall = True
@@ -129,6 +131,7 @@ class Endpoint:
         self._clock = clock
         self._limits = limits
         self._ids = ids
+        self._costs = costs
         self._slots = asyncio.Semaphore(limits.concurrency)
         self._verified_at: float | None = None
         self._gathering = Gathering(self.ask, self._ask_together)
@@ -248,6 +251,7 @@ class Endpoint:
         try:
             async with asyncio.timeout(left_s), self._slots:
                 sent = True
+                self._costs.charge(Cost.RPC_CALLS, len(payload) if is_array(payload) else 1)
                 reply = await self._exchange(payload, left_s)
         except TimeoutError:
             # Waiting for our own other requests is not its fault.
