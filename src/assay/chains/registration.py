@@ -55,6 +55,7 @@ def parse_registration(body: bytes) -> Registration:
         problems.append("The registration file does not name its type.")
     problems += [f"The registration file has no {key}." for key in _REQUIRED if not _has(raw, key)]
     return Registration(
+        size_bytes=len(body),
         name=" ".join(_text(raw.get("name")).split()),
         image=_url(raw.get("image")),
         description=_text(raw.get("description")),

@@ -1,6 +1,5 @@
 """The gate: who asks, who is meant, is it them, may it be counted, what do we know (spec 4.2)."""
 
-from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -11,6 +10,7 @@ from assay.chains.model import Network
 from assay.gate.decide import decide, reusable_until
 from assay.gate.model import Decision, GateRequest
 from assay.identity.model import ContractProof, IdentityMismatch
+from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
 from assay.trust.evaluate import Evaluator
@@ -24,6 +24,7 @@ CONTROLLERS_MAX_AGE_S: Final = 30.0
 passes for at most this long. The chain reader's own cache has the same bound."""
 
 _REMEMBERED_MAX = 50_000
+"""Subjects; one with a large registration file counts as several."""
 
 REQUESTS_REMEMBERED = 32
 """Different requests (threshold, window, signals) whose decision on one agent is kept."""
@@ -80,7 +81,7 @@ class Gate:
 
     def __init__(self, needs: GateNeeds) -> None:
         self._needs = needs
-        self._memory: OrderedDict[str, _Remembered] = OrderedDict()
+        self._memory: BoundedMap[str, _Remembered] = BoundedMap(_REMEMBERED_MAX, _weight)
         self._evaluations = 0
 
     def check_cached(
@@ -160,7 +161,7 @@ class Gate:
     def personhood_changed(self, subject_key: str) -> None:
         """Decide anew on what is known now."""
         self._evaluations += 1
-        self._memory.pop(subject_key, None)
+        self._memory.pop(subject_key)
 
     def require_signals(self, operator: Operator, request: GateRequest) -> None:
         """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
@@ -221,10 +222,11 @@ class Gate:
         return _Remembered(subject, subject.key, fresh_until, evaluation)
 
     def _remember(self, known: _Remembered, key: str) -> None:
-        self._memory[key] = known
-        self._memory.move_to_end(key)
-        while len(self._memory) > _REMEMBERED_MAX:
-            self._memory.popitem(last=False)
+        self._memory.put(key, known)
+
+
+def _weight(known: _Remembered) -> int:
+    return 1 if known.subject.agent is None else known.subject.agent.weight
 
 
 def require_control(address: str, subject: Subject, contract: ContractProof | None = None) -> None:

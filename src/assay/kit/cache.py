@@ -11,18 +11,25 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 
-class BoundedMap(Generic[K, T]):
-    """A map of at most `entries_max` entries: adding one more forgets the one written first.
+def _one(value: object) -> int:
+    del value
+    return 1
 
-    For everything that is kept by a key which a stranger chooses. Writing a key again makes it the
-    newest; reading it does not. `evicted` hears of every entry that the bound forgets.
+
+class BoundedMap(Generic[K, T]):
+    """A map of at most `weight_max` of weight: adding beyond it forgets what was written first.
+
+    For everything that is kept by a key which a stranger chooses. An entry weighs 1 unless `weigh`
+    says otherwise, of the same value always the same; one that alone is too heavy is not kept.
+    Writing a key again makes it the newest; reading it does not.
     """
 
-    __slots__ = ("_entries", "_evicted", "entries_max")
+    __slots__ = ("_entries", "_weigh", "_weight", "weight_max")
 
-    def __init__(self, entries_max: int, evicted: Callable[[K, T], object] | None = None) -> None:
-        self.entries_max = entries_max
-        self._evicted = evicted
+    def __init__(self, weight_max: int, weigh: Callable[[T], int] = _one) -> None:
+        self.weight_max = weight_max
+        self._weigh = weigh
+        self._weight = 0
         self._entries: OrderedDict[K, T] = OrderedDict()
 
     def get(self, key: K) -> T | None:
@@ -31,26 +38,19 @@ class BoundedMap(Generic[K, T]):
 
     def put(self, key: K, value: T) -> None:
         """Store, as the newest entry."""
+        self.pop(key)
         self._entries[key] = value
-        self._entries.move_to_end(key)
-        while len(self._entries) > self.entries_max:
-            forgotten = self._entries.popitem(last=False)
-            if self._evicted is not None:
-                self._evicted(*forgotten)
+        self._weight += self._weigh(value)
+        while self._weight > self.weight_max:
+            _, forgotten = self._entries.popitem(last=False)
+            self._weight -= self._weigh(forgotten)
 
     def pop(self, key: K) -> T | None:
         """Remove the entry, if it is there; returns its value."""
-        return self._entries.pop(key, None)
-
-    def clear(self) -> None:
-        """Remove every entry."""
-        self._entries.clear()
-
-    def oldest(self) -> tuple[K, T] | None:
-        """The entry written least recently, or None."""
-        for entry in self._entries.items():
-            return entry
-        return None
+        value = self._entries.pop(key, None)
+        if value is not None:
+            self._weight -= self._weigh(value)
+        return value
 
     def items(self) -> Iterator[tuple[K, T]]:
         """Every entry, the one written least recently first."""
@@ -61,11 +61,6 @@ class BoundedMap(Generic[K, T]):
 
     def __len__(self) -> int:
         return len(self._entries)
-
-
-def _one(value: object) -> int:
-    del value
-    return 1
 
 
 class Cache(Generic[T]):
@@ -85,10 +80,9 @@ class Cache(Generic[T]):
     ) -> None:
         self._clock = clock
         self._ttl_s = ttl_s
-        self._weight_max = weight_max
-        self._weigh = weigh
-        self._weight = 0
-        self._entries: OrderedDict[str, tuple[T, float]] = OrderedDict()
+        self._entries: BoundedMap[str, tuple[T, float]] = BoundedMap(
+            weight_max, lambda entry: weigh(entry[0])
+        )
         self._flights: SingleFlight[T] = SingleFlight()
 
     async def get(self, key: str, load: Callable[[], Awaitable[T]]) -> T:
@@ -98,17 +92,11 @@ class Cache(Generic[T]):
             return known[0]
         return await self._flights.run(key, lambda: self._load(key, load))
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     async def _load(self, key: str, load: Callable[[], Awaitable[T]]) -> T:
         value = await load()
         ttl_s = self._ttl_s(value) if callable(self._ttl_s) else self._ttl_s
-        self._forget(key)
-        self._entries[key] = (value, self._clock.monotonic_s() + ttl_s)
-        self._weight += self._weigh(value)
-        while self._weight > self._weight_max:
-            self._forget(next(iter(self._entries)))
+        self._entries.put(key, (value, self._clock.monotonic_s() + ttl_s))
         return value
-
-    def _forget(self, key: str) -> None:
-        known = self._entries.pop(key, None)
-        if known is not None:
-            self._weight -= self._weigh(known[0])

@@ -10,26 +10,17 @@ from hypothesis import strategies as st
 
 from assay.chains.registration import NotRegistration, parse_registration
 from assay.kit.json import has_values_beyond, is_nested_beyond
-from assay.kit.slices import Meter, Sliced, Slices, whole
-from assay.trust import patterns
+from assay.kit.slices import SLICE_CHARS, WINDOW_CHARS, Meter, Sliced, Slices, whole
+from assay.trust import poisoning
 from assay.trust.asking import JSON_DEPTH_MAX, JSON_VALUES_MAX, decode
-from assay.trust.patterns import (
-    DESCRIPTION_MAX,
-    DOCUMENT_MAX,
-    SLICE_CHARS,
-    TEXTS_MAX,
-    find_internals,
-    find_poison,
-    find_secrets,
-    leaked_secrets,
-    poison,
-)
+from assay.trust.patterns import find_internals, find_secrets, leaked_secrets
+from assay.trust.poisoning import DESCRIPTION_MAX, DOCUMENT_MAX, TEXTS_MAX, find_poison, poison
 from tests.fakes.hostile_texts import ORDER, UNITS, hostile_json, hostile_texts
 
 READINGS = 16
 """How often a character may be read: by each pattern, normalised to three, windows overlapping."""
 
-STEP_CHARS = SLICE_CHARS + 3 * (2_048 + 768)
+STEP_CHARS = SLICE_CHARS + 3 * (WINDOW_CHARS + 768)
 """Most that is read between two yields: a slice that was nearly over, and what ends it."""
 
 TEXTS = dict(hostile_texts())
@@ -165,15 +156,15 @@ def test_a_secret_is_not_seen_in_a_longer_word_wherever_it_stands(place: int) ->
 def test_normalising_piece_by_piece_is_normalising(text: str, times: int) -> None:
     """Where an ASCII character is in reach to cut before."""
     long = (text + " ") * times
-    plain = whole(patterns._plain(long, Meter(SLICE_CHARS)))  # pyright: ignore[reportPrivateUsage]
-    narrow = patterns._WIDE.sub(" ", long)  # pyright: ignore[reportPrivateUsage]
+    plain = whole(poisoning._plain(long, Meter(SLICE_CHARS)))  # pyright: ignore[reportPrivateUsage]
+    narrow = poisoning._WIDE.sub(" ", long)  # pyright: ignore[reportPrivateUsage]
     folded = unicodedata.normalize("NFKC", narrow)
     visible = "".join(c for c in folded if unicodedata.category(c) != "Cf")
     assert plain == " ".join(visible.casefold().split())
 
 
 def test_no_character_grows_beyond_three() -> None:
-    wide = patterns._WIDE  # pyright: ignore[reportPrivateUsage]
+    wide = poisoning._WIDE  # pyright: ignore[reportPrivateUsage]
     for number in range(0x110000):
         character = chr(number)
         if len(unicodedata.normalize("NFKC", character)) > 3:

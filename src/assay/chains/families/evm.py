@@ -63,7 +63,9 @@ class EvmReader:
         self._rpc = rpc
         self._clock = clock
         self._files = RegistrationFiles(needs.documents, clock)
-        self._agents: Cache[OnchainAgent] = Cache(clock, AGENT_TTL_S, AGENTS_KEPT)
+        self._agents: Cache[OnchainAgent] = Cache(
+            clock, AGENT_TTL_S, AGENTS_KEPT, lambda agent: agent.weight
+        )
         self._feedback: Cache[tuple[Feedback, ...]] = Cache(
             clock, AGENT_TTL_S, FEEDBACK_KEPT, lambda entries: 1 + len(entries)
         )

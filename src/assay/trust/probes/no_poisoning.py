@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.trust.asking import first
-from assay.trust.patterns import find_alike, find_poison
+from assay.trust.poisoning import find_alike, find_poison
 from assay.trust.ports import AgentCallFailed, Finding, McpTool, Probe, Severity, Visit
 
 DEPTH_MAX = 24
