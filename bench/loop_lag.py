@@ -4,7 +4,7 @@
 
 Every text of tests/fakes/hostile_texts.py is read as a probe reads it, `--at-once` at a time, while
 a task looks at every turn of the loop how much processor time the last one took. Printed are the
-worst turns, by family, and the same for plain text of the same length. Processor time and not waits:
+worst turns, by family, and the same for plain text of the same length. Processor time, not waits:
 on a busy machine a wait is mostly that of others. The target is 50 ms for 200 documents.
 """
 

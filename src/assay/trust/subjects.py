@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from assay.chains.model import Family, Network, is_address, parse_agent_id
+from assay.chains.model import Family, Network, OnchainAgent, is_address, parse_agent_id
 from assay.chains.ports import ChainReader
 from assay.kit.costs import Cost, CostLedger
 from assay.trust.model import Subject
@@ -45,10 +45,14 @@ class Subjects:
         agent_id = canonical_agent_id(network, agent_id)
         if is_address(agent_id):
             return key_agent(network, agent_id)
+        agent = await self.fetch_registered(network, agent_id)
+        return Subject(network, agent.agent_id, agent.wallet or agent.owner, agent)
+
+    async def fetch_registered(self, network: Network, agent_id: str) -> OnchainAgent:
+        """The agent of a canonical id of the registry. Raises as `find`."""
         if self._costs is not None:
             self._costs.require(Cost.RPC_CALLS)
-        agent = await self.reader(network).fetch_agent(network, agent_id)
-        return Subject(network, agent.agent_id, agent.wallet or agent.owner, agent)
+        return await self.reader(network).fetch_agent(network, agent_id)
 
     async def identify(self, network: Network, agent_id: str) -> str:
         """The id under which a subject is stored, without looking whether it is there.
