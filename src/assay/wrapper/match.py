@@ -13,6 +13,9 @@ from assay.wrapper.model import ANY_METHOD
 
 PATH_CHARS_MAX = 2048
 SEGMENTS_MAX = 64
+FOUND_CHARS_MAX = 512
+"""A longer path is matched each time."""
+
 FOUND_MAX = 1000
 """Paths of one operator whose match is remembered."""
 
@@ -101,7 +104,7 @@ class Table(Generic[T]):
         if known is not None:
             return known
         found = self._find(method, path)
-        if found is not None:
+        if found is not None and len(path) <= FOUND_CHARS_MAX:
             if len(self._found) >= FOUND_MAX:
                 self._found.clear()
             self._found[method, path] = found

@@ -22,6 +22,9 @@ from assay.wrapper.ports import Prepared, Trip, Upstream, UpstreamReply, Upstrea
 SMALL_BODY_BYTES = 64 * 1024
 """A body up to this size is read before the upstream is called, and sent in one go."""
 
+NAME_BYTES_MAX = 64
+"""A longer name is judged each time: names are as long as callers like."""
+
 NAMES_REMEMBERED = 2000
 
 ROUNDS_MAX = 4
@@ -85,7 +88,7 @@ class _Names:
         if known is None:
             read = as_gateways_read(name)
             known = read not in self._dropped and not read.startswith(self._prefixes)
-            if len(self._known) < NAMES_REMEMBERED:
+            if len(self._known) < NAMES_REMEMBERED and len(name) <= NAME_BYTES_MAX:
                 self._known[name] = known
         return known
 
