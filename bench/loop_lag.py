@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
-from assay.kit.slices import Slices  # noqa: E402
+from assay.kit.slice_runner import Slices  # noqa: E402
 from assay.trust.asking import decode  # noqa: E402
 from assay.trust.patterns import find_internals, find_secrets  # noqa: E402
 from assay.trust.poisoning import find_poison  # noqa: E402

@@ -9,7 +9,7 @@ from assay.kit.clock import Clock
 from assay.kit.costs import Cost, CostLedger
 from assay.kit.ids import new_id
 from assay.kit.singleflight import SingleFlight
-from assay.kit.slices import Slices
+from assay.kit.slice_runner import Slices
 from assay.trust.model import (
     FIRST_PREVIOUS_HASH,
     Collected,

@@ -12,7 +12,7 @@ from assay.chains.ports import ChainReader
 from assay.egress.ports import SafeHttp
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject
-from assay.kit.slices import Slices
+from assay.kit.slice_runner import Slices
 from assay.trust.model import (
     Evaluation,
     EvaluationCompleted,

@@ -1,15 +1,19 @@
 """A contract that a caller names costs itself, and neither the node nor anybody who reads it."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 
 from assay.chains.ports import Call, Returned, Reverted
 from assay.infra.http.breaker import FAILURES_MAX
+from assay.infra.http.rpc import JsonRpc
+from assay.kit.costs import Bearer, Cost, CostLedger, serve_for
+from tests.fakes.clock import FrozenClock
 from tests.services.ethereum_node import REGISTRY, Node, Reply, owner_of, refusal
 from tests.services.raw_server import Request, plain
-from tests.services.rpc_bench import ONE, THREE, Bench, expected
+from tests.services.rpc_bench import ONE, QUICK, THREE, Bench, expected
 
 BURNER = "0x" + "bb" * 20
 GAS = 3_000_000
@@ -111,3 +115,19 @@ async def test_many_burning_contracts_leave_room_for_other_reads(bench: Bench) -
         assert not all(task.done() for task in burnt)
         for task in burnt:
             task.cancel()
+
+
+async def test_every_request_is_counted_for_whoever_caused_it() -> None:
+    clock = FrozenClock()
+    costs = CostLedger(clock)
+    async with AsyncExitStack() as stack:
+        rpc = JsonRpc(clock, QUICK, costs)
+        stack.push_async_callback(rpc.aclose)
+        counted = Bench(stack, clock, rpc)
+        network = await counted.network(Node(), multicall=False)
+        serve_for(lambda: Bearer("operator 1"))
+        await rpc.call(network, THREE)  # chain id, height, and a batch of three
+        serve_for(lambda: Bearer("address 192.0.2.1"))
+        await rpc.call(network, ONE)  # height, and one
+    assert costs.used(Cost.RPC_CALLS, Bearer("operator 1")) == 5
+    assert costs.used(Cost.RPC_CALLS, Bearer("address 192.0.2.1")) == 2

@@ -12,7 +12,9 @@ from assay.infra.sql.key_agents import SqlKeyAgentStore
 from assay.infra.sql.retention import SqlRetention
 from assay.infra.sql.tables import evaluations, snapshots
 from assay.kit.ids import new_id
+from assay.settings import load
 from assay.trust.model import FIRST_PREVIOUS_HASH, Evaluation, Grade, Snapshot
+from assay.wiring.retention import Retention
 from tests.fakes.clock import FrozenClock
 
 CLOCK = FrozenClock()
@@ -103,3 +105,40 @@ async def test_key_agents_of_which_nothing_is_known_are_forgotten(database: Data
     assert await store.find(old) is None
     assert await store.find(young) is not None
     assert await store.find(seen) is not None
+
+
+class Blobs:
+    """Remembers what it was to remove."""
+
+    def __init__(self) -> None:
+        self.removed: list[str] = []
+        self.bounds: list[int] = []
+
+    async def remove(self, uri: str) -> None:
+        self.removed.append(uri)
+
+    async def trim(self, bytes_max: int, at_most: int) -> int:
+        self.bounds.append(bytes_max)
+        return min(0, at_most)
+
+
+async def test_a_round_removes_what_is_due_and_its_blocks(database: Database) -> None:
+    blobs = Blobs()
+    await evaluated(database, f"key/{stranger(1)}", 30)
+    retention = Retention(SqlRetention(database), blobs, load(), CLOCK)  # type: ignore[arg-type]
+    assert await retention.run()
+    assert not await retention.run()
+    assert blobs.removed == [f"ipfs://key/{stranger(1)}/30"]
+    assert blobs.bounds[0] == 10_240 * 1024 * 1024
+
+
+async def test_zero_switches_every_removal_off(database: Database) -> None:
+    blobs = Blobs()
+    await evaluated(database, f"key/{stranger(1)}", 3000)
+    await SqlKeyAgentStore(database).remember(KeyAgent(stranger(2), NOW - timedelta(days=3000)))
+    off = load(unproven_days=0, key_agent_days=0, snapshot_blocks_mib=0)
+    retention = Retention(SqlRetention(database), blobs, off, CLOCK)  # type: ignore[arg-type]
+    assert not await retention.run()
+    assert await rows(database) == (1, 1)
+    assert await SqlKeyAgentStore(database).find(stranger(2)) is not None
+    assert blobs.bounds == []

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from assay.chains.registration import NotRegistration, parse_registration
 from assay.kit.json import has_values_beyond, is_nested_beyond
-from assay.kit.slices import SLICE_CHARS, WINDOW_CHARS, Meter, Sliced, Slices, whole
+from assay.kit.slice_runner import Slices
+from assay.kit.slices import SLICE_CHARS, WINDOW_CHARS, Meter, Sliced, whole
 from assay.trust import poisoning
 from assay.trust.asking import JSON_DEPTH_MAX, JSON_VALUES_MAX, decode
 from assay.trust.patterns import find_internals, find_secrets, leaked_secrets

@@ -64,7 +64,7 @@ class JsonRpc:
         self, clock: Clock, limits: RpcLimits | None = None, costs: CostLedger | None = None
     ) -> None:
         self._clock = clock
-        self._costs = costs or CostLedger(clock)
+        self._costs = CostLedger(clock) if costs is None else costs
         self._limits = limits or RpcLimits()
         self._ids = count(1)
         self._client = UpstreamPool(None, clock)
