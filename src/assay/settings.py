@@ -110,6 +110,60 @@ class Settings(BaseSettings):
     wrapper_per_minute: Annotated[
         int, Field(ge=1, description="Wrapper requests a minute per client address.")
     ] = 6_000
+    quota_rpc_calls: Annotated[
+        int,
+        Field(ge=1, description="Requests to chain nodes a day, per Free operator or address."),
+    ] = 100_000
+    quota_evaluations: Annotated[
+        int, Field(ge=1, description="Evaluations a day, per Free operator or address.")
+    ] = 2_000
+    quota_unproven_evaluations: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="Evaluations a day of key agents that nobody has proven, per Free operator"
+            " or address.",
+        ),
+    ] = 100
+    quota_rows: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="Database rows a day, per Free operator or address; unpaid wrapper calls"
+            " beyond it are answered and not logged.",
+        ),
+    ] = 1_000_000
+    quota_account_changes: Annotated[
+        int,
+        Field(ge=1, description="Changes a day of an account, its keys, wrappers and webhooks."),
+    ] = 5_000
+    quota_disk_mib: Annotated[
+        int, Field(ge=1, description="MiB of evidence a day, per Free operator or address.")
+    ] = 256
+    unproven_days: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Days the evaluations of a key agent that nobody has proven are kept after"
+            " the newest; 0: for ever.",
+        ),
+    ] = 7
+    key_agent_days: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Days a proven key agent without evaluation or conduct is remembered; 0:"
+            " for ever.",
+        ),
+    ] = 365
+    snapshot_blocks_mib: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="MiB of local encrypted snapshots; the oldest go first, their hashes stay."
+            " 0: no bound.",
+        ),
+    ] = 10_240
     body_bytes_max: Annotated[
         int, Field(ge=1024, description="Largest request body accepted, bytes.")
     ] = 1024 * 1024
@@ -134,6 +188,8 @@ class Settings(BaseSettings):
         NoDecode,
         Field(
             description="Comma-separated chains asked about ERC-1271 wallets; unset: the default."
+            " A contract speaks for agents of the chains it accepts on, and for a key agent on the"
+            " first."
         ),
     ] = ()
     default_chain: Annotated[str, Field(description="The chain of a request that names none.")] = (

@@ -71,6 +71,9 @@ class FakeChain:
         self.account = Account(100, is_contract=False, balance=10**18, since_days=365)
         self.down: ServiceError | None = None
         self.reads = 0
+        self.contracts: dict[str, frozenset[str]] = {}
+        """Chains (slugs) on which the contract at an address accepts every signature."""
+        self.contract_calls = 0
 
     async def identify(self, network: Network, agent_id: str) -> str:
         del network
@@ -119,8 +122,9 @@ class FakeChain:
     async def accepts_signature(
         self, network: Network, wallet: str, digest: bytes, signature: bytes
     ) -> bool:
-        del network, wallet, digest, signature
-        return False
+        del digest, signature
+        self.contract_calls += 1
+        return network.slug in self.contracts.get(wallet, frozenset())
 
 
 class FakeSignal:
@@ -177,6 +181,13 @@ class NoBlobs:
     async def store(self, data: bytes) -> str | None:
         assert data.startswith(b"{")
         return None
+
+    async def remove(self, uri: str) -> None:
+        del uri
+
+    async def trim(self, bytes_max: int, at_most: int) -> int:
+        del bytes_max, at_most
+        return 0
 
 
 class Hears:

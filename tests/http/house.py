@@ -87,7 +87,8 @@ async def open_house(folder: Path, **settings: Any) -> AsyncGenerator[House]:
                 "identity_registry": NETWORK.identity_registry,
                 "reputation_registry": NETWORK.reputation_registry,
                 "rpc_urls": list(NETWORK.rpc_urls),
-            }
+            },
+            **settings.pop("chains", {}),
         },
         default_chain="local",
         log_level="error",

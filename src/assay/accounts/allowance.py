@@ -15,6 +15,9 @@ from assay.accounts.ports import AllowanceStore
 from assay.kit.clock import Clock, iso
 from assay.kit.tasks import finish
 
+REMEMBERED_MAX = 50_000
+"""Accounts whose count is in memory after a flush; another's is read again."""
+
 Reservation = tuple[str, str]
 """One counted call: operator id and month `YYYY-MM`."""
 
@@ -118,9 +121,13 @@ class Allowance:
 
     def _forget_past_months(self) -> None:
         month = month_of(self._clock.now())
-        for key in [k for k in self._written if k[1] != month and not self._unwritten[k]]:
-            del self._written[key]
-            del self._unwritten[key]
+        surplus = len(self._written) - REMEMBERED_MAX
+        for key in list(self._written):
+            is_due = key[1] != month or surplus > 0
+            if is_due and not self._unwritten[key]:
+                del self._written[key]
+                del self._unwritten[key]
+                surplus -= 1
 
 
 def month_of(moment: datetime) -> str:

@@ -1,11 +1,13 @@
 """Operator accounts: register, log in, know again (spec 4.6, 5.2; decisions, section 12)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from assay.accounts import fields
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.audit import TERMINAL, Actor, note
+from assay.accounts.audit import TERMINAL, Action, Actor, note
+from assay.accounts.login_notes import NOTED_EACH, LoginNotes
 from assay.accounts.model import (
     Change,
     InvalidCredentials,
@@ -46,6 +48,7 @@ class Operators:
         self._clock = clock
         self._throttle = throttle
         self._fee_rate = fee_rate
+        self._login_notes = LoginNotes(clock)
 
     async def register(
         self, email: str, password: str, name: str, actor: Actor = ANONYMOUS
@@ -101,15 +104,24 @@ class Operators:
     async def _note_failure(self, operator_id: str | None, actor: Actor) -> None:
         """An unknown address leaves a note too: without one, it would be told by the time."""
         why = "wrong password" if operator_id else "unknown account"
-        told = note(self._clock, actor, "login.failed", operator_id or "", reason=why)
-        await self._store.note(told)
+        await self._note_login(actor, "login.failed", operator_id or "", reason=why)
+
+    async def _note_login(
+        self, actor: Actor, action: Action, operator_id: str, **details: str
+    ) -> None:
+        kind = f"{action} {details.get('reason', '')}"
+        attempts = self._login_notes.count(kind, operator_id, actor.client)
+        if attempts is not None:
+            told = note(self._clock, actor, action, operator_id, **details)
+            if attempts > NOTED_EACH:
+                told = replace(told, details={**told.details, "attempts": attempts})
+            await self._store.note(told)
 
     async def _let_in(self, operator: Operator, actor: Actor) -> tuple[Operator, str]:
         if operator.is_suspended:
-            told = note(self._clock, actor, "login.failed", operator.id, reason="suspended")
-            await self._store.note(told)
+            await self._note_login(actor, "login.failed", operator.id, reason="suspended")
         require_active(operator)
-        await self._store.note(note(self._clock, actor, "login.succeeded", operator.id))
+        await self._note_login(actor, "login.succeeded", operator.id)
         return operator, self._tokens.issue(operator.id)
 
     async def authenticate(self, token: str) -> Operator:

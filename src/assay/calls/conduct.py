@@ -16,6 +16,12 @@ from assay.kit.tasks import finish
 EARLY_S = 1.0
 """A call to the same wrapper so soon after its 429 ignored it: no limit of ours ends sooner."""
 
+WRAPPERS_MAX = 16
+"""Wrappers whose limit one address has just run into, as far as is remembered."""
+
+WAITING_MAX = 100_000
+"""Addresses counted between two flushes; while the store is down, others are not counted."""
+
 REMEMBERED_MAX = 50_000
 _LIMITED = 429
 _ERRORS = frozenset({400, 401, 403, 404, 405, 409, 413, 422})
@@ -80,6 +86,8 @@ class ConductLog:
         tally.early = int(at is not None and (call.at - at).total_seconds() < EARLY_S)
         if call.status == _LIMITED:
             tally.limited = 1
+            if len(recent.limited_at) >= WRAPPERS_MAX:
+                recent.limited_at.clear()
             recent.limited_at[kind.wrapper_id] = call.at
         error = (kind.wrapper_id, kind.path, call.status) if call.status in _ERRORS else None
         recent.run = (
@@ -87,8 +95,9 @@ class ConductLog:
         )
         recent.error = error
         tally.error_run = recent.run
-        day = call.at.date().isoformat()
-        self._waiting.setdefault((address, day), Tally()).add(tally)
+        key = (address, call.at.date().isoformat())
+        if key in self._waiting or len(self._waiting) < WAITING_MAX:
+            self._waiting.setdefault(key, Tally()).add(tally)
 
     async def flush(self) -> None:
         """Write down what was counted; on failure it is counted on."""

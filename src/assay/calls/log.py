@@ -9,6 +9,7 @@ from typing import Final
 from assay.calls.bounds import bound
 from assay.calls.model import BatchId, Call
 from assay.calls.ports import CallsRefused, CallStore
+from assay.kit.costs import Cost, CostLedger, address_bearer
 from assay.kit.ids import new_id
 
 BATCH_MAX: Final = 5000
@@ -35,8 +36,14 @@ class CallLog:
     halved until the bad row stands alone, and that one is dropped.
     """
 
-    def __init__(self, store: CallStore, told: Refused = lambda _row, _why: None) -> None:
+    def __init__(
+        self,
+        store: CallStore,
+        told: Refused = lambda _row, _why: None,
+        costs: CostLedger | None = None,
+    ) -> None:
         self._store = store
+        self._costs = costs
         self._told = told
         self._waiting: deque[Call] = deque(maxlen=WAITING_MAX)
         self._begun: deque[_Batch] = deque()
@@ -47,9 +54,20 @@ class CallLog:
         """Rows lost because too many waited."""
         self.refused = 0
         """Rows lost because the store would never have taken them."""
+        self.over_quota = 0
+        """Rows of unpaid calls that were not kept, for their caller had used up its quota."""
 
     def add(self, call: Call) -> None:
-        """Remember a call until the next flush."""
+        """Remember a call until the next flush.
+
+        An unpaid call of a caller that has used up its rows of the day is counted, and not kept.
+        """
+        if self._costs is not None and call.payment_id is None:
+            bearer = address_bearer(call.client)
+            if not self._costs.has_left(Cost.ROWS, bearer):
+                self.over_quota += 1
+                return
+            self._costs.charge(Cost.ROWS, 1, bearer)
         bound(call)
         if len(self._waiting) == WAITING_MAX:
             self.dropped += 1

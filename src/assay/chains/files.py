@@ -24,7 +24,7 @@ class RegistrationFiles:
 
     def __init__(self, documents: Documents, clock: Clock) -> None:
         self._documents = documents
-        self._files: Cache[Read] = Cache(clock, _ttl_s, FILES_KEPT)
+        self._files: Cache[Read] = Cache(clock, _ttl_s, FILES_KEPT, _weight)
 
     async def read(self, uri: str) -> Read:
         """The file, or why there is none; raises nothing."""
@@ -42,6 +42,10 @@ class RegistrationFiles:
             return parse_registration(document.body), None
         except (DocumentUnavailable, NotRegistration) as error:
             return None, str(error)
+
+
+def _weight(read: Read) -> int:
+    return 1 if read[0] is None else read[0].weight
 
 
 def _ttl_s(read: Read) -> float:

@@ -111,6 +111,13 @@ class Registration:
     active: bool | None = None
     problems: tuple[str, ...] = ()
     raw: JsonObject = field(default_factory=dict[str, "str"])
+    size_bytes: int = field(default=0, compare=False)
+    """Of the file as it came."""
+
+    @property
+    def weight(self) -> int:
+        """What it weighs in a cache: 1 and one more for every 4 KiB."""
+        return 1 + self.size_bytes // 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +154,11 @@ class OnchainAgent:
     feedback_count: int | None = None
     """Feedback ever given, where the registry itself counts it."""
     atom: AtomStats | None = None
+
+    @property
+    def weight(self) -> int:
+        """What it weighs in a cache: as its registration file, which is most of it."""
+        return 1 if self.registration is None else self.registration.weight
 
     @property
     def controllers(self) -> frozenset[str]:

@@ -75,6 +75,15 @@ class Rpc(Protocol):
         """
         ...
 
+    async def call_untrusted(self, network: Network, call: Call, gas: int) -> Returned | Reverted:
+        """One call of a contract that a caller named, with at most `gas`.
+
+        What it burns is its own loss: a contract that does not answer within its gas or its time
+        is `Reverted`, is left alone for a while after several times, and counts against no
+        endpoint.
+        """
+        ...
+
     async def request(
         self, network: Network, method: str, params: Sequence[JsonValue]
     ) -> JsonValue:

@@ -13,7 +13,14 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from assay.chains.model import ClaimedRegistration, Registration, Service
-from assay.kit.json import JsonObject, JsonValue, is_array, is_nested_beyond, is_object
+from assay.kit.json import (
+    JsonObject,
+    JsonValue,
+    has_values_beyond,
+    is_array,
+    is_nested_beyond,
+    is_object,
+)
 
 TYPE = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 """The `type` of a registration file. Source: EIP-8004."""
@@ -28,6 +35,7 @@ TEXT_CHARS_MAX = 2000
 URL_CHARS_MAX = 2048
 DEPTH_MAX = 32
 
+_TWICE = "The registration file names a member twice; the last one counts."
 _REQUIRED = ("name", "description", "image")
 
 
@@ -47,6 +55,7 @@ def parse_registration(body: bytes) -> Registration:
         problems.append("The registration file does not name its type.")
     problems += [f"The registration file has no {key}." for key in _REQUIRED if not _has(raw, key)]
     return Registration(
+        size_bytes=len(body),
         name=" ".join(_text(raw.get("name")).split()),
         image=_url(raw.get("image")),
         description=_text(raw.get("description")),
@@ -63,13 +72,15 @@ def parse_registration(body: bytes) -> Registration:
 def _load(body: bytes, problems: list[str]) -> JsonObject:
     if len(body) > BYTES_MAX:
         raise NotRegistration(f"The document at the token URI is larger than {BYTES_MAX} bytes.")
+    if has_values_beyond(body, 4 * VALUES_MAX):  # commas of its texts count there
+        raise NotRegistration("The document at the token URI holds too many values.")
     if is_nested_beyond(body, DEPTH_MAX):
         raise NotRegistration("The document at the token URI is nested too deeply.")
 
     def no_key_twice(pairs: Sequence[tuple[str, JsonValue]]) -> JsonObject:
         members = dict(pairs)
-        if len(members) < len(pairs):
-            problems.append("The registration file names a member twice; the last one counts.")
+        if len(members) < len(pairs) and _TWICE not in problems:
+            problems.append(_TWICE)
         return members
 
     try:

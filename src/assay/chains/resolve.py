@@ -7,6 +7,7 @@ from datetime import datetime
 from assay.chains.model import AgentNotFound, Family, Network
 from assay.chains.ports import ChainReader
 from assay.kit.clock import Clock
+from assay.kit.costs import Cost, CostLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +25,24 @@ class Resolution:
 class Resolver:
     """Resolves wallets on any network that has a reader."""
 
-    def __init__(self, readers: Mapping[Family, ChainReader], clock: Clock) -> None:
+    def __init__(
+        self,
+        readers: Mapping[Family, ChainReader],
+        clock: Clock,
+        costs: CostLedger | None = None,
+    ) -> None:
         self._readers = readers
         self._clock = clock
+        self._costs = costs
 
     async def resolve(self, network: Network, wallet: str) -> Resolution:
         """The agent of a lower-case wallet.
 
-        Raises `AgentNotFound` when it speaks for none, `ChainUnavailable` when that cannot be said.
+        Raises `AgentNotFound` when it speaks for none, `ChainUnavailable` when that cannot be said
+        and `QuotaExceeded` for a caller that has cost too many requests to chain nodes today.
         """
+        if self._costs is not None:
+            self._costs.require(Cost.RPC_CALLS)
         reader = self._readers[network.family]
         matches = await reader.fetch_agents_of(network, wallet)
         if not matches:

@@ -1,6 +1,5 @@
 """The gate: who asks, who is meant, is it them, may it be counted, what do we know (spec 4.2)."""
 
-from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -10,7 +9,8 @@ from assay.accounts.plans import require
 from assay.chains.model import Network
 from assay.gate.decide import decide, reusable_until
 from assay.gate.model import Decision, GateRequest
-from assay.identity.model import IdentityMismatch
+from assay.identity.model import ContractProof, IdentityMismatch
+from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
 from assay.trust.evaluate import Evaluator
@@ -24,6 +24,7 @@ CONTROLLERS_MAX_AGE_S: Final = 30.0
 passes for at most this long. The chain reader's own cache has the same bound."""
 
 _REMEMBERED_MAX = 50_000
+"""Subjects; one with a large registration file counts as several."""
 
 REQUESTS_REMEMBERED = 32
 """Different requests (threshold, window, signals) whose decision on one agent is kept."""
@@ -59,6 +60,8 @@ class Caller:
     operator: Operator
     agent_address: str
     proven: bool
+    contract: ContractProof | None = None
+    """How far the proof reaches, where a contract gave it."""
 
 
 @dataclass(slots=True)
@@ -78,7 +81,7 @@ class Gate:
 
     def __init__(self, needs: GateNeeds) -> None:
         self._needs = needs
-        self._memory: OrderedDict[str, _Remembered] = OrderedDict()
+        self._memory: BoundedMap[str, _Remembered] = BoundedMap(_REMEMBERED_MAX, _weight)
         self._evaluations = 0
 
     def check_cached(
@@ -92,7 +95,7 @@ class Gate:
         if decision is None:
             return None
         self.require_signals(caller.operator, request)
-        require_control(caller.agent_address, decision.subject)
+        require_control(caller.agent_address, decision.subject, caller.contract)
         reservation = self._needs.allowance.reserve_cached(caller.operator)
         return None if reservation is None else decision
 
@@ -139,7 +142,7 @@ class Gate:
         agent_id = canonical_agent_id(network, agent_id)
         self.require_signals(caller.operator, request)
         subject = await needs.subjects.find(network, agent_id)
-        require_control(caller.agent_address, subject)
+        require_control(caller.agent_address, subject, caller.contract)
         reservation = await needs.allowance.reserve(caller.operator)
         try:
             known, cached = await self._evaluation_of(subject, request, agent_id)
@@ -158,7 +161,7 @@ class Gate:
     def personhood_changed(self, subject_key: str) -> None:
         """Decide anew on what is known now."""
         self._evaluations += 1
-        self._memory.pop(subject_key, None)
+        self._memory.pop(subject_key)
 
     def require_signals(self, operator: Operator, request: GateRequest) -> None:
         """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
@@ -219,19 +222,20 @@ class Gate:
         return _Remembered(subject, subject.key, fresh_until, evaluation)
 
     def _remember(self, known: _Remembered, key: str) -> None:
-        self._memory[key] = known
-        self._memory.move_to_end(key)
-        while len(self._memory) > _REMEMBERED_MAX:
-            self._memory.popitem(last=False)
+        self._memory.put(key, known)
 
 
-def require_control(address: str, subject: Subject) -> None:
+def _weight(known: _Remembered) -> int:
+    return 1 if known.subject.agent is None else known.subject.agent.weight
+
+
+def require_control(address: str, subject: Subject, contract: ContractProof | None = None) -> None:
     """An agent id is a claim until proven (decisions, section 6). Raises `IdentityMismatch`.
 
     An address that is only asserted is held to the same rule: believing a header is no reason to
     believe one that contradicts the registry.
     """
-    if not controls(address, subject):
+    if not controls(address, subject, contract):
         raise IdentityMismatch(
             "This address does not control the named agent: prove its owner or agentWallet.",
             agentId=subject.agent_id,
@@ -239,7 +243,14 @@ def require_control(address: str, subject: Subject) -> None:
         )
 
 
-def controls(address: str, subject: Subject) -> bool:
-    """Whether the address speaks for the subject."""
+def controls(address: str, subject: Subject, contract: ContractProof | None = None) -> bool:
+    """Whether the address speaks for the subject.
+
+    An address that a contract proved speaks on the chains it was proven on: a contract at the same
+    address of another chain can be anybody's.
+    """
     agent = subject.agent
-    return address in agent.controllers if agent else address == subject.agent_id
+    if agent is None:
+        return address == subject.agent_id and (contract is None or contract.is_home)
+    on_chain = contract is None or subject.network.caip2 in contract.chains
+    return on_chain and address in agent.controllers

@@ -9,16 +9,19 @@ import hashlib
 import hmac
 import re
 import secrets
+from dataclasses import dataclass
 from datetime import datetime
 
 from assay.identity.model import (
     CHALLENGE_TTL,
     Challenge,
     ChallengeRequired,
+    ContractProof,
     SignatureInvalid,
     is_evm,
 )
 from assay.identity.ports import Verifiers
+from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock, from_iso, iso
 from assay.kit.state import SharedState
 
@@ -28,6 +31,10 @@ CHALLENGE_CHARS_MAX = 1000
 SIGNATURE_BYTES_MAX = 8192
 """Contract wallets take longer signatures than 65 bytes; beyond this nobody is asked."""
 
+WRONG_SIGNATURES_MAX = 5
+"""Wrong signatures over one challenge, then it counts as used: each may cost calls to a chain."""
+
+_TRIED_MAX = 100_000
 _NONCE_BYTES = 16
 _HOW = {True: "as an EIP-191 personal message", False: "with the key of the address (Ed25519)"}
 _TEXT = re.compile(
@@ -37,6 +44,13 @@ _TEXT = re.compile(
     r" Expires: [0-9TZ:.\-]{24}\. Seal: [0-9a-f]{64}"
 )
 """One line of printable ASCII: it must also fit a header (`x-agent-challenge`, spec 5.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureProof:
+    """The address signed: by its key, or by its contract."""
+
+    contract: ContractProof | None = None
 
 
 class Challenges:
@@ -54,28 +68,32 @@ class Challenges:
         self._verifiers = verifiers
         self._clock = clock
         self._origin = origin
+        self._wrong: BoundedMap[str, int] = BoundedMap(_TRIED_MAX)
         self._secret = hashlib.sha256(b"assay.challenge|" + secret.encode()).digest()
 
     def issue(self, address: str) -> Challenge:
         """A fresh challenge for an address in canonical form (`canonical_address`)."""
         return self._challenge(address, secrets.token_hex(_NONCE_BYTES), self._clock.now())
 
-    async def redeem(self, address: str, text: str, signature: str) -> None:
-        """Accept the signature over the challenge, once.
+    async def redeem(self, address: str, text: str, signature: str) -> SignatureProof:
+        """Accept the signature over the challenge, once; says how the address signed.
 
         Raises `ChallengeRequired`, carrying a fresh challenge, for a text that is not one of
         ours for this address, or one that is expired or used; `SignatureInvalid` when the
-        signature is not the address's. A wrong signature uses nothing up: only who can sign can
-        spend a challenge.
+        signature is not the address's. The fifth wrong signature spends the challenge: only
+        whoever holds the challenge can send it, and each may cost calls to a chain.
         """
         nonce = self._recognise(address, text)
-        if nonce is None:
+        if nonce is None or (self._wrong.get(nonce) or 0) >= WRONG_SIGNATURES_MAX:
             raise self.required(address)
-        if not await self._signed_by(address, text, signature):
+        proof = await self._proof_of(address, text, signature, nonce)
+        if proof is None:
+            await self._count_wrong(nonce)
             raise SignatureInvalid("The signature is not this address's over this challenge.")
-        ttl = CHALLENGE_TTL.total_seconds() + 60
-        if not await self._state.put_if_absent(f"challenge-used:{nonce}", "1", ttl):
+        if not await self._spend(nonce):
             raise self.required(address)
+        self._wrong.pop(nonce)
+        return proof
 
     def required(self, address: str) -> ChallengeRequired:
         """The refusal that hands out a fresh challenge."""
@@ -108,16 +126,36 @@ class Challenges:
         same = hmac.compare_digest(ours.text.encode(), text.encode("utf-8", "replace"))
         return found["nonce"] if same and self._clock.now() < ours.expires_at else None
 
-    async def _signed_by(self, address: str, text: str, signature: str) -> bool:
+    async def _count_wrong(self, nonce: str) -> None:
+        wrong = (self._wrong.get(nonce) or 0) + 1
+        self._wrong.put(nonce, wrong)
+        if wrong >= WRONG_SIGNATURES_MAX:
+            await self._spend(nonce)  # for the other processes
+
+    async def _spend(self, nonce: str) -> bool:
+        ttl = CHALLENGE_TTL.total_seconds() + 60
+        return await self._state.put_if_absent(_used(nonce), "1", ttl)
+
+    async def _proof_of(
+        self, address: str, text: str, signature: str, nonce: str
+    ) -> SignatureProof | None:
         messages, wallets = self._verifiers.messages, self._verifiers.wallets
         if not is_evm(address):
-            return self._verifiers.keys.verify(address, text, signature)
+            signed_by_key = self._verifiers.keys.verify(address, text, signature)
+            return SignatureProof() if signed_by_key else None
         signed = _bytes_of(signature)
         if not 0 < len(signed) <= SIGNATURE_BYTES_MAX:
-            return False
+            return None
         if messages.recover(text, signed) == address:
-            return True
-        return await wallets.accept(address, messages.digest(text), signed)
+            return SignatureProof()
+        if await self._state.get(_used(nonce)) is not None:  # nobody's contract is called for it
+            raise self.required(address)
+        contract = await wallets.accept(address, messages.digest(text), signed)
+        return None if contract is None else SignatureProof(contract)
+
+
+def _used(nonce: str) -> str:
+    return f"challenge-used:{nonce}"
 
 
 def _bytes_of(signature: str) -> bytes:

@@ -55,6 +55,19 @@ def is_evm(address: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class ContractProof:
+    """A contract at the address accepted the signature (ERC-1271), and on which chains.
+
+    On any other chain the same address can be somebody else's: the proof holds on these alone.
+    """
+
+    chains: tuple[str, ...]
+    """CAIP-2 names."""
+    is_home: bool
+    """Whether the first configured chain is among them: that one speaks for key agents too."""
+
+
+@dataclass(frozen=True, slots=True)
 class Challenge:
     """A text to be signed with the address's key, once, before it expires."""
 
@@ -71,6 +84,8 @@ class Session:
     agent_address: str
     expires_at: datetime
     token: str
+    contract: ContractProof | None = None
+    """How far it reaches, where a contract proved the address; None: a key did, on any chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +104,13 @@ class AgentPrincipal:
 
     address: str
     new_session: Session | None = None
+    contract: ContractProof | None = None
+    """How far the proof reaches, where a contract gave it; None: a key did, on any chain."""
+
+    @property
+    def is_key_agent(self) -> bool:
+        """Whether it speaks for the key agent of its address."""
+        return self.contract is None or self.contract.is_home
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from assay.identity.model import KeyAgent, Session
+from assay.identity.model import ContractProof, KeyAgent, Session
 
 
 class MessageSignatures(Protocol):
@@ -36,10 +36,10 @@ class KeySignatures(Protocol):
 class ContractWallets(Protocol):
     """Wallets that are contracts and judge signatures themselves."""
 
-    async def accept(self, address: str, digest: bytes, signature: bytes) -> bool:
-        """Whether a contract at `address`, on any chain we ask, accepts (ERC-1271).
+    async def accept(self, address: str, digest: bytes, signature: bytes) -> ContractProof | None:
+        """On which of the chains we ask a contract at `address` accepts (ERC-1271); None: on none.
 
-        Raises `kit.errors.Unavailable` when that could not be asked anywhere.
+        Raises `kit.errors.Unavailable` when none accepts and one could not be asked.
         """
         ...
 
@@ -56,7 +56,13 @@ class Verifiers:
 class SessionTokens(Protocol):
     """Signed session tokens, bound to address and expiry."""
 
-    def issue(self, session_id: str, agent_address: str, expires_at: datetime) -> str:
+    def issue(
+        self,
+        session_id: str,
+        agent_address: str,
+        expires_at: datetime,
+        contract: ContractProof | None = None,
+    ) -> str:
         """The token of a session."""
         ...
 

@@ -31,7 +31,7 @@ class AgentIdentity:
             return None
         address = headers.address.lower() if is_evm(headers.address) else headers.address
         known = self._sessions.check_cached(address, headers.session)
-        return AgentPrincipal(address) if known else None
+        return AgentPrincipal(address, contract=known.contract) if known else None
 
     async def prove(self, headers: AgentHeaders) -> AgentPrincipal:
         """The address that proved itself, by a session or by a signed challenge.
@@ -40,33 +40,40 @@ class AgentIdentity:
         `SignatureInvalid`. A good signature begins a session.
         """
         address = agent_address(headers)
-        if headers.session and await self._sessions.check(address, headers.session):
-            return AgentPrincipal(address)
+        if headers.session and (known := await self._sessions.check(address, headers.session)):
+            return AgentPrincipal(address, contract=known.contract)
         if headers.signature is None or headers.challenge is None:
             raise self._challenges.required(address)
         return await self.answer(address, headers.challenge, headers.signature)
 
+    async def has_proven(self, address: str) -> bool:
+        """Whether the key agent of a lower-case address has proven itself, ever."""
+        return await self._key_agents.find(address) is not None
+
     async def session_of(self, headers: AgentHeaders) -> str | None:
         """The address whose session the headers show; None without one that holds.
 
-        A signature beside it is left alone, for it is good once.
+        A signature beside it is left alone, for it is good once. Where a contract proved the
+        address it is None: whoever asks does not say on which chain the address is meant.
         """
         if headers.address is None or headers.session is None:
             return None
         address = canonical_address(headers.address)
-        if address is None or not await self._sessions.check(address, headers.session):
+        if address is None:
             return None
-        return address
+        known = await self._sessions.check(address, headers.session)
+        return address if known is not None and known.contract is None else None
 
     async def answer(self, address: str, challenge: str, signature: str) -> AgentPrincipal:
         """Take the answer to a challenge of a canonical address. Raises as `prove`.
 
         On Solana an address alone is no key agent (spec 4.3): it only speaks for its agents.
         """
-        await self._challenges.redeem(address, challenge, signature)
-        if is_evm(address):
+        contract = (await self._challenges.redeem(address, challenge, signature)).contract
+        principal = AgentPrincipal(address, self._sessions.begin(address, contract), contract)
+        if is_evm(address) and principal.is_key_agent:
             await self._key_agents.remember(KeyAgent(address, self._clock.now()))
-        return AgentPrincipal(address, self._sessions.begin(address))
+        return principal
 
 
 def agent_address(headers: AgentHeaders) -> str:

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 
-from assay.identity.model import SESSION_TTL, Session
+from assay.identity.model import SESSION_TTL, ContractProof, Session
 from assay.identity.ports import SessionTokens
 from assay.kit.clock import Clock
 from assay.kit.ids import new_id
@@ -27,12 +27,12 @@ class Sessions:
         self._confirmed: OrderedDict[str, tuple[Session, float]] = OrderedDict()
         self._revocations = 0
 
-    def begin(self, address: str) -> Session:
+    def begin(self, address: str, contract: ContractProof | None = None) -> Session:
         """A new session of a lower-case address that has just proven itself."""
         expires = self._clock.now() + SESSION_TTL
         session_id = new_id()
-        token = self._tokens.issue(session_id, address, expires)
-        return Session(session_id, address, expires, token)
+        token = self._tokens.issue(session_id, address, expires, contract)
+        return Session(session_id, address, expires, token, contract)
 
     def check_cached(self, address: str, token: str) -> Session | None:
         """The session, where it was confirmed a moment ago. No I/O."""

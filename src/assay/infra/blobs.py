@@ -3,7 +3,10 @@
 import asyncio
 import base64
 import hashlib
+import heapq
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -14,6 +17,7 @@ from assay.kit.errors import Unavailable
 IPFS_S = 10.0
 """How long a node may take for one block."""
 
+_CID = re.compile(r"[a-z2-7]{50,70}")
 _ASSOCIATED = b"assay.snapshot"
 _PUT = {"cid-codec": "raw", "mhtype": "sha2-256", "pin": "true"}
 
@@ -47,6 +51,39 @@ class LocalSnapshotBlobs:
         except OSError:
             return None
         return _opened(self._box, cid, block)
+
+    async def remove(self, uri: str) -> None:
+        cid = uri.removeprefix("ipfs://")
+        if _CID.fullmatch(cid):
+            await asyncio.to_thread(self._remove, self._folder / cid)
+
+    async def trim(self, bytes_max: int, at_most: int) -> int:
+        return await asyncio.to_thread(self._trim, bytes_max, at_most)
+
+    def _trim(self, bytes_max: int, at_most: int) -> int:
+        """What several processes trim at once is removed once; a file that is gone is skipped."""
+        rows: list[tuple[float, int, str]] = []
+        with suppress(FileNotFoundError), os.scandir(self._folder) as found:
+            for entry in found:
+                with suppress(FileNotFoundError):
+                    state = entry.stat(follow_symlinks=False)
+                    rows.append((state.st_mtime, state.st_size, entry.name))
+        left = sum(size for _, size, _ in rows)
+        if left <= bytes_max:
+            return 0
+        removed = 0
+        for _, size, name in heapq.nsmallest(at_most, rows):
+            if left <= bytes_max:
+                break
+            self._remove(self._folder / name)
+            left -= size
+            removed += 1
+        return removed
+
+    @staticmethod
+    def _remove(block: Path) -> None:
+        with suppress(OSError):  # the next round tries again
+            block.unlink(missing_ok=True)
 
     def _write(self, cid: str, block: bytes) -> None:
         """Whole or not at all: a crash leaves a nameless temporary file, never half a block."""
@@ -90,6 +127,17 @@ class IpfsSnapshotBlobs:
             return None
         return _opened(self._box, cid, answer.content) if answer.is_success else None
 
+    async def remove(self, uri: str) -> None:
+        """Unpinned; the node's own garbage collection removes it."""
+        unpin = self._url.replace("/block/put", "/pin/rm")
+        with suppress(httpx2.HTTPError):
+            await self._opened().post(unpin, params={"arg": uri.removeprefix("ipfs://")})
+
+    async def trim(self, bytes_max: int, at_most: int) -> int:
+        """The node bounds its own store."""
+        del bytes_max, at_most
+        return 0
+
     async def aclose(self) -> None:
         """Close the connections."""
         if self._http is not None:
@@ -111,6 +159,13 @@ class NoSnapshotBlobs:
     async def load(self, uri: str) -> bytes | None:
         del uri
         return None
+
+    async def remove(self, uri: str) -> None:
+        del uri
+
+    async def trim(self, bytes_max: int, at_most: int) -> int:
+        del bytes_max, at_most
+        return 0
 
 
 def _opened(box: SecretBox, cid: str, block: bytes) -> bytes:

@@ -8,6 +8,7 @@ import httpx2
 from assay.chains import world_id
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Returned, Rpc
+from assay.infra.http.bounded_post import post_json
 from assay.kit.json import JsonObject, is_object
 from assay.trust.model import PersonhoodProof, PersonhoodUnavailable, ProofInvalid
 
@@ -16,7 +17,7 @@ ANSWER_BYTES_MAX = 64 * 1024
 _TRIED = ("orb", "device")
 """Levels tried where the caller names none. Source: facts, evm 7.1."""
 
-_BAD_REQUEST, _SERVER_ERROR = 400, 500
+_OK, _REDIRECT, _BAD_REQUEST, _SERVER_ERROR = 200, 300, 400, 500
 _NOT_THE_PROOFS_FAULT = frozenset({"invalid_action", "action_inactive", "not_found"})
 
 
@@ -107,13 +108,13 @@ class CloudVerifier:
                 trust_env=False, follow_redirects=False, timeout=TIMEOUT_S
             )
         try:
-            answer = await self._client.post(self._url, json=body)
-            value: object = json.loads(answer.content[:ANSWER_BYTES_MAX])
-        except (httpx2.HTTPError, ValueError, RecursionError) as error:
+            answer = await post_json(self._client, self._url, body, ANSWER_BYTES_MAX, TIMEOUT_S)
+            value: object = json.loads(answer.body)
+        except (httpx2.HTTPError, TimeoutError, ValueError, RecursionError) as error:
             raise _unavailable(repr(error)) from error
-        refused = _BAD_REQUEST <= answer.status_code < _SERVER_ERROR
-        if not is_object(value) or not (answer.is_success or refused):
-            raise _unavailable(f"status {answer.status_code}")
+        refused = _BAD_REQUEST <= answer.status < _SERVER_ERROR
+        if not is_object(value) or not (_OK <= answer.status < _REDIRECT or refused):
+            raise _unavailable(f"status {answer.status}")
         return value
 
 

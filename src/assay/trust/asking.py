@@ -10,7 +10,14 @@ from typing import Literal, cast
 from urllib.parse import urljoin, urlsplit
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.kit.json import JsonObject, JsonValue, is_array, is_nested_beyond, is_object
+from assay.kit.json import (
+    JsonObject,
+    JsonValue,
+    has_values_beyond,
+    is_array,
+    is_nested_beyond,
+    is_object,
+)
 from assay.trust.ports import A2aConversation, AgentCallFailed, ServiceKind, Visit, Visited
 
 AnswerClass = Literal[
@@ -33,6 +40,9 @@ MALFORMED_RPC = b'{"jsonrpc": "2.0", "id": 1, '
 
 JSON_DEPTH_MAX = 100
 """Deeper JSON is read as no JSON: no card, document or schema in use comes near."""
+
+JSON_VALUES_MAX = 40_000
+"""JSON of more values is read as no JSON: parsing it would hold up everybody."""
 
 _CLOSED = frozenset({401, 402, 403, 407})
 _BUSY = frozenset({429, 503})
@@ -96,7 +106,7 @@ def text_of(heard: Reply | Failure) -> str:
 
 def decode(body: bytes) -> JsonValue:
     """The JSON value of a body, or None when it is not JSON (or nested beyond reading)."""
-    if is_nested_beyond(body, JSON_DEPTH_MAX):
+    if has_values_beyond(body, JSON_VALUES_MAX) or is_nested_beyond(body, JSON_DEPTH_MAX):
         return None
     try:
         return cast("JsonValue", json.loads(body.decode("utf-8-sig")))

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from assay.egress.ports import SafeHttp
 from assay.kit.clock import Clock
+from assay.kit.costs import Cost, CostLedger
 from assay.kit.ids import new_id
 from assay.kit.singleflight import SingleFlight
+from assay.kit.slice_runner import Slices
 from assay.trust.model import (
     FIRST_PREVIOUS_HASH,
     Collected,
@@ -37,6 +39,13 @@ from assay.trust.tiers import Rules
 PERSONHOOD_S = 2.0
 """What a look at the stored proofs may take."""
 
+_COSTS = (Cost.EVALUATIONS, Cost.RPC_CALLS, Cost.ROWS, Cost.DISK_BYTES)
+_ROWS = 2
+"""An evaluation and its snapshot."""
+
+_COPIES = 2
+"""Evidence is kept as a row and as an encrypted block."""
+
 GRACE_S = 0.5
 """What a signal may take beyond its deadline to hand over what it has."""
 
@@ -56,6 +65,7 @@ class EvaluatorNeeds:
     listeners: Sequence[Listener]
     clock: Clock
     sources: Sources = field(default_factory=Sources)
+    costs: CostLedger | None = None
 
 
 class Evaluator:
@@ -64,13 +74,17 @@ class Evaluator:
     def __init__(self, needs: EvaluatorNeeds, flights: SingleFlight[EvaluationCompleted]) -> None:
         self._needs = needs
         self._flights = flights
+        self._slices = Slices()
 
     async def evaluate(self, subject: Subject, deadline_s: float) -> EvaluationCompleted:
         """Evaluate now, within `deadline_s`, and store the result before it is answered.
 
         Raises `EvidenceUnavailable` when no base signal could be collected; nothing is stored
-        then. Whoever joins a running evaluation gets its result and its deadline.
+        then. Whoever joins a running evaluation gets its result and its deadline. Raises
+        `QuotaExceeded` for a caller whose evaluations have cost too much today.
         """
+        if self._needs.costs is not None:
+            self._needs.costs.require(*_COSTS)
         return await self._flights.run(subject.key, lambda: self._run(subject, deadline_s))
 
     async def collect(
@@ -114,6 +128,7 @@ class Evaluator:
             clock=needs.clock,
             deadline_s=deadline_s,
             sources=needs.sources,
+            slices=self._slices,
         )
         try:
             async with asyncio.timeout(deadline_s + GRACE_S):
@@ -139,6 +154,10 @@ class Evaluator:
             evaluated_at=needs.clock.now(),
         )
         data = snapshot_bytes(subject, collected)
+        if needs.costs is not None:
+            needs.costs.charge(Cost.EVALUATIONS)
+            needs.costs.charge(Cost.ROWS, _ROWS)
+            needs.costs.charge(Cost.DISK_BYTES, _COPIES * len(data))
         snapshot = await needs.store.add(
             evaluation,
             Snapshot(

@@ -12,6 +12,7 @@ from assay.chains.ports import ChainReader
 from assay.egress.ports import SafeHttp
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject
+from assay.kit.slice_runner import Slices
 from assay.trust.model import (
     Evaluation,
     EvaluationCompleted,
@@ -63,6 +64,17 @@ class SnapshotBlobs(Protocol):
         """What was kept under an address, or None where it is not to be had now.
 
         Raises `ValueError` when what is there is not what was stored.
+        """
+        ...
+
+    async def remove(self, uri: str) -> None:
+        """Remove what was kept under an address, as far as it can be; what is gone stays gone."""
+        ...
+
+    async def trim(self, bytes_max: int, at_most: int) -> int:
+        """Remove the oldest until no more than so many bytes are kept; returns how many went.
+
+        At most so many at once. Where something else bounds the store, none.
         """
         ...
 
@@ -202,6 +214,8 @@ class Visit:
     agent gives the same evidence."""
     bait: Lure | None = None
     """An address of ours, where there is one that agents can reach."""
+    slices: Slices = field(default_factory=Slices)
+    """Where long texts are read, so that reading them holds up nobody."""
 
 
 class Probe(Protocol):
@@ -237,6 +251,8 @@ class SignalNeeds:
     deadline_s: float
     """Seconds this collection may take; what has not finished by then is left out and reported."""
     sources: Sources = field(default_factory=Sources)
+    slices: Slices = field(default_factory=Slices)
+    """The same for all evaluations of a process: they take turns."""
 
 
 class Signal(Protocol):

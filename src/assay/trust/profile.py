@@ -82,7 +82,7 @@ class Profiles:
         Raises `InvalidRequest`, `AgentNotFound` or `ChainUnavailable`.
         """
         agent_id = parse_agent_id(network, agent_id)
-        agent = await self._subjects.reader(network).fetch_agent(network, agent_id)
+        agent = await self._subjects.fetch_registered(network, agent_id)
         subject = Subject(network, agent.agent_id, agent.wallet or agent.owner, agent)
         feedback = await self._feedback(agent)
         now = self._clock.now()

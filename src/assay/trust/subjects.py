@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from assay.chains.model import Family, Network, is_address, parse_agent_id
+from assay.chains.model import Family, Network, OnchainAgent, is_address, parse_agent_id
 from assay.chains.ports import ChainReader
+from assay.kit.costs import Cost, CostLedger
 from assay.trust.model import Subject
 
 
@@ -23,8 +24,11 @@ def key_agent(network: Network, address: str) -> Subject:
 class Subjects:
     """Finds subjects; registry agents through the reader of their network's family."""
 
-    def __init__(self, readers: Mapping[Family, ChainReader]) -> None:
+    def __init__(
+        self, readers: Mapping[Family, ChainReader], costs: CostLedger | None = None
+    ) -> None:
         self._readers = readers
+        self._costs = costs
 
     def reader(self, network: Network) -> ChainReader:
         """The reader of the network's family."""
@@ -35,13 +39,20 @@ class Subjects:
 
         Raises `InvalidRequest` for a malformed id, `AgentNotFound` for an id the registry does not
         know, `ChainUnavailable` when it cannot be asked. A key agent needs no registry: an
-        address is always a subject.
+        address is always a subject. Raises `QuotaExceeded` for a caller that has cost too many
+        requests to chain nodes today.
         """
         agent_id = canonical_agent_id(network, agent_id)
         if is_address(agent_id):
             return key_agent(network, agent_id)
-        agent = await self.reader(network).fetch_agent(network, agent_id)
+        agent = await self.fetch_registered(network, agent_id)
         return Subject(network, agent.agent_id, agent.wallet or agent.owner, agent)
+
+    async def fetch_registered(self, network: Network, agent_id: str) -> OnchainAgent:
+        """The agent of a canonical id of the registry. Raises as `find`."""
+        if self._costs is not None:
+            self._costs.require(Cost.RPC_CALLS)
+        return await self.reader(network).fetch_agent(network, agent_id)
 
     async def identify(self, network: Network, agent_id: str) -> str:
         """The id under which a subject is stored, without looking whether it is there.

@@ -1,12 +1,15 @@
 """/openapi.json and /docs: the reference, on one page of our own."""
 
+import asyncio
+import json
 from collections.abc import Callable
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
+
+from assay.kit.singleflight import SingleFlight
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -17,15 +20,29 @@ _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 
 
 def mount_docs(framework: FastAPI, document: Callable[[], dict[str, Any]]) -> None:
-    """Serve the document and its page; neither is part of the document."""
-    made = cache(document)
+    """Serve the document and its page; neither is part of the document.
+
+    The first request has the document built, in a thread: that takes most of a second.
+    """
+    building = SingleFlight[bytes]()
+    built: list[bytes] = []
+
+    async def build() -> bytes:
+        built.append(await asyncio.to_thread(_render, document))
+        return built[0]
 
     async def openapi() -> Response:
-        return JSONResponse(made(), headers={"cache-control": "public, max-age=60"})
+        body = built[0] if built else await building.run("document", build)
+        headers = {"cache-control": "public, max-age=60"}
+        return Response(body, headers=headers, media_type="application/json")
 
     framework.add_api_route("/openapi.json", openapi, include_in_schema=False)
     for path, name in _PAGE.items():
         framework.add_api_route(f"/{path}", _serve(name), include_in_schema=False)
+
+
+def _render(document: Callable[[], dict[str, Any]]) -> bytes:
+    return json.dumps(document(), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _serve(name: str) -> Callable[[], Response]:

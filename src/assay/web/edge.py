@@ -12,6 +12,7 @@ from ipaddress import ip_network
 from typing import Protocol, TypeAlias
 
 from assay.kit.clock import Clock
+from assay.kit.costs import serve_for
 from assay.kit.errors import InvalidRequest, NotFound, RequestTimeout, ServiceError, TooLarge
 from assay.kit.ids import new_id
 from assay.web.cors import Cors
@@ -111,6 +112,7 @@ class Edge:
             request_id_of(headers), self.client_of(scope.get("client"), scope["headers"]), headers
         )
         scope[KEY] = exchange
+        serve_for(exchange.bearer)
         if scope["path"].startswith(WRAP_PREFIX):
             await self.wrap(scope, receive, send, exchange)
             return

@@ -43,6 +43,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "payload_too_large": 413,
         "rate_limited": 429,
         "too_many_connections": 429,
+        "quota_exceeded": 429,
         "rate_limit_exceeded": 429,
         "MONTHLY_REQUEST_LIMIT_EXCEEDED": 429,
         "internal_error": 500,

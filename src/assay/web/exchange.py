@@ -7,7 +7,8 @@ from email.utils import formatdate
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
-from assay.accounts.model import Operator
+from assay.accounts.model import Operator, Plan, Role
+from assay.kit.costs import Bearer, address_bearer
 from assay.kit.errors import ServiceError
 from assay.web.errors import envelope, error_headers, status_of
 
@@ -46,6 +47,17 @@ class Exchange:
     operator: Operator | None = None
     """Whose API key or dashboard token it carries, once that is known."""
     answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
+
+    def bearer(self) -> Bearer:
+        """Who bears what the request costs, as far as is known now.
+
+        Quotas are for strangers: they do not hold for Pro accounts and admins.
+        """
+        operator = self.operator
+        if operator is None:
+            return address_bearer(self.client_address)
+        is_stranger = operator.plan is Plan.FREE and operator.role is not Role.ADMIN
+        return Bearer(f"operator {operator.id}", is_limited=is_stranger)
 
 
 def headers_of(scope: Scope) -> Headers:

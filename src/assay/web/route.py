@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from assay.accounts.audit import Actor
 from assay.accounts.model import Role
+from assay.kit.costs import Cost
 from assay.kit.errors import InvalidRequest, Problem
 from assay.web import credentials
 from assay.web.credentials import Credential
@@ -52,6 +53,9 @@ _CHECKS: Mapping[Credential, Callable[..., Awaitable[object]]] = {
     Credential.OP_KEY_OR_AGENT: credentials.operator_or_agent,
     Credential.OP_KEY_OR_JWT: credentials.operator_by_either,
 }
+
+_ACCOUNT = frozenset({Credential.JWT, Credential.OP_KEY_OR_JWT, Credential.ADMIN})
+"""With these an account is changed, if anything is: each change is a row that is never removed."""
 
 B = TypeVar("B", bound=BaseModel)
 Endpoint = Callable[..., Awaitable[object]]
@@ -147,8 +151,13 @@ def _authenticate(credential: Credential) -> Callable[[Request], Awaitable[None]
     check = _CHECKS.get(credential)
 
     async def authenticate(request: Request) -> None:
-        if check is not None:
-            request.state.principal = await check(app_of(request), exchange_of(request.scope))
+        if check is None:
+            return
+        app = app_of(request)
+        request.state.principal = await check(app, exchange_of(request.scope))
+        if credential in _ACCOUNT and request.method != "GET":
+            app.costs.require(Cost.ACCOUNT_CHANGES)
+            app.costs.charge(Cost.ACCOUNT_CHANGES)
 
     return authenticate
 

@@ -58,9 +58,11 @@ from assay.infra.sql.key_agents import SqlKeyAgentStore
 from assay.infra.sql.operators import SqlOperatorStore
 from assay.infra.sql.outbox import Outbox
 from assay.infra.sql.personhood import SqlPersonhoodStore
+from assay.infra.sql.retention import SqlRetention
 from assay.infra.sql.state import SqlSharedState
 from assay.infra.sql.webhooks import SqlWebhookStore
 from assay.kit.clock import Clock, SystemClock
+from assay.kit.costs import CostLedger
 from assay.kit.leases import Leases
 from assay.kit.plugins import load_plugins
 from assay.kit.singleflight import SingleFlight
@@ -91,7 +93,8 @@ from assay.webhooks.ports import WebhookStore
 from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
-from assay.wiring.limits import shared_limits
+from assay.wiring.limits import quotas, shared_limits
+from assay.wiring.retention import Retention, retain_forever
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.direct import Direct
@@ -142,6 +145,7 @@ class App:
     resolver: Resolver
     rpc: JsonRpc
     index: HttpAgentIndex
+    costs: CostLedger
     evaluator: Evaluator
     profiles: Profiles
     key_profiles: KeyProfiles
@@ -190,6 +194,7 @@ class _Outside:
     networks: Networks
     http: GuardedHttp
     rpc: JsonRpc
+    costs: CostLedger
     index: HttpAgentIndex
     readers: Mapping[Family, ChainReader]
     blobs: SnapshotBlobs
@@ -241,6 +246,8 @@ async def assemble(
         if serving:
             tasks.spawn("deliver", deliver_forever(app.deliverer, log))
             tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
+            retention = Retention(SqlRetention(outside.database), outside.blobs, settings, clock)
+            tasks.spawn("retention", retain_forever(retention, log))
         stack.callback(app.request_log.flush)
         stack.push_async_callback(app.flush)
         stack.push_async_callback(tasks.drain, 0)
@@ -267,7 +274,8 @@ async def _open(
     await database.migrate()
     http = GuardedHttp(_agents_egress(settings))
     stack.push_async_callback(http.aclose)
-    rpc = JsonRpc(clock)
+    costs = CostLedger(clock, quotas(settings))
+    rpc = JsonRpc(clock, costs=costs)
     stack.push_async_callback(rpc.aclose)
     documents = GuardedDocuments(http, settings.ipfs_gateway or None)
     index = HttpAgentIndex(clock)
@@ -280,7 +288,7 @@ async def _open(
     blobs = _blobs(settings, _secrets(settings)["snapshot_secret"])
     if isinstance(blobs, IpfsSnapshotBlobs):
         stack.push_async_callback(blobs.aclose)
-    return _Outside(database, networks, http, rpc, index, readers, blobs, leases)
+    return _Outside(database, networks, http, rpc, costs, index, readers, blobs, leases)
 
 
 def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
@@ -309,7 +317,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     )
     sessions = Sessions(HmacSessionTokens(secrets["session_secret"]), state, clock)
     evaluations = SqlEvaluationStore(database, Outbox(MIN_SCORE_DEFAULT))
-    subjects = Subjects(outside.readers)
+    subjects = Subjects(outside.readers, outside.costs)
     course = Course(
         SqlCourseStore(database),
         OBSTACLES,
@@ -341,6 +349,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             listeners=[announce],
             clock=clock,
             sources=sources,
+            costs=outside.costs,
         ),
         SingleFlight(),
     )
@@ -378,6 +387,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             leases=outside.leases,
             networks=networks,
             rpc=outside.rpc,
+            costs=outside.costs,
             gate=gate,
             identity=identity,
             upstream_secrets=_ring(settings),
@@ -415,8 +425,9 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         sessions=sessions,
         identity=identity,
         subjects=subjects,
-        resolver=Resolver(outside.readers, clock),
+        resolver=Resolver(outside.readers, clock, outside.costs),
         rpc=outside.rpc,
+        costs=outside.costs,
         index=outside.index,
         evaluator=evaluator,
         profiles=profiles,
@@ -495,7 +506,8 @@ def _plugins(
 def _wallets(settings: Settings, outside: _Outside) -> OnchainWallets:
     networks = outside.networks
     slugs = settings.contract_wallet_chains or (networks.default.slug,)
-    return OnchainWallets(outside.readers, [networks.by_slug(slug) for slug in slugs])
+    asked = [networks.by_slug(slug) for slug in slugs]
+    return OnchainWallets(outside.readers, asked, outside.costs)
 
 
 def _blobs(settings: Settings, secret: str) -> SnapshotBlobs:

@@ -1,14 +1,28 @@
 """Limits shared by several processes, put together where `ASSAY_STATE_URL` names their server."""
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from assay.infra.log import Log
 from assay.infra.state.address import state_address
 from assay.infra.state.valkey import ValkeyWindow
 from assay.kit.clock import Clock
+from assay.kit.costs import Cost
 from assay.kit.errors import Unavailable
 from assay.kit.leases import Leases
 from assay.settings import Settings
+
+
+def quotas(settings: Settings) -> Mapping[Cost, int]:
+    """What a Free operator, or an address, may cost in a day."""
+    return {
+        Cost.RPC_CALLS: settings.quota_rpc_calls,
+        Cost.EVALUATIONS: settings.quota_evaluations,
+        Cost.UNPROVEN_EVALUATIONS: settings.quota_unproven_evaluations,
+        Cost.ROWS: settings.quota_rows,
+        Cost.ACCOUNT_CHANGES: settings.quota_account_changes,
+        Cost.DISK_BYTES: settings.quota_disk_mib * 1024 * 1024,
+    }
 
 
 async def shared_limits(

@@ -35,6 +35,7 @@ from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
 from assay.infra.sql.wrappers import SqlWrapperStore
 from assay.kit.clock import Clock
+from assay.kit.costs import CostLedger
 from assay.kit.leases import Leases
 from assay.kit.plugins import load_plugins
 from assay.kit.state import SharedState
@@ -71,6 +72,7 @@ class Ground:
     leases: Leases | None
     networks: Networks
     rpc: JsonRpc
+    costs: CostLedger
     gate: Gate
     identity: AgentIdentity
     upstream_secrets: tuple[str, ...]
@@ -116,7 +118,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     upstream = UpstreamPool(egress, clock)
     stack.push_async_callback(upstream.aclose)
     call_store = SqlCallStore(ground.database)
-    log = CallLog(call_store, _refused_note(ground.log))
+    log = CallLog(call_store, _refused_note(ground.log), ground.costs)
 
     def add(call: Call) -> None:
         log.add(call)

@@ -19,6 +19,9 @@ from assay.wrapper.spelling import Unfoldable, folded
 
 PATH_CHARS_MAX = 2048
 SEGMENTS_MAX = 64
+FOUND_CHARS_MAX = 512
+"""A longer path is matched each time."""
+
 FOUND_MAX = 1000
 """Paths of one operator whose match is remembered."""
 

@@ -129,6 +129,8 @@ LIES = {
     "wrong id": lambda: mangling("wrong id"),
     "no id": lambda: changing("eth_call", id=...),
     "null id": lambda: changing("eth_call", id=None),
+    "object id": lambda: changing("eth_call", id={}),
+    "list id": lambda: changing("eth_call", id=[]),
     "null result": lambda: changing("eth_call", result=None),
     "no result": lambda: changing("eth_call", result=...),
     "number for bytes": lambda: changing("eth_call", result=7),

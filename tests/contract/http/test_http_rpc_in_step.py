@@ -214,3 +214,18 @@ async def test_calls_and_receipts_of_one_moment_share_their_batch(bench: Bench) 
     assert [call.result()[0] for call in calls] == [Returned(owner(n, HEAD)) for n in (1, 2)]
     assert receipt.result() == "r"
     assert "batch(5)" in node.calls
+
+
+@pytest.mark.parametrize("given", [{}, [], [[]], {"a": 1}, 1.5, "x"], ids=str)
+async def test_an_id_of_any_shape_in_a_batch_is_passed_over(bench: Bench, given: object) -> None:
+    """An object or a list cannot be a key: the reply broke off the search for another node."""
+
+    def answer(request: Reply, reply: Reply) -> Reply | None:
+        return {**reply, "id": given} if request["method"] in {RECEIPT, "eth_call"} else None
+
+    honest = Node(answer=receipts)
+    network = await bench.network(Node(answer=answer), honest, multicall=False)
+    found = await bench.rpc.call_newest(network, THREE)
+    assert [one.data for one in found] == [owner(1, HEAD), found[1].data, owner(2, HEAD)]
+    told = await bench.rpc.request_all(network, [(RECEIPT, ("a",)), (RECEIPT, ("b",))])
+    assert told == ["a", "b"]

@@ -97,3 +97,27 @@ async def test_a_provider_that_is_not_there_proves_nothing() -> None:
     with pytest.raises(PersonhoodUnavailable):
         await verifier.verify(PROOF)
     await verifier.aclose()
+
+
+@pytest.mark.parametrize("head", ["200 OK", "400 Bad Request"])
+async def test_an_answer_without_end_is_not_read(head: str) -> None:
+    """It was read whole before it was cut: whatever the provider sends was held in memory."""
+    sent = 0
+
+    async def respond(_: Request, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(f"HTTP/1.1 {head}\r\nConnection: close\r\n\r\n".encode())
+        try:
+            while sent < 64 * 1024 * 1024:
+                writer.write(b" " * 65_536)
+                await writer.drain()
+                sent += 65_536
+        except ConnectionError:
+            return
+
+    async with serving(respond) as server:
+        verifier = CloudVerifier(server.url("").rstrip("/"), "app_1", "verify-agent")
+        with pytest.raises(PersonhoodUnavailable):
+            await verifier.verify(PROOF)
+        await verifier.aclose()
+    assert sent < 32 * 1024 * 1024

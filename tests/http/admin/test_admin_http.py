@@ -105,6 +105,8 @@ async def test_the_platform_in_numbers(office: Office) -> None:
         "callsToday": 2,
         "revenueToday": "0.000000",
         "funnel": stats["funnel"],
+        "costs": stats["costs"],
+        "unloggedCalls": 0,
     }
 
 

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,28 @@ async def test_a_higher_level_silences_requests() -> None:
     log.write(method="GET")
     log.flush()
     assert out.getvalue() == ""
+
+
+async def test_blocks_beyond_the_bound_go_oldest_first(tmp_path: Path) -> None:
+    blobs = LocalSnapshotBlobs(tmp_path / "blocks", BOX)
+    assert await blobs.trim(0, 10) == 0  # there is nothing yet
+    uris = [f"{await blobs.store(b'data %d' % n)}" for n in range(6)]
+    for age, uri in enumerate(reversed(uris)):
+        os.utime(tmp_path / "blocks" / uri.removeprefix("ipfs://"), (1000 - age, 1000 - age))
+    size = (tmp_path / "blocks" / uris[0].removeprefix("ipfs://")).stat().st_size
+    assert await blobs.trim(4 * size, 1) == 1  # a few at a time
+    assert await blobs.trim(4 * size, 10) == 1
+    assert await blobs.trim(4 * size, 10) == 0
+    assert [await blobs.load(uri) is None for uri in uris] == [True, True] + [False] * 4
+
+
+async def test_a_removed_block_is_gone_and_nothing_else_can_be_named(tmp_path: Path) -> None:
+    blobs = LocalSnapshotBlobs(tmp_path / "blocks", BOX)
+    uri, other = f"{await blobs.store(b'one')}", f"{await blobs.store(b'two')}"
+    (tmp_path / "secrets.json").write_text("{}")
+    await blobs.remove("ipfs://../secrets.json")
+    await blobs.remove(uri)
+    await blobs.remove(uri)
+    assert await blobs.load(uri) is None
+    assert await blobs.load(other) == b"two"
+    assert (tmp_path / "secrets.json").exists()

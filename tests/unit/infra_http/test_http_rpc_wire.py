@@ -95,7 +95,7 @@ def test_depth_hides_behind_no_encoding(encoding: str) -> None:
     "reply",
     [
         None, 7, [], "x", {}, {"result": "0x1"}, {"id": 2, "result": "0x1"}, {"id": "1", "result": "0x1"},
-        {"id": None, "result": "0x1"}, {"id": True, "result": "0x1"}, {"id": 1}, {"id": 1, "error": "no"},
+        {"id": None, "result": "0x1"}, {"id": {}, "result": "0x1"}, {"id": [], "result": "0x1"}, {"id": 1.0, "result": "0x1"}, {"id": True, "result": "0x1"}, {"id": 1}, {"id": 1, "error": "no"},
         {"id": 1, "error": {}}, {"id": 1, "error": {"code": "3", "message": "x"}}, {"id": 1, "error": {"code": 3}},
     ],
     ids=json.dumps,

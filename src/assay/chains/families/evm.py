@@ -63,7 +63,9 @@ class EvmReader:
         self._rpc = rpc
         self._clock = clock
         self._files = RegistrationFiles(needs.documents, clock)
-        self._agents: Cache[OnchainAgent] = Cache(clock, AGENT_TTL_S, AGENTS_KEPT)
+        self._agents: Cache[OnchainAgent] = Cache(
+            clock, AGENT_TTL_S, AGENTS_KEPT, lambda agent: agent.weight
+        )
         self._feedback: Cache[tuple[Feedback, ...]] = Cache(
             clock, AGENT_TTL_S, FEEDBACK_KEPT, lambda entries: 1 + len(entries)
         )
@@ -112,7 +114,7 @@ class EvmReader:
         if not isinstance(code, str) or len(code) <= len("0x"):
             return False
         call = erc8004.valid_signature(wallet, digest, signature)
-        (answer,) = await self._rpc.call(network, [call])
+        answer = await self._rpc.call_untrusted(network, call, erc8004.SIGNATURE_GAS_MAX)
         return isinstance(answer, Returned) and erc8004.says_valid(answer.data)
 
     async def _read_agent(self, network: Network, agent_id: str) -> OnchainAgent:

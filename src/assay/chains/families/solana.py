@@ -71,7 +71,9 @@ class SolanaReader:
         self._index = needs.index
         self._files = RegistrationFiles(needs.documents, clock)
         self._histories = Histories(needs.rpc, clock)
-        self._agents: Cache[OnchainAgent] = Cache(clock, AGENT_TTL_S, AGENTS_KEPT)
+        self._agents: Cache[OnchainAgent] = Cache(
+            clock, AGENT_TTL_S, AGENTS_KEPT, lambda agent: agent.weight
+        )
         self._numbers: Cache[str] = Cache(clock, NUMBERS_TTL_S, AGENTS_KEPT)
         self._feedback: Cache[tuple[Feedback, ...]] = Cache(
             clock, AGENT_TTL_S, FEEDBACK_KEPT, lambda entries: 1 + len(entries)

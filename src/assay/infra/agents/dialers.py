@@ -15,6 +15,9 @@ class StockDialers:
     a thread: the loop goes on answering meanwhile.
     """
 
+    def __init__(self) -> None:
+        self._parsing = asyncio.Lock()
+
     @asynccontextmanager
     async def mcp(self, url: str, http: SafeHttp) -> AsyncGenerator[McpConversation]:
         dial = await asyncio.to_thread(_load_mcp)
@@ -24,7 +27,7 @@ class StockDialers:
     @asynccontextmanager
     async def a2a(self, url: str, http: SafeHttp) -> AsyncGenerator[A2aConversation]:
         dial = await asyncio.to_thread(_load_a2a)
-        async with dial(url, http) as conversation:
+        async with dial(url, http, self._parsing) as conversation:
             yield conversation
 
 
@@ -34,7 +37,9 @@ def _load_mcp() -> Callable[[str, SafeHttp], AbstractAsyncContextManager[McpConv
     return dial_mcp
 
 
-def _load_a2a() -> Callable[[str, SafeHttp], AbstractAsyncContextManager[A2aConversation]]:
+def _load_a2a() -> Callable[
+    [str, SafeHttp, asyncio.Lock], AbstractAsyncContextManager[A2aConversation]
+]:
     from assay.infra.agents.a2a import dial_a2a  # noqa: PLC0415 - heavy, see the class
 
     return dial_a2a

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
-from assay.kit.json import is_nested_beyond
-from assay.trust.asking import JSON_DEPTH_MAX
+from assay.kit.json import has_values_beyond, is_nested_beyond
+from assay.trust.asking import JSON_DEPTH_MAX, JSON_VALUES_MAX
 from assay.trust.ports import AgentCallFailed, BudgetExhausted
 
 LIMITS = Limits(connect_s=2.0, total_s=4.0)
@@ -88,7 +88,11 @@ def _is_readable(body: bytes) -> bool:
     They would also read UTF-16 and UTF-32, in which brackets cannot be counted, and which JSON
     between systems may not use. Source: RFC 8259, 8.1.
     """
-    return b"\0" not in body and not is_nested_beyond(body, JSON_DEPTH_MAX)
+    return (
+        b"\0" not in body
+        and not has_values_beyond(body, JSON_VALUES_MAX)
+        and not is_nested_beyond(body, JSON_DEPTH_MAX)
+    )
 
 
 def failed(noted: Noted, error: Exception, code: int | None) -> AgentCallFailed | BudgetExhausted:

@@ -11,7 +11,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
-from assay.identity.model import Session
+from assay.identity.model import ContractProof, Session
 from assay.kit.clock import Clock
 from assay.kit.ids import new_id
 from assay.kit.json import is_array, is_object
@@ -75,13 +75,26 @@ class JwtLoginTokens:
 
 
 class HmacSessionTokens:
-    """`base64url(session id | address | expiry in ms | HMAC-SHA256)`: two microseconds to check."""
+    """`base64url(session id | address | expiry in ms | HMAC-SHA256)`: two microseconds to check.
+
+    Where a contract proved the address, its chains stand after the expiry, a `*` before them where
+    it speaks for the key agent as well.
+    """
 
     def __init__(self, secret: str) -> None:
         self._key = hashlib.sha256(b"assay.session|" + secret.encode()).digest()
 
-    def issue(self, session_id: str, agent_address: str, expires_at: datetime) -> str:
-        said = f"{session_id}|{agent_address}|{round(expires_at.timestamp() * 1000)}".encode()
+    def issue(
+        self,
+        session_id: str,
+        agent_address: str,
+        expires_at: datetime,
+        contract: ContractProof | None = None,
+    ) -> str:
+        parts = [session_id, agent_address, str(round(expires_at.timestamp() * 1000))]
+        if contract is not None:
+            parts.append(("*" if contract.is_home else "") + ",".join(contract.chains))
+        said = "|".join(parts).encode()
         return base64.urlsafe_b64encode(said + self._mac(said)).rstrip(b"=").decode()
 
     def read(self, token: str, now: datetime) -> Session | None:
@@ -92,9 +105,10 @@ class HmacSessionTokens:
         said, mac = data[:-_MAC_BYTES], data[-_MAC_BYTES:]
         if not hmac.compare_digest(mac, self._mac(said)):
             return None
-        session_id, address, expires_ms = said.decode().split("|")
+        session_id, address, expires_ms, *chains = said.decode().split("|")
         expires = datetime.fromtimestamp(int(expires_ms) / 1000, UTC)
-        return Session(session_id, address, expires, token) if now < expires else None
+        contract = _contract_of(chains[0]) if chains else None
+        return Session(session_id, address, expires, token, contract) if now < expires else None
 
     def _mac(self, said: bytes) -> bytes:
         return hmac.digest(self._key, said, "sha256")
@@ -103,3 +117,7 @@ class HmacSessionTokens:
 def _unpadded(text: str) -> bytes:
     """URL-safe base64 without its padding. Raises `ValueError`."""
     return base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+
+
+def _contract_of(said: str) -> ContractProof:
+    return ContractProof(tuple(said.removeprefix("*").split(",")), said.startswith("*"))

@@ -3,17 +3,27 @@
 Source of the rules: facts, evm section 8 ("client rules") and security section 6.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import TypeVar
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, RpcRefused
-from assay.infra.http.rpc_calls import BlockUnknown, ask_all, read_at, read_newest
+from assay.infra.http.breaker import Breaker
+from assay.infra.http.rpc_calls import (
+    BlockUnknown,
+    ask_all,
+    read_at,
+    read_capped,
+    read_newest,
+)
 from assay.infra.http.rpc_endpoint import Endpoint, EndpointFault, RpcLimits, identity_of
 from assay.infra.http.rpc_wire import Answer, NodeError, revert_of
 from assay.infra.http.upstream import UpstreamPool
+from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
+from assay.kit.costs import CostLedger
 from assay.kit.json import JsonValue
 
 STALE_BLOCKS_MAX = 128
@@ -32,6 +42,9 @@ LAG_BLOCKS = 8
 
 RETRY_AFTER_S = 5
 
+COSTLY_CONTRACTS_KEPT = 10_000
+"""Contracts that did not answer in time and are remembered; a forgotten one is asked again."""
+
 IN_STEP = frozenset(
     {"eth_sendRawTransaction", "eth_getTransactionReceipt", "eth_getTransactionCount"}
 )
@@ -47,12 +60,17 @@ class JsonRpc:
     It fails over on what is an endpoint's own trouble and never on a revert, which is an answer.
     """
 
-    def __init__(self, clock: Clock, limits: RpcLimits | None = None) -> None:
+    def __init__(
+        self, clock: Clock, limits: RpcLimits | None = None, costs: CostLedger | None = None
+    ) -> None:
         self._clock = clock
+        self._costs = CostLedger(clock) if costs is None else costs
         self._limits = limits or RpcLimits()
         self._ids = count(1)
         self._client = UpstreamPool(None, clock)
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
+        self._contracts: BoundedMap[tuple[str, str], Breaker] = BoundedMap(COSTLY_CONTRACTS_KEPT)
+        self._untrusted = asyncio.Semaphore(self._limits.untrusted_at_once)
 
     async def call(self, network: Network, calls: Sequence[Call]) -> Sequence[Returned | Reverted]:
         async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
@@ -80,6 +98,41 @@ class JsonRpc:
             return found
 
         return await self._first_believable(network, attempt) if calls else ()
+
+    async def call_untrusted(self, network: Network, call: Call, gas: int) -> Returned | Reverted:
+        contract = (network.caip2, call.to)
+        breaker = self._contracts.get(contract)
+        if breaker is not None and not breaker.lets_through():
+            return Reverted(b"", "left alone after it did not answer in time")
+
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> Returned | Reverted | None:
+            await endpoint.verify(deadline_s)
+            head = await self._fetch_head(network, endpoint, deadline_s)
+            until_s = min(deadline_s, self._clock.monotonic_s() + self._limits.untrusted_s)
+            try:
+                return await read_capped(endpoint, call, head, until_s, gas)
+            except BlockUnknown:
+                block = max(head - LAG_BLOCKS, 0)
+                return await read_capped(endpoint, call, block, until_s, gas)
+            except EndpointFault as fault:
+                if not fault.no_reply:
+                    raise
+            # A node that still tells its height is well: then it is the contract that is not.
+            await self._fetch_head(network, endpoint, deadline_s)
+            return None
+
+        try:
+            async with asyncio.timeout(self._limits.total_s), self._untrusted:
+                outcome = await self._first_believable(network, attempt)
+        except TimeoutError:
+            raise _unreadable(network, "too many calls of contracts under way") from None
+        if outcome is None:
+            breaker = breaker or Breaker(self._clock)
+            breaker.failed()
+            self._contracts.put(contract, breaker)
+            return Reverted(b"", "it did not answer in time")
+        self._contracts.pop(contract)
+        return outcome
 
     async def request(
         self, network: Network, method: str, params: Sequence[JsonValue]
@@ -137,11 +190,7 @@ class JsonRpc:
                 return answer
         if refusal is not None:
             raise _refused(network, refusal)
-        raise ChainUnavailable(
-            f"{network.name} cannot be read right now",
-            detail="; ".join(faults) or "no endpoint is configured",
-            retry_after_s=RETRY_AFTER_S,
-        )
+        raise _unreadable(network, "; ".join(faults) or "no endpoint is configured")
 
     async def _refresh_head(self, network: Network, endpoint: Endpoint, deadline_s: float) -> None:
         if network.family == "solana":  # its answers carry their own slot
@@ -171,7 +220,7 @@ class JsonRpc:
         known = self._endpoints.get((network.caip2, url))
         if known is None:
             identity, client, limits = identity_of(network), self._client, self._limits
-            known = Endpoint(url, identity, client, self._clock, limits, self._ids)
+            known = Endpoint(url, identity, client, self._clock, limits, self._ids, self._costs)
             self._endpoints[network.caip2, url] = known
         return known
 
@@ -183,6 +232,11 @@ def _hold_against(endpoint: Endpoint, fault: EndpointFault) -> None:
         endpoint.breaker.failed()
     elif fault.refusal is not None:
         endpoint.breaker.succeeded()
+
+
+def _unreadable(network: Network, detail: str) -> ChainUnavailable:
+    message = f"{network.name} cannot be read right now"
+    return ChainUnavailable(message, detail=detail, retry_after_s=RETRY_AFTER_S)
 
 
 def _refused(network: Network, error: NodeError) -> RpcRefused:

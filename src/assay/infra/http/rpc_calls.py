@@ -6,7 +6,12 @@ from typing import Literal
 
 from assay.chains.ports import Call, Returned, Reverted
 from assay.infra.http.multicall import MULTICALL3, decode_aggregate3, encode_aggregate3
-from assay.infra.http.rpc_endpoint import FAIL_OVER_CODES, Endpoint, EndpointFault
+from assay.infra.http.rpc_endpoint import (
+    FAIL_OVER_CODES,
+    LIMIT_EXCEEDED,
+    Endpoint,
+    EndpointFault,
+)
 from assay.infra.http.rpc_gathering import Asked
 from assay.infra.http.rpc_wire import (
     Answer,
@@ -16,6 +21,7 @@ from assay.infra.http.rpc_wire import (
     quantity_of,
     revert_of,
 )
+from assay.kit.json import JsonObject
 
 CALLS_PER_CHUNK = 50
 """Small enough for the batch limits of public nodes and the gas cap of one `eth_call`."""
@@ -142,9 +148,28 @@ async def _read_one(endpoint: Endpoint, call: Call, block: int, deadline_s: floa
     return _outcome(await endpoint.ask(_eth_call(call, block), deadline_s))
 
 
-def _eth_call(call: Call, block: int | Literal["latest"]) -> Asked:
+async def read_capped(
+    endpoint: Endpoint, call: Call, block: int, deadline_s: float, gas: int
+) -> Outcome:
+    """One call at `block` with at most `gas`. Raises `EndpointFault`.
+
+    An error of the node about this very call (out of gas, a time limit of its own) is `Reverted`.
+    """
+    answer = await endpoint.ask(_eth_call(call, block, gas), deadline_s)
+    try:
+        return _outcome(answer)
+    except BlockUnknown:
+        raise
+    except EndpointFault as fault:
+        if fault.refusal is None or fault.refusal.code == LIMIT_EXCEEDED:
+            raise
+        return Reverted(b"", fault.refusal.message)
+
+
+def _eth_call(call: Call, block: int | Literal["latest"], gas: int | None = None) -> Asked:
     at = block if isinstance(block, str) else hex(block)
-    return "eth_call", ({"to": call.to, "data": "0x" + call.data.hex()}, at)
+    asked: JsonObject = {"to": call.to, "data": "0x" + call.data.hex()}
+    return "eth_call", (asked if gas is None else {**asked, "gas": hex(gas)}, at)
 
 
 def _outcome(answer: Answer) -> Outcome:

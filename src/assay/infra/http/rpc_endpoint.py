@@ -23,6 +23,7 @@ from assay.infra.http.rpc_wire import (
 )
 from assay.infra.http.small_exchange import Bounds, exchange
 from assay.kit.clock import Clock
+from assay.kit.costs import Cost, CostLedger
 from assay.kit.json import JsonValue, is_array, is_object
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import Upstream
@@ -49,6 +50,11 @@ class RpcLimits:
     """One exchange with one endpoint."""
     total_s: float = 9.0
     """All endpoints together; below the 10 s in which a gate answers."""
+    untrusted_s: float = 2.0
+    """A call of a contract that a caller named."""
+    untrusted_at_once: int = 4
+    """Such calls under way: far fewer than an endpoint's `concurrency`, so that they alone never
+    hold up other reads."""
     reply_bytes_max: int = 8 * 1024 * 1024
     concurrency: int = 16
     """Exchanges with one endpoint at once."""
@@ -60,14 +66,22 @@ class EndpointFault(Exception):
     """This endpoint gave nothing that can be believed; another may.
 
     `blame` counts against it; `refusal` is the node's own error, when it answered with one.
+    `no_reply`: nothing came back that could be read as an answer, which a costly question causes
+    as well as a broken node.
     """
 
     def __init__(
-        self, detail: str, *, blame: bool = True, refusal: NodeError | None = None
+        self,
+        detail: str,
+        *,
+        blame: bool = True,
+        refusal: NodeError | None = None,
+        no_reply: bool = False,
     ) -> None:
         super().__init__(detail)
         self.blame = blame  # taken away once it has counted
         self.refusal = refusal
+        self.no_reply = no_reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +108,7 @@ class _HttpReply:
 class Endpoint:
     """One address of one network."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what it is, and what it shares with the others
         self,
         url: str,
         identity: ChainIdentity,
@@ -102,6 +116,7 @@ class Endpoint:
         clock: Clock,
         limits: RpcLimits,
         ids: Iterator[int],
+        costs: CostLedger,
     ) -> None:
         self.breaker = Breaker(clock)
         self.has_multicall = True
@@ -116,6 +131,7 @@ class Endpoint:
         self._clock = clock
         self._limits = limits
         self._ids = ids
+        self._costs = costs
         self._slots = asyncio.Semaphore(limits.concurrency)
         self._verified_at: float | None = None
         self._gathering = Gathering(self.ask, self._ask_together)
@@ -193,8 +209,8 @@ class Endpoint:
         reply = await self._post(request_of(request_id, *asked), deadline_s)
         try:
             answer = answer_of(decode(reply.body), request_id)
-        except Malformed as error:
-            raise EndpointFault(f"status {reply.status}, {error}") from error
+        except Exception as error:  # whatever a reply breaks, another endpoint may answer
+            raise EndpointFault(f"status {reply.status}, {_said(error)}") from error
         if reply.status != _OK and not isinstance(answer, NodeError):
             raise EndpointFault(f"a result under status {reply.status}")
         return answer
@@ -212,8 +228,10 @@ class Endpoint:
             if is_array(decoded):
                 return answers_of(decoded, ids)
             _raise_for_rate_limit(decoded)
-        except Malformed as error:
-            raise EndpointFault(f"batch: {error}") from error
+        except EndpointFault:
+            raise
+        except Exception as error:  # whatever a reply breaks, another endpoint may answer
+            raise EndpointFault(f"batch: {_said(error)}") from error
         self.takes_batches = False
         return None
 
@@ -233,18 +251,19 @@ class Endpoint:
         try:
             async with asyncio.timeout(left_s), self._slots:
                 sent = True
+                self._costs.charge(Cost.RPC_CALLS, len(payload) if is_array(payload) else 1)
                 reply = await self._exchange(payload, left_s)
         except TimeoutError:
             # Waiting for our own other requests is not its fault.
-            raise EndpointFault(f"no answer in {left_s:.1f} s", blame=sent) from None
+            raise EndpointFault(f"no answer in {left_s:.1f} s", blame=sent, no_reply=True) from None
         except UpstreamFailed as error:
-            raise EndpointFault(error.detail or error.message) from error
+            raise EndpointFault(error.detail or error.message, no_reply=True) from error
         except (BodyBroken, ValueError) as error:
             raise EndpointFault(f"{type(error).__name__}: {error}") from error
         if reply.status == _TOO_MANY or not (
             reply.status == _OK or _BAD_REQUEST <= reply.status < _SERVER_ERROR
         ):
-            raise EndpointFault(f"status {reply.status}")
+            raise EndpointFault(f"status {reply.status}", no_reply=reply.status != _TOO_MANY)
         return reply
 
     async def _exchange(self, payload: JsonValue, timeout_s: float) -> _HttpReply:
@@ -256,6 +275,10 @@ class Endpoint:
         if body.truncated:
             raise BodyBroken(f"a reply of more than {limit} bytes")
         return _HttpReply(status, body.data)
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, Malformed) else type(error).__name__
 
 
 def _raise_for_rate_limit(reply: JsonValue) -> None:

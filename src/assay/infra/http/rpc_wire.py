@@ -77,7 +77,7 @@ def decode(body: bytes) -> JsonValue:
 
 def answer_of(reply: JsonValue, request_id: int) -> Answer:
     """The answer to the request of that id. Raises `Malformed`, for a wrong id above all."""
-    if not is_object(reply) or reply.get("id") != request_id or isinstance(reply["id"], bool):
+    if not is_object(reply) or _id_of(reply) != request_id:
         raise Malformed("the reply does not carry the id of the request")
     error = reply.get("error")
     if error is None:
@@ -102,10 +102,16 @@ def answers_of(reply: Sequence[JsonValue], ids: Sequence[int]) -> list[Answer]:
 
     Raises `Malformed` unless every id is answered exactly once.
     """
-    by_id = {item.get("id"): item for item in reply if is_object(item)}
+    by_id = {_id_of(item): item for item in reply if is_object(item)}
     if len(reply) != len(ids) or set(by_id) != set(ids):
         raise Malformed("the batch does not answer every request once")
     return [answer_of(by_id[request_id], request_id) for request_id in ids]
+
+
+def _id_of(reply: JsonObject) -> int | None:
+    """The id, where it is a whole number as ours are; None for any other JSON value."""
+    given = reply.get("id")
+    return given if isinstance(given, int) and not isinstance(given, bool) else None
 
 
 def quantity_of(answer: Answer) -> int:

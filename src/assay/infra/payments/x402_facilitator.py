@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import httpx2
 
+from assay.infra.http.bounded_post import post_json
 from assay.infra.payments.x402_engine import is_unused
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.payments.buyer import unmarked
@@ -96,12 +97,13 @@ class RemoteFacilitator:
                 trust_env=False, follow_redirects=False, timeout=TIMEOUT_S
             )
         try:
-            answer = await self._client.post(self._url + path, json=body)
-            value: object = json.loads(answer.content[:ANSWER_BYTES_MAX])
-        except (httpx2.HTTPError, ValueError, RecursionError) as error:
+            url = self._url + path
+            answer = await post_json(self._client, url, body, ANSWER_BYTES_MAX, TIMEOUT_S)
+            value: object = json.loads(answer.body)
+        except (httpx2.HTTPError, TimeoutError, ValueError, RecursionError) as error:
             raise _unavailable(repr(error)) from error
         if not is_object(value) or not {"isValid", "success"} & value.keys():
-            raise _unavailable(f"status {answer.status_code}")
+            raise _unavailable(f"status {answer.status}")
         return value
 
 

@@ -127,6 +127,7 @@ key_agents = Table(
     METADATA,
     Column("address", String(42), primary_key=True),
     Column("verified_us", BigInteger, nullable=False),
+    Index("ix_key_agents_verified", "verified_us"),
 )
 
 evaluations = Table(

@@ -4,7 +4,7 @@ from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject, is_array
 from assay.trust.asking import host_of
-from assay.trust.patterns import leaked_internals
+from assay.trust.patterns import find_internals
 from assay.trust.ports import Finding, Probe, Severity, Visit
 from assay.trust.provoking import provoked
 
@@ -25,8 +25,7 @@ class NoLeakedInternals:
         if not texts:
             return None
         own = [host_of(v.service.endpoint) for v in visit.services]
-        leaks = [leaked_internals(text, own) for text in texts]
-        return {"leaked": sorted(frozenset[str]().union(*leaks))}
+        return {"leaked": sorted(await visit.slices.run(find_internals(texts, own)))}
 
     def weigh(self, seen: JsonObject) -> Finding:
         leaked = seen["leaked"]

@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject, is_array
-from assay.trust.patterns import leaked_secrets
+from assay.trust.patterns import find_secrets
 from assay.trust.ports import Finding, Probe, Severity, Visit
 from assay.trust.provoking import provoked
 
@@ -22,7 +22,7 @@ class NoLeakedSecrets:
         texts = await provoked(visit)
         if not texts:
             return None
-        return {"leaked": sorted(frozenset[str]().union(*map(leaked_secrets, texts)))}
+        return {"leaked": sorted(await visit.slices.run(find_secrets(texts)))}
 
     def weigh(self, seen: JsonObject) -> Finding:
         leaked = seen["leaked"]

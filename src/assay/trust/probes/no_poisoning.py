@@ -1,16 +1,12 @@
 """Are descriptions free of orders to the model that reads them? Source: facts, "poisoning"."""
 
-from asyncio import to_thread
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.trust.asking import first
-from assay.trust.patterns import looks_alike, poison
+from assay.trust.poisoning import find_alike, find_poison
 from assay.trust.ports import AgentCallFailed, Finding, McpTool, Probe, Severity, Visit
-
-CHARS_MAX = 1024 * 1024
-"""Characters read of one document: as many as one reply may have bytes."""
 
 DEPTH_MAX = 24
 
@@ -19,7 +15,6 @@ class NoPoisoning:
     """Registration, agent card and tools hold no hidden text and no orders to their reader.
 
     Kept is what kind of thing was found where, never the words: they are aimed at whoever reads.
-    Long texts take a while to read, so that is done in a thread.
     """
 
     name: ClassVar[str] = "no_poisoning"
@@ -50,7 +45,7 @@ async def _registration(visit: Visit) -> frozenset[str] | None:
     agent = visit.subject.agent
     if agent is None or agent.registration is None:
         return None
-    return await to_thread(_judged, _strings(agent.registration.raw, DEPTH_MAX))
+    return await visit.slices.run(find_poison(_strings(agent.registration.raw, DEPTH_MAX)))
 
 
 async def _card(visit: Visit) -> frozenset[str] | None:
@@ -59,7 +54,7 @@ async def _card(visit: Visit) -> frozenset[str] | None:
         return None
     try:
         async with visit.dialers.a2a(service.service.endpoint, visit.http) as agent:
-            return await to_thread(_judged, _strings(agent.card, DEPTH_MAX))
+            return await visit.slices.run(find_poison(_strings(agent.card, DEPTH_MAX)))
     except AgentCallFailed:
         return None
 
@@ -73,26 +68,16 @@ async def _tools(visit: Visit) -> frozenset[str] | None:
             tools = await server.list_tools()
     except AgentCallFailed:
         return None
-    alike = {"look-alike name" for tool in tools if looks_alike(tool.name)}
     texts = (text for tool in tools for text in _described(tool))
-    return await to_thread(_judged, texts) | alike
+    found = await visit.slices.run(find_poison(texts))
+    alike = await visit.slices.run(find_alike(tool.name for tool in tools))
+    return found | {"look-alike name"} if alike else found
 
 
 def _described(tool: McpTool) -> Iterable[str]:
     yield tool.name
     yield tool.description
     yield from _strings(tool.input_schema, DEPTH_MAX)
-
-
-def _judged(texts: Iterable[str]) -> frozenset[str]:
-    found: set[str] = set()
-    left = CHARS_MAX
-    for text in texts:
-        found |= poison(text[:left])
-        left -= len(text)
-        if left <= 0:
-            break
-    return frozenset(found)
 
 
 def _strings(value: JsonValue, depth: int) -> Iterable[str]:

@@ -76,7 +76,9 @@ class Sandbox:
             visited, refused = await _allowed(declared, http)
             asked = http.replied
             bait = None if needs.sources.lures is None else needs.sources.lures.new()
-            visit = Visit(subject, visited, http, dialers, _seed(subject), bait)
+            visit = Visit(
+                subject, visited, http, dialers, _seed(subject), bait, slices=needs.slices
+            )
             seen = await _probe_all(visit, needs.probes, http.left_s)
             dialers.hang_up()
         listed = [service_row(v, "visited") for v in visited] + [

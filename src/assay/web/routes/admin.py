@@ -30,7 +30,7 @@ async def admin_stats(request: Request) -> wire.PlatformStatsShape:
     """The whole platform's sums."""
     app = app_of(request)
     written = None if app.write_back is None else app.write_back.counts
-    return wire.platform(await app.admin.stats(), written)
+    return wire.platform(await app.admin.stats(), app.costs, app.call_log.over_quota, written)
 
 
 @route(

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request
 
 from assay.chains.model import Network, is_address, number_asked, parse_wallet
 from assay.gate.model import MIN_SCORE_DEFAULT
+from assay.kit.costs import Cost
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.tasks import both
 from assay.trust.model import SignalName, Subject
@@ -183,6 +184,10 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         """Evaluate a key agent now. Beyond the specification's tables."""
         subject = await app.subjects.find(network, agent_address)
         await admit(request, subject)
+        if await app.identity.has_proven(subject.agent_id):
+            return await run(subject)
+        app.costs.require(Cost.UNPROVEN_EVALUATIONS)
+        app.costs.charge(Cost.UNPROVEN_EVALUATIONS)
         return await run(subject)
 
     _ = (trigger_sandbox, trigger_sandbox_key)

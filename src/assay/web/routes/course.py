@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Path, Request
 
-from assay.identity.model import AgentPrincipal
+from assay.identity.model import AgentPrincipal, IdentityMismatch
 from assay.kit.errors import NotFound
 from assay.kit.json import JsonObject, is_object
 from assay.trust.bait import PREFIX as BAIT
@@ -50,6 +50,8 @@ def build_router(app: App) -> APIRouter:
     async def enter_course(request: Request) -> wire.EnteredShape:
         """Begin a run as the address that proved itself. Beyond the specification."""
         principal: AgentPrincipal = request.state.principal
+        if not principal.is_key_agent:  # what it does would count for the address on all chains
+            raise IdentityMismatch("The contract accepts on another chain than key agents' own.")
         await limit.require(principal.address)
         begun = await app.course.enter(principal.address)
         return wire.entered(begun, *app.course.task(begun.run, 0))

@@ -89,12 +89,12 @@ class GateLane:
         headers = agent_headers(exchange.headers)
         principal = app.identity.prove_cached(headers)
         if principal is not None:
-            return Caller(operator, principal.address, proven=True)
+            return Caller(operator, principal.address, proven=True, contract=principal.contract)
         asserted = app.settings.identity_proof == "asserted"
         if asserted and headers.session is None and headers.signature is None:
             return Caller(operator, agent_address(headers), proven=False)
         principal = await credentials.agent(app, exchange)
-        return Caller(operator, principal.address, proven=True)
+        return Caller(operator, principal.address, proven=True, contract=principal.contract)
 
     def _network(self, scope: Scope, exchange: Exchange) -> Network:
         """`?chain=`, else `x-chain`, else the default."""

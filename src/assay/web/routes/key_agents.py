@@ -7,7 +7,12 @@ from fastapi import APIRouter, Path, Request, Response
 from assay.accounts.model import Feature, Operator
 from assay.accounts.plans import require
 from assay.chains.model import parse_address
-from assay.identity.model import AgentPrincipal, IdentityMismatch, IdentityRequired
+from assay.identity.model import (
+    AgentPrincipal,
+    IdentityMismatch,
+    IdentityRequired,
+    SignatureInvalid,
+)
 from assay.web.credentials import Credential
 from assay.web.exchange import exchange_of
 from assay.web.route import app_of, read, route
@@ -46,6 +51,8 @@ async def verify(request: Request, response: Response) -> wire.KeyProfileShape:
     body = read(wire.VerifyBody, await request.body())
     address = parse_address(body.agent_address, "agentAddress")
     principal = await app.identity.answer(address, body.challenge, body.signature)
+    if not principal.is_key_agent:
+        raise SignatureInvalid("The contract accepts on another chain than key agents' own.")
     if principal.new_session is not None:
         response.headers["x-agent-session"] = principal.new_session.token
     return wire.key_profile(await app.key_profiles.profile(address))
@@ -79,7 +86,7 @@ async def attestation(request: Request, agent_address: AddressPath) -> wire.Atte
     principal: Operator | AgentPrincipal = request.state.principal
     if isinstance(principal, Operator):
         require(principal.plan, Feature.ATTESTATION, app.settings.upgrade_address, "signal")
-    elif principal.address != address:
+    elif principal.address != address or not principal.is_key_agent:
         raise IdentityMismatch("An agent can only ask for its own attestation.")
     found = await app.key_profiles.attestation(address)
     return wire.AttestationContextShape(agent_address=address, attestation=wire.attestation(found))

@@ -11,9 +11,28 @@ from assay.accounts.model import Change, Operator, Plan, Role
 from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.overview import OperatorDetail
 from assay.kit.clock import iso
+from assay.kit.costs import Cost, CostLedger
 from assay.web.wire import accounts, analytics, endpoints
 from assay.web.wire.endpoints import usd
 from assay.web.wire.shape import Answer, Body, Timestamp
+
+
+class CostBearerShape(Answer):
+    """An operator or a network of addresses, and what it cost in the last day."""
+
+    bearer: str
+    used: int
+
+
+class CostShape(Answer):
+    """One kind of cost in the last 24 hours, as this process counted it."""
+
+    cost: str
+    used: int
+    quota: Annotated[
+        int | None, Field(description="Of each Free operator or address; null: not bounded.")
+    ]
+    largest: list[CostBearerShape]
 
 
 class PlatformStatsShape(Answer):
@@ -33,6 +52,10 @@ class PlatformStatsShape(Answer):
     calls_today: int
     revenue_today: str
     funnel: analytics.FunnelShape
+    costs: list[CostShape]
+    unlogged_calls: Annotated[
+        int, Field(description="Unpaid calls not logged: their callers' rows were used up.")
+    ]
     solana_write_back: Annotated[
         dict[str, int] | None,
         Field(
@@ -136,9 +159,32 @@ class AuditShape(Answer):
     next_before: str | None
 
 
-def platform(found: PlatformStats, written: Mapping[str, int] | None) -> PlatformStatsShape:
+def costs(ledger: CostLedger) -> list[CostShape]:
+    """What callers cost this process in the last day, on the wire."""
+    totals = ledger.totals()
+    return [
+        CostShape(
+            cost=cost.value,
+            used=totals[cost],
+            quota=ledger.quotas.get(cost),
+            largest=[
+                CostBearerShape(bearer=name, used=used) for name, used in ledger.largest(cost)
+            ],
+        )
+        for cost in Cost
+    ]
+
+
+def platform(
+    found: PlatformStats,
+    ledger: CostLedger,
+    unlogged_calls: int,
+    written: Mapping[str, int] | None,
+) -> PlatformStatsShape:
     """The platform on the wire; `written` counts write-backs by outcome, where there are any."""
     return PlatformStatsShape(
+        costs=costs(ledger),
+        unlogged_calls=unlogged_calls,
         operators=found.operators,
         pro_operators=found.pro,
         admins=found.admins,

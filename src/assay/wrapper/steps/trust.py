@@ -6,7 +6,13 @@ from assay.chains.model import Network, is_address
 from assay.chains.networks import Networks
 from assay.gate.check import Gate, controls, require_control
 from assay.gate.model import Decision, GateRequest
-from assay.identity.model import AgentHeaders, AgentPrincipal, IdentityRequired, canonical_address
+from assay.identity.model import (
+    AgentHeaders,
+    AgentPrincipal,
+    ContractProof,
+    IdentityRequired,
+    canonical_address,
+)
 from assay.identity.prove import AgentIdentity, agent_address
 from assay.kit.errors import ServiceError
 from assay.trust.model import subject_key
@@ -88,7 +94,12 @@ class TrustStep:
             return None
         asked = matched.route.gate_request
         decision = self._gate.assess_cached(network, agent_id, asked)
-        if decision is None or not decision.allow or not controls(address, decision.subject):
+        contract = None if principal is None else principal.contract
+        if (
+            decision is None
+            or not decision.allow
+            or not controls(address, decision.subject, contract)
+        ):
             return None
         proven = principal is not None
         known = _known(decision, address, proven=proven)
@@ -118,7 +129,7 @@ class TrustStep:
             return Trusted(matched, NotRequired(payer or ""))
         incoming = matched.incoming
         network = self._network(incoming)
-        address, proven, session = await self._address(matched, payer)
+        address, proven, session, contract = await self._address(matched, payer)
         agent_id = _agent_id(network, incoming, address)
         if agent_id is None:
             raise IdentityRequired("Send x-agent-id or x-agent-address, and prove it.")
@@ -126,7 +137,7 @@ class TrustStep:
         decision = self._gate.assess_cached(network, agent_id, request)
         if decision is None:
             decision = await self._gate.assess(network, agent_id, request)
-        address, proven = self._held(decision, address, payer, proven=proven)
+        address, proven = self._held(decision, address, payer, contract, proven=proven)
         known = _known(decision, address, proven=proven, session=session)
         if not decision.allow:
             raise _denied(decision, matched.config.min_score, known)
@@ -134,23 +145,23 @@ class TrustStep:
 
     async def _address(
         self, matched: Matched, payer: str | None
-    ) -> tuple[str | None, bool, str | None]:
-        """The caller's address, whether it is proven, and a session that began."""
+    ) -> tuple[str | None, bool, str | None, ContractProof | None]:
+        """The caller's address, whether it is proven, a session that began, and its contract."""
         incoming = matched.incoming
         headers = incoming.agent
         principal: AgentPrincipal | None = self._identity.prove_cached(headers)
         if principal is not None:
-            return principal.address, True, None
+            return principal.address, True, None, principal.contract
         presented = headers.session is not None or headers.signature is not None
         if self._is_asserted(matched) and not presented:
-            return (agent_address(headers) if headers.address else None), False, None
+            return (agent_address(headers) if headers.address else None), False, None, None
         if payer is not None and not presented:
-            return payer, True, None
+            return payer, True, None, None
         if headers.address is None and incoming.agent_id is None:
             raise IdentityRequired("Send x-agent-address, and x-agent-id for a registered agent.")
         principal = await self._identity.prove(headers)
         begun = principal.new_session
-        return principal.address, True, begun.token if begun else None
+        return principal.address, True, begun.token if begun else None, principal.contract
 
     def _is_asserted(self, matched: Matched) -> bool:
         """Whether the caller names an agent, and is believed without more."""
@@ -160,16 +171,21 @@ class TrustStep:
 
     @staticmethod
     def _held(
-        decision: Decision, address: str | None, payer: str | None, *, proven: bool
+        decision: Decision,
+        address: str | None,
+        payer: str | None,
+        contract: ContractProof | None,
+        *,
+        proven: bool,
     ) -> tuple[str, bool]:
         """Who is believed to speak for the agent. Raises `IdentityMismatch`."""
         subject = decision.subject
-        is_known = proven and address is not None and controls(address, subject)
+        is_known = proven and address is not None and controls(address, subject, contract)
         if payer is not None and not is_known and controls(payer, subject):
             return payer, True
         if address is None:  # only an id was asserted: nobody has spoken for it
             return subject.wallet, False
-        require_control(address, subject)
+        require_control(address, subject, contract)
         return address, proven
 
     def _network(self, incoming: Incoming) -> Network:

@@ -1,0 +1,69 @@
+"""How long the event loop is held while hostile texts are read.
+
+    ./.venv/bin/python bench/loop_lag.py [--at-once 3]
+
+Every text of tests/fakes/hostile_texts.py is read as a probe reads it, `--at-once` at a time, while
+a task looks at every turn of the loop how much processor time the last one took. Printed are the
+worst turns, by family, and the same for plain text of the same length. Processor time, not waits:
+on a busy machine a wait is mostly that of others. The target is 50 ms for 200 documents.
+"""
+
+import argparse
+import asyncio
+import statistics
+import sys
+import time
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
+
+from assay.kit.slice_runner import Slices  # noqa: E402
+from assay.trust.asking import decode  # noqa: E402
+from assay.trust.patterns import find_internals, find_secrets  # noqa: E402
+from assay.trust.poisoning import find_poison  # noqa: E402
+from tests.fakes.hostile_texts import CHARS, hostile_json, hostile_texts  # noqa: E402
+
+
+async def lag_of(text: str, at_once: int) -> float:
+    """Processor time of the longest turn of the loop while the text is read, in milliseconds."""
+    slices, worst, over = Slices(), 0.0, False
+
+    async def watch() -> None:
+        nonlocal worst
+        while not over:
+            asked = time.thread_time()
+            await asyncio.sleep(0)
+            worst = max(worst, time.thread_time() - asked)
+
+    watching = asyncio.create_task(watch())  # noqa: TID251 - a benchmark's own
+    await asyncio.sleep(0)
+    async with asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(slices.run(find_poison([text, text])))
+            group.create_task(slices.run(find_secrets([text])))
+            group.create_task(slices.run(find_internals([text], ())))
+    over = True
+    await watching
+    return worst * 1000
+
+
+async def measure(at_once: int) -> None:
+    """Print the table."""
+    plain = [await lag_of("Looks a word up. " * (CHARS // 17), at_once) for _ in range(5)]
+    print(f"plain text: worst of each {[round(one, 1) for one in plain]} ms")
+    rows = [(await lag_of(text, at_once), name) for name, text in hostile_texts()]
+    for name, body in hostile_json():
+        begun = time.thread_time()
+        decode(body)
+        rows.append(((time.thread_time() - begun) * 1000, f"JSON: {name}"))
+    rows.sort(reverse=True)
+    for lag, name in rows[:10]:
+        print(f"{lag:8.1f} ms  {name}")
+    lags = [lag for lag, _ in rows]
+    print(f"{len(rows)} documents: worst {lags[0]:.1f} ms, median {statistics.median(lags):.1f} ms")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--at-once", type=int, default=3)
+    asyncio.run(measure(parser.parse_args().at_once))

@@ -1,0 +1,74 @@
+"""Removes what is kept of key agents that nobody proved, or that nobody has seen again.
+
+Chains of snapshots are removed whole or not at all, so that every chain that is there verifies.
+Several processes may remove at once: every statement asks again what it removes.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import text
+
+from assay.infra.sql.engine import Database, to_us
+
+_UNPROVEN = text(
+    "SELECT subject_key FROM evaluations"
+    " WHERE substr(subject_key, 1, 4) = 'key/'"
+    " AND NOT EXISTS (SELECT 1 FROM key_agents WHERE address = substr(subject_key, 5))"
+    " GROUP BY subject_key HAVING MAX(evaluated_us) < :before_us LIMIT :at_most"
+)
+_STILL = (
+    " WHERE subject_key = :key"
+    " AND NOT EXISTS (SELECT 1 FROM evaluations e"
+    " WHERE e.subject_key = :key AND e.evaluated_us >= :before_us)"
+    " AND NOT EXISTS (SELECT 1 FROM key_agents k WHERE k.address = :address)"
+)
+_REMOVE_SNAPSHOTS = text(f"DELETE FROM snapshots{_STILL} RETURNING encrypted_data_uri")  # noqa: S608 - our own words
+_REMOVE_EVALUATIONS = text(
+    "DELETE FROM evaluations WHERE subject_key = :key"
+    " AND NOT EXISTS (SELECT 1 FROM snapshots s WHERE s.subject_key = :key)"
+)
+_REMOVE_KEY_AGENTS = text(
+    "DELETE FROM key_agents WHERE address IN (SELECT address FROM key_agents k"
+    " WHERE k.verified_us < :before_us"
+    " AND NOT EXISTS (SELECT 1 FROM evaluations e WHERE e.subject_key = 'key/' || k.address)"
+    " AND NOT EXISTS (SELECT 1 FROM course_runs c WHERE c.address = k.address)"
+    " AND NOT EXISTS (SELECT 1 FROM wrapper_conduct w WHERE w.address = k.address)"
+    " ORDER BY k.verified_us LIMIT :at_most) RETURNING 1"
+)
+
+
+class SqlRetention:
+    """Removes a bounded number at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def remove_unproven(self, before: datetime, at_most: int) -> Sequence[str] | None:
+        """Remove every evaluation and snapshot of key agents that nobody has proven.
+
+        Of at most so many agents, whose newest evaluation is older than `before`. Returns where
+        the snapshots' encrypted data is; None when there was nobody to remove anything of.
+        """
+        values = {"before_us": to_us(before), "at_most": at_most}
+        async with self._database.read() as connection:
+            keys = (await connection.execute(_UNPROVEN, values)).scalars().all()
+        uris: list[str] = []
+        for key in keys:
+            uris += await self._remove(key, to_us(before))
+        return uris if keys else None
+
+    async def remove_key_agents(self, before: datetime, at_most: int) -> int:
+        """Forget key agents first proven before then, of which nothing else is known."""
+        values = {"before_us": to_us(before), "at_most": at_most}
+        async with self._database.write() as connection:
+            await self._database.lock(connection, "retention of key agents")
+            return len((await connection.execute(_REMOVE_KEY_AGENTS, values)).all())
+
+    async def _remove(self, key: str, before_us: int) -> list[str]:
+        values = {"key": key, "before_us": before_us, "address": key.removeprefix("key/")}
+        async with self._database.write() as connection:
+            await self._database.lock(connection, key)  # as whoever adds to the chain
+            uris = (await connection.execute(_REMOVE_SNAPSHOTS, values)).scalars().all()
+            await connection.execute(_REMOVE_EVALUATIONS, {"key": key})
+        return [uri for uri in uris if uri is not None]

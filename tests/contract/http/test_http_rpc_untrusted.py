@@ -1,0 +1,133 @@
+"""A contract that a caller names costs itself, and neither the node nor anybody who reads it."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from assay.chains.ports import Call, Returned, Reverted
+from assay.infra.http.breaker import FAILURES_MAX
+from assay.infra.http.rpc import JsonRpc
+from assay.kit.costs import Bearer, Cost, CostLedger, serve_for
+from tests.fakes.clock import FrozenClock
+from tests.services.ethereum_node import REGISTRY, Node, Reply, owner_of, refusal
+from tests.services.raw_server import Request, plain
+from tests.services.rpc_bench import ONE, QUICK, THREE, Bench, expected
+
+BURNER = "0x" + "bb" * 20
+GAS = 3_000_000
+
+
+def burning(reply: float | bytes = 30.0) -> Node:
+    """A node that answers nothing, or an error of its own, whenever the contract is called."""
+
+    def respond(request: Request, _body: bytes) -> float | bytes | None:
+        return reply if BURNER.encode() in request.body else None
+
+    return Node(respond=respond)
+
+
+async def burn(bench: Bench, network: Any) -> Returned | Reverted:
+    return await bench.rpc.call_untrusted(network, Call(BURNER, b"\x16\x26\xba\x7e"), GAS)
+
+
+@pytest.mark.parametrize("reply", [30.0, b"", plain(b"", "503 Busy"), plain(b"", "504 Timeout")])
+async def test_a_contract_that_burns_gas_opens_no_breaker_of_the_node(
+    bench: Bench, reply: float | bytes
+) -> None:
+    network = await bench.network(burning(reply))
+    for _ in range(FAILURES_MAX + 2):
+        assert isinstance(await burn(bench, network), Reverted)
+        assert [r.data for r in await bench.rpc.call(network, THREE)] == expected()
+
+
+async def test_a_contract_that_never_answers_is_left_alone_by_itself(bench: Bench) -> None:
+    node = burning(b"")
+    network = await bench.network(node)
+    for _ in range(FAILURES_MAX):
+        await burn(bench, network)
+    asked = len(node.calls)
+    assert isinstance(await burn(bench, network), Reverted)
+    assert len(node.calls) == asked
+    other = await bench.rpc.call_untrusted(network, ONE[0], GAS)
+    assert isinstance(other, Returned)
+    bench.clock.move(60)
+    await burn(bench, network)
+    assert len(node.calls) > asked
+
+
+async def test_only_the_first_node_is_burnt(bench: Bench) -> None:
+    second = burning()
+    network = await bench.network(burning(), second)
+    assert isinstance(await burn(bench, network), Reverted)
+    assert second.calls == []
+
+
+async def test_the_call_carries_its_gas_cap(bench: Bench) -> None:
+    seen: list[Any] = []
+
+    def answer(request: Reply, _reply: Reply) -> None:
+        if request["method"] == "eth_call":
+            seen.append(request["params"][0]["gas"])
+
+    network = await bench.network(Node(answer=answer))
+    call = Call(REGISTRY, owner_of(999))
+    assert await bench.rpc.call_untrusted(network, call, GAS) == Reverted(
+        refusal(999), "execution reverted"
+    )
+    assert seen == [hex(GAS)]
+
+
+async def test_a_node_that_is_really_down_is_passed_over_and_blamed(bench: Bench) -> None:
+    down = Node(respond=lambda _request, _body: plain(b"", "503 Busy"))
+    second = Node()
+    network = await bench.network(down, second)
+    for _ in range(FAILURES_MAX + 1):
+        assert isinstance(await bench.rpc.call_untrusted(network, ONE[0], GAS), Returned)
+    assert not down.calls or second.calls
+
+
+@pytest.mark.parametrize(
+    "error",
+    [{"code": -32000, "message": "out of gas"}, {"code": -32603, "message": "execution timeout"}],
+)
+async def test_an_error_about_the_call_is_the_contracts_own(bench: Bench, error: Reply) -> None:
+    def answer(request: Reply, reply: Reply) -> Reply | None:
+        if request["method"] != "eth_call" or request["params"][0]["to"] != BURNER:
+            return None
+        return {"jsonrpc": "2.0", "id": reply["id"], "error": error}
+
+    network = await bench.network(Node(answer=answer))
+    for _ in range(FAILURES_MAX + 1):
+        assert isinstance(await burn(bench, network), Reverted)
+    assert [r.data for r in await bench.rpc.call(network, THREE)] == expected()
+
+
+async def test_many_burning_contracts_leave_room_for_other_reads(bench: Bench) -> None:
+    network = await bench.network(burning(1.0))
+    await bench.rpc.call(network, ONE)
+    async with asyncio.TaskGroup() as group:
+        burnt = [group.create_task(burn(bench, network)) for _ in range(30)]
+        await asyncio.sleep(0)
+        found = await bench.rpc.call(network, THREE)
+        assert [r.data for r in found] == expected()
+        assert not all(task.done() for task in burnt)
+        for task in burnt:
+            task.cancel()
+
+
+async def test_every_request_is_counted_for_whoever_caused_it() -> None:
+    clock = FrozenClock()
+    costs = CostLedger(clock)
+    async with AsyncExitStack() as stack:
+        rpc = JsonRpc(clock, QUICK, costs)
+        stack.push_async_callback(rpc.aclose)
+        counted = Bench(stack, clock, rpc)
+        network = await counted.network(Node(), multicall=False)
+        serve_for(lambda: Bearer("operator 1"))
+        await rpc.call(network, THREE)  # chain id, height, and a batch of three
+        serve_for(lambda: Bearer("address 192.0.2.1"))
+        await rpc.call(network, ONE)  # height, and one
+    assert costs.used(Cost.RPC_CALLS, Bearer("operator 1")) == 5
+    assert costs.used(Cost.RPC_CALLS, Bearer("address 192.0.2.1")) == 2
