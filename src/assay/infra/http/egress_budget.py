@@ -1,0 +1,335 @@
+"""The egress budget where requests leave: claimed before they do, counted while they are read.
+
+A request is claimed on the budget of its host's domain before the name is resolved, and on that of
+the address before it is dialled, so that a thousand names of one address share one budget. Bytes
+are counted on the connection itself, TLS included. Source: decision 0016.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from assay.egress.address import classify
+from assay.egress.budget import (
+    BudgetLedger,
+    BudgetRules,
+    Ceiling,
+    Claim,
+    EgressUse,
+    UseClass,
+    current_use,
+)
+from assay.egress.consent import Consent, Consents, origin_of
+from assay.egress.domain import domain_of, network_of
+from assay.egress.ports import EgressError, Failure, Limits
+from assay.egress.url import EgressPolicy, Target, is_inside_name
+from assay.kit.clock import Clock
+from assay.kit.errors import Unavailable
+from assay.kit.ids import new_id
+
+WINDOW_BYTES = 16 * 1024
+"""What a host that has not consented may have under way to us without our reading it: the receive
+buffer of its connections. It is claimed with every request, so that it is never beyond a budget."""
+
+RECEIVE_BUFFER_BYTES = WINDOW_BYTES // 2
+"""Linux doubles what is asked for. Source: socket(7), SO_RCVBUF."""
+
+ANSWER_BYTES = 8 * 1024
+"""What an answer may have before it asks for more: a TLS handshake and a short body."""
+
+EXTENSION_BYTES = 32 * 1024
+
+
+class OverBudget(Exception):
+    """An answer was cut, for its host's budget has no more bytes."""
+
+
+@dataclass(slots=True)
+class _Busy:
+    """Requests of this process under way on one budget, and those that wait for their end."""
+
+    active: int = 0
+    extending: int = 0
+    waiters: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
+
+
+class EgressBudget:
+    """Opens exchanges: requests that are counted. One for all outgoing clients of the process."""
+
+    def __init__(
+        self,
+        ledger: BudgetLedger,
+        consents: Consents,
+        rules: BudgetRules,
+        clock: Clock,
+        configured: frozenset[str] = frozenset(),
+    ) -> None:
+        """`configured` are origins that the operator has set: they count as consenting."""
+        self.ledger = ledger
+        self.consents = consents
+        self.rules = rules
+        self._clock = clock
+        self._configured = configured
+        self._busy: dict[str, _Busy] = {}
+
+    def is_exempt(self, host: str, policy: EgressPolicy) -> bool:
+        """Whether the host can only be on one's own network, opened by a setting."""
+        if not policy.allow_private or self.rules.holds_private:
+            return False
+        denial = classify(host) if _is_address(host) else None
+        return denial.is_own_network if denial else not _is_address(host) and is_inside_name(host)
+
+    @asynccontextmanager
+    async def exchange(
+        self, target: Target, policy: EgressPolicy, request_bytes: int, limits: Limits
+    ) -> "AsyncGenerator[Exchange | None]":
+        """Count what is sent in the block; None for what has no budget.
+
+        Raises `EgressError` (`BUDGET`, nothing sent) when the host's budget is used up.
+        """
+        if self.is_exempt(target.host, policy):
+            yield None
+            return
+        made = Exchange(self, policy, limits, request_bytes)
+        try:
+            await made.open(target)
+            token = _current.set(made)
+            try:
+                yield made
+            finally:
+                _current.reset(token)
+        finally:
+            await asyncio.shield(made.close())
+
+    async def consent_of(self, origin: str, use: EgressUse) -> Consent | None:
+        """The consent that a request to an origin may rest on; None in its networks is any."""
+        if use.use_class is UseClass.OWN:
+            return await self.consents.find(use.own)
+        if origin in self._configured:
+            return Consent("configured", ())
+        return await self.consents.find(origin)
+
+    def is_configured(self, origin: str) -> bool:
+        """Whether the operator has set this origin."""
+        return origin in self._configured
+
+    async def claim(self, claim: Claim, wait_s: float) -> float:
+        """Count a claim, waiting for requests of this process that are under way.
+
+        Returns the seconds waited. Raises `EgressError` when there is no room after that.
+        """
+        began_s = self._clock.monotonic_s()
+        ends_s = asyncio.get_running_loop().time() + wait_s
+        while True:
+            try:
+                spent = await self.ledger.claim(claim)
+            except Unavailable as error:
+                raise _refused("the budget cannot be read", 1.0) from error
+            if spent is None:
+                self._busy.setdefault(claim.key, _Busy()).active += 1
+                return self._clock.monotonic_s() - began_s
+            busy = self._busy.get(claim.key)
+            if busy is None or not await self._one_ends(busy, ends_s):
+                raise _refused("its host has had its share of requests", spent.retry_s)
+
+    async def extend(self, claims: tuple[Claim, ...], wanted_bytes: int) -> int:
+        """More bytes for a request under way, 0 when there are none."""
+        if not claims:
+            return wanted_bytes
+        busy = [self._busy[claim.key] for claim in claims]
+        ends_s = asyncio.get_running_loop().time() + claims[0].ends_s
+        for one in busy:
+            one.extending += 1
+        try:
+            while True:
+                granted = await self._extended(claims, wanted_bytes)
+                # Whoever waits holds what it has: not all of them may wait for one another.
+                others = next((b for b in busy if b.active > b.extending), None)
+                if granted or others is None or not await self._one_ends(others, ends_s):
+                    return granted
+        finally:
+            for one in busy:
+                one.extending -= 1
+
+    def release(self, claims: tuple[Claim, ...]) -> None:
+        """The request on these claims is over: whoever waits tries again."""
+        for claim in claims:
+            busy = self._busy[claim.key]
+            busy.active -= 1
+            for waiter in busy.waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+            if not busy.active:
+                del self._busy[claim.key]
+
+    async def _extended(self, claims: tuple[Claim, ...], wanted_bytes: int) -> int:
+        try:
+            return await self.ledger.extend(claims, wanted_bytes)
+        except Unavailable:
+            return 0
+
+    @staticmethod
+    async def _one_ends(busy: _Busy, ends_s: float) -> bool:
+        """Whether one of the requests under way ended before that moment."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        busy.waiters.add(waiter)
+        try:
+            async with asyncio.timeout_at(ends_s):
+                await waiter
+        except TimeoutError:
+            return False
+        finally:
+            busy.waiters.discard(waiter)
+        return True
+
+
+class Exchange:
+    """One request on its budgets. Connections ask it before they dial, write and read."""
+
+    def __init__(
+        self, budget: EgressBudget, policy: EgressPolicy, limits: Limits, request_bytes: int
+    ) -> None:
+        self._budget = budget
+        self._policy = policy
+        self._limits = limits
+        self._id = new_id()
+        self._use = current_use()
+        self._consent: Consent | None = None
+        self._any_network = False
+        self._claims: tuple[Claim, ...] = ()
+        self._granted = request_bytes + ANSWER_BYTES + WINDOW_BYTES
+        self._bytes = 0
+        self._is_exempt = self._is_refused = False
+        self.address: str | None = None
+        """Where it is connected to."""
+        self.waited_s = 0.0
+        """Seconds spent on counting, which say nothing about the host."""
+        self.is_sent = False
+        """Whether any byte has gone out."""
+        self.is_whole = False
+        """Whether the answer was read to its end: nothing more of it is under way."""
+
+    @property
+    def receive_buffer_bytes(self) -> int | None:
+        """How much may be under way on a connection made for it; None: as the system has it."""
+        return None if self._is_exempt or self._consents_at(self.address) else RECEIVE_BUFFER_BYTES
+
+    async def open(self, target: Target) -> None:
+        """Claim the budget of the host's name. Raises `EgressError`."""
+        origin = origin_of(target)
+        try:
+            self._consent = await self._budget.consent_of(origin, self._use)
+        except Unavailable as error:
+            raise _refused("the budget cannot be read", 1.0) from error
+        self._any_network = self._budget.is_configured(origin)
+        rules = self._budget.rules
+        if self._consent is None:
+            await self._claim(f"domain {domain_of(target.host)}", rules.unproven)
+        elif self._use.use_class is UseClass.OWN:
+            await self._claim(f"own {self._use.own}", rules.consenting)
+        else:
+            await self._claim(f"origin {origin}", rules.consenting)
+
+    async def connect(self, address: str) -> None:
+        """Claim the budget of an address before it is dialled or written to. Raises as `open`."""
+        if self._is_exempt or self.address == address:
+            return
+        rules = self._budget.rules
+        denial = None if rules.holds_private else classify(address)
+        if denial is not None and denial.is_own_network and self._policy.allow_private:
+            self._is_exempt = True
+            await self._let_go()
+        elif self._consents_at(address):
+            await self._claim(f"consenting {network_of(address)}", rules.consenting)
+        else:
+            await self._claim(f"domain {network_of(address)}", rules.unproven)
+        self.address = address
+
+    async def room(self, wanted_bytes: int) -> int:
+        """How much may be read now, at most what is wanted. Raises `OverBudget`."""
+        if self._is_exempt:
+            return wanted_bytes
+        if self._left() <= 0:
+            began_s = asyncio.get_running_loop().time()
+            self._granted += await self._budget.extend(self._claims, EXTENSION_BYTES)
+            self.waited_s += asyncio.get_running_loop().time() - began_s
+            if self._left() <= 0:
+                raise OverBudget
+        return min(wanted_bytes, self._left())
+
+    def count(self, size_bytes: int) -> None:
+        """So many bytes were read or written."""
+        self._bytes += size_bytes
+
+    async def close(self) -> None:
+        """Settle what it really cost."""
+        if not self._claims:
+            return
+        # What was cut off may still be under way: it was sent, whether it is read or not.
+        under_way = 0 if self.is_whole or not self.is_sent else WINDOW_BYTES
+        claims, self._claims = self._claims, ()
+        try:
+            with suppress(Unavailable):  # then it counts as claimed, which is more
+                if self._is_refused and not self.address:
+                    await self._budget.ledger.forget(self._id)
+                else:
+                    await self._budget.ledger.settle(self._id, self._bytes + under_way)
+        finally:
+            self._budget.release(claims)
+
+    def _left(self) -> int:
+        return self._granted - WINDOW_BYTES - self._bytes
+
+    def _consents_at(self, address: str | None) -> bool:
+        if self._consent is None:
+            return False
+        if self._any_network or address is None:
+            return self._any_network
+        return network_of(address) in self._consent.networks
+
+    async def _claim(self, key: str, ceiling: Ceiling) -> None:
+        if any(claim.key == key for claim in self._claims):
+            return
+        use = self._use
+        if use.use_class is UseClass.OWN and ceiling is self._budget.rules.unproven:
+            use = EgressUse(UseClass.SHARED, use.account)
+        total_s = self._limits.total_s
+        claim = Claim(self._id, key, ceiling, use, self._granted, total_s)
+        try:
+            self.waited_s += await self._budget.claim(claim, total_s)
+        except EgressError:
+            self._is_refused = True
+            raise
+        self._claims += (claim,)
+
+    async def _let_go(self) -> None:
+        claims, self._claims = self._claims, ()
+        try:
+            with suppress(Unavailable):
+                await self._budget.ledger.forget(self._id)
+        finally:
+            self._budget.release(claims)
+
+
+_current: ContextVar[Exchange | None] = ContextVar("assay_egress_exchange", default=None)
+# The pool has no argument that reaches a connection; it dials, writes and reads in the task that
+# sends, so the exchange is found in that task's context.
+
+
+def current_exchange() -> Exchange | None:
+    """The exchange this task sends in."""
+    return _current.get()
+
+
+def _refused(why: str, retry_s: float) -> EgressError:
+    return EgressError(Failure.BUDGET, why, retry_s=retry_s)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        network_of(host)
+    except ValueError:
+        return False
+    return True
