@@ -2,14 +2,17 @@
 
 from datetime import datetime, timedelta
 
-from assay.gate.model import Decision, GateRequest
-from assay.trust.model import Evaluation, SignalName, Subject
+from assay.gate.model import Decision, GateRequest, Reuse
+from assay.trust.model import EGRESS_BUDGET, Evaluation, SignalName, Subject
 from assay.trust.scoring import score
 from assay.trust.tiers import Rules
 
 INCONCLUSIVE_REUSE = timedelta(minutes=5)
 """How long a result without behavioural evidence is reused at most: the agent may have been down
 for a moment, and a day's memory of that would be a day's wrong answer."""
+
+UNTESTED_REUSE = timedelta(minutes=1)
+"""The same for an agent that was not tested, for its host's egress budget was used up."""
 
 
 def decide(
@@ -19,8 +22,12 @@ def decide(
     rules: Rules,
     *,
     cached: bool,
+    reuse: Reuse | None = None,
 ) -> Decision:
-    """`allow` is exactly score >= minScore. Raises `EvidenceUnavailable`, never guesses."""
+    """`allow` is exactly score >= minScore. Raises `EvidenceUnavailable`, never guesses.
+
+    `reuse` is why an evaluation older than asked for is used, if it is.
+    """
     result = score(evaluation.collected, evaluation.unavailable, rules.weights, request.signals)
     return Decision(
         allow=result.value >= request.min_score,
@@ -31,14 +38,17 @@ def decide(
         evaluation=evaluation,
         sandbox_ran=not cached,
         cached=cached,
-        expires_at=reusable_until(evaluation, request),
+        expires_at=reusable_until(evaluation, request) if reuse is None else reuse.until,
+        cached_reason=None if reuse is None else reuse.reason,
     )
 
 
 def reusable_until(evaluation: Evaluation, request: GateRequest) -> datetime:
     """Until when the evaluation may answer for a caller with this `ttlMs`."""
-    conclusive = any(
-        c.signal is SignalName.SANDBOX and c.weighed.confidence > 0 for c in evaluation.collected
-    )
-    reuse = request.ttl if conclusive else min(request.ttl, INCONCLUSIVE_REUSE)
+    sandbox = next((c for c in evaluation.collected if c.signal is SignalName.SANDBOX), None)
+    reuse = request.ttl
+    if sandbox is not None and sandbox.evidence.data.get("why") == EGRESS_BUDGET:
+        reuse = min(request.ttl, UNTESTED_REUSE)
+    elif sandbox is None or sandbox.weighed.confidence <= 0:
+        reuse = min(request.ttl, INCONCLUSIVE_REUSE)
     return evaluation.evaluated_at + reuse

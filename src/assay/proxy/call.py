@@ -2,11 +2,13 @@
 
 import base64
 import re
+from math import ceil
 from typing import Final
 
 from assay.accounts.model import Feature, Operator
 from assay.accounts.plans import require
 from assay.chains.model import Network
+from assay.egress.budget import EgressUse, egress_use
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
 from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.gate.check import Gate
@@ -16,6 +18,7 @@ from assay.proxy.model import (
     HEADER_CHARS_MAX,
     HEADERS_MAX,
     METHODS,
+    EgressBudgetSpent,
     Proxied,
     ProxyCall,
     ProxyFailed,
@@ -58,20 +61,31 @@ class Caller:
         if found:
             raise InvalidRequest("The request cannot be sent like this.", details=found[:20])
 
-    async def call(self, asked: ProxyCall, field: str = "targetUrl") -> ProxyReply:
+    async def call(
+        self, operator_id: str, asked: ProxyCall, field: str = "targetUrl"
+    ) -> ProxyReply:
         """The target's answer, whatever its status; redirects are the operator's to follow.
 
-        Raises `InvalidRequest` as `check`, also for a name that leads inside, and `ProxyFailed`.
+        It counts against the egress budget of the target's host, at most a quarter of which is the
+        operator's; what the budget has no bytes for is cut. Raises `InvalidRequest` as `check`,
+        also for a name that leads inside, `EgressBudgetSpent` and `ProxyFailed`.
         """
         self.check(asked, field)
         body = (asked.body or "").encode()
         outgoing = Outgoing(asked.method, asked.url, dict(asked.headers), body)
         try:
-            reply = await self._http.send(outgoing, LIMITS)
+            with egress_use(EgressUse(account=operator_id)):
+                reply = await self._http.send(outgoing, LIMITS)
         except EgressError as error:
             if error.failure is Failure.REFUSED_ADDRESS:
                 details = [Problem(("body", field), "this address is not called")]
                 raise InvalidRequest("The address is not called.", details=details) from error
+            if error.failure is Failure.BUDGET:
+                raise EgressBudgetSpent(
+                    "This service has sent the target's host what it may in a minute: try later.",
+                    detail=error.detail,
+                    retry_after_s=max(1, ceil(error.retry_s)),
+                ) from error
             said = _SAID[error.failure]
             raise ProxyFailed(said, detail=error.detail, reason=error.failure.value) from error
         return _reply(reply)
@@ -99,7 +113,7 @@ class Proxy:
         decision = self._gate.assess_cached(network, known, GateRequest())
         if decision is None:
             decision = await self._gate.assess(network, known, GateRequest())
-        return Proxied(await self._caller.call(asked), decision)
+        return Proxied(await self._caller.call(operator.id, asked), decision)
 
 
 def _problems(asked: ProxyCall) -> list[Problem]:

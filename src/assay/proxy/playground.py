@@ -88,7 +88,8 @@ class Playground:
             if not decision.allow:
                 return Tried(None, decision, min_score)
         call = trial.call if route is None else _as_forwarded(trial.call, route, decision)
-        return Tried(await self._needs.caller.call(call, "path"), decision, min_score)
+        reply = await self._needs.caller.call(operator_id, call, "path")
+        return Tried(reply, decision, min_score)
 
     async def dry_run(self, operator_id: str, network: Network, trial: Trial) -> DryRun:
         """Look, and call nothing; no sandbox runs either.

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from assay.egress.ports import SafeHttp
 from assay.kit.clock import Clock
 from assay.kit.ids import new_id
 from assay.kit.singleflight import SingleFlight
 from assay.trust.model import (
+    EGRESS_BUDGET,
     FIRST_PREVIOUS_HASH,
     Collected,
     Evaluation,
@@ -24,6 +26,7 @@ from assay.trust.ports import (
     EvaluationStore,
     Listener,
     Probe,
+    ReadsConsents,
     Signal,
     SignalNeeds,
     SnapshotBlobs,
@@ -41,6 +44,10 @@ GRACE_S = 0.5
 """What a signal may take beyond its deadline to hand over what it has."""
 
 
+EVER = datetime(1970, 1, 1, tzinfo=UTC)
+"""Since when evaluations are looked for, where their age does not matter."""
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluatorNeeds:
     """What an evaluation rests on."""
@@ -56,6 +63,7 @@ class EvaluatorNeeds:
     listeners: Sequence[Listener]
     clock: Clock
     sources: Sources = field(default_factory=Sources)
+    consents: ReadsConsents | None = None
 
 
 class Evaluator:
@@ -69,7 +77,9 @@ class Evaluator:
         """Evaluate now, within `deadline_s`, and store the result before it is answered.
 
         Raises `EvidenceUnavailable` when no base signal could be collected; nothing is stored
-        then. Whoever joins a running evaluation gets its result and its deadline.
+        then. Whoever joins a running evaluation gets its result and its deadline. Where the egress
+        budget of the agent's host cut it short, the newest one there is counts instead, and
+        nothing is stored; without one the agent was not tested, which is stored as such.
         """
         return await self._flights.run(subject.key, lambda: self._run(subject, deadline_s))
 
@@ -102,6 +112,14 @@ class Evaluator:
         others = (c for c in evaluation.collected if c.signal is not name)
         return replace(evaluation, collected=(*others, *found))
 
+    async def _newest(self, subject: Subject) -> EvaluationCompleted | None:
+        """The evaluation there was, however old, in place of one that could not be made."""
+        evaluation = await self._needs.store.newest(subject.key, EVER)
+        snapshot = await self._needs.store.newest_snapshot(subject.key)
+        if evaluation is None or snapshot is None:
+            return None
+        return EvaluationCompleted(evaluation, snapshot, reused=EGRESS_BUDGET)
+
     async def _hear(
         self, signal: Signal, subject: Subject, deadline_s: float
     ) -> Evidence | Unavailable:
@@ -114,6 +132,7 @@ class Evaluator:
             clock=needs.clock,
             deadline_s=deadline_s,
             sources=needs.sources,
+            consents=needs.consents,
         )
         try:
             async with asyncio.timeout(deadline_s + GRACE_S):
@@ -125,6 +144,8 @@ class Evaluator:
         needs = self._needs
         everything = frozenset(needs.signals)
         collected, missing = await self.collect(subject, everything, deadline_s)
+        if _is_cut_short(collected) and (earlier := await self._newest(subject)) is not None:
+            return earlier
         result = score(collected, missing, needs.rules.weights)
         evaluation = Evaluation(
             id=new_id(),
@@ -157,3 +178,7 @@ class Evaluator:
         for listener in needs.listeners:
             listener.evaluated(news)
         return news
+
+
+def _is_cut_short(collected: Sequence[Collected]) -> bool:
+    return any(c.evidence.data.get("why") == EGRESS_BUDGET for c in collected)

@@ -41,6 +41,7 @@ from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
 from assay.infra.http.agent_index import HttpAgentIndex
 from assay.infra.http.documents import GuardedDocuments
 from assay.infra.http.egress import GuardedHttp
+from assay.infra.http.egress_budget import EgressBudget
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.log import EvaluationLog, Log, RequestLog, open_log
 from assay.infra.secret_file import load_or_create
@@ -70,6 +71,7 @@ from assay.proxy.playground import Playground, PlaygroundNeeds
 from assay.settings import Settings
 from assay.trust.audit import Audit
 from assay.trust.bait import Baits
+from assay.trust.consent import HostConsents
 from assay.trust.course import Course
 from assay.trust.evaluate import Evaluator, EvaluatorNeeds
 from assay.trust.feedback import WriteBack
@@ -89,6 +91,7 @@ from assay.webhooks.ports import WebhookStore
 from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
+from assay.wiring.egress import egress_budget, gate_quota
 from assay.wiring.limits import shared_limits
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
@@ -182,6 +185,7 @@ class _Outside:
 
     database: Database
     networks: Networks
+    budget: EgressBudget
     http: GuardedHttp
     rpc: JsonRpc
     index: HttpAgentIndex
@@ -259,7 +263,8 @@ async def _open(
     database = await Database.open(settings.database)
     stack.push_async_callback(database.close)
     await database.migrate()
-    http = GuardedHttp(_agents_egress(settings))
+    budget = egress_budget(settings, database, clock)
+    http = GuardedHttp(_agents_egress(settings), budget=budget)
     stack.push_async_callback(http.aclose)
     rpc = JsonRpc(clock)
     stack.push_async_callback(rpc.aclose)
@@ -274,7 +279,7 @@ async def _open(
     blobs = _blobs(settings, _secrets(settings)["snapshot_secret"])
     if isinstance(blobs, IpfsSnapshotBlobs):
         stack.push_async_callback(blobs.aclose)
-    return _Outside(database, networks, http, rpc, index, readers, blobs, leases)
+    return _Outside(database, networks, budget, http, rpc, index, readers, blobs, leases)
 
 
 def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
@@ -335,6 +340,9 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             listeners=[announce],
             clock=clock,
             sources=sources,
+            consents=HostConsents(
+                outside.budget.consents, _agents_egress(settings), outside.budget.rules
+            ),
         ),
         SingleFlight(),
     )
@@ -348,12 +356,13 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             offered=frozenset(signals),
             upgrade_url=settings.upgrade_address,
             evaluation_s=settings.gate_evaluation_s,
+            quota=gate_quota(settings, outside.budget),
             clock=clock,
         )
     )
     box = SecretBox.from_secrets(*_ring(settings))
     webhook_store = SqlWebhookStore(database)
-    webhook_http = _webhook_http(settings, stack)
+    webhook_http = _webhook_http(settings, outside.budget, stack)
     deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn)
     announce.listeners.extend((gate, deliverer))
     write_back = evidence.write_back(settings, networks, subjects, outside.rpc, log)
@@ -504,9 +513,9 @@ def _webhook_egress(settings: Settings) -> EgressPolicy:
     return EgressPolicy(allow_private=private, require_https=not private)
 
 
-def _webhook_http(settings: Settings, stack: AsyncExitStack) -> GuardedHttp:
+def _webhook_http(settings: Settings, budget: EgressBudget, stack: AsyncExitStack) -> GuardedHttp:
     """No connection is kept: one that its receiver just closed would cost the only attempt."""
-    http = GuardedHttp(_webhook_egress(settings), keep_alive_s=0)
+    http = GuardedHttp(_webhook_egress(settings), keep_alive_s=0, budget=budget)
     stack.push_async_callback(http.aclose)
     return http
 

@@ -20,11 +20,12 @@ from assay.egress.budget import (
     EgressUse,
     UseClass,
     current_use,
+    is_exempt,
 )
 from assay.egress.consent import Consent, Consents, origin_of
 from assay.egress.domain import domain_of, network_of
 from assay.egress.ports import EgressError, Failure, Limits
-from assay.egress.url import EgressPolicy, Target, is_inside_name
+from assay.egress.url import EgressPolicy, Target
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.ids import new_id
@@ -74,13 +75,6 @@ class EgressBudget:
         self._configured = configured
         self._busy: dict[str, _Busy] = {}
 
-    def is_exempt(self, host: str, policy: EgressPolicy) -> bool:
-        """Whether the host can only be on one's own network, opened by a setting."""
-        if not policy.allow_private or self.rules.holds_private:
-            return False
-        denial = classify(host) if _is_address(host) else None
-        return denial.is_own_network if denial else not _is_address(host) and is_inside_name(host)
-
     @asynccontextmanager
     async def exchange(
         self, target: Target, policy: EgressPolicy, request_bytes: int, limits: Limits
@@ -89,7 +83,7 @@ class EgressBudget:
 
         Raises `EgressError` (`BUDGET`, nothing sent) when the host's budget is used up.
         """
-        if self.is_exempt(target.host, policy):
+        if is_exempt(target.host, policy, self.rules):
             yield None
             return
         made = Exchange(self, policy, limits, request_bytes)
@@ -325,11 +319,3 @@ def current_exchange() -> Exchange | None:
 
 def _refused(why: str, retry_s: float) -> EgressError:
     return EgressError(Failure.BUDGET, why, retry_s=retry_s)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        network_of(host)
-    except ValueError:
-        return False
-    return True
