@@ -88,6 +88,7 @@ from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules, tiers_from
 from assay.webhooks.deliver import Deliverer
 from assay.webhooks.ports import WebhookStore
+from assay.webhooks.proof import ReceiverProofs
 from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
@@ -363,7 +364,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     box = SecretBox.from_secrets(*_ring(settings))
     webhook_store = SqlWebhookStore(database)
     webhook_http = _webhook_http(settings, outside.budget, stack)
-    deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn)
+    proofs = ReceiverProofs(outside.budget.consents, webhook_http, secrets["session_secret"], clock)
+    deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn, proofs)
     announce.listeners.extend((gate, deliverer))
     write_back = evidence.write_back(settings, networks, subjects, outside.rpc, log)
     if write_back is not None:
@@ -458,7 +460,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
                 clock=clock,
             )
         ),
-        webhooks=Webhooks(webhook_store, box, _webhook_egress(settings), clock),
+        webhooks=Webhooks(webhook_store, box, _webhook_egress(settings), clock, proofs),
         webhook_store=webhook_store,
         deliverer=deliverer,
         proxy=Proxy(caller, gate, settings.upgrade_address),
