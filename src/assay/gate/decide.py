@@ -3,16 +3,13 @@
 from datetime import datetime, timedelta
 
 from assay.gate.model import Decision, GateRequest, Reuse
-from assay.trust.model import EGRESS_BUDGET, Evaluation, SignalName, Subject
+from assay.trust.model import Evaluation, SignalName, Subject
 from assay.trust.scoring import score
 from assay.trust.tiers import Rules
 
 INCONCLUSIVE_REUSE = timedelta(minutes=5)
 """How long a result without behavioural evidence is reused at most: the agent may have been down
 for a moment, and a day's memory of that would be a day's wrong answer."""
-
-UNTESTED_REUSE = timedelta(minutes=1)
-"""The same for an agent that was not tested, for its host's egress budget was used up."""
 
 
 def decide(
@@ -45,10 +42,8 @@ def decide(
 
 def reusable_until(evaluation: Evaluation, request: GateRequest) -> datetime:
     """Until when the evaluation may answer for a caller with this `ttlMs`."""
-    sandbox = next((c for c in evaluation.collected if c.signal is SignalName.SANDBOX), None)
-    reuse = request.ttl
-    if sandbox is not None and sandbox.evidence.data.get("why") == EGRESS_BUDGET:
-        reuse = min(request.ttl, UNTESTED_REUSE)
-    elif sandbox is None or sandbox.weighed.confidence <= 0:
-        reuse = min(request.ttl, INCONCLUSIVE_REUSE)
+    conclusive = any(
+        c.signal is SignalName.SANDBOX and c.weighed.confidence > 0 for c in evaluation.collected
+    )
+    reuse = request.ttl if conclusive else min(request.ttl, INCONCLUSIVE_REUSE)
     return evaluation.evaluated_at + reuse

@@ -78,8 +78,8 @@ class Evaluator:
 
         Raises `EvidenceUnavailable` when no base signal could be collected; nothing is stored
         then. Whoever joins a running evaluation gets its result and its deadline. Where the egress
-        budget of the agent's host cut it short, the newest one there is counts instead, and
-        nothing is stored; without one the agent was not tested, which is stored as such.
+        budget of the agent's host cut it short, the newest one there is counts instead; without
+        one the agent was not tested. Nothing is stored or announced then.
         """
         return await self._flights.run(subject.key, lambda: self._run(subject, deadline_s))
 
@@ -160,20 +160,21 @@ class Evaluator:
             evaluated_at=needs.clock.now(),
         )
         data = snapshot_bytes(subject, collected)
-        snapshot = await needs.store.add(
-            evaluation,
-            Snapshot(
-                id=new_id(),
-                evaluation_id=evaluation.id,
-                subject_key=subject.key,
-                agent_id=subject.agent_id,
-                snapshot_hash=snapshot_hash(data),
-                previous_hash=FIRST_PREVIOUS_HASH,
-                encrypted_data_uri=await needs.blobs.store(data),
-                interaction_count=evaluation.interactions,
-                taken_at=evaluation.evaluated_at,
-            ),
+        taken = Snapshot(
+            id=new_id(),
+            evaluation_id=evaluation.id,
+            subject_key=subject.key,
+            agent_id=subject.agent_id,
+            snapshot_hash=snapshot_hash(data),
+            previous_hash=FIRST_PREVIOUS_HASH,
+            encrypted_data_uri=None,
+            interaction_count=evaluation.interactions,
+            taken_at=evaluation.evaluated_at,
         )
+        if _is_cut_short(collected):
+            return EvaluationCompleted(evaluation, taken, reused=EGRESS_BUDGET)
+        uri = await needs.blobs.store(data)
+        snapshot = await needs.store.add(evaluation, replace(taken, encrypted_data_uri=uri))
         news = EvaluationCompleted(evaluation, snapshot)
         for listener in needs.listeners:
             listener.evaluated(news)

@@ -287,7 +287,8 @@ EVALUATION_QUOTA = "evaluation_quota"
 class EvaluationCompleted:
     """The news that goes to listeners: webhooks, write-back (spec 6).
 
-    With `reused` it is no news, and goes to nobody: the newest evaluation there was, and why.
+    With `reused` it is no news, and goes to nobody: none could be made for that reason, and this is
+    the newest there was; without one it says that the agent was not tested, and is not stored.
     """
 
     evaluation: Evaluation
