@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 
 from assay.egress.address import classify
 from assay.egress.budget import (
@@ -24,8 +23,9 @@ from assay.egress.budget import (
 )
 from assay.egress.consent import Consent, Consents, origin_of
 from assay.egress.domain import domain_of, network_of
-from assay.egress.ports import EgressError, Failure, Limits
+from assay.egress.ports import EgressError, Limits
 from assay.egress.url import EgressPolicy, Target
+from assay.infra.http.budget_claims import ClaimQueue, refused_for_budget
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.ids import new_id
@@ -41,19 +41,11 @@ ANSWER_BYTES = 8 * 1024
 """What an answer may have before it asks for more: a TLS handshake and a short body."""
 
 EXTENSION_BYTES = 32 * 1024
+READ_BYTES = 4 * 1024
 
 
 class OverBudget(Exception):
     """An answer was cut, for its host's budget has no more bytes."""
-
-
-@dataclass(slots=True)
-class _Busy:
-    """Requests of this process under way on one budget, and those that wait for their end."""
-
-    active: int = 0
-    extending: int = 0
-    waiters: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
 
 
 class EgressBudget:
@@ -69,11 +61,10 @@ class EgressBudget:
     ) -> None:
         """`configured` are origins that the operator has set: they count as consenting."""
         self.ledger = ledger
+        self.queue = ClaimQueue(ledger, clock)
         self.consents = consents
         self.rules = rules
-        self._clock = clock
         self._configured = configured
-        self._busy: dict[str, _Busy] = {}
 
     @asynccontextmanager
     async def exchange(
@@ -108,75 +99,6 @@ class EgressBudget:
     def is_configured(self, origin: str) -> bool:
         """Whether the operator has set this origin."""
         return origin in self._configured
-
-    async def claim(self, claim: Claim, wait_s: float) -> float:
-        """Count a claim, waiting for requests of this process that are under way.
-
-        Returns the seconds waited. Raises `EgressError` when there is no room after that.
-        """
-        began_s = self._clock.monotonic_s()
-        ends_s = asyncio.get_running_loop().time() + wait_s
-        while True:
-            try:
-                spent = await self.ledger.claim(claim)
-            except Unavailable as error:
-                raise _refused("the budget cannot be read", 1.0) from error
-            if spent is None:
-                self._busy.setdefault(claim.key, _Busy()).active += 1
-                return self._clock.monotonic_s() - began_s
-            busy = self._busy.get(claim.key)
-            if busy is None or not await self._one_ends(busy, ends_s):
-                raise _refused("its host has had its share of requests", spent.retry_s)
-
-    async def extend(self, claims: tuple[Claim, ...], wanted_bytes: int) -> int:
-        """More bytes for a request under way, 0 when there are none."""
-        if not claims:
-            return wanted_bytes
-        busy = [self._busy[claim.key] for claim in claims]
-        ends_s = asyncio.get_running_loop().time() + claims[0].ends_s
-        for one in busy:
-            one.extending += 1
-        try:
-            while True:
-                granted = await self._extended(claims, wanted_bytes)
-                # Whoever waits holds what it has: not all of them may wait for one another.
-                others = next((b for b in busy if b.active > b.extending), None)
-                if granted or others is None or not await self._one_ends(others, ends_s):
-                    return granted
-        finally:
-            for one in busy:
-                one.extending -= 1
-
-    def release(self, claims: tuple[Claim, ...]) -> None:
-        """The request on these claims is over: whoever waits tries again."""
-        for claim in claims:
-            busy = self._busy[claim.key]
-            busy.active -= 1
-            for waiter in busy.waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-            if not busy.active:
-                del self._busy[claim.key]
-
-    async def _extended(self, claims: tuple[Claim, ...], wanted_bytes: int) -> int:
-        try:
-            return await self.ledger.extend(claims, wanted_bytes)
-        except Unavailable:
-            return 0
-
-    @staticmethod
-    async def _one_ends(busy: _Busy, ends_s: float) -> bool:
-        """Whether one of the requests under way ended before that moment."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        busy.waiters.add(waiter)
-        try:
-            async with asyncio.timeout_at(ends_s):
-                await waiter
-        except TimeoutError:
-            return False
-        finally:
-            busy.waiters.discard(waiter)
-        return True
 
 
 class Exchange:
@@ -216,7 +138,7 @@ class Exchange:
         try:
             self._consent = await self._budget.consent_of(origin, self._use)
         except Unavailable as error:
-            raise _refused("the budget cannot be read", 1.0) from error
+            raise refused_for_budget("the budget cannot be read", 1.0) from error
         self._any_network = self._budget.is_configured(origin)
         rules = self._budget.rules
         if self._consent is None:
@@ -247,10 +169,12 @@ class Exchange:
             return wanted_bytes
         if self._left() <= 0:
             began_s = asyncio.get_running_loop().time()
-            self._granted += await self._budget.extend(self._claims, EXTENSION_BYTES)
+            self._granted += await self._budget.queue.extend(self._claims, EXTENSION_BYTES)
             self.waited_s += asyncio.get_running_loop().time() - began_s
             if self._left() <= 0:
                 raise OverBudget
+        # In small reads, so that whoever wants only the beginning of an answer pays for no more.
+        wanted_bytes = min(wanted_bytes, READ_BYTES) if self._consent is None else wanted_bytes
         return min(wanted_bytes, self._left())
 
     def count(self, size_bytes: int) -> None:
@@ -271,7 +195,7 @@ class Exchange:
                 else:
                     await self._budget.ledger.settle(self._id, self._bytes + under_way)
         finally:
-            self._budget.release(claims)
+            self._budget.queue.release(claims)
 
     def _left(self) -> int:
         return self._granted - WINDOW_BYTES - self._bytes
@@ -292,7 +216,7 @@ class Exchange:
         total_s = self._limits.total_s
         claim = Claim(self._id, key, ceiling, use, self._granted, total_s)
         try:
-            self.waited_s += await self._budget.claim(claim, total_s)
+            self.waited_s += await self._budget.queue.claim(claim, self._claims, total_s)
         except EgressError:
             self._is_refused = True
             raise
@@ -304,7 +228,7 @@ class Exchange:
             with suppress(Unavailable):
                 await self._budget.ledger.forget(self._id)
         finally:
-            self._budget.release(claims)
+            self._budget.queue.release(claims)
 
 
 _current: ContextVar[Exchange | None] = ContextVar("assay_egress_exchange", default=None)
@@ -315,7 +239,3 @@ _current: ContextVar[Exchange | None] = ContextVar("assay_egress_exchange", defa
 def current_exchange() -> Exchange | None:
     """The exchange this task sends in."""
     return _current.get()
-
-
-def _refused(why: str, retry_s: float) -> EgressError:
-    return EgressError(Failure.BUDGET, why, retry_s=retry_s)

@@ -14,7 +14,7 @@ from assay.trust.visiting import VisitHttp
 CALLS = 5
 """Calls put to an HTTP service and to an agent card. Source: facts, "latency p50 over 5 calls"."""
 
-GLANCE_BYTES = 16 * 1024
+GLANCE_BYTES = 1024
 """Read of each answer where the host has not agreed to more: five long pages are a small budget."""
 
 FAST_MS, SLOW_MS = 1000, 3000

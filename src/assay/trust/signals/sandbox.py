@@ -83,7 +83,8 @@ class Sandbox:
         async with asyncio.TaskGroup() as group:
             dialers = SharedDialers(needs.dialers, group)
             visited, refused = await _allowed(declared, http)
-            agreed = await _agreed(subject, visited, http, needs)
+            urls, consents = [v.service.endpoint for v in visited], needs.consents
+            agreed = await consents.read(subject, urls, http) if consents else None
             asked = http.replied
             bait = None if needs.sources.lures is None else needs.sources.lures.new()
             visit = Visit(subject, visited, http, dialers, _seed(subject), bait, agreed)
@@ -217,14 +218,6 @@ async def _allowed(
     answers = [task.result() for task in asked]
     pairs = list(zip(declared, answers, strict=True))
     return tuple(v for v, no in pairs if not no), tuple(v for v, no in pairs if no)
-
-
-async def _agreed(
-    subject: Subject, visited: tuple[Visited, ...], http: VisitHttp, needs: SignalNeeds
-) -> frozenset[str] | None:
-    if needs.consents is None:
-        return None
-    return await needs.consents.read(subject, [v.service.endpoint for v in visited], http)
 
 
 def _betrayed(seen: Mapping[str, JsonObject | str | None], probes: Mapping[str, Probe]) -> bool:
