@@ -170,6 +170,20 @@ async def test_many_endless_answers_at_once_stay_below_it_too(one: Process) -> N
         assert BYTES // 2 < victim.size_bytes <= BYTES
 
 
+async def test_glances_at_endless_answers_stay_below_it_as_well(one: Process) -> None:
+    async with suffering(b"HTTP/1.1 200 OK\r\n\r\n", endless=True) as victim:
+        glances = 0
+        with egress_use(RESERVED):
+            for _ in range(60):
+                try:
+                    await one.http.send(Outgoing("GET", victim.url()), Limits(body_bytes_max=1024))
+                except EgressError:
+                    break
+                glances += 1
+        assert glances > 20
+        assert victim.size_bytes <= BYTES
+
+
 async def test_what_is_sent_counts_as_well(one: Process) -> None:
     async with suffering(OK) as victim:
         assert isinstance(await one.ask(victim.url(), RESERVED, b"x" * 150_000), Reply)

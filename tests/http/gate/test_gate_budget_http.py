@@ -34,7 +34,9 @@ def agent(agent_id: str, url: str) -> OnchainAgent:
 
 
 @asynccontextmanager
-async def hosted(house: House, *names: str, consents: bool = False) -> AsyncIterator[RawServer]:
+async def hosted(
+    house: House, *names: str, consents: bool = False, page_bytes: int = 12
+) -> AsyncIterator[RawServer]:
     """A decent web service that agents `names` point at; where it consents it names the first."""
 
     async def respond(request: Request, writer: asyncio.StreamWriter) -> None:
@@ -43,7 +45,7 @@ async def hosted(house: House, *names: str, consents: bool = False) -> AsyncIter
         if request.target == "/.well-known/agent-registration.json":
             writer.write(plain(binding, "200 OK", JSON) if consents else plain(b"", "404 No"))
         elif request.target == "/" and request.method == "GET":
-            writer.write(plain(b'{"ok": true}', "200 OK", JSON))
+            writer.write(plain(b"x" * page_bytes, "200 OK", "Content-Type: text/html"))
         else:
             writer.write(plain(b'{"error": "no"}', "404 Not Found", JSON))
 

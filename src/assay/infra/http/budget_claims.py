@@ -10,6 +10,10 @@ from assay.egress.ports import EgressError, Failure
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 
+BYTES_EACH = 64 * 1024
+"""A budget has so many bytes for each request of this process under way on it: four on the small
+one. More would all hold what each of them needs to end."""
+
 
 @dataclass(slots=True)
 class _Busy:
@@ -38,6 +42,11 @@ class ClaimQueue:
         ends_s = asyncio.get_running_loop().time() + wait_s
         with self._waiting(held):
             while True:
+                busy = self._busy.get(claim.key)
+                if busy and busy.active >= max(1, claim.ceiling.size_bytes // BYTES_EACH):
+                    if not await self._one_ends(busy, ends_s):
+                        raise refused_for_budget("too many requests are under way", 1.0)
+                    continue
                 try:
                     spent = await self._ledger.claim(claim)
                 except Unavailable as error:

@@ -29,9 +29,11 @@ async def dial_counted(
     try:
         made.setblocking(False)  # noqa: FBT003 - its only form
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if exchange.receive_buffer_bytes is not None:
-            # Before it connects: a window that was offered cannot be taken back.
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, exchange.receive_buffer_bytes)
+        window_bytes = exchange.window_bytes
+        if window_bytes is not None:
+            # Before it connects: a window that was offered cannot be taken back. Linux doubles
+            # what is asked for. Source: socket(7), SO_RCVBUF.
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window_bytes // 2)
         async with asyncio.timeout(timeout_s):
             await asyncio.get_running_loop().sock_connect(made, (address, port))
     except TimeoutError as error:
@@ -43,7 +45,7 @@ async def dial_counted(
     except BaseException:
         made.close()
         raise
-    return CountedStream(_Counted(made, address))
+    return CountedStream(_Counted(made, address, window_bytes))
 
 
 class _Counted(anyio.abc.ByteStream):
@@ -52,15 +54,17 @@ class _Counted(anyio.abc.ByteStream):
     On the bare socket: a transport of the loop reads ahead, and what it read was sent to us.
     """
 
-    def __init__(self, connected: socket.socket, address: str) -> None:
+    def __init__(self, connected: socket.socket, address: str, window_bytes: int | None) -> None:
         self._socket = connected
         self._address = address
+        self._window_bytes = window_bytes
 
     @override
     async def send(self, item: bytes) -> None:
         exchange = current_exchange()
         if exchange is not None:
             await exchange.connect(self._address)  # a kept connection was not dialled for it
+            exchange.uses(self._window_bytes)
             exchange.is_sent = True
             exchange.count(len(item))
         try:

@@ -34,8 +34,11 @@ WINDOW_BYTES = 16 * 1024
 """What a host that has not consented may have under way to us without our reading it: the receive
 buffer of its connections. It is claimed with every request, so that it is never beyond a budget."""
 
-RECEIVE_BUFFER_BYTES = WINDOW_BYTES // 2
-"""Linux doubles what is asked for. Source: socket(7), SO_RCVBUF."""
+GLANCE_WINDOW_BYTES = 4608
+"""The same for requests that read only the beginning of an answer: the least Linux has."""
+
+GLANCE_BYTES_MAX = 4 * 1024
+"""Bodies read up to this are glances."""
 
 ANSWER_BYTES = 8 * 1024
 """What an answer may have before it asks for more: a TLS handshake and a short body."""
@@ -115,7 +118,9 @@ class Exchange:
         self._consent: Consent | None = None
         self._any_network = False
         self._claims: tuple[Claim, ...] = ()
-        self._granted = request_bytes + ANSWER_BYTES + WINDOW_BYTES
+        is_glance = limits.body_bytes_max <= GLANCE_BYTES_MAX
+        self._window_bytes = GLANCE_WINDOW_BYTES if is_glance else WINDOW_BYTES
+        self._granted = request_bytes + ANSWER_BYTES + self._window_bytes
         self._bytes = 0
         self._is_exempt = self._is_refused = False
         self.address: str | None = None
@@ -128,9 +133,14 @@ class Exchange:
         """Whether the answer was read to its end: nothing more of it is under way."""
 
     @property
-    def receive_buffer_bytes(self) -> int | None:
+    def window_bytes(self) -> int | None:
         """How much may be under way on a connection made for it; None: as the system has it."""
-        return None if self._is_exempt or self._consents_at(self.address) else RECEIVE_BUFFER_BYTES
+        return None if self._is_exempt or self._consents_at(self.address) else self._window_bytes
+
+    def uses(self, window_bytes: int | None) -> None:
+        """It is sent on a connection with this window, which may have been made for another."""
+        if window_bytes is not None:
+            self._window_bytes = max(self._window_bytes, window_bytes)
 
     async def open(self, target: Target) -> None:
         """Claim the budget of the host's name. Raises `EgressError`."""
@@ -186,7 +196,7 @@ class Exchange:
         if not self._claims:
             return
         # What was cut off may still be under way: it was sent, whether it is read or not.
-        under_way = 0 if self.is_whole or not self.is_sent else WINDOW_BYTES
+        under_way = 0 if self.is_whole or not self.is_sent else self._window_bytes
         claims, self._claims = self._claims, ()
         try:
             with suppress(Unavailable):  # then it counts as claimed, which is more
@@ -198,7 +208,7 @@ class Exchange:
             self._budget.queue.release(claims)
 
     def _left(self) -> int:
-        return self._granted - WINDOW_BYTES - self._bytes
+        return self._granted - self._window_bytes - self._bytes
 
     def _consents_at(self, address: str | None) -> bool:
         if self._consent is None:
