@@ -164,6 +164,43 @@ class Settings(BaseSettings):
             " 0: no bound.",
         ),
     ] = 10_240
+    egress_per_minute: Annotated[
+        int,
+        Field(
+            ge=4,
+            description="Requests a minute that one domain or address gets from this service,"
+            " whoever asks, unless it consented.",
+        ),
+    ] = 60
+    egress_kib_per_minute: Annotated[
+        int, Field(ge=64, description="KiB a minute it is sent and has to send, all together.")
+    ] = 256
+    egress_consenting_per_minute: Annotated[
+        int,
+        Field(
+            ge=4,
+            description="Requests a minute to an origin whose"
+            " `/.well-known/agent-registration.json` names an agent evaluated here.",
+        ),
+    ] = 600
+    egress_consenting_kib_per_minute: Annotated[
+        int, Field(ge=64, description="KiB a minute sent to and received from such an origin.")
+    ] = 20 * 1024
+    egress_budget_private: Annotated[
+        bool,
+        Field(
+            description="Tests only: budgets hold for private addresses too, where"
+            " `ASSAY_ALLOW_PRIVATE_UPSTREAMS` opens them."
+        ),
+    ] = False
+    gate_evaluations_per_hour: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="Evaluations an hour of one agent that gates may cause, all callers"
+            " together; then the newest one is used.",
+        ),
+    ] = 6
     body_bytes_max: Annotated[
         int, Field(ge=1024, description="Largest request body accepted, bytes.")
     ] = 1024 * 1024

@@ -62,6 +62,7 @@ BEYOND = {
     ("get", "/operator/webhooks"),
     ("get", "/operator/webhooks/deliveries"),
     ("delete", "/operator/webhooks/{webhookId}"),
+    ("post", "/operator/webhooks/{webhookId}/verify"),
     ("patch", "/operator/admin/operators/{id}"),
     ("get", "/operator/admin/audit"),
     ("get", "/operator/analytics/logs/export"),

@@ -38,6 +38,7 @@ NOBODYS = {
     "AllowanceStore.add": "each count is keyed by its operator",
     "WebhookStore.begin": "the deliverer's: what is due, of everybody",
     "WebhookStore.end": "the deliverer's: by the id of a delivery it has begun",
+    "WebhookStore.give_up": "the deliverer's: what has waited too long, of everybody",
     "WebhookStore.abandon": "the deliverer's: what it left unfinished",
     "WebhookStore.purge": "the deliverer's: what is old, of everybody",
 }

@@ -64,6 +64,7 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "GET /operator/webhooks": EITHER,
     "GET /operator/webhooks/deliveries": EITHER,
     "DELETE /operator/webhooks/{webhookId}": EITHER,
+    "POST /operator/webhooks/{webhookId}/verify": EITHER,
     "POST /operator/proxy/{agentId}": OP_KEY,
     "POST /operator/playground": JWT,
     "GET /operator/admin/stats": JWT,

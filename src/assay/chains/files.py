@@ -1,9 +1,9 @@
 """Registration files behind token URIs, remembered for a while."""
 
 from assay.chains.model import Registration
-from assay.chains.ports import Documents, DocumentUnavailable
+from assay.chains.ports import DocumentOverBudget, Documents, DocumentUnavailable
 from assay.chains.registration import NotRegistration, parse_registration
-from assay.kit.cache import Cache
+from assay.kit.cache import BoundedMap, Cache
 from assay.kit.clock import Clock
 
 DOCUMENT_TTL_S = 300.0
@@ -11,6 +11,7 @@ UNREADABLE_TTL_S = 30.0
 """How long the registration file behind a token URI is remembered, and that there was none."""
 
 FILES_KEPT = 500
+"""As many again as they were last read, for when their host's egress budget is used up."""
 
 URI_CHARS_MAX = 64 * 1024
 """Longest token URI that is followed; `data:` URIs hold whole files."""
@@ -25,6 +26,7 @@ class RegistrationFiles:
     def __init__(self, documents: Documents, clock: Clock) -> None:
         self._documents = documents
         self._files: Cache[Read] = Cache(clock, _ttl_s, FILES_KEPT, _weight)
+        self._last_read: BoundedMap[str, Registration] = BoundedMap(FILES_KEPT, lambda f: f.weight)
 
     async def read(self, uri: str) -> Read:
         """The file, or why there is none; raises nothing."""
@@ -34,14 +36,23 @@ class RegistrationFiles:
             return None, f"The token URI is longer than {URI_CHARS_MAX} characters."
         if uri[:5].lower() == "data:":  # it costs no request, and as a key it would be the file
             return await self._fetch(uri)
-        return await self._files.get(uri, lambda: self._fetch(uri))
+        try:
+            return await self._files.get(uri, lambda: self._fetch(uri))
+        except DocumentOverBudget as error:  # not remembered: another use may have room
+            return self._last_read.get(uri), str(error) if uri not in self._last_read else None
 
     async def _fetch(self, uri: str) -> Read:
         try:
             document = await self._documents.fetch(uri)
-            return parse_registration(document.body), None
+            file = parse_registration(document.body)
+        except DocumentOverBudget:
+            raise
         except (DocumentUnavailable, NotRegistration) as error:
+            self._last_read.pop(uri)
             return None, str(error)
+        if uri[:5].lower() != "data:":
+            self._last_read.put(uri, file)
+        return file, None
 
 
 def _weight(read: Read) -> int:

@@ -108,6 +108,13 @@ class DocumentUnavailable(Exception):
     """The document could not be had; the message is a sentence fit for a caller."""
 
 
+OVER_BUDGET = "the document's host has had its share of requests for now (egress_budget)"
+
+
+class DocumentOverBudget(DocumentUnavailable):
+    """The host's egress budget is used up: this says nothing about the document."""
+
+
 class Documents(Protocol):
     """Fetches what `https:`, `http:`, `ipfs:` and `data:` URIs point at, through guarded egress."""
 

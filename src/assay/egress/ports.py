@@ -42,6 +42,10 @@ class Reply:
     elapsed_ms: float
     is_bomb: bool = False
     """It was cut because it expands beyond any honest ratio."""
+    over_budget: bool = False
+    """It was cut because its host's egress budget has no more bytes; `truncated` is true too."""
+    address: str | None = None
+    """The address that answered, where requests are counted."""
 
     def header(self, name: str) -> str | None:
         """The first header of that lower-case name."""
@@ -57,15 +61,24 @@ class Failure(StrEnum):
     TLS = "tls_failed"
     TIMEOUT = "timeout"
     PROTOCOL = "protocol_error"  # not HTTP, header bomb, cut off in the middle
+    BUDGET = "egress_budget"  # our own: the host has had its share of requests or bytes for now
 
 
 class EgressError(Exception):
-    """Nothing came back; `failure` says why, `detail` is for logs and the operator."""
+    """Nothing came back; `failure` says why, `detail` is for logs and the operator.
 
-    def __init__(self, failure: Failure, detail: str) -> None:
+    Of a refusal for the budget, `is_sent` tells whether any byte of the request had gone out, and
+    `retry_s` the seconds until there may be room again.
+    """
+
+    def __init__(
+        self, failure: Failure, detail: str, *, is_sent: bool = False, retry_s: float = 0.0
+    ) -> None:
         super().__init__(f"{failure}: {detail}")
         self.failure = failure
         self.detail = detail
+        self.is_sent = is_sent
+        self.retry_s = retry_s
 
 
 class SafeHttp(Protocol):

@@ -231,11 +231,17 @@ def _refuse_denied(address: Address, policy: EgressPolicy) -> None:
         raise _Refuse(str(denial))
 
 
+def is_inside_name(name: str) -> bool:
+    """Whether a lower-case name can only mean an inside network."""
+    suffix = name.rpartition(".")[2]
+    return "." not in name or suffix in _INSIDE_SUFFIXES or name.endswith(".home.arpa")
+
+
 def _refuse_inside_name(name: str) -> None:
     """Names that can only mean an inside network, before anybody is asked to resolve them."""
     if "." not in name:
         raise _Refuse("a host name without a dot belongs to an inside network")
-    if name.rpartition(".")[2] in _INSIDE_SUFFIXES or name.endswith(".home.arpa"):
+    if is_inside_name(name):
         raise _Refuse("the host name belongs to an inside network")
 
 

@@ -1,20 +1,31 @@
 """The gate: who asks, who is meant, is it them, may it be counted, what do we know (spec 4.2)."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Final
 
 from assay.accounts.allowance import Allowance
 from assay.accounts.model import Feature, Operator
 from assay.accounts.plans import require
 from assay.chains.model import Network
+from assay.egress.budget import RESERVED, Spent, egress_use
 from assay.gate.decide import decide, reusable_until
-from assay.gate.model import Decision, GateRequest
+from assay.gate.model import Decision, GateRequest, Reuse
 from assay.identity.model import ContractProof, IdentityMismatch
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
-from assay.trust.evaluate import Evaluator
-from assay.trust.model import Evaluation, EvaluationCompleted, SignalName, Subject, subject_key
+from assay.kit.singleflight import SingleFlight
+from assay.trust.evaluate import EVER, Evaluator
+from assay.trust.model import (
+    EVALUATION_QUOTA,
+    Evaluation,
+    EvaluationCompleted,
+    SignalName,
+    Subject,
+    subject_key,
+)
 from assay.trust.ports import EvaluationStore
 from assay.trust.subjects import Subjects, canonical_agent_id
 from assay.trust.tiers import Rules
@@ -25,6 +36,9 @@ passes for at most this long. The chain reader's own cache has the same bound.""
 
 _REMEMBERED_MAX = 50_000
 """Subjects; one with a large registration file counts as several."""
+
+REUSED_MAX_S: Final = 15.0
+"""How long an answer from an evaluation older than asked for is given before it is tried anew."""
 
 REQUESTS_REMEMBERED = 32
 """Different requests (threshold, window, signals) whose decision on one agent is kept."""
@@ -51,6 +65,8 @@ class GateNeeds:
     upgrade_url: str
     evaluation_s: float
     clock: Clock
+    quota: Callable[[str], Awaitable[Spent | None]] | None = None
+    """Counts an evaluation by its subject's key, or says that there were enough; None: no quota."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +99,7 @@ class Gate:
         self._needs = needs
         self._memory: BoundedMap[str, _Remembered] = BoundedMap(_REMEMBERED_MAX, _weight)
         self._evaluations = 0
+        self._flights: SingleFlight[tuple[Evaluation, Reuse | None]] = SingleFlight()
 
     def check_cached(
         self, caller: Caller, network: Network, agent_id: str, request: GateRequest
@@ -125,9 +142,9 @@ class Gate:
 
         Raises `AgentNotFound`, `ChainUnavailable` and `EvidenceUnavailable`.
         """
-        subject = await self._needs.subjects.find(network, agent_id)
-        known, cached = await self._evaluation_of(subject, request, agent_id)
-        return self._decide(known, request, cached=cached)
+        with egress_use(RESERVED):
+            subject = await self._needs.subjects.find(network, agent_id)
+            return await self._decision_on(subject, request, agent_id)
 
     async def check(
         self, caller: Caller, network: Network, agent_id: str, request: GateRequest
@@ -141,12 +158,13 @@ class Gate:
         needs = self._needs
         agent_id = canonical_agent_id(network, agent_id)
         self.require_signals(caller.operator, request)
-        subject = await needs.subjects.find(network, agent_id)
+        with egress_use(RESERVED):
+            subject = await needs.subjects.find(network, agent_id)
         require_control(caller.agent_address, subject, caller.contract)
         reservation = await needs.allowance.reserve(caller.operator)
         try:
-            known, cached = await self._evaluation_of(subject, request, agent_id)
-            return self._decide(known, request, cached=cached)
+            with egress_use(RESERVED):
+                return await self._decision_on(subject, request, agent_id)
         except BaseException:
             needs.allowance.release(reservation)
             raise
@@ -175,29 +193,60 @@ class Gate:
                 details=[Problem(("body", "trustSignals"), message)],
             )
 
-    async def _evaluation_of(
-        self, subject: Subject, request: GateRequest, asked: str
-    ) -> tuple[_Remembered, bool]:
-        """What is known of the subject, evaluated now unless the tuple says it was reused.
+    async def _decision_on(self, subject: Subject, request: GateRequest, asked: str) -> Decision:
+        """The decision, on an evaluation made now where there is none to reuse.
 
         `asked` is the canonical id it was asked for by: the subject's own, or a sequential one.
         """
         evaluations = self._evaluations
-        evaluation = await self._reuse(subject, request)
+        evaluation, reuse = await self._reuse(subject, request), None
         cached = evaluation is not None
         if evaluation is None:
-            news = await self._needs.evaluator.evaluate(subject, self._needs.evaluation_s)
-            evaluation = news.evaluation
+            evaluation, reuse = await self._flights.run(
+                subject.key, lambda: self._evaluated(subject)
+            )
+        cached = cached or reuse is not None
         known = self._remembered(subject, evaluation)
         if not cached or evaluations == self._evaluations:  # else it may be outdated by now
             self._remember(known, subject.key)
             self._remember(known, subject_key(subject.network, asked))
-        return known, cached
+        return self._decide(known, request, cached=cached, reuse=reuse)
 
-    def _decide(self, known: _Remembered, request: GateRequest, *, cached: bool) -> Decision:
+    async def _evaluated(self, subject: Subject) -> tuple[Evaluation, Reuse | None]:
+        """An evaluation made now; the newest there is, and why, where none may be made."""
+        needs = self._needs
+        spent = None if needs.quota is None else await needs.quota(subject.key)
+        if spent is not None:
+            newest = await needs.store.newest(subject.key, EVER)
+            if newest is not None:
+                reuse = self._reuse_for(EVALUATION_QUOTA, spent.retry_s)
+                return await needs.evaluator.with_personhood(subject, newest), reuse
+        news = await needs.evaluator.evaluate(subject, needs.evaluation_s)
+        if news.reused is None:
+            return news.evaluation, None
+        evaluation = await needs.evaluator.with_personhood(subject, news.evaluation)
+        return evaluation, self._reuse_for(news.reused, REUSED_MAX_S)
+
+    def _reuse_for(self, reason: str, retry_s: float) -> Reuse:
+        seconds = min(max(1.0, retry_s), REUSED_MAX_S)
+        return Reuse(reason, self._needs.clock.now() + timedelta(seconds=seconds))
+
+    def _decide(
+        self,
+        known: _Remembered,
+        request: GateRequest,
+        *,
+        cached: bool,
+        reuse: Reuse | None = None,
+    ) -> Decision:
         """The decision; it is kept as the cached answer to the same request."""
         decision = decide(
-            known.subject, known.evaluation, request, self._needs.rules, cached=cached
+            known.subject,
+            known.evaluation,
+            request,
+            self._needs.rules,
+            cached=cached,
+            reuse=reuse,
         )
         if len(known.decisions) >= REQUESTS_REMEMBERED:
             known.decisions.clear()

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from assay.gate.model import Decision, GateRequest
+from assay.gate.model import Decision, GateRequest, Reuse
 from assay.trust.model import Evaluation, SignalName, Subject
 from assay.trust.scoring import score
 from assay.trust.tiers import Rules
@@ -19,8 +19,12 @@ def decide(
     rules: Rules,
     *,
     cached: bool,
+    reuse: Reuse | None = None,
 ) -> Decision:
-    """`allow` is exactly score >= minScore. Raises `EvidenceUnavailable`, never guesses."""
+    """`allow` is exactly score >= minScore. Raises `EvidenceUnavailable`, never guesses.
+
+    `reuse` is why an evaluation older than asked for is used, if it is.
+    """
     result = score(evaluation.collected, evaluation.unavailable, rules.weights, request.signals)
     return Decision(
         allow=result.value >= request.min_score,
@@ -31,7 +35,8 @@ def decide(
         evaluation=evaluation,
         sandbox_ran=not cached,
         cached=cached,
-        expires_at=reusable_until(evaluation, request),
+        expires_at=reusable_until(evaluation, request) if reuse is None else reuse.until,
+        cached_reason=None if reuse is None else reuse.reason,
     )
 
 

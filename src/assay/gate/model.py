@@ -30,6 +30,14 @@ class GateRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Reuse:
+    """Why the newest evaluation is used though it is older than asked for, and until when."""
+
+    reason: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """Allow or deny, and everything it rests on."""
 
@@ -43,3 +51,5 @@ class Decision:
     cached: bool
     expires_at: datetime
     """Until when the evaluation may be reused under the asked `ttlMs`."""
+    cached_reason: str | None = None
+    """Why an evaluation older than `ttlMs` was used: `evaluation_quota` or `egress_budget`."""

@@ -3,11 +3,13 @@
 import base64
 import re
 from collections.abc import Mapping
+from math import ceil
 from typing import Final
 
 from assay.accounts.model import Feature, Operator
 from assay.accounts.plans import require
 from assay.chains.model import Network
+from assay.egress.budget import EgressUse, egress_use
 from assay.egress.credentials import OwnCredentials
 from assay.egress.fields import REQUEST_FIELDS, via_mark
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
@@ -19,6 +21,7 @@ from assay.proxy.model import (
     HEADER_CHARS_MAX,
     HEADERS_MAX,
     METHODS,
+    EgressBudgetSpent,
     Proxied,
     ProxyCall,
     ProxyFailed,
@@ -74,23 +77,36 @@ class Caller:
             raise InvalidRequest("The request cannot be sent like this.", details=found[:20])
 
     async def call(
-        self, asked: ProxyCall, field: str = "targetUrl", added: Mapping[str, str] | None = None
+        self,
+        operator_id: str,
+        asked: ProxyCall,
+        field: str = "targetUrl",
+        added: Mapping[str, str] | None = None,
     ) -> ProxyReply:
         """The target's answer, whatever its status; redirects are the operator's to follow.
 
-        `added` are headers of ours, with lower-case names; they replace the operator's. Raises
-        `InvalidRequest` as `check`, also for a name that leads inside, and `ProxyFailed`.
+        `added` are headers of ours, with lower-case names; they replace the operator's. The call
+        counts against the egress budget of the target's host, at most a quarter of which is the
+        operator's; what the budget has no bytes for is cut. Raises `InvalidRequest` as `check`,
+        also for a name that leads inside, `EgressBudgetSpent` and `ProxyFailed`.
         """
         self.check(asked, field)
         body = (asked.body or "").encode()
         headers = self._headers(asked.headers) | self._named | dict(added or {})
         outgoing = Outgoing(asked.method, self._url(asked.url), headers, body)
         try:
-            reply = await self._http.send(outgoing, LIMITS)
+            with egress_use(EgressUse(account=operator_id)):
+                reply = await self._http.send(outgoing, LIMITS)
         except EgressError as error:
             if error.failure is Failure.REFUSED_ADDRESS:
                 details = [Problem(("body", field), "this address is not called")]
                 raise InvalidRequest("The address is not called.", details=details) from error
+            if error.failure is Failure.BUDGET:
+                raise EgressBudgetSpent(
+                    "This service has sent the target's host what it may in a minute: try later.",
+                    detail=error.detail,
+                    retry_after_s=max(1, ceil(error.retry_s)),
+                ) from error
             said = _SAID[error.failure]
             raise ProxyFailed(said, detail=error.detail, reason=error.failure.value) from error
         return _reply(reply)
@@ -133,7 +149,7 @@ class Proxy:
         decision = self._gate.assess_cached(network, known, GateRequest())
         if decision is None:
             decision = await self._gate.assess(network, known, GateRequest())
-        return Proxied(await self._caller.call(asked), decision)
+        return Proxied(await self._caller.call(operator.id, asked), decision)
 
 
 def _problems(asked: ProxyCall) -> list[Problem]:

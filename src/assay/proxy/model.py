@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from assay.gate.model import Decision
-from assay.kit.errors import ServiceError
+from assay.kit.errors import ServiceError, TooMany
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -17,6 +17,12 @@ class ProxyFailed(ServiceError):
     """The target did not answer, or not with HTTP; `reason` says which."""
 
     code = "proxy_request_failed"
+
+
+class EgressBudgetSpent(TooMany):
+    """The target's host has had its share of requests or bytes for now (decision 0016)."""
+
+    code = "egress_budget"
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,8 @@ class Playground:
         if found is not None:
             call = replace(call, url=_forwarded_url(call, found))
             added = _added(found.route, decision)
-        return Tried(await self._needs.caller.call(call, "path", added), decision, min_score)
+        reply = await self._needs.caller.call(operator_id, call, "path", added)
+        return Tried(reply, decision, min_score)
 
     async def dry_run(self, operator_id: str, network: Network, trial: Trial) -> DryRun:
         """Look, and call nothing; no sandbox runs either.

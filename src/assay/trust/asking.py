@@ -60,10 +60,10 @@ def canary(visit: Visit, purpose: str) -> str:
     return "assay" + hashlib.sha256(f"{visit.seed}/{purpose}".encode()).hexdigest()[:12]
 
 
-async def ask(visit: Visit, request: Outgoing) -> Reply | Failure:
+async def ask(visit: Visit, request: Outgoing, limits: Limits = LIMITS) -> Reply | Failure:
     """The reply, or why there is none."""
     try:
-        return await visit.http.send(request, LIMITS)
+        return await visit.http.send(request, limits)
     except EgressError as error:
         return error.failure
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from assay.egress.ports import SafeHttp
 from assay.kit.clock import Clock
@@ -11,6 +12,7 @@ from assay.kit.ids import new_id
 from assay.kit.singleflight import SingleFlight
 from assay.kit.slice_runner import Slices
 from assay.trust.model import (
+    EGRESS_BUDGET,
     FIRST_PREVIOUS_HASH,
     Collected,
     Evaluation,
@@ -26,6 +28,7 @@ from assay.trust.ports import (
     EvaluationStore,
     Listener,
     Probe,
+    ReadsConsents,
     Signal,
     SignalNeeds,
     SnapshotBlobs,
@@ -50,6 +53,10 @@ GRACE_S = 0.5
 """What a signal may take beyond its deadline to hand over what it has."""
 
 
+EVER = datetime(1970, 1, 1, tzinfo=UTC)
+"""Since when evaluations are looked for, where their age does not matter."""
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluatorNeeds:
     """What an evaluation rests on."""
@@ -66,6 +73,7 @@ class EvaluatorNeeds:
     clock: Clock
     sources: Sources = field(default_factory=Sources)
     costs: CostLedger | None = None
+    consents: ReadsConsents | None = None
 
 
 class Evaluator:
@@ -80,8 +88,10 @@ class Evaluator:
         """Evaluate now, within `deadline_s`, and store the result before it is answered.
 
         Raises `EvidenceUnavailable` when no base signal could be collected; nothing is stored
-        then. Whoever joins a running evaluation gets its result and its deadline. Raises
-        `QuotaExceeded` for a caller whose evaluations have cost too much today.
+        then. Whoever joins a running evaluation gets its result and its deadline. Where the egress
+        budget of the agent's host cut it short, the newest one there is counts instead; without
+        one the agent was not tested. Nothing is stored or announced then. Raises `QuotaExceeded`
+        for a caller whose evaluations have cost too much today.
         """
         if self._needs.costs is not None:
             self._needs.costs.require(*_COSTS)
@@ -116,6 +126,14 @@ class Evaluator:
         others = (c for c in evaluation.collected if c.signal is not name)
         return replace(evaluation, collected=(*others, *found))
 
+    async def _newest(self, subject: Subject) -> EvaluationCompleted | None:
+        """The evaluation there was, however old, in place of one that could not be made."""
+        evaluation = await self._needs.store.newest(subject.key, EVER)
+        snapshot = await self._needs.store.newest_snapshot(subject.key)
+        if evaluation is None or snapshot is None:
+            return None
+        return EvaluationCompleted(evaluation, snapshot, reused=EGRESS_BUDGET)
+
     async def _hear(
         self, signal: Signal, subject: Subject, deadline_s: float
     ) -> Evidence | Unavailable:
@@ -129,6 +147,7 @@ class Evaluator:
             deadline_s=deadline_s,
             sources=needs.sources,
             slices=self._slices,
+            consents=needs.consents,
         )
         try:
             async with asyncio.timeout(deadline_s + GRACE_S):
@@ -140,6 +159,8 @@ class Evaluator:
         needs = self._needs
         everything = frozenset(needs.signals)
         collected, missing = await self.collect(subject, everything, deadline_s)
+        if _is_cut_short(collected) and (earlier := await self._newest(subject)) is not None:
+            return earlier
         result = score(collected, missing, needs.rules.weights)
         evaluation = Evaluation(
             id=new_id(),
@@ -156,23 +177,29 @@ class Evaluator:
         data = snapshot_bytes(subject, collected)
         if needs.costs is not None:
             needs.costs.charge(Cost.EVALUATIONS)
+        taken = Snapshot(
+            id=new_id(),
+            evaluation_id=evaluation.id,
+            subject_key=subject.key,
+            agent_id=subject.agent_id,
+            snapshot_hash=snapshot_hash(data),
+            previous_hash=FIRST_PREVIOUS_HASH,
+            encrypted_data_uri=None,
+            interaction_count=evaluation.interactions,
+            taken_at=evaluation.evaluated_at,
+        )
+        if _is_cut_short(collected):
+            return EvaluationCompleted(evaluation, taken, reused=EGRESS_BUDGET)
+        if needs.costs is not None:
             needs.costs.charge(Cost.ROWS, _ROWS)
             needs.costs.charge(Cost.DISK_BYTES, _COPIES * len(data))
-        snapshot = await needs.store.add(
-            evaluation,
-            Snapshot(
-                id=new_id(),
-                evaluation_id=evaluation.id,
-                subject_key=subject.key,
-                agent_id=subject.agent_id,
-                snapshot_hash=snapshot_hash(data),
-                previous_hash=FIRST_PREVIOUS_HASH,
-                encrypted_data_uri=await needs.blobs.store(data),
-                interaction_count=evaluation.interactions,
-                taken_at=evaluation.evaluated_at,
-            ),
-        )
+        uri = await needs.blobs.store(data)
+        snapshot = await needs.store.add(evaluation, replace(taken, encrypted_data_uri=uri))
         news = EvaluationCompleted(evaluation, snapshot)
         for listener in needs.listeners:
             listener.evaluated(news)
         return news
+
+
+def _is_cut_short(collected: Sequence[Collected]) -> bool:
+    return any(c.evidence.data.get("why") == EGRESS_BUDGET for c in collected)

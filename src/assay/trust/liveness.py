@@ -7,8 +7,9 @@ cards are also looked for where the protocol keeps them today.
 
 import asyncio
 import json
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -18,7 +19,7 @@ from assay.kit.cache import Cache
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.trust.asking import decode
-from assay.trust.model import Subject
+from assay.trust.model import EGRESS_BUDGET, Subject
 from assay.trust.visiting import USER_AGENT
 
 LIMITS = Limits(connect_s=3.0, total_s=5.0, body_bytes_max=256 * 1024)
@@ -35,6 +36,9 @@ sent to somebody."""
 
 TTL_S = 30.0
 """How long a report is given again: asking costs the agent real requests."""
+
+REPORTS_KEPT = 1000
+"""Complete reports kept for when a host's egress budget is used up, the oldest forgotten first."""
 
 Status = Literal["live", "partially", "not_live"]
 
@@ -82,6 +86,10 @@ class LivenessReport:
     """Every declared service in the file's order."""
 
     results: tuple[Ping, ...]
+    cached_reason: str | None = None
+    """Why it is an earlier report that is given again."""
+    unasked_reason: str | None = None
+    """Why some services were not asked, which says nothing about them."""
 
     @property
     def ok_count(self) -> int:
@@ -113,6 +121,7 @@ class Liveness:
         self._http = http
         self._clock = clock
         self._reports: Cache[LivenessReport] = Cache(clock, TTL_S)
+        self._complete: OrderedDict[str, LivenessReport] = OrderedDict()
 
     async def report(self, subject: Subject) -> LivenessReport:
         """The report; raises nothing. Without a registration file nothing is declared."""
@@ -123,7 +132,17 @@ class Liveness:
         round_ = _Round(self._http, self._clock)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(round_.ping(kind, endpoint)) for kind, endpoint in services]
-        return LivenessReport(tuple(task.result() for task in tasks))
+        report = LivenessReport(tuple(task.result() for task in tasks))
+        if not round_.over_budget:
+            self._complete[subject.key] = report
+            self._complete.move_to_end(subject.key)
+            if len(self._complete) > REPORTS_KEPT:
+                self._complete.popitem(last=False)
+            return report
+        earlier = self._complete.get(subject.key)
+        if earlier is None:
+            return replace(report, unasked_reason=EGRESS_BUDGET)
+        return replace(earlier, cached_reason=EGRESS_BUDGET)
 
 
 class _Round:
@@ -135,6 +154,8 @@ class _Round:
         self._slots = asyncio.Semaphore(CONCURRENCY)
         self._ends_s = clock.monotonic_s() + TOTAL_S
         self._left = REQUESTS_MAX
+        self.over_budget = False
+        """Whether a host's egress budget kept a question from being asked."""
 
     async def ping(self, kind: str, endpoint: str) -> Ping:
         """Whether the service answers."""
@@ -217,6 +238,7 @@ class _Round:
         try:
             return await self._http.send(request, LIMITS)
         except EgressError as error:
+            self.over_budget = self.over_budget or error.failure is Failure.BUDGET
             return error.failure
 
 

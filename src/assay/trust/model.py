@@ -276,9 +276,21 @@ FIRST_PREVIOUS_HASH = "0x0"
 """`previousHash` of an agent's first snapshot. Source: decisions, section 10."""
 
 
+EGRESS_BUDGET = "egress_budget"
+"""Why an evaluation was not made: its host has had its share of requests. See decision 0016."""
+
+EVALUATION_QUOTA = "evaluation_quota"
+"""Why an evaluation was not made: gates have caused as many of this agent as they may an hour."""
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluationCompleted:
-    """The news that goes to listeners: webhooks, write-back (spec 6)."""
+    """The news that goes to listeners: webhooks, write-back (spec 6).
+
+    With `reused` it is no news, and goes to nobody: none could be made for that reason, and this is
+    the newest there was; without one it says that the agent was not tested, and is not stored.
+    """
 
     evaluation: Evaluation
     snapshot: Snapshot
+    reused: str | None = None

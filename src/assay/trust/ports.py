@@ -9,7 +9,9 @@ from typing import ClassVar, Literal, Protocol
 
 from assay.chains.model import Service
 from assay.chains.ports import ChainReader
+from assay.egress.consent import origin_of
 from assay.egress.ports import SafeHttp
+from assay.egress.url import EgressPolicy, Target, parse_target
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject
 from assay.kit.slice_runner import Slices
@@ -186,6 +188,8 @@ class AgentDialers(Protocol):
         ...
 
 
+_ANY = EgressPolicy(allow_private=True, require_https=False)
+
 ServiceKind = Literal["a2a", "mcp", "http"]
 
 
@@ -214,8 +218,17 @@ class Visit:
     agent gives the same evidence."""
     bait: Lure | None = None
     """An address of ours, where there is one that agents can reach."""
+    agreed: frozenset[str] | None = None
+    """Origins that may be asked more than a stranger's; None: all of them."""
     slices: Slices = field(default_factory=Slices)
     """Where long texts are read, so that reading them holds up nobody."""
+
+    def may_burden(self, url: str) -> bool:
+        """Whether the host of a URL agreed to be sent or to send a lot."""
+        if self.agreed is None:
+            return True
+        target = parse_target(url, _ANY)
+        return isinstance(target, Target) and origin_of(target) in self.agreed
 
 
 class Probe(Protocol):
@@ -239,6 +252,16 @@ class Probe(Protocol):
         ...
 
 
+class ReadsConsents(Protocol):
+    """Finds out which hosts agree to be tested as an agent, beyond what a stranger's may be."""
+
+    async def read(
+        self, subject: Subject, endpoints: Sequence[str], http: SafeHttp
+    ) -> frozenset[str]:
+        """The origins of `endpoints` that agree, and those that have no budget; raises nothing."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SignalNeeds:
     """What a signal may use to collect."""
@@ -253,6 +276,8 @@ class SignalNeeds:
     sources: Sources = field(default_factory=Sources)
     slices: Slices = field(default_factory=Slices)
     """The same for all evaluations of a process: they take turns."""
+    consents: ReadsConsents | None = None
+    """Without it every host counts as one that agreed: for tests of the rest."""
 
 
 class Signal(Protocol):

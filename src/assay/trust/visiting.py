@@ -60,6 +60,8 @@ class VisitHttp:
         self._waited_for: Counter[str] = Counter()
         self.sent = 0
         self.replied = 0
+        self.over_budget = False
+        """Whether a host's egress budget cut this visit short."""
 
     @property
     def left_s(self) -> float:
@@ -105,11 +107,17 @@ class VisitHttp:
                 named, replace(limits, total_s=min(limits.total_s, left_s))
             )
         except EgressError as error:
+            if error.failure is Failure.BUDGET:
+                self.over_budget = True
+                raise BudgetExhausted from error
             # An answer that our own haste cut off says nothing about the agent.
             if error.failure is Failure.TIMEOUT and left_s < limits.total_s:
                 raise BudgetExhausted from error
             self._waited_for[site] += error.failure is Failure.TIMEOUT
             raise
+        if reply.over_budget:
+            self.over_budget = True
+            raise BudgetExhausted
         self.replied += 1
         return reply
 

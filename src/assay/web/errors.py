@@ -45,6 +45,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "too_many_connections": 429,
         "quota_exceeded": 429,
         "rate_limit_exceeded": 429,
+        "egress_budget": 429,
         "MONTHLY_REQUEST_LIMIT_EXCEEDED": 429,
         "internal_error": 500,
         "wrapper_request_failed": 502,

@@ -4,15 +4,24 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from assay.egress.ports import EgressError, Limits, Outgoing, SafeHttp
+from assay.egress.budget import UseClass, egress_use
+from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
 from assay.kit.clock import Clock
 from assay.trust.model import EvaluationCompleted
-from assay.webhooks.model import DELIVERY_S, Delivery, DeliveryState, Registration
+from assay.webhooks.model import (
+    DELIVERY_S,
+    OVER_BUDGET,
+    WAIT_S,
+    Delivery,
+    DeliveryState,
+    Registration,
+)
 from assay.webhooks.payload import signature
 from assay.webhooks.ports import Secrets, WebhookStore
+from assay.webhooks.proof import ReceiverProofs
 from assay.webhooks.register import place
 
 AT_ONCE: Final = 64
@@ -29,6 +38,10 @@ KEPT: Final = timedelta(days=30)
 
 IDLE_S: Final = 1.0
 """How often other processes' evaluations are looked for."""
+
+WAIT_MIN_S: Final = 1.0
+WAIT_MAX_S: Final = 20.0
+"""How soon a delivery that waits for its receiver's budget is tried again."""
 
 CARE_S: Final = 30.0
 """How often abandoned and old deliveries are looked for."""
@@ -49,12 +62,24 @@ class _Ended:
     reason: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    until: datetime
+
+
 class Deliverer:
     """Hears of evaluations, and delivers whatever is pending. A listener that never waits."""
 
     def __init__(
-        self, store: WebhookStore, secrets: Secrets, http: SafeHttp, clock: Clock, spawn: Spawn
+        self,
+        store: WebhookStore,
+        secrets: Secrets,
+        http: SafeHttp,
+        clock: Clock,
+        spawn: Spawn,
+        proofs: ReceiverProofs,
     ) -> None:
+        self._proofs = proofs
         self._store = store
         self._secrets = secrets
         self._http = http
@@ -94,12 +119,16 @@ class Deliverer:
             return
         self._care_at_s = now_s + CARE_S
         now = self._clock.now()
+        await self._store.give_up(now - timedelta(seconds=WAIT_S), now)
         await self._store.abandon(now - ABANDONED_AFTER, now)
         await self._store.purge(now - KEPT)
 
     async def _deliver(self, delivery: Delivery) -> None:
         try:
             ended = await self._attempt(delivery)
+            if isinstance(ended, _Waits):
+                await self._store.put_back(delivery, ended.until)
+                return
             await self._store.end(
                 delivery.id, ended.state, ended.status, ended.reason, self._clock.now()
             )
@@ -109,7 +138,7 @@ class Deliverer:
                 del self._busy[delivery.operator_id]
             self._news.set()  # there is room again
 
-    async def _attempt(self, delivery: Delivery) -> _Ended:
+    async def _attempt(self, delivery: Delivery) -> "_Ended | _Waits":
         found = await self._store.find(delivery.operator_id, delivery.webhook_id)
         if found is None:
             return _failed("the registration is gone")
@@ -117,15 +146,36 @@ class Deliverer:
             headers = self._headers(delivery, found)
         except ValueError:
             return _failed("the secret cannot be opened any more")
-        body = delivery.payload.encode()
+        outgoing = Outgoing("POST", delivery.url, headers, delivery.payload.encode())
         try:
-            reply = await self._http.send(Outgoing("POST", delivery.url, headers, body), LIMITS)
+            reply = await self._send(delivery, outgoing)
         except EgressError as error:
-            return _failed(error.failure.value)
+            if error.failure is not Failure.BUDGET:
+                return _failed(error.failure.value)
+            return _failed(OVER_BUDGET) if error.is_sent else self._wait(delivery, error.retry_s)
         if reply.status in _SUCCESS:
             return _Ended(DeliveryState.SENT, reply.status, None)
         what = "redirects are not followed" if reply.status in _REDIRECT else "the receiver refused"
         return _Ended(DeliveryState.FAILED, reply.status, what)
+
+    async def _send(self, delivery: Delivery, outgoing: Outgoing) -> Reply:
+        """Within the budget of the receiver's domain, or its own where it proved itself.
+
+        The proof is asked for when there is need of it: the budget has been used up before.
+        """
+        use = await self._proofs.use_of(delivery.operator_id, delivery.url)
+        if use.use_class is not UseClass.OWN and delivery.has_waited:
+            await self._proofs.ask(delivery.operator_id, delivery.url)
+            use = await self._proofs.use_of(delivery.operator_id, delivery.url)
+        with egress_use(use):
+            return await self._http.send(outgoing, LIMITS)
+
+    def _wait(self, delivery: Delivery, retry_s: float) -> "_Ended | _Waits":
+        """Nothing was sent: it stays pending, unless it has waited for as long as it may."""
+        now = self._clock.now()
+        if (now - delivery.created_at).total_seconds() >= WAIT_S:
+            return _failed(OVER_BUDGET)
+        return _Waits(now + timedelta(seconds=min(max(retry_s, WAIT_MIN_S), WAIT_MAX_S)))
 
     def _headers(self, delivery: Delivery, to: Registration) -> dict[str, str]:
         """Unsigned unless the registration has a secret; raises `ValueError` when it is lost."""

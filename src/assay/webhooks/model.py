@@ -17,6 +17,12 @@ REGISTRATIONS_MAX: Final = 1000
 DELIVERY_S: Final = 10.0
 """How long a receiver may take to answer. Source: spec, section 8."""
 
+OVER_BUDGET: Final = "budget"
+"""Why a delivery failed that waited for its receiver's budget in vain."""
+
+WAIT_S: Final = 600.0
+"""How long a delivery waits for its receiver's budget before it is failed."""
+
 AgentRef: TypeAlias = int | str
 """An agent as a filter names it: a token id as a number, or any id as a string."""
 
@@ -75,3 +81,5 @@ class Delivery:
     reason: str | None
     created_at: datetime
     ended_at: datetime | None
+    has_waited: bool = False
+    """Whether it has had to wait for its receiver's budget."""

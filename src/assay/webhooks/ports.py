@@ -62,6 +62,17 @@ class WebhookStore(Protocol):
         """How the one attempt ended."""
         ...
 
+    async def put_back(self, delivery: Delivery, until: datetime) -> None:
+        """It was not attempted, for its receiver's budget is used up: pending until then.
+
+        So is whatever else of its operator waits for the same domain.
+        """
+        ...
+
+    async def give_up(self, created_before: datetime, now: datetime) -> int:
+        """Fail what has waited for a budget since before that moment; how many."""
+        ...
+
     async def abandon(self, begun_before: datetime, now: datetime) -> int:
         """Fail what somebody began before that moment and never ended; how many."""
         ...

@@ -22,6 +22,7 @@ from assay.webhooks.model import (
 )
 from assay.webhooks.payload import secret_bytes
 from assay.webhooks.ports import Secrets, WebhookStore
+from assay.webhooks.proof import ReceiverProofs, Verification
 
 URL_CHARS_MAX: Final = 2048
 AGENTS_MAX: Final = 1000
@@ -48,8 +49,14 @@ class Webhooks:
     """An operator's registrations, and what was delivered to them."""
 
     def __init__(
-        self, store: WebhookStore, secrets: Secrets, egress: EgressPolicy, clock: Clock
+        self,
+        store: WebhookStore,
+        secrets: Secrets,
+        egress: EgressPolicy,
+        clock: Clock,
+        proofs: ReceiverProofs,
     ) -> None:
+        self._proofs = proofs
         self._store = store
         self._secrets = secrets
         self._egress = egress
@@ -95,6 +102,17 @@ class Webhooks:
         told = note(self._clock, actor, "webhook.removed", operator_id, webhook_id)
         if not await self._store.remove(operator_id, webhook_id, told):
             raise WebhookNotFound("You have no webhook of this id.")
+
+    def verification(self, made: Registration) -> Verification | None:
+        """What the receiver shows to get a budget of its own, and where."""
+        return self._proofs.verification(made.operator_id, made.url)
+
+    async def verify(self, operator_id: str, webhook_id: str) -> bool:
+        """Whether the receiver shows the account's token now. Raises `WebhookNotFound`."""
+        found = await self._store.find(operator_id, webhook_id)
+        if found is None:
+            raise WebhookNotFound("You have no webhook of this id.")
+        return await self._proofs.ask(operator_id, found.url, now=True)
 
     async def deliveries(
         self, operator_id: str, webhook_id: str | None, before: str | None, at_most: int

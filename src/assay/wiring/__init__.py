@@ -43,6 +43,7 @@ from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
 from assay.infra.http.agent_index import HttpAgentIndex
 from assay.infra.http.documents import GuardedDocuments
 from assay.infra.http.egress import GuardedHttp
+from assay.infra.http.egress_budget import EgressBudget
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.log import EvaluationLog, Log, RequestLog, open_log
 from assay.infra.secret_file import load_or_create
@@ -74,6 +75,7 @@ from assay.proxy.playground import Playground, PlaygroundNeeds
 from assay.settings import Settings
 from assay.trust.audit import Audit
 from assay.trust.bait import Baits
+from assay.trust.consent import HostConsents
 from assay.trust.course import Course
 from assay.trust.evaluate import Evaluator, EvaluatorNeeds
 from assay.trust.feedback import WriteBack
@@ -90,9 +92,11 @@ from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules, tiers_from
 from assay.webhooks.deliver import Deliverer
 from assay.webhooks.ports import WebhookStore
+from assay.webhooks.proof import ReceiverProofs
 from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
+from assay.wiring.egress import egress_budget, gate_quota
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.retention import Retention, retain_forever
 from assay.wiring.wrappers import Ground, wrapping
@@ -192,6 +196,7 @@ class _Outside:
 
     database: Database
     networks: Networks
+    budget: EgressBudget
     http: GuardedHttp
     rpc: JsonRpc
     costs: CostLedger
@@ -272,7 +277,8 @@ async def _open(
     database = await Database.open(settings.database)
     stack.push_async_callback(database.close)
     await database.migrate()
-    http = GuardedHttp(_agents_egress(settings))
+    budget = egress_budget(settings, database, clock)
+    http = GuardedHttp(_agents_egress(settings), budget=budget)
     stack.push_async_callback(http.aclose)
     costs = CostLedger(clock, quotas(settings))
     rpc = JsonRpc(clock, costs=costs)
@@ -288,7 +294,7 @@ async def _open(
     blobs = _blobs(settings, _secrets(settings)["snapshot_secret"])
     if isinstance(blobs, IpfsSnapshotBlobs):
         stack.push_async_callback(blobs.aclose)
-    return _Outside(database, networks, http, rpc, costs, index, readers, blobs, leases)
+    return _Outside(database, networks, budget, http, rpc, costs, index, readers, blobs, leases)
 
 
 def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
@@ -350,6 +356,9 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             clock=clock,
             sources=sources,
             costs=outside.costs,
+            consents=HostConsents(
+                outside.budget.consents, _agents_egress(settings), outside.budget.rules
+            ),
         ),
         SingleFlight(),
     )
@@ -363,13 +372,15 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             offered=frozenset(signals),
             upgrade_url=settings.upgrade_address,
             evaluation_s=settings.gate_evaluation_s,
+            quota=gate_quota(settings, outside.budget),
             clock=clock,
         )
     )
     box = SecretBox.from_secrets(*_ring(settings))
     webhook_store = SqlWebhookStore(database)
-    webhook_http = _webhook_http(settings, stack)
-    deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn)
+    webhook_http = _webhook_http(settings, outside.budget, stack)
+    proofs = ReceiverProofs(outside.budget.consents, webhook_http, secrets["session_secret"], clock)
+    deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn, proofs)
     announce.listeners.extend((gate, deliverer))
     write_back = evidence.write_back(settings, networks, subjects, outside.rpc, log)
     if write_back is not None:
@@ -471,7 +482,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
                 clock=clock,
             )
         ),
-        webhooks=Webhooks(webhook_store, box, _webhook_egress(settings), clock),
+        webhooks=Webhooks(webhook_store, box, _webhook_egress(settings), clock, proofs),
         webhook_store=webhook_store,
         deliverer=deliverer,
         proxy=Proxy(caller, gate, settings.upgrade_address),
@@ -527,9 +538,9 @@ def _webhook_egress(settings: Settings) -> EgressPolicy:
     return EgressPolicy(allow_private=private, require_https=not private)
 
 
-def _webhook_http(settings: Settings, stack: AsyncExitStack) -> GuardedHttp:
+def _webhook_http(settings: Settings, budget: EgressBudget, stack: AsyncExitStack) -> GuardedHttp:
     """No connection is kept: one that its receiver just closed would cost the only attempt."""
-    http = GuardedHttp(_webhook_egress(settings), keep_alive_s=0)
+    http = GuardedHttp(_webhook_egress(settings), keep_alive_s=0, budget=budget)
     stack.push_async_callback(http.aclose)
     return http
 

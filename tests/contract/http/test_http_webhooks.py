@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from assay.egress.budget import EgressUse
 from assay.egress.url import EgressPolicy
 from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.http.egress import GuardedHttp
@@ -76,8 +77,17 @@ class MemoryWebhooks:
     async def abandon(self, *_: Any) -> int:
         return 0
 
+    async def give_up(self, *_: Any) -> int:
+        return 0
+
     async def purge(self, *_: Any) -> int:
         return 0
+
+
+class Unproven:
+    async def use_of(self, operator_id: str, url: str) -> EgressUse:
+        del url
+        return EgressUse(account=operator_id)
 
 
 @dataclass
@@ -108,7 +118,7 @@ async def opened(folder: Path, *, private: bool = True) -> AsyncIterator[Office]
     failures: list[BaseException] = []
     tasks = Tasks(lambda _, error: failures.append(error))
     store = MemoryWebhooks()
-    deliverer = Deliverer(store, BOX, http, CLOCK, tasks.spawn)  # type: ignore[arg-type]
+    deliverer = Deliverer(store, BOX, http, CLOCK, tasks.spawn, Unproven())  # type: ignore[arg-type]
 
     async def run() -> None:
         while True:

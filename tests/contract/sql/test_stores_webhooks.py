@@ -22,6 +22,7 @@ from assay.kit.ids import new_id
 from assay.trust.model import Evaluation, Grade, Snapshot
 from assay.webhooks.model import AgentRef, DeliveryState, Registration
 from assay.webhooks.payload import secret_bytes
+from assay.webhooks.proof import ReceiverProofs
 from assay.webhooks.register import NewWebhook, Webhooks, place
 from tests.fakes.clock import FrozenClock
 
@@ -34,10 +35,14 @@ def told(operator_id: str = "o") -> Note:
 
 
 def registration(operator_id: str, *agent_ids: AgentRef) -> Registration:
-    url = "https://hooks.example.com/x"
-    return Registration(
-        new_id(), operator_id, "evaluation_complete", url, agent_ids or None, None, NOW
-    )
+    made = new_id()
+    url = f"https://hooks.example.com/{made}"
+    return Registration(made, operator_id, "evaluation_complete", url, agent_ids or None, None, NOW)
+
+
+def proofs() -> ReceiverProofs:
+    """Of registrations that are never delivered to."""
+    return ReceiverProofs(None, None, "s" * 32, FrozenClock())  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -235,7 +240,7 @@ async def test_a_filter_matches_an_agent_however_its_id_is_written(
     database: Database, owner: str, filter_by: AgentRef, evaluated_as: str
 ) -> None:
     store, clock = SqlWebhookStore(database), FrozenClock(NOW)
-    webhooks = Webhooks(store, SecretBox.from_secrets("s" * 32), EgressPolicy(), clock)
+    webhooks = Webhooks(store, SecretBox.from_secrets("s" * 32), EgressPolicy(), clock, proofs())
     asked = NewWebhook("evaluation_complete", "https://hooks.example.com/x", [filter_by])
     made = await webhooks.register(owner, asked, TERMINAL)
     assert made.agent_ids == (filter_by,)
@@ -251,8 +256,10 @@ async def test_secrets_are_sealed_anew_under_the_current_key(
     old, new = SecretBox.from_secrets("o" * 32), SecretBox.from_secrets("n" * 32, "o" * 32)
     secret = "whsec_" + "a" * 32
     asked = NewWebhook("evaluation_complete", "https://hooks.example.com/x", None, secret)
-    made = await Webhooks(store, old, EgressPolicy(), clock).register(owner, asked, TERMINAL)
-    ring = Webhooks(store, new, EgressPolicy(), clock)
+    made = await Webhooks(store, old, EgressPolicy(), clock, proofs()).register(
+        owner, asked, TERMINAL
+    )
+    ring = Webhooks(store, new, EgressPolicy(), clock, proofs())
     assert (await ring.reseal(owner), await ring.reseal(owner)) == (1, 0)
     kept = await store.find(owner, made.id)
     assert kept is not None
@@ -264,3 +271,39 @@ async def test_secrets_are_sealed_anew_under_the_current_key(
     assert await store.find(owner, made.id) == kept
     only_new = SecretBox.from_secrets("n" * 32)
     assert only_new.open(kept.sealed_secret, place(made.id)) == secret_bytes(secret)
+
+
+async def test_equal_addresses_of_one_account_are_told_once(database: Database, owner: str) -> None:
+    store, other = SqlWebhookStore(database), await account(database, "b@example.com")
+    spelled = ("https://Hooks.example.com/x", "https://hooks.example.com:443/x#part")
+    made = [replace(registration(owner), url=url) for url in (*spelled, spelled[0])]
+    for one in (*made, replace(registration(other), url=spelled[0])):
+        await add(store, one)
+    await evaluated(database)
+    assert [d.webhook_id for d in await store.deliveries(owner, None, None, 10)] == [made[2].id]
+    assert len(await store.deliveries(other, None, None, 10)) == 1
+
+
+async def test_what_waits_for_a_budget_waits_together_and_is_given_up_after_its_time(
+    database: Database, owner: str
+) -> None:
+    store, other = SqlWebhookStore(database), await account(database, "b@example.com")
+    for who in (owner, owner, other):
+        await add(store, registration(who))
+    elsewhere = replace(registration(owner), url="https://other.test/x")
+    await add(store, elsewhere)
+    await evaluated(database)
+    [begun] = await store.begin(NOW, 1, {other})
+    until = NOW + timedelta(seconds=20)
+    await store.put_back(begun, until)
+    due = await store.begin(NOW, 9, ())
+    assert {d.url for d in due} >= {elsewhere.url}
+    assert {d.operator_id for d in due if d.url != elsewhere.url} == {other}
+    assert await store.give_up(NOW, LATER) == 0
+    again = await store.begin(until, 1, ())
+    assert [d.has_waited for d in again] == [True]
+    await store.put_back(again[0], until + timedelta(seconds=20))
+    assert await store.give_up(NOW + timedelta(seconds=1), LATER) == 2
+    failed = await store.deliveries_for_admin(DeliveryState.FAILED, 9)
+    assert {(d.operator_id, d.reason) for d in failed} == {(owner, "budget")}
+    assert await store.begin(LATER, 9, ()) == []

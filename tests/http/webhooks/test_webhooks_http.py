@@ -41,6 +41,9 @@ async def test_201_with_a_key_and_with_a_dashboard_token(house: House) -> None:
         assert answer.status_code == 201, answer.text
         made = answer.json()
         assert made.pop("id")
+        assert made.pop("verificationToken").startswith("assay-webhook-")
+        shown = "https://hooks.example.com:443/.well-known/assay-webhook-verification"
+        assert made.pop("verificationUrl") == shown
         assert made == {
             "event": "evaluation_complete",
             "url": URL,

@@ -188,3 +188,36 @@ async def test_an_agent_without_a_file_is_not_live() -> None:
     found = await Liveness(ScriptedHttp([]), FrozenClock()).report(Subject(SOLANA, KEY, KEY, agent))
     assert (found.status, found.results) == ("not_live", ())
     assert declared(None) == []
+
+
+class Budgeted(ScriptedHttp):
+    """Answers until the host's budget is used up."""
+
+    left = 1000
+
+    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+        del request, limits
+        self.left -= 1
+        if self.left < 0:
+            raise EgressError(Failure.BUDGET, "spent")
+        return Reply(200, (), b"", truncated=False, elapsed_ms=1.0)
+
+
+async def test_a_budget_used_up_makes_no_service_dead_and_is_said() -> None:
+    file = parse_registration(
+        json.dumps(
+            {"name": "A", "services": [{"name": "web", "endpoint": "https://a.test/"}]}
+        ).encode()
+    )
+    who = Subject(SOLANA, KEY, KEY, OnchainAgent(SOLANA, KEY, KEY, None, "data:,", file, None))
+    http, clock = Budgeted([]), FrozenClock()
+    liveness = Liveness(http, clock)
+    before = await liveness.report(who)
+    assert (before.status, before.cached_reason) == ("live", None)
+    http.left = 0
+    clock.move(31)
+    told = await liveness.report(who)
+    assert (told.status, told.cached_reason) == ("live", "egress_budget")
+    nobody = Liveness(http, clock)
+    told = await nobody.report(who)
+    assert (told.ok_count, told.unasked_reason) == (0, "egress_budget")

@@ -4,6 +4,8 @@ import zlib
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
 
+from assay.infra.http.egress_budget import OverBudget
+
 ACCEPTED_ENCODINGS = "gzip, deflate"
 """What we ask for: the codings whose output zlib lets us bound while it is made."""
 
@@ -17,11 +19,12 @@ class BodyBroken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The decoded bytes, whether they were cut at a bound, and whether it was that of the ratio."""
+    """The decoded bytes, whether they were cut, and whether at the ratio or an egress budget."""
 
     data: bytes
     truncated: bool
     is_bomb: bool = False
+    over_budget: bool = False
 
 
 async def read_body(
@@ -35,14 +38,17 @@ async def read_body(
     """
     inflate = _inflate_for(encoding)
     received, decoded = 0, bytearray()
-    async for chunk in chunks:
-        received += len(chunk)
-        allowed = bytes_max if inflate is None else min(bytes_max, ratio_max * received)
-        room = allowed - len(decoded)
-        piece = chunk[: room + 1] if inflate is None else inflate.feed(chunk, room + 1)
-        decoded += piece
-        if len(decoded) > allowed:
-            return Body(bytes(decoded[:allowed]), truncated=True, is_bomb=allowed < bytes_max)
+    try:
+        async for chunk in chunks:
+            received += len(chunk)
+            allowed = bytes_max if inflate is None else min(bytes_max, ratio_max * received)
+            room = allowed - len(decoded)
+            piece = chunk[: room + 1] if inflate is None else inflate.feed(chunk, room + 1)
+            decoded += piece
+            if len(decoded) > allowed:
+                return Body(bytes(decoded[:allowed]), truncated=True, is_bomb=allowed < bytes_max)
+    except OverBudget:
+        return Body(bytes(decoded), truncated=True, over_budget=True)
     if inflate is not None and received and not inflate.ended:
         raise BodyBroken("the compressed body ends in the middle")
     return Body(bytes(decoded), truncated=False)

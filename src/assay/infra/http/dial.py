@@ -11,6 +11,8 @@ from typing_extensions import override
 
 from assay.egress.ports import EgressError, Failure
 from assay.egress.url import EgressPolicy
+from assay.infra.http.counted_stream import dial_counted
+from assay.infra.http.egress_budget import current_exchange
 from assay.infra.http.resolver import Resolver
 
 DIAL_ATTEMPTS_MAX = 3
@@ -55,12 +57,21 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
         timed_out = False
         for address in tried:
             try:
-                return _Stream(await self._network.connect_tcp(address, port, share))
+                return _Stream(await self._connect(address, port, share))
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failures.append(f"{address}: {type(error).__name__} {error}")
                 timed_out = isinstance(error, httpcore2.ConnectTimeout)
         failure = Failure.TIMEOUT if timed_out else Failure.CONNECT
         raise EgressError(failure, "; ".join(failures))
+
+    async def _connect(
+        self, address: str, port: int, share_s: float | None
+    ) -> httpcore2.AsyncNetworkStream:
+        exchange = current_exchange()
+        if exchange is None:
+            return await self._network.connect_tcp(address, port, share_s)
+        await exchange.connect(address)
+        return await dial_counted(address, port, share_s, exchange)
 
 
 async def judged_addresses(

@@ -5,7 +5,7 @@ import hashlib
 import re
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from assay.chains.ports import Document, DocumentUnavailable
+from assay.chains.ports import OVER_BUDGET, Document, DocumentOverBudget, DocumentUnavailable
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
 from assay.infra.http.data_uri import DataUriError, read_data_uri
 
@@ -28,6 +28,7 @@ _SENTENCES = {
     Failure.TLS: "the document's server has no valid TLS certificate",
     Failure.TIMEOUT: "the document's server did not answer in time",
     Failure.PROTOCOL: "the document's server broke the HTTP protocol",
+    Failure.BUDGET: OVER_BUDGET,
 }
 
 
@@ -85,10 +86,13 @@ class GuardedDocuments:
         try:
             return await self._http.send(request, self._limits)
         except EgressError as error:
-            raise DocumentUnavailable(_SENTENCES[error.failure]) from error
+            told = DocumentOverBudget if error.failure is Failure.BUDGET else DocumentUnavailable
+            raise told(_SENTENCES[error.failure]) from error
 
 
 def _body_of(reply: Reply, limits: Limits) -> bytes:
+    if reply.over_budget:
+        raise DocumentOverBudget(OVER_BUDGET)
     if reply.status != _OK:
         raise DocumentUnavailable(f"the document's server answered with status {reply.status}")
     if reply.truncated:

@@ -5,6 +5,7 @@ import re
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 import httpcore2
 
@@ -12,6 +13,7 @@ from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.egress.url import EgressPolicy, Refused, Target, parse_target
 from assay.infra.http.body import ACCEPTED_ENCODINGS, Body, BodyBroken, read_body
 from assay.infra.http.dial import JudgingBackend
+from assay.infra.http.egress_budget import EgressBudget, Exchange, OverBudget
 from assay.infra.http.resolver import Resolver, SystemResolver
 from assay.kit.clock import Clock, SystemClock
 
@@ -50,8 +52,11 @@ class GuardedHttp:
         tls: ssl.SSLContext | None = None,
         clock: Clock | None = None,
         keep_alive_s: float = KEEP_ALIVE_S,
+        budget: EgressBudget | None = None,
     ) -> None:
+        """Without a `budget` nobody is spared: for tests of the rest."""
         self._policy = policy
+        self._budget = budget
         self._system = SystemResolver()
         self._backend = JudgingBackend(policy, resolver or self._system)
         self._tls = tls
@@ -64,17 +69,35 @@ class GuardedHttp:
         if isinstance(target, Refused):
             raise EgressError(Failure.REFUSED_ADDRESS, target.why)
         prepared = _prepare(request, target, limits)
+        if self._budget is None:
+            return await self._send(prepared, limits, None)
+        size_bytes = len(request.body) + sum(len(n) + len(v) + 4 for n, v in prepared.headers)
+        size_bytes += len(target.path_and_query)
+        async with self._budget.exchange(target, self._policy, size_bytes, limits) as exchange:
+            return await self._send(prepared, limits, exchange)
+
+    async def _send(
+        self, prepared: httpcore2.Request, limits: Limits, exchange: Exchange | None
+    ) -> Reply:
         started = self._clock.monotonic_s()
+        waited_s = exchange.waited_s if exchange else 0.0
         try:
             async with asyncio.timeout(limits.total_s):
                 status, headers, body = await self._exchange(prepared, limits)
         except (TimeoutError, httpcore2.TimeoutException):
+            _blame_the_budget(exchange, waited_s)
             raise EgressError(Failure.TIMEOUT, f"no whole reply in {limits.total_s} s") from None
+        except OverBudget:
+            raise _over_budget() from None
         except (BodyBroken, httpcore2.ProtocolError, httpcore2.NetworkError) as error:
             detail = f"{type(error).__name__}: {error}"
             raise EgressError(Failure.PROTOCOL, detail) from error
-        elapsed_ms = (self._clock.monotonic_s() - started) * 1000
-        return Reply(status, headers, body.data, body.truncated, elapsed_ms, body.is_bomb)
+        elapsed_s = self._clock.monotonic_s() - started
+        if exchange is None:
+            return _reply(status, headers, body, elapsed_s)
+        exchange.is_whole = not body.truncated
+        elapsed_s = max(0.0, elapsed_s - (exchange.waited_s - waited_s))
+        return replace(_reply(status, headers, body, elapsed_s), address=exchange.address)
 
     async def aclose(self) -> None:
         """Close every connection and let the resolver's threads end."""
@@ -108,6 +131,34 @@ class GuardedHttp:
                 network_backend=self._backend,
             )
         return self._pool
+
+
+BLAMED_FROM_S = 0.25
+"""A time-out in which we waited for a budget so long says nothing about the host."""
+
+
+def _blame_the_budget(exchange: Exchange | None, before_s: float) -> None:
+    """Raises `EgressError` for a time-out that was our own."""
+    if exchange is not None and exchange.waited_s - before_s >= BLAMED_FROM_S:
+        raise _over_budget() from None
+
+
+def _over_budget() -> EgressError:
+    return EgressError(Failure.BUDGET, "the answer was cut off", is_sent=True)
+
+
+def _reply(
+    status: int, headers: tuple[tuple[str, str], ...], body: Body, elapsed_s: float
+) -> Reply:
+    return Reply(
+        status,
+        headers,
+        body.data,
+        body.truncated,
+        elapsed_s * 1000,
+        is_bomb=body.is_bomb,
+        over_budget=body.over_budget,
+    )
 
 
 def _prepare(request: Outgoing, target: Target, limits: Limits) -> httpcore2.Request:

@@ -7,6 +7,7 @@ the processor time of the whole hop (facts, performance).
 
 import asyncio
 import ssl
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -41,6 +42,13 @@ AGE_MAX_S = 60.0
 CONNECTIONS_MAX = 512
 """At once to one upstream; beyond it a request is refused rather than queued."""
 
+HOSTS_MAX = 1024
+"""Upstreams remembered (heads, breaker); operators choose them, so they are bounded. Beyond it the
+one unused for longest is forgotten, unless it has open connections: those are bounded elsewhere."""
+
+FORGOTTEN_S = 60.0
+"""An upstream without connections that nobody called for so long is forgotten."""
+
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 """What may be sent again when a kept connection closed under it (RFC 9110, section 9.2.2)."""
 
@@ -57,10 +65,13 @@ class _Host:
     sweep: Callable[[], None]
     shared: Shared
     open: int = 0
+    used_s: float = 0.0
+    is_forgotten: bool = False
+    """Whether the pool has let go of it: whoever still holds it asks the pool for another."""
 
     def kept(self) -> Connection | None:
         """A connection that may be written to, out of those kept."""
-        now = asyncio.get_running_loop().time()
+        self.used_s = now = asyncio.get_running_loop().time()
         while self.idle:
             connection = self.idle.pop()
             if connection.is_open and now - connection.made_s < AGE_MAX_S:
@@ -81,14 +92,17 @@ class _Host:
 class _Prepared:
     """Implements `wrapper.ports.Prepared`."""
 
-    __slots__ = ("_host", "_request")
+    __slots__ = ("_find", "_host", "_request", "_target")
 
-    def __init__(self, host: _Host, request: UpstreamRequest) -> None:
+    def __init__(self, find: Callable[[Target], _Host], request: UpstreamRequest) -> None:
         lines = head_of(request)[: -len(_END)]
-        self._host = host
+        self._find, self._target = find, request.target
+        self._host = find(request.target)
         self._request = PreparedHead(lines, request.method == "HEAD", request.timeout_s)
 
     def reserve(self, sink: ReplySink) -> Reserved | None:
+        if self._host.is_forgotten:
+            self._host = self._find(self._target)
         connection = self._host.kept()
         if connection is None:
             return None
@@ -112,7 +126,7 @@ class UpstreamPool:
         self._reads, self._outbox = SharedReads(), Outbox()
         self._resolver = resolver or self._system
         self._tls = tls
-        self._hosts: dict[tuple[str, str, int], _Host] = {}
+        self._hosts: OrderedDict[tuple[str, str, int], _Host] = OrderedDict()
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def send(self, request: UpstreamRequest) -> UpstreamReply:
@@ -154,7 +168,7 @@ class UpstreamPool:
         return None
 
     def prepare(self, request: UpstreamRequest) -> Prepared:
-        return _Prepared(self._host(request.target), request)
+        return _Prepared(self._host, request)
 
     async def aclose(self) -> None:
         """Close every idle connection."""
@@ -172,7 +186,25 @@ class UpstreamPool:
         if host is None:
             shared = Shared(self._reads, self._outbox)
             host = self._hosts[key] = _Host([], Breaker(self._clock), self._sweep_later, shared)
+            self._sweep_later()
+            self._make_room()
+        else:
+            self._hosts.move_to_end(key)
+        host.used_s = asyncio.get_running_loop().time()
         return host
+
+    def _make_room(self) -> None:
+        """Forget upstreams without connections, the one unused for longest first."""
+        if len(self._hosts) <= HOSTS_MAX:
+            return
+        newest = next(reversed(self._hosts))
+        unused = (key for key, host in self._hosts.items() if not host.open and key != newest)
+        key = next(unused, None)
+        if key is not None:
+            self._forget(key)
+
+    def _forget(self, key: tuple[str, str, int]) -> None:
+        self._hosts.pop(key).is_forgotten = True
 
     async def _dial(self, target: Target, host: _Host) -> Connection:
         if host.open >= CONNECTIONS_MAX:
@@ -223,16 +255,16 @@ class UpstreamPool:
             self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
 
     def _sweep(self) -> None:
-        """Close what has been idle for too long."""
+        """Close what has been idle for too long, and forget upstreams that nobody calls."""
         loop = asyncio.get_running_loop()
-        oldest = loop.time() - KEEP_ALIVE_S
-        left = False
-        for host in self._hosts.values():
-            while host.idle and host.idle[0].idle_since_s < oldest:
+        now = loop.time()
+        for key, host in list(self._hosts.items()):
+            while host.idle and host.idle[0].idle_since_s < now - KEEP_ALIVE_S:
                 host.idle.pop(0).close()
                 host.open -= 1
-            left = left or bool(host.idle)
-        self._sweeper = loop.call_later(_SWEEP_S, self._sweep) if left else None
+            if not host.open and host.used_s < now - FORGOTTEN_S:
+                self._forget(key)
+        self._sweeper = loop.call_later(_SWEEP_S, self._sweep) if self._hosts else None
 
 
 async def _send_streamed(

@@ -17,6 +17,9 @@ HEADS_MAX = 64
 HEAD_BYTES_MAX = 4096
 """A larger head is not remembered: it costs more to keep than to parse."""
 
+HEADS_BYTES_MAX = 32 * 1024
+"""Heads remembered of one upstream, in bytes as they came; parsed they take about as much again."""
+
 _NO_BODY = frozenset({204, 304})
 
 
@@ -33,6 +36,7 @@ class KnownHeads:
 
     def __init__(self) -> None:
         self._known: dict[bytes, KnownHead] = {}
+        self._bytes = 0
         self.find = self._known.get
         """The head of these very bytes, or None."""
 
@@ -45,8 +49,11 @@ class KnownHeads:
         raw = data[:end]
         # An interim answer may have stood before it in the same packet.
         if raw.startswith(b"HTTP/1.1 %d" % head.status) and is_plain(raw, len(head.headers)):
-            if len(self._known) >= HEADS_MAX:
+            if len(self._known) >= HEADS_MAX or self._bytes + end > HEADS_BYTES_MAX:
                 self._known.clear()
+                self._bytes = 0
+            if raw not in self._known:
+                self._bytes += end
             self._known[raw] = KnownHead(head, body_bytes)
 
 

@@ -10,13 +10,17 @@ from assay.infra.sql.engine import to_us
 from assay.infra.sql.tables import operators, webhook_agents, webhook_deliveries, webhooks
 from assay.kit.ids import new_id
 from assay.trust.model import Evaluation, Snapshot
+from assay.webhooks.address import domain_of_url, same_address
 from assay.webhooks.model import DeliveryState
 from assay.webhooks.payload import payload
 from assay.webhooks.register import EVERY_AGENT
 
 
 class Outbox:
-    """Adds a pending delivery for every registration that wants to hear of the agent."""
+    """Adds a pending delivery for every registration that wants to hear of the agent.
+
+    Equal addresses of one account get it once.
+    """
 
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold
@@ -36,21 +40,24 @@ class Outbox:
             )
             .order_by(webhooks.c.id)
         )
-        found = (await connection.execute(wanting)).all()
-        if not found:
+        rows = (await connection.execute(wanting)).all()
+        # Of equal addresses of one account the newest registration is told: what it asked for last.
+        newest = {(row.operator_id, same_address(row.url)): row for row in rows}
+        if not newest:
             return
         body = payload(evaluation, snapshot, self._threshold)
-        rows = [
+        made = [
             {
                 "id": new_id(),
                 "webhook_id": webhook_id,
                 "operator_id": operator_id,
                 "url": url,
+                "domain": domain_of_url(url),
                 "agent_id": evaluation.agent_id,
                 "payload": body,
                 "state": DeliveryState.PENDING.value,
                 "created_us": to_us(evaluation.evaluated_at),
             }
-            for webhook_id, operator_id, url in found
+            for webhook_id, operator_id, url in newest.values()
         ]
-        await connection.execute(insert(webhook_deliveries), rows)
+        await connection.execute(insert(webhook_deliveries), made)

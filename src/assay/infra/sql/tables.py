@@ -18,6 +18,7 @@ from sqlalchemy import (
     text,
 )
 
+from assay.infra.sql.egress_tables import egress_usage
 from assay.infra.sql.evidence_tables import (
     course_calls,
     course_runs,
@@ -49,6 +50,7 @@ __all__ = [
     "calls",
     "course_calls",
     "course_runs",
+    "egress_usage",
     "endpoint_days",
     "endpoint_totals",
     "evaluations",

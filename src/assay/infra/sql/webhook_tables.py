@@ -53,6 +53,11 @@ webhook_deliveries = Table(
     Column("created_us", BigInteger, nullable=False),
     Column("begun_us", BigInteger),
     Column("ended_us", BigInteger),
+    # The receiver's registrable domain: what waits for one budget waits together.
+    Column("domain", String(255)),
+    # Pending until then; 0 where it has never had to wait.
+    Column("wait_until_us", BigInteger, nullable=False, server_default="0"),
+    Index("ix_webhook_deliveries_domain", "state", "domain"),
     Index("ix_webhook_deliveries_state", "state", "seq"),
     Index("ix_webhook_deliveries_operator", "operator_id", "seq"),
 )

@@ -10,7 +10,8 @@ from assay.accounts.audit import Note
 from assay.infra.sql.audit import write_note
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.tables import operators, webhook_agents, webhook_deliveries, webhooks
-from assay.webhooks.model import Delivery, DeliveryState, Registration
+from assay.webhooks.address import domain_of_url
+from assay.webhooks.model import OVER_BUDGET, Delivery, DeliveryState, Registration
 
 _ROWS = webhook_deliveries
 PURGED_AT_ONCE = 10_000
@@ -128,7 +129,9 @@ class SqlWebhookStore:
     async def begin(
         self, now: datetime, at_most: int, but_not: Collection[str]
     ) -> Sequence[Delivery]:
-        pending = select(_ROWS.c.seq).where(_ROWS.c.state == DeliveryState.PENDING)
+        pending = select(_ROWS.c.seq).where(
+            _ROWS.c.state == DeliveryState.PENDING, _ROWS.c.wait_until_us <= to_us(now)
+        )
         if but_not:
             pending = pending.where(_ROWS.c.operator_id.not_in(but_not))
         pending = pending.order_by(_ROWS.c.seq).limit(at_most)
@@ -156,6 +159,36 @@ class SqlWebhookStore:
         )
         async with self._database.write() as connection:
             await connection.execute(statement)
+
+    async def put_back(self, delivery: Delivery, until: datetime) -> None:
+        mine = (_ROWS.c.id == delivery.id, _ROWS.c.state == DeliveryState.SENDING)
+        waits = {"wait_until_us": to_us(until)}
+        again = update(_ROWS).where(*mine).values(state=DeliveryState.PENDING.value, **waits)
+        alike = (
+            _ROWS.c.state == DeliveryState.PENDING,
+            _ROWS.c.domain == domain_of_url(delivery.url),
+            _ROWS.c.operator_id == delivery.operator_id,
+            _ROWS.c.wait_until_us < to_us(until),
+        )
+        async with self._database.write() as connection:
+            await connection.execute(again)
+            await connection.execute(update(_ROWS).where(*alike).values(**waits))
+
+    async def give_up(self, created_before: datetime, now: datetime) -> int:
+        late = (
+            _ROWS.c.state == DeliveryState.PENDING,
+            _ROWS.c.wait_until_us > 0,
+            _ROWS.c.created_us < to_us(created_before),
+        )
+        async with self._database.read() as connection:
+            if (
+                await connection.execute(select(_ROWS.c.seq).where(*late).limit(1))
+            ).first() is None:
+                return 0
+        why = {"state": DeliveryState.FAILED.value, "reason": OVER_BUDGET}
+        statement = update(_ROWS).where(*late).values(**why, ended_us=to_us(now))
+        async with self._database.write() as connection:
+            return (await connection.execute(statement)).rowcount
 
     async def abandon(self, begun_before: datetime, now: datetime) -> int:
         lost = (
@@ -215,4 +248,5 @@ def _delivery(row: RowMapping) -> Delivery:
         reason=row["reason"],
         created_at=from_us(row["created_us"]),
         ended_at=None if row["ended_us"] is None else from_us(row["ended_us"]),
+        has_waited=row["wait_until_us"] > 0,
     )

@@ -4,13 +4,11 @@ from ipaddress import ip_address
 from typing import ClassVar, Final
 from urllib.parse import urljoin
 
-from assay.egress.ports import Outgoing, Reply
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.trust.asking import ask, decode, host_of
+from assay.egress.ports import Reply
+from assay.kit.json import JsonObject
+from assay.trust.asking import ask, host_of
+from assay.trust.consent import WELL_KNOWN, binding_request, lists_agent
 from assay.trust.ports import Finding, Probe, Severity, Visit
-
-WELL_KNOWN = "/.well-known/agent-registration.json"
-"""Source: EIP-8004, "Endpoint Domain Verification"."""
 
 DOMAINS_MAX = 3
 
@@ -49,21 +47,8 @@ class DomainBinding:
 
 async def _says(visit: Visit, url: str) -> bool | None:
     """Whether the domain's file lists this agent; None when there is no such file."""
-    heard = await ask(visit, Outgoing("GET", url, {"accept": "application/json"}))
-    document = decode(heard.body) if isinstance(heard, Reply) and heard.status == 200 else None  # noqa: PLR2004
-    listed = document.get("registrations") if is_object(document) else None
-    if not is_array(listed) or not listed:
-        return None
-    return any(_names(row, visit) for row in listed)
-
-
-def _names(row: JsonValue, visit: Visit) -> bool:
-    registry = visit.subject.network.agent_registry.lower()
-    return (
-        is_object(row)
-        and str(row.get("agentId")) == visit.subject.agent_id
-        and str(row.get("agentRegistry")).lower() == registry
-    )
+    heard = await ask(visit, binding_request(url))
+    return lists_agent(heard, visit.subject) if isinstance(heard, Reply) else None
 
 
 def _is_name(host: str) -> bool:

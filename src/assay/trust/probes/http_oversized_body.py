@@ -24,6 +24,8 @@ class HttpOversizedBody:
         service = first(visit, "http")
         if service is None:
             return None
+        if not visit.may_burden(service.service.endpoint):
+            return {"answer": "not_sent", "documented": False, "alive": True}
         target, documented = await json_target(visit, service.service.endpoint)
         heard = await ask(visit, post_json(target, BODY))
         after = await ask(visit, Outgoing("GET", service.service.endpoint, VisitHttp.FRESH))
@@ -35,6 +37,8 @@ class HttpOversizedBody:
 
     def weigh(self, seen: JsonObject) -> Finding:
         answer = seen["answer"]
+        if answer == "not_sent":
+            return Finding("not_tested", "Large bodies are sent only to hosts that name the agent.")
         if not seen["alive"]:
             return Finding("fail", "After a large body the service no longer answers.")
         if answer in {"broken", "timeout"}:

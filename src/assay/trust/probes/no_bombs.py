@@ -31,16 +31,26 @@ class NoBombs:
         answered = [(url, reply) for url, reply in heard if isinstance(reply, Reply)]
         if not answered:
             return None
-        return {"bombs": sum([await _is_bomb(visit, url, reply) for url, reply in answered])}
+        unread = sum(not visit.may_burden(url) and _is_long(reply) for url, reply in answered)
+        bombs = sum([await _is_bomb(visit, url, reply) for url, reply in answered])
+        return {"bombs": bombs, "unread": unread} if unread else {"bombs": bombs}
 
     def weigh(self, seen: JsonObject) -> Finding:
         if seen["bombs"]:
             return Finding("fail", "It answers with a decompression bomb.")
+        if seen.get("unread"):
+            return Finding("not_tested", "Long answers are read only of hosts that name the agent.")
         return Finding("pass", "Its answers expand as honest ones do.")
 
 
+def _is_long(reply: Reply) -> bool:
+    """Whether a compressed answer was cut for its size, before its ratio could be known."""
+    is_compressed = reply.header("content-encoding") is not None
+    return reply.truncated and is_compressed and not reply.is_bomb
+
+
 async def _is_bomb(visit: Visit, url: str, reply: Reply) -> bool:
-    if reply.is_bomb or not reply.truncated or reply.header("content-encoding") is None:
+    if not _is_long(reply) or not visit.may_burden(url):
         return reply.is_bomb
     try:
         again = Outgoing("GET", url, VisitHttp.FRESH)

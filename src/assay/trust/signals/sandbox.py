@@ -10,12 +10,21 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
+from assay.chains.ports import OVER_BUDGET
 from assay.egress.ports import EgressError
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.trust.callers import Judged, judged_conduct
 from assay.trust.conduct import CONDUCT
 from assay.trust.declared import declared_services, service_row
-from assay.trust.model import Cap, Evidence, SignalName, Subject, Unavailable, Weighed
+from assay.trust.model import (
+    EGRESS_BUDGET,
+    Cap,
+    Evidence,
+    SignalName,
+    Subject,
+    Unavailable,
+    Weighed,
+)
 from assay.trust.ports import (
     BudgetExhausted,
     Finding,
@@ -74,10 +83,19 @@ class Sandbox:
         async with asyncio.TaskGroup() as group:
             dialers = SharedDialers(needs.dialers, group)
             visited, refused = await _allowed(declared, http)
+            urls, consents = [v.service.endpoint for v in visited], needs.consents
+            agreed = await consents.read(subject, urls, http) if consents else None
             asked = http.replied
             bait = None if needs.sources.lures is None else needs.sources.lures.new()
             visit = Visit(
-                subject, visited, http, dialers, _seed(subject), bait, slices=needs.slices
+                subject,
+                visited,
+                http,
+                dialers,
+                _seed(subject),
+                bait,
+                agreed,
+                slices=needs.slices,
             )
             seen = await _probe_all(visit, needs.probes, http.left_s)
             dialers.hang_up()
@@ -85,6 +103,10 @@ class Sandbox:
             service_row(v, "opted_out") for v in refused
         ]
         status, why = _status(visited, refused, seen, replied=http.replied > asked)
+        is_cut = http.over_budget or subject.agent.registration_problem == OVER_BUDGET
+        if is_cut and not _betrayed(seen, needs.probes):
+            # Half a visit is no evidence: a rival who uses up the budget must not choose the half.
+            status, why, seen = "inconclusive", EGRESS_BUDGET, {}
         data: JsonObject = {
             "status": status,
             "why": why,
@@ -94,7 +116,7 @@ class Sandbox:
         }
         if conduct:
             data = {**data, "conduct": conduct}
-            if judged_conduct(conduct) and status != "tested":
+            if judged_conduct(conduct) and status != "tested" and why != EGRESS_BUDGET:
                 data = {**data, "status": "tested", "why": None}
         return Evidence(data, interactions=http.sent)
 
@@ -127,6 +149,9 @@ _WHY = {
     "unreachable": "None of the agent's services could be reached.",
     "opted_out": "The agent's site asks not to be tested.",
     "out_of_time": "There was no time to visit the agent's services.",
+    EGRESS_BUDGET: "The host of the agent's services has had its share of requests for now"
+    " (egress_budget); it gets more by naming the agent in its"
+    " /.well-known/agent-registration.json.",
 }
 
 
@@ -202,6 +227,16 @@ async def _allowed(
     answers = [task.result() for task in asked]
     pairs = list(zip(declared, answers, strict=True))
     return tuple(v for v, no in pairs if not no), tuple(v for v, no in pairs if no)
+
+
+def _betrayed(seen: Mapping[str, JsonObject | str | None], probes: Mapping[str, Probe]) -> bool:
+    """Whether a visit that was cut short saw what no lack of budget can make: it counts."""
+    return any(
+        is_object(what)
+        and probes[name].severity is Severity.CRITICAL
+        and probes[name].weigh(what).outcome == "fail"
+        for name, what in seen.items()
+    )
 
 
 async def _wants_none(visited: Visited, http: VisitHttp) -> bool:

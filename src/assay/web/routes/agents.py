@@ -149,7 +149,7 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         news = await app.evaluator.evaluate(subject, app.settings.sandbox_evaluation_s)
         seen = next((c for c in news.evaluation.collected if c.signal is SignalName.SANDBOX), None)
         told = summary(seen.evidence, app.probes) if seen else {"status": "inconclusive"}
-        return wire.sandbox(subject, news.evaluation, news.snapshot, told, MIN_SCORE_DEFAULT)
+        return wire.sandbox(subject, news, told, MIN_SCORE_DEFAULT)
 
     @route(
         router,

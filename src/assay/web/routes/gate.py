@@ -37,7 +37,7 @@ _PROOF = ("x-agent-challenge", "x-agent-signature")
 """A signed challenge may come with the call instead of a session (spec 5.3, step 3)."""
 _QUERY_FIELDS_MAX = 50
 
-_Key = tuple[str, float, str, str, bool, GateRequest, int | None]
+_Key = tuple[str, float, str | None, str, str, bool, GateRequest, int | None]
 """With the score: a proven human changes what one and the same evaluation means."""
 
 
@@ -116,6 +116,7 @@ class GateLane:
         key = (
             decision.evaluation.id,
             decision.score.value,
+            decision.cached_reason,
             caller.operator.id,
             caller.agent_address,
             caller.proven,

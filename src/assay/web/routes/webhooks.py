@@ -27,7 +27,7 @@ async def register_webhook(request: Request) -> wire.WebhookShape:
     asked = read(wire.WebhookBody, await request.body())
     webhooks = app_of(request).webhooks
     made = await webhooks.register(_operator(request).id, asked.new(), actor_of(request))
-    return wire.webhook(made)
+    return wire.webhook(made, webhooks.verification(made))
 
 
 @route(
@@ -39,8 +39,24 @@ async def register_webhook(request: Request) -> wire.WebhookShape:
 )
 async def list_webhooks(request: Request) -> list[wire.WebhookShape]:
     """The account's registrations, newest first. Beyond the specification's tables."""
-    found = await app_of(request).webhooks.list(_operator(request).id)
-    return [wire.webhook(one) for one in found]
+    webhooks = app_of(request).webhooks
+    found = await webhooks.list(_operator(request).id)
+    return [wire.webhook(one, webhooks.verification(one)) for one in found]
+
+
+@route(
+    router,
+    "POST",
+    "/operator/webhooks/{webhookId}/verify",
+    credential=Credential.OP_KEY_OR_JWT,
+    answers=wire.VerifiedShape,
+)
+async def verify_webhook(
+    request: Request, webhook_id: Annotated[str, Path(alias="webhookId", max_length=64)]
+) -> wire.VerifiedShape:
+    """Ask the receiver for your token now. Beyond the specification's tables."""
+    verified = await app_of(request).webhooks.verify(_operator(request).id, webhook_id)
+    return wire.VerifiedShape(id=webhook_id, verified=verified)
 
 
 @route(

@@ -9,7 +9,7 @@ from assay.chains.resolve import Resolution
 from assay.kit.clock import iso
 from assay.kit.json import JsonObject
 from assay.trust.liveness import LivenessReport
-from assay.trust.model import Evaluation, Snapshot, Subject
+from assay.trust.model import EGRESS_BUDGET, Evaluation, EvaluationCompleted, Snapshot, Subject
 from assay.trust.profile import AgentProfile
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.evidence import EvidencedSignalShape, evidenced_signals
@@ -19,7 +19,7 @@ from assay.web.wire.reputation import (
     SolanaReputationShape,
     reputation,
 )
-from assay.web.wire.shape import Answer, Timestamp
+from assay.web.wire.shape import Answer, CachedReason, Timestamp
 
 
 class EndpointsShape(Answer):
@@ -126,6 +126,11 @@ class SandboxShape(Answer):
     message: str
     snapshot_hash: str
     evaluated_at: Timestamp
+    cached: Annotated[
+        bool,
+        Field(description="Whether this is the newest evaluation there was: none could be made."),
+    ] = False
+    cached_reason: CachedReason = None
     liveness: Annotated[
         LivenessSummaryShape | None,
         Field(
@@ -189,10 +194,11 @@ def resolution(resolved: Resolution) -> ResolutionShape:
 
 
 def sandbox(
-    subject: Subject, evaluation: Evaluation, taken: Snapshot, summary: JsonObject, threshold: float
+    subject: Subject, news: EvaluationCompleted, summary: JsonObject, threshold: float
 ) -> SandboxShape:
     """A sandbox result on the wire; what belongs to Solana only is added by `on_solana`."""
-    status = str(summary.get("status"))
+    evaluation = news.evaluation
+    status = str(summary.get("status") if news.reused is None else news.reused)
     return SandboxShape(
         ok=True,
         agent_id=subject.agent_id,
@@ -205,8 +211,10 @@ def sandbox(
         test_summary=dict(summary),
         chain=chain(subject.network),
         message=_MESSAGES.get(status, _MESSAGES["inconclusive"]),
-        snapshot_hash=taken.snapshot_hash,
+        snapshot_hash=news.snapshot.snapshot_hash,
         evaluated_at=iso(evaluation.evaluated_at),
+        cached=news.reused is not None,
+        cached_reason=news.reused,
     )
 
 
@@ -222,6 +230,8 @@ _MESSAGES = {
     "tested": "The agent's services were tested.",
     "inconclusive": "There was no behaviour to judge: no service could be tested, "
     "and no conduct has been seen.",
+    EGRESS_BUDGET: "The agent's host has had its share of requests for now: this is what was known "
+    "of the agent before.",
 }
 
 

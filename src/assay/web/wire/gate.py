@@ -10,7 +10,7 @@ from assay.trust.model import SignalName
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.evidence import SignalShape, signals
 from assay.web.wire.liveness import SequentialId
-from assay.web.wire.shape import Answer, Body, Timestamp
+from assay.web.wire.shape import Answer, Body, CachedReason, Timestamp
 
 
 class GateBody(Body):
@@ -38,6 +38,7 @@ class GateShape(Answer):
     chain: ChainShape
     sandbox_ran: bool
     cached: bool
+    cached_reason: CachedReason = None
     score: Annotated[float, Field(ge=0, le=100)]
     confidence: Annotated[float, Field(ge=0, le=1)]
     min_score: float
@@ -66,6 +67,7 @@ def gate(decision: Decision, token: str, *, proven: bool, number: int | None = N
         chain=chain(subject.network),
         sandbox_ran=decision.sandbox_ran,
         cached=decision.cached,
+        cached_reason=decision.cached_reason,
         score=decision.score.value,
         confidence=decision.score.confidence,
         min_score=decision.min_score,

@@ -7,7 +7,7 @@ from pydantic import Field
 from assay.trust.liveness import LivenessReport
 from assay.trust.model import Subject
 from assay.web.wire.chain import ChainShape, chain
-from assay.web.wire.shape import Answer
+from assay.web.wire.shape import Answer, CachedReason
 
 SequentialId = Annotated[
     int | None,
@@ -37,6 +37,14 @@ class LivenessSummaryShape(Answer):
     ok_count: int
     total_pinged: int
     skipped_count: Annotated[int, Field(description="Not http(s), and so not called.")]
+    cached_reason: CachedReason = None
+    unasked_reason: Annotated[
+        str | None,
+        Field(
+            description="Why services were not asked, and count as not answering: `egress_budget`.",
+            exclude_if=lambda value: value is None,
+        ),
+    ] = None
 
 
 class ResultsShape(LivenessSummaryShape):
@@ -61,6 +69,8 @@ def liveness_summary(report: LivenessReport) -> LivenessSummaryShape:
         ok_count=report.ok_count,
         total_pinged=report.total_pinged,
         skipped_count=report.skipped_count,
+        cached_reason=report.cached_reason,
+        unasked_reason=report.unasked_reason,
     )
 
 

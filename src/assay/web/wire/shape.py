@@ -23,3 +23,14 @@ class Body(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, frozen=True, strict=True, extra="forbid", allow_inf_nan=False
     )
+
+
+CachedReason = Annotated[
+    str | None,
+    Field(
+        description="Why an older evaluation was used: `evaluation_quota` (gates caused as many of"
+        " this agent as they may an hour) or `egress_budget` (its host has had its share of"
+        " requests); see `evaluatedAt`.",
+        exclude_if=lambda value: value is None,
+    ),
+]

@@ -9,6 +9,7 @@ from pydantic import Field
 from assay.kit.clock import iso
 from assay.web.wire.shape import Answer, Body, Timestamp
 from assay.webhooks.model import Delivery, DeliveryState, Registration
+from assay.webhooks.proof import Verification
 from assay.webhooks.register import AGENTS_MAX, URL_CHARS_MAX, NewWebhook
 
 State = Literal["pending", "sent", "failed"]
@@ -48,6 +49,14 @@ class WebhookShape(Answer):
     url: str
     agent_ids: list[int | str] | None
     signed: bool
+    verification_url: Annotated[
+        str | None,
+        Field(description="Where the receiver may show `verificationToken`, on a line of its own."),
+    ]
+    verification_token: Annotated[
+        str | None,
+        Field(description="Shown there, it gives the receiver a budget of deliveries of its own."),
+    ]
     created_at: Timestamp
 
 
@@ -81,14 +90,23 @@ class DeliveriesShape(Answer):
     next_before: str | None
 
 
-def webhook(found: Registration) -> WebhookShape:
-    """A registration on the wire."""
+class VerifiedShape(Answer):
+    """Whether the receiver showed the account's token just now."""
+
+    id: str
+    verified: bool
+
+
+def webhook(found: Registration, shown: Verification | None) -> WebhookShape:
+    """A registration on the wire, with what its receiver may show."""
     return WebhookShape(
         id=found.id,
         event=found.event,
         url=found.url,
         agent_ids=None if found.agent_ids is None else list(found.agent_ids),
         signed=found.sealed_secret is not None,
+        verification_url=None if shown is None else shown.url,
+        verification_token=None if shown is None else shown.token,
         created_at=iso(found.created_at),
     )
 

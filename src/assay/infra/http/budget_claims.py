@@ -1,0 +1,123 @@
+"""Claims on budgets, and who waits for whom: requests under way have claimed more than they use."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from assay.egress.budget import BudgetLedger, Claim
+from assay.egress.ports import EgressError, Failure
+from assay.kit.clock import Clock
+from assay.kit.errors import Unavailable
+
+BYTES_EACH = 64 * 1024
+"""A budget has so many bytes for each request of this process under way on it: four on the small
+one. More would all hold what each of them needs to end."""
+
+
+@dataclass(slots=True)
+class _Busy:
+    """Requests of this process under way on one budget, and those that wait for their end."""
+
+    active: int = 0
+    waiting: int = 0
+    """Of the active ones, those that wait for more themselves."""
+    waiters: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
+
+
+class ClaimQueue:
+    """Claims for the requests of one process. What is kept is of requests under way alone."""
+
+    def __init__(self, ledger: BudgetLedger, clock: Clock) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._busy: dict[str, _Busy] = {}
+
+    async def claim(self, claim: Claim, held: tuple[Claim, ...], wait_s: float) -> float:
+        """Count a claim beside those `held`, waiting for requests of this process under way.
+
+        Returns the seconds waited. Raises `EgressError` when there is no room after that.
+        """
+        began_s = self._clock.monotonic_s()
+        ends_s = asyncio.get_running_loop().time() + wait_s
+        with self._waiting(held):
+            while True:
+                busy = self._busy.get(claim.key)
+                if busy and busy.active >= max(1, claim.ceiling.size_bytes // BYTES_EACH):
+                    if not await self._one_ends(busy, ends_s):
+                        raise refused_for_budget("too many requests are under way", 1.0)
+                    continue
+                try:
+                    spent = await self._ledger.claim(claim)
+                except Unavailable as error:
+                    raise refused_for_budget("the budget cannot be read", 1.0) from error
+                if spent is None:
+                    self._busy.setdefault(claim.key, _Busy()).active += 1
+                    return self._clock.monotonic_s() - began_s
+                if not await self._one_ends(self._movable([claim.key]), ends_s):
+                    why = "its host has had its share of requests"
+                    raise refused_for_budget(why, spent.retry_s)
+
+    async def extend(self, claims: tuple[Claim, ...], wanted_bytes: int) -> int:
+        """More bytes for a request under way, 0 when there are none."""
+        if not claims:
+            return wanted_bytes
+        ends_s = asyncio.get_running_loop().time() + claims[0].ends_s
+        with self._waiting(claims):
+            while True:
+                try:
+                    granted = await self._ledger.extend(claims, wanted_bytes)
+                except Unavailable:
+                    return 0
+                movable = self._movable([claim.key for claim in claims])
+                if granted or not await self._one_ends(movable, ends_s):
+                    return granted
+
+    def release(self, claims: tuple[Claim, ...]) -> None:
+        """The request on these claims is over: whoever waits tries again."""
+        for claim in claims:
+            busy = self._busy[claim.key]
+            busy.active -= 1
+            for waiter in busy.waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+            if not busy.active:
+                del self._busy[claim.key]
+
+    @contextmanager
+    def _waiting(self, held: tuple[Claim, ...]) -> Generator[None]:
+        """Whoever waits holds what it has: not all may wait for one another."""
+        busy = [self._busy[claim.key] for claim in held]
+        for one in busy:
+            one.waiting += 1
+        try:
+            yield
+        finally:
+            for one in busy:
+                one.waiting -= 1
+
+    def _movable(self, keys: list[str]) -> _Busy | None:
+        """The requests on one of the budgets, where any of them does not wait itself."""
+        found = (self._busy.get(key) for key in keys)
+        return next((busy for busy in found if busy and busy.active > busy.waiting), None)
+
+    @staticmethod
+    async def _one_ends(busy: _Busy | None, ends_s: float) -> bool:
+        """Whether one of the requests under way ended before that moment."""
+        if busy is None:
+            return False
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        busy.waiters.add(waiter)
+        try:
+            async with asyncio.timeout_at(ends_s):
+                await waiter
+        except TimeoutError:
+            return False
+        finally:
+            busy.waiters.discard(waiter)
+        return True
+
+
+def refused_for_budget(why: str, retry_s: float) -> EgressError:
+    """A refusal before anything was sent."""
+    return EgressError(Failure.BUDGET, why, retry_s=retry_s)

@@ -1,0 +1,181 @@
+"""Connections whose bytes are counted below TLS, and read only as far as a budget goes."""
+
+import asyncio
+import select
+import socket
+import ssl
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import anyio.abc
+import httpcore2
+from anyio.streams.tls import TLSAttribute, TLSStream
+from typing_extensions import override
+
+from assay.infra.http.egress_budget import Exchange, current_exchange
+
+
+async def dial_counted(
+    address: str, port: int, timeout_s: float | None, exchange: Exchange
+) -> httpcore2.AsyncNetworkStream:
+    """Connect to a judged and claimed address, with as much room to receive as `exchange` says.
+
+    Raises `httpcore2.ConnectError` and `httpcore2.ConnectTimeout`.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setblocking(False)  # noqa: FBT003 - its only form
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        window_bytes = exchange.window_bytes
+        if window_bytes is not None:
+            # Before it connects: a window that was offered cannot be taken back. Linux doubles
+            # what is asked for. Source: socket(7), SO_RCVBUF.
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window_bytes // 2)
+        async with asyncio.timeout(timeout_s):
+            await asyncio.get_running_loop().sock_connect(made, (address, port))
+    except TimeoutError as error:
+        made.close()
+        raise httpcore2.ConnectTimeout(str(error)) from error
+    except OSError as error:
+        made.close()
+        raise httpcore2.ConnectError(str(error)) from error
+    except BaseException:
+        made.close()
+        raise
+    return CountedStream(_Counted(made, address, window_bytes))
+
+
+class _Counted(anyio.abc.ByteStream):
+    """A connection that tells the exchange using it of every byte.
+
+    On the bare socket: a transport of the loop reads ahead, and what it read was sent to us.
+    """
+
+    def __init__(self, connected: socket.socket, address: str, window_bytes: int | None) -> None:
+        self._socket = connected
+        self._address = address
+        self._window_bytes = window_bytes
+
+    @override
+    async def send(self, item: bytes) -> None:
+        exchange = current_exchange()
+        if exchange is not None:
+            await exchange.connect(self._address)  # a kept connection was not dialled for it
+            exchange.uses(self._window_bytes)
+            exchange.is_sent = True
+            exchange.count(len(item))
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._socket, item)
+        except OSError as error:
+            raise anyio.BrokenResourceError from error
+
+    @override
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        exchange = current_exchange()
+        room = max_bytes if exchange is None else await exchange.room(max_bytes)
+        try:
+            data = await asyncio.get_running_loop().sock_recv(self._socket, room)
+        except OSError as error:
+            raise anyio.BrokenResourceError from error
+        if exchange is not None:
+            exchange.count(len(data))
+        if not data:
+            raise anyio.EndOfStream
+        return data
+
+    @override
+    async def send_eof(self) -> None:
+        self._socket.shutdown(socket.SHUT_WR)
+
+    @override
+    async def aclose(self) -> None:
+        self._socket.close()
+        await asyncio.sleep(0)
+
+    @property
+    @override
+    def extra_attributes(self) -> Mapping[Any, Any]:
+        return {anyio.abc.SocketAttribute.raw_socket: lambda: self._socket}
+
+
+class CountedStream(httpcore2.AsyncNetworkStream):
+    """A byte stream as the pool knows them; failures are the pool's own."""
+
+    def __init__(self, stream: anyio.abc.ByteStream) -> None:
+        self._stream = stream
+
+    @override
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        with _mapped(httpcore2.ReadTimeout, httpcore2.ReadError):
+            async with asyncio.timeout(timeout):
+                try:
+                    return await self._stream.receive(max_bytes)
+                except anyio.EndOfStream:
+                    return b""
+
+    @override
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        if not buffer:
+            return
+        with _mapped(httpcore2.WriteTimeout, httpcore2.WriteError):
+            async with asyncio.timeout(timeout):
+                await self._stream.send(buffer)
+
+    @override
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    @override
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        try:
+            with _mapped(httpcore2.ConnectTimeout, httpcore2.ConnectError):
+                async with asyncio.timeout(timeout):
+                    secured = await TLSStream.wrap(
+                        self._stream,
+                        ssl_context=ssl_context,
+                        hostname=server_hostname,
+                        standard_compatible=False,
+                        server_side=False,
+                    )
+        except BaseException:
+            await self.aclose()
+            raise
+        return CountedStream(secured)
+
+    @override
+    def get_extra_info(self, info: str) -> Any:
+        if info == "ssl_object":
+            return self._stream.extra(TLSAttribute.ssl_object, None)  # noqa: S610 - not Django
+        if info == "is_readable":
+            attribute = anyio.abc.SocketAttribute.raw_socket
+            return _is_readable(self._stream.extra(attribute, None))  # noqa: S610 - not Django
+        return None
+
+
+@contextmanager
+def _mapped(on_timeout: type[Exception], on_failure: type[Exception]) -> Generator[None]:
+    try:
+        yield
+    except TimeoutError as error:
+        raise on_timeout(str(error)) from error
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream) as error:
+        raise on_failure(type(error).__name__) from error
+    except ssl.SSLError as error:
+        raise on_failure(str(error)) from error
+
+
+def _is_readable(raw: socket.socket | None) -> bool:
+    """Whether a kept connection was closed, or says something nobody asked for."""
+    if raw is None or raw.fileno() < 0:
+        return True
+    poll = select.poll()  # any number of open files, which `select` has not
+    poll.register(raw.fileno(), select.POLLIN)
+    return bool(poll.poll(0))

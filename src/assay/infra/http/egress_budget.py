@@ -1,0 +1,251 @@
+"""The egress budget where requests leave: claimed before they do, counted while they are read.
+
+A request is claimed on the budget of its host's domain before the name is resolved, and on that of
+the address before it is dialled, so that a thousand names of one address share one budget. Bytes
+are counted on the connection itself, TLS included. Source: decision 0016.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+
+from assay.egress.address import classify
+from assay.egress.budget import (
+    BudgetLedger,
+    BudgetRules,
+    Ceiling,
+    Claim,
+    EgressUse,
+    UseClass,
+    current_use,
+    is_exempt,
+)
+from assay.egress.consent import Consent, Consents, origin_of
+from assay.egress.domain import domain_of, network_of
+from assay.egress.ports import EgressError, Limits
+from assay.egress.url import EgressPolicy, Target
+from assay.infra.http.budget_claims import ClaimQueue, refused_for_budget
+from assay.kit.clock import Clock
+from assay.kit.errors import Unavailable
+from assay.kit.ids import new_id
+
+WINDOW_BYTES = 16 * 1024
+"""What a host that has not consented may have under way to us without our reading it: the receive
+buffer of its connections. It is claimed with every request, so that it is never beyond a budget."""
+
+GLANCE_WINDOW_BYTES = 4608
+"""The same for requests that read only the beginning of an answer: the least Linux has."""
+
+GLANCE_BYTES_MAX = 4 * 1024
+"""Bodies read up to this are glances."""
+
+ANSWER_BYTES = 8 * 1024
+"""What an answer may have before it asks for more: a TLS handshake and a short body."""
+
+EXTENSION_BYTES = 32 * 1024
+READ_BYTES = 4 * 1024
+
+
+class OverBudget(Exception):
+    """An answer was cut, for its host's budget has no more bytes."""
+
+
+class EgressBudget:
+    """Opens exchanges: requests that are counted. One for all outgoing clients of the process."""
+
+    def __init__(
+        self,
+        ledger: BudgetLedger,
+        consents: Consents,
+        rules: BudgetRules,
+        clock: Clock,
+        configured: frozenset[str] = frozenset(),
+    ) -> None:
+        """`configured` are origins that the operator has set: they count as consenting."""
+        self.ledger = ledger
+        self.queue = ClaimQueue(ledger, clock)
+        self.consents = consents
+        self.rules = rules
+        self._configured = configured
+
+    @asynccontextmanager
+    async def exchange(
+        self, target: Target, policy: EgressPolicy, request_bytes: int, limits: Limits
+    ) -> "AsyncGenerator[Exchange | None]":
+        """Count what is sent in the block; None for what has no budget.
+
+        Raises `EgressError` (`BUDGET`, nothing sent) when the host's budget is used up.
+        """
+        if is_exempt(target.host, policy, self.rules):
+            yield None
+            return
+        made = Exchange(self, policy, limits, request_bytes)
+        try:
+            await made.open(target)
+            token = _current.set(made)
+            try:
+                yield made
+            finally:
+                _current.reset(token)
+        finally:
+            await asyncio.shield(made.close())
+
+    async def consent_of(self, origin: str, use: EgressUse) -> Consent | None:
+        """The consent that a request to an origin may rest on; None in its networks is any."""
+        if use.use_class is UseClass.OWN:
+            return await self.consents.find(use.own)
+        if origin in self._configured:
+            return Consent("configured", ())
+        return await self.consents.find(origin)
+
+    def is_configured(self, origin: str) -> bool:
+        """Whether the operator has set this origin."""
+        return origin in self._configured
+
+
+class Exchange:
+    """One request on its budgets. Connections ask it before they dial, write and read."""
+
+    def __init__(
+        self, budget: EgressBudget, policy: EgressPolicy, limits: Limits, request_bytes: int
+    ) -> None:
+        self._budget = budget
+        self._policy = policy
+        self._limits = limits
+        self._id = new_id()
+        self._use = current_use()
+        self._consent: Consent | None = None
+        self._any_network = False
+        self._claims: tuple[Claim, ...] = ()
+        is_glance = limits.body_bytes_max <= GLANCE_BYTES_MAX
+        self._window_bytes = GLANCE_WINDOW_BYTES if is_glance else WINDOW_BYTES
+        self._granted = request_bytes + ANSWER_BYTES + self._window_bytes
+        self._bytes = 0
+        self._is_exempt = self._is_refused = False
+        self.address: str | None = None
+        """Where it is connected to."""
+        self.waited_s = 0.0
+        """Seconds spent on counting, which say nothing about the host."""
+        self.is_sent = False
+        """Whether any byte has gone out."""
+        self.is_whole = False
+        """Whether the answer was read to its end: nothing more of it is under way."""
+
+    @property
+    def window_bytes(self) -> int | None:
+        """How much may be under way on a connection made for it; None: as the system has it."""
+        return None if self._is_exempt or self._consents_at(self.address) else self._window_bytes
+
+    def uses(self, window_bytes: int | None) -> None:
+        """It is sent on a connection with this window, which may have been made for another."""
+        if window_bytes is not None:
+            self._window_bytes = max(self._window_bytes, window_bytes)
+
+    async def open(self, target: Target) -> None:
+        """Claim the budget of the host's name. Raises `EgressError`."""
+        origin = origin_of(target)
+        try:
+            self._consent = await self._budget.consent_of(origin, self._use)
+        except Unavailable as error:
+            raise refused_for_budget("the budget cannot be read", 1.0) from error
+        self._any_network = self._budget.is_configured(origin)
+        rules = self._budget.rules
+        if self._consent is None:
+            await self._claim(f"domain {domain_of(target.host)}", rules.unproven)
+        elif self._use.use_class is UseClass.OWN:
+            await self._claim(f"own {self._use.own}", rules.consenting)
+        else:
+            await self._claim(f"origin {origin}", rules.consenting)
+
+    async def connect(self, address: str) -> None:
+        """Claim the budget of an address before it is dialled or written to. Raises as `open`."""
+        if self._is_exempt or self.address == address:
+            return
+        rules = self._budget.rules
+        denial = None if rules.holds_private else classify(address)
+        if denial is not None and denial.is_own_network and self._policy.allow_private:
+            self._is_exempt = True
+            await self._let_go()
+        elif self._consents_at(address):
+            await self._claim(f"consenting {network_of(address)}", rules.consenting)
+        else:
+            await self._claim(f"domain {network_of(address)}", rules.unproven)
+        self.address = address
+
+    async def room(self, wanted_bytes: int) -> int:
+        """How much may be read now, at most what is wanted. Raises `OverBudget`."""
+        if self._is_exempt:
+            return wanted_bytes
+        if self._left() <= 0:
+            began_s = asyncio.get_running_loop().time()
+            self._granted += await self._budget.queue.extend(self._claims, EXTENSION_BYTES)
+            self.waited_s += asyncio.get_running_loop().time() - began_s
+            if self._left() <= 0:
+                raise OverBudget
+        # In small reads, so that whoever wants only the beginning of an answer pays for no more.
+        wanted_bytes = min(wanted_bytes, READ_BYTES) if self._consent is None else wanted_bytes
+        return min(wanted_bytes, self._left())
+
+    def count(self, size_bytes: int) -> None:
+        """So many bytes were read or written."""
+        self._bytes += size_bytes
+
+    async def close(self) -> None:
+        """Settle what it really cost."""
+        if not self._claims:
+            return
+        # What was cut off may still be under way: it was sent, whether it is read or not.
+        under_way = 0 if self.is_whole or not self.is_sent else self._window_bytes
+        claims, self._claims = self._claims, ()
+        try:
+            with suppress(Unavailable):  # then it counts as claimed, which is more
+                if self._is_refused and not self.address:
+                    await self._budget.ledger.forget(self._id)
+                else:
+                    await self._budget.ledger.settle(self._id, self._bytes + under_way)
+        finally:
+            self._budget.queue.release(claims)
+
+    def _left(self) -> int:
+        return self._granted - self._window_bytes - self._bytes
+
+    def _consents_at(self, address: str | None) -> bool:
+        if self._consent is None:
+            return False
+        if self._any_network or address is None:
+            return self._any_network
+        return network_of(address) in self._consent.networks
+
+    async def _claim(self, key: str, ceiling: Ceiling) -> None:
+        if any(claim.key == key for claim in self._claims):
+            return
+        use = self._use
+        if use.use_class is UseClass.OWN and ceiling is self._budget.rules.unproven:
+            use = EgressUse(UseClass.SHARED, use.account)
+        total_s = self._limits.total_s
+        claim = Claim(self._id, key, ceiling, use, self._granted, total_s)
+        try:
+            self.waited_s += await self._budget.queue.claim(claim, self._claims, total_s)
+        except EgressError:
+            self._is_refused = True
+            raise
+        self._claims += (claim,)
+
+    async def _let_go(self) -> None:
+        claims, self._claims = self._claims, ()
+        try:
+            with suppress(Unavailable):
+                await self._budget.ledger.forget(self._id)
+        finally:
+            self._budget.queue.release(claims)
+
+
+_current: ContextVar[Exchange | None] = ContextVar("assay_egress_exchange", default=None)
+# The pool has no argument that reaches a connection; it dials, writes and reads in the task that
+# sends, so the exchange is found in that task's context.
+
+
+def current_exchange() -> Exchange | None:
+    """The exchange this task sends in."""
+    return _current.get()

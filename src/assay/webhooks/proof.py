@@ -1,0 +1,114 @@
+"""Receivers that prove they want an account's events: they echo its token. Source: decision 0016.
+
+A receiver that did has a budget of its own; nobody else's deliveries use it up, and it uses up
+nobody's. Nothing depends on it but that.
+"""
+
+import hashlib
+import hmac
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from assay.egress.budget import EgressUse, UseClass, egress_use
+from assay.egress.consent import Consents
+from assay.egress.ports import EgressError, Limits, Outgoing, SafeHttp
+from assay.kit.clock import Clock
+from assay.kit.singleflight import SingleFlight
+from assay.webhooks.address import origin_of_url
+
+WELL_KNOWN: Final = "/.well-known/assay-webhook-verification"
+"""Where a receiver shows the tokens of the accounts whose events it wants, one a line."""
+
+TOKEN_PREFIX: Final = "assay-webhook-"  # noqa: S105 - how a token begins, not one
+ASKED_AGAIN_S: Final = 600.0
+"""How long a receiver that showed no token is not asked again by itself."""
+
+ASKED_MAX: Final = 10_000
+_LIMITS: Final = Limits(connect_s=3.0, total_s=5.0, body_bytes_max=16 * 1024)
+_OK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a receiver has to show, and where."""
+
+    url: str
+    token: str
+
+
+class ReceiverProofs:
+    """Finds out whether receivers want an account's events."""
+
+    def __init__(self, consents: Consents, http: SafeHttp, secret: str, clock: Clock) -> None:
+        self._consents = consents
+        self._http = http
+        self._secret = secret
+        self._clock = clock
+        self._asked: OrderedDict[str, float] = OrderedDict()
+        self._flights: SingleFlight[bool] = SingleFlight()
+
+    def verification(self, operator_id: str, url: str) -> Verification | None:
+        """What the host of `url` shows to prove itself to the account; None for no address.
+
+        The token is the account's and the origin's alone, and always the same: it says nothing,
+        and whoever reads it can do nothing with it.
+        """
+        origin = origin_of_url(url)
+        if origin is None:
+            return None
+        said = f"webhook receiver\n{operator_id}\n{origin}".encode()
+        digest = hmac.digest(self._secret.encode(), said, hashlib.sha256)
+        return Verification(origin + WELL_KNOWN, TOKEN_PREFIX + digest.hex()[:40])
+
+    async def use_of(self, operator_id: str, url: str) -> EgressUse:
+        """What a delivery is counted as. Raises `kit.errors.Unavailable`."""
+        name = _name(operator_id, url)
+        if await self._consents.find(name) is None:
+            return EgressUse(account=operator_id)
+        return EgressUse(UseClass.OWN, operator_id, name)
+
+    async def ask(self, operator_id: str, url: str, *, now: bool = False) -> bool:
+        """Whether the receiver shows the token; asked within the shared budget of its domain.
+
+        Unless it has to be found out `now`, one that was asked lately is not asked again. Raises
+        `kit.errors.Unavailable` when what it showed cannot be kept.
+        """
+        shown = self.verification(operator_id, url)
+        name = _name(operator_id, url)
+        if shown is None:
+            return False
+        with egress_use(EgressUse(account=operator_id)):
+            return await self._flights.run(name, lambda: self._ask(operator_id, name, shown, now))
+
+    async def _ask(self, operator_id: str, name: str, shown: Verification, now: bool) -> bool:  # noqa: FBT001
+        if not now and self._was_asked(name):
+            return False
+        try:
+            reply = await self._http.send(Outgoing("GET", shown.url), _LIMITS)
+        except EgressError:
+            return False
+        finally:
+            self._note(name)
+        lines: Sequence[bytes] = reply.body.split(b"\n") if reply.status == _OK else ()
+        token = shown.token.encode()
+        is_shown = any(line.strip() == token for line in lines)
+        if is_shown and reply.address is not None:
+            await self._consents.record(name, operator_id, reply.address)
+        elif not is_shown and not reply.over_budget:
+            await self._consents.withdraw(name, operator_id)
+        return is_shown
+
+    def _was_asked(self, name: str) -> bool:
+        return self._clock.monotonic_s() < self._asked.get(name, 0.0)
+
+    def _note(self, name: str) -> None:
+        self._asked[name] = self._clock.monotonic_s() + ASKED_AGAIN_S
+        self._asked.move_to_end(name)
+        if len(self._asked) > ASKED_MAX:
+            self._asked.popitem(last=False)
+
+
+def _name(operator_id: str, url: str) -> str:
+    return f"webhook {operator_id} {origin_of_url(url)}"

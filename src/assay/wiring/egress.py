@@ -1,0 +1,58 @@
+"""The egress budget, put together from the settings."""
+
+from collections.abc import Awaitable, Callable
+
+from assay.egress.budget import BudgetRules, Ceiling, Spent
+from assay.egress.consent import Consents, origin_of
+from assay.egress.url import EgressPolicy, Target, parse_target
+from assay.infra.http.egress_budget import EgressBudget
+from assay.infra.sql.egress_usage import SqlBudgetLedger
+from assay.infra.sql.engine import Database
+from assay.infra.sql.state import SqlSharedState
+from assay.kit.clock import Clock
+from assay.settings import Settings
+
+KIB = 1024
+HOUR_S = 3600.0
+
+
+def egress_budget(settings: Settings, database: Database, clock: Clock) -> EgressBudget:
+    """The one budget of the process, counted in the database all processes share."""
+    return EgressBudget(
+        SqlBudgetLedger(database, clock),
+        Consents(SqlSharedState(database, clock), clock),
+        budget_rules(settings),
+        clock,
+        _configured(settings),
+    )
+
+
+def budget_rules(settings: Settings) -> BudgetRules:
+    """The ceilings as they are set."""
+    return BudgetRules(
+        Ceiling(settings.egress_per_minute, settings.egress_kib_per_minute * KIB),
+        Ceiling(
+            settings.egress_consenting_per_minute,
+            settings.egress_consenting_kib_per_minute * KIB,
+        ),
+        holds_private=settings.egress_budget_private,
+    )
+
+
+def gate_quota(
+    settings: Settings, budget: EgressBudget
+) -> Callable[[str], Awaitable[Spent | None]]:
+    """Counts an evaluation that a gate causes, by its subject's key."""
+
+    async def count(subject_key: str) -> Spent | None:
+        key = f"gate evaluations {subject_key}"
+        return await budget.ledger.count(key, settings.gate_evaluations_per_hour, HOUR_S)
+
+    return count
+
+
+def _configured(settings: Settings) -> frozenset[str]:
+    """Origins that the operator has set, and strangers merely cause requests to."""
+    lenient = EgressPolicy(allow_private=True, require_https=False)
+    target = parse_target(settings.ipfs_gateway, lenient) if settings.ipfs_gateway else None
+    return frozenset({origin_of(target)}) if isinstance(target, Target) else frozenset()

@@ -1,0 +1,265 @@
+"""Nobody is sent more than a budget: counted at a real victim, on every database."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from assay.egress.budget import (
+    ANYBODY,
+    RESERVED,
+    BudgetRules,
+    Ceiling,
+    EgressUse,
+    UseClass,
+    egress_use,
+)
+from assay.egress.consent import Consents
+from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.egress.url import EgressPolicy
+from assay.infra.http.egress import GuardedHttp
+from assay.infra.http.egress_budget import EgressBudget
+from assay.infra.sql.egress_usage import SqlBudgetLedger
+from assay.infra.sql.engine import Database
+from assay.infra.sql.state import SqlSharedState
+from assay.kit.errors import Unavailable
+from tests.fakes.clock import FrozenClock
+from tests.fakes.scripted_resolver import ScriptedResolver
+from tests.services.raw_server import plain
+from tests.services.victim import suffering
+
+DEVELOPMENT = EgressPolicy(allow_private=True, require_https=False)
+LIMITS = Limits(total_s=20.0)
+OK = plain(b"ok")
+RULES = BudgetRules(holds_private=True)
+BYTES = RULES.unproven.size_bytes
+
+
+class Process:
+    """One of several processes on one database: a ledger, consents and a client of its own."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: FrozenClock,
+        rules: BudgetRules = RULES,
+        names: dict[str, list[list[str]]] | None = None,
+    ) -> None:
+        self.consents = Consents(SqlSharedState(database, clock), clock)
+        self.budget = EgressBudget(SqlBudgetLedger(database, clock), self.consents, rules, clock)
+        resolver = ScriptedResolver(**names) if names else None
+        self.http = GuardedHttp(DEVELOPMENT, resolver, budget=self.budget)
+
+    async def ask(self, url: str, use: EgressUse = ANYBODY, body: bytes = b"") -> Reply | Failure:
+        with egress_use(use):
+            try:
+                return await self.http.send(
+                    Outgoing("POST" if body else "GET", url, {}, body), LIMITS
+                )
+            except EgressError as error:
+                return error.failure
+
+    async def ask_often(self, url: str, use: EgressUse = ANYBODY, times: int = 80) -> int:
+        """How many of requests made at once were answered."""
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(self.ask(url, use)) for _ in range(times)]
+        return sum(isinstance(task.result(), Reply) for task in asked)
+
+
+@pytest.fixture
+def clock() -> FrozenClock:
+    return FrozenClock()
+
+
+@pytest.fixture
+async def one(database: Database, clock: FrozenClock) -> AsyncIterator[Process]:
+    made = Process(database, clock)
+    yield made
+    await made.http.aclose()
+
+
+async def test_a_host_sees_sixty_requests_a_minute_and_no_more(
+    one: Process, clock: FrozenClock
+) -> None:
+    async with suffering(OK) as victim:
+        assert await one.ask_often(victim.url(), RESERVED) == 60
+        clock.move(59.9)
+        assert await one.ask_often(victim.url(), RESERVED, 5) == 0
+        clock.move(0.2)
+        assert await one.ask_often(victim.url(), RESERVED) == 60
+        assert len(victim.requests) == 120
+
+
+async def test_half_of_it_is_kept_for_gates_and_a_quarter_is_the_most_for_one_account(
+    one: Process,
+) -> None:
+    async with suffering(OK) as victim:
+        assert await one.ask_often(victim.url(), EgressUse(account="a")) == 15
+        assert await one.ask_often(victim.url(), EgressUse(account="b"), 10) == 10
+        assert await one.ask_often(victim.url()) == 5
+        assert await one.ask_often(victim.url(), EgressUse(account="c")) == 0
+        assert await one.ask_often(victim.url(), RESERVED) == 30
+
+
+async def test_all_processes_share_it(database: Database, clock: FrozenClock) -> None:
+    both = [Process(database, clock) for _ in range(2)]
+    async with suffering(OK) as victim, asyncio.TaskGroup() as group:
+        asked = [group.create_task(p.ask_often(victim.url(), RESERVED)) for p in both]
+    assert sum(task.result() for task in asked) == len(victim.requests) == 60
+    for process in both:
+        await process.http.aclose()
+
+
+async def test_a_thousand_names_of_one_address_share_one_budget(
+    database: Database, clock: FrozenClock
+) -> None:
+    names = {f"victim_{n}_example": [["127.0.0.1"]] for n in range(100)}
+    process = Process(database, clock, names=names)
+    async with suffering(OK) as victim:
+        async with asyncio.TaskGroup() as group:
+            asked = [
+                group.create_task(process.ask(victim.url(host=host), RESERVED))
+                for host in (name.replace("_", ".") for name in names)
+            ]
+        answered = sum(isinstance(task.result(), Reply) for task in asked)
+        assert answered == len(victim.requests) == 60
+        assert victim.connections <= 60
+        assert await process.ask(victim.url()) is Failure.BUDGET
+    await process.http.aclose()
+
+
+async def test_a_kept_connection_is_counted_like_a_new_one(one: Process) -> None:
+    async with suffering(OK) as victim:
+        for _ in range(40):
+            await one.ask(victim.url(), RESERVED)
+        assert victim.connections == 1
+        assert await one.ask_often(victim.url(), RESERVED) == 20
+
+
+async def test_every_name_of_a_domain_shares_one_budget(
+    database: Database, clock: FrozenClock
+) -> None:
+    """None of these names has an address, so that no address's budget is in play."""
+    process = Process(database, clock, names={"other_example": [[]]})
+    urls = [f"http://a{n}.b{n}.example.org/" for n in range(90)]
+    answers = [await process.ask(url, RESERVED) for url in urls]
+    assert answers == [Failure.NAME] * 60 + [Failure.BUDGET] * 30
+    await process.http.aclose()
+
+
+async def test_an_endless_answer_costs_the_host_no_more_than_the_budget(
+    one: Process, clock: FrozenClock
+) -> None:
+    """Counted by the victim's own system: what is under way when we stop reading counts too."""
+    async with suffering(b"HTTP/1.1 200 OK\r\n\r\n", endless=True) as victim:
+        for minute in range(1, 4):
+            cut = await one.ask(victim.url(), RESERVED)
+            assert isinstance(cut, Reply)
+            assert cut.truncated
+            assert cut.over_budget
+            assert len(cut.body) > BYTES // 2
+            assert await one.ask(victim.url(), RESERVED) is Failure.BUDGET
+            await asyncio.sleep(0)
+            assert victim.size_bytes <= minute * BYTES
+            clock.move(61)
+
+
+async def test_many_endless_answers_at_once_stay_below_it_too(one: Process) -> None:
+    async with suffering(b"HTTP/1.1 200 OK\r\n\r\n", endless=True) as victim:
+        await one.ask_often(victim.url(), RESERVED, 30)
+        assert BYTES // 2 < victim.size_bytes <= BYTES
+
+
+async def test_glances_at_endless_answers_stay_below_it_as_well(one: Process) -> None:
+    async with suffering(b"HTTP/1.1 200 OK\r\n\r\n", endless=True) as victim:
+        glances = 0
+        with egress_use(RESERVED):
+            for _ in range(60):
+                try:
+                    await one.http.send(Outgoing("GET", victim.url()), Limits(body_bytes_max=1024))
+                except EgressError:
+                    break
+                glances += 1
+        assert glances > 20
+        assert victim.size_bytes <= BYTES
+
+
+async def test_what_is_sent_counts_as_well(one: Process) -> None:
+    async with suffering(OK) as victim:
+        assert isinstance(await one.ask(victim.url(), RESERVED, b"x" * 150_000), Reply)
+        assert await one.ask(victim.url(), RESERVED, b"x" * 150_000) is Failure.BUDGET
+        assert await one.ask(victim.url(), RESERVED, b"x" * 10_000_000) is Failure.BUDGET
+        assert len(victim.requests) == 1
+        assert victim.size_bytes <= BYTES
+
+
+async def test_a_long_answer_takes_what_others_do_not_need(one: Process) -> None:
+    """Requests that are under way hold more than they use; whoever needs it waits for their end."""
+    async with suffering(OK, OK, OK, plain(b"x" * 60_000)) as victim:
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(one.ask(victim.url(), RESERVED)) for _ in range(12)]
+        replies = [task.result() for task in asked]
+        assert all(isinstance(reply, Reply) and not reply.truncated for reply in replies)
+
+
+async def test_a_consenting_origin_has_a_ceiling_of_its_own_where_it_consented(
+    database: Database, clock: FrozenClock
+) -> None:
+    rules = BudgetRules(Ceiling(6, BYTES), Ceiling(20, 10 * BYTES), holds_private=True)
+    names = {"host_example": [["127.0.0.1"]]}
+    process = Process(database, clock, rules, names)
+    async with suffering(OK) as victim:
+        url = victim.url(host="host.example")
+        assert await process.ask_often(url, RESERVED, 10) == 6
+        await process.consents.record(f"http://host.example:{victim.port}", "agent", "127.0.0.1")
+        assert await process.ask_often(url, RESERVED, 30) == 20
+        clock.move(61)
+        assert await process.ask_often(url, ANYBODY, 30) == 10
+    await process.http.aclose()
+
+
+async def test_a_name_that_consented_and_now_points_elsewhere_carries_nothing_there(
+    database: Database, clock: FrozenClock
+) -> None:
+    process = Process(database, clock, names={"evil_example": [["127.0.0.1"]]})
+    async with suffering(OK) as victim:
+        await process.consents.record(f"http://evil.example:{victim.port}", "agent", "127.0.0.9")
+        url = victim.url(host="evil.example")
+        assert await process.ask_often(url, RESERVED) == len(victim.requests) == 60
+    await process.http.aclose()
+
+
+async def test_a_proven_receiver_has_a_budget_that_others_do_not_use_up(one: Process) -> None:
+    async with suffering(OK) as victim:
+        assert await one.ask_often(victim.url(), RESERVED) == 60
+        own = EgressUse(UseClass.OWN, "a", "webhook a host")
+        assert await one.ask(victim.url(), own) is Failure.BUDGET
+        await one.consents.record("webhook a host", "a", "127.0.0.1")
+        assert isinstance(await one.ask(victim.url(), own), Reply)
+
+
+async def test_private_addresses_opened_by_a_setting_have_no_budget(
+    database: Database, clock: FrozenClock
+) -> None:
+    names = {"agent_example": [["127.0.0.1"]]}
+    process = Process(database, clock, BudgetRules(), names)
+    async with suffering(OK) as victim:
+        assert await process.ask_often(victim.url(), ANYBODY, 70) == 70
+        for _ in range(70):
+            named = await process.ask(victim.url(host="agent.example"), ANYBODY)
+            assert isinstance(named, Reply)
+    await process.http.aclose()
+
+
+async def test_without_the_ledger_nothing_is_sent(
+    database: Database, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def gone(_: object) -> None:
+        raise Unavailable("The database cannot be used now.")
+
+    process = Process(database, clock)
+    async with suffering(OK) as victim:
+        monkeypatch.setattr(database, "change", gone)
+        assert await process.ask(victim.url()) is Failure.BUDGET
+        assert victim.requests == []
+    await process.http.aclose()

@@ -1,0 +1,75 @@
+"""What is kept of upstreams is bounded, whatever operators aim wrappers at."""
+
+import pytest
+
+from assay.egress.url import EgressPolicy, Target
+from assay.infra.http import upstream
+from assay.infra.http.upstream import HOSTS_MAX, UpstreamPool
+from assay.infra.http.upstream_heads import HEADS_BYTES_MAX, HEADS_MAX, KnownHeads
+from assay.kit.clock import SystemClock
+from assay.wrapper.ports import AnswerHead, UpstreamRequest
+from tests.services.raw_server import keeps_open, plain, serving
+
+DEVELOPMENT = EgressPolicy(allow_private=True, require_https=False)
+
+
+def request(host: str, port: int = 443) -> UpstreamRequest:
+    target = Target("http", host, port, "/", is_literal_ip=True)
+    return UpstreamRequest("GET", target, b"/", (), b"", 0, timeout_s=5)
+
+
+async def read(pool: UpstreamPool, port: int) -> None:
+    reply = await pool.send(request("127.0.0.1", port))
+    assert b"".join([piece async for piece in reply.body()]) == b"ok"
+
+
+async def test_a_million_upstreams_leave_no_more_than_the_bound() -> None:
+    pool = UpstreamPool(DEVELOPMENT, SystemClock())
+    for number in range(1_000_000):
+        pool._host(Target("https", f"a{number}.example", 443, "/", is_literal_ip=False))
+    assert len(pool._hosts) == HOSTS_MAX
+    await pool.aclose()
+
+
+async def test_an_upstream_nobody_calls_any_more_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool = UpstreamPool(DEVELOPMENT, SystemClock())
+    async with serving(keeps_open(plain(b"ok"))) as server:
+        await read(pool, server.port)
+        prepared = pool.prepare(request("127.0.0.1", server.port))
+        known = next(iter(pool._hosts.values()))
+        monkeypatch.setattr(upstream, "KEEP_ALIVE_S", -1.0)
+        monkeypatch.setattr(upstream, "FORGOTTEN_S", -1.0)
+        pool._sweep()
+        assert (len(pool._hosts), known.open, known.is_forgotten) == (0, 0, True)
+        monkeypatch.undo()
+        assert prepared.reserve(None) is None  # type: ignore[arg-type] - nothing is kept to begin
+        again = next(iter(pool._hosts.values()))
+        await read(pool, server.port)
+        assert (len(pool._hosts), again.open, again is known) == (1, 1, False)
+    await pool.aclose()
+
+
+async def test_an_upstream_with_connections_stays_whoever_else_comes() -> None:
+    pool = UpstreamPool(DEVELOPMENT, SystemClock())
+    async with serving(keeps_open(plain(b"ok"))) as server:
+        reply = await pool.send(request("127.0.0.1", server.port))
+        busy = next(iter(pool._hosts.values()))
+        for number in range(2 * HOSTS_MAX):
+            pool._host(Target("https", f"a{number}.example", 443, "/", is_literal_ip=False))
+        assert busy.open == 1
+        assert not busy.is_forgotten
+        reply.close()
+    await pool.aclose()
+
+
+def test_the_heads_of_one_upstream_stay_below_their_bytes() -> None:
+    heads = KnownHeads()
+    for number in range(10 * HEADS_MAX):
+        value = str(number).encode().rjust(4000, b"x")
+        lines = ((b"content-length", b"0"), (b"x-filler", value))
+        raw = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-filler: " + value + b"\r\n\r\n"
+        heads.remember(raw, AnswerHead(200, lines))
+        assert sum(map(len, heads._known)) <= HEADS_BYTES_MAX
+    assert heads._known
