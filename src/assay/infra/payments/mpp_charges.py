@@ -24,7 +24,7 @@ from assay.infra.payments.tempo_fees import fees_of
 from assay.kit.canonical import canonical_bytes
 from assay.kit.clock import Clock, iso
 from assay.kit.errors import Unavailable
-from assay.kit.json import JsonObject, is_object
+from assay.kit.json import JsonObject, is_nested_beyond, is_object
 from assay.payments.model import (
     DECIMALS,
     Attempt,
@@ -48,7 +48,12 @@ LATE = timedelta(minutes=10)
 POLL_S = 0.1
 POLL_MAX_S = 1.0
 _BALANCE_OF = keccak256(b"balanceOf(address)")[:4]
+DEPTH_MAX = 12
+"""Nesting of a credential; a real one has 3 levels."""
+
 _EXPIRED = "payment-expired"
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+"""What the library raises where a member of a credential is of another type than it expects."""
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 _NO_HASH = "0x" + "00" * 32
 
@@ -96,9 +101,7 @@ class TempoCharges:
 
     async def read(self, credential: str, quote: Quote) -> Payment:
         library = await self._loader.get()
-        parsed = self._parsed(library, credential)
-        content = {"id": parsed.challenge.id, "payload": parsed.payload}
-        digest = hashlib.sha256(canonical_bytes(content)).hexdigest()
+        parsed, digest = _parsed(library, credential)
         try:
             found = await library.engines[quote.network.id].validate_credential(
                 parsed,
@@ -113,7 +116,7 @@ class TempoCharges:
             raise _unavailable(repr(error.__cause__)) from error
         except library.errors.PaymentError as error:
             raise PaymentRefused(_word(error), "The payment does not pay for this.") from error
-        except (ValueError, TypeError, KeyError) as error:
+        except _UNREADABLE as error:
             raise PaymentRefused("invalid-payload", "The payment is malformed.") from error
         self._require_time(_expiry(parsed.challenge.expires), quote, digest)
         payer = found.payer
@@ -217,19 +220,37 @@ class TempoCharges:
             message = f"The challenge must be good for {needed_s:g} more seconds."
             raise PaymentRefused(_EXPIRED, message, digest=digest)
 
-    def _parsed(self, library: Library, credential: str) -> Any:  # noqa: ANN401
-        try:
-            parsed = library.credential.from_authorization(credential)
-        except Exception as error:
-            raise PaymentRefused("malformed-credential", "The credential is malformed.") from error
-        payload: object = parsed.payload
-        if (
-            not is_object(payload)
-            or not isinstance(parsed.challenge.id, str)
-            or not _is_hash(payload.get("hash", _NO_HASH))
-        ):
-            raise PaymentRefused("malformed-credential", "The credential is malformed.")
-        return parsed
+
+def _parsed(library: Library, credential: str) -> tuple[Any, str]:
+    """The credential by the library, and the digest it is known by. Raises `PaymentRefused`."""
+    _require_shallow(credential)
+    try:
+        parsed = library.credential.from_authorization(credential)
+    except Exception as error:
+        raise PaymentRefused("malformed-credential", "The credential is malformed.") from error
+    payload: object = parsed.payload
+    if (
+        not is_object(payload)
+        or not isinstance(parsed.challenge.id, str)
+        or not _is_hash(payload.get("hash", _NO_HASH))
+    ):
+        raise PaymentRefused("malformed-credential", "The credential is malformed.")
+    content = {"id": parsed.challenge.id, "payload": payload}
+    try:
+        return parsed, hashlib.sha256(canonical_bytes(content)).hexdigest()
+    except ValueError as error:  # an integer beyond 2^53, an infinity, half a character
+        raise PaymentRefused("malformed-credential", "The credential is malformed.") from error
+
+
+def _require_shallow(credential: str) -> None:
+    """Refuse deep text before a parser recurses into it. Raises `PaymentRefused`."""
+    encoded = credential.partition(" ")[2].strip()
+    try:
+        text = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+    except ValueError:
+        return  # the library refuses it
+    if is_nested_beyond(text, DEPTH_MAX):
+        raise PaymentRefused("malformed-credential", "The credential is nested too deeply.")
 
 
 def _is_hash(value: object) -> bool:
