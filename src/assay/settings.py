@@ -25,6 +25,16 @@ OpenEndpoint = Literal[
     "wallet", "resolve-wallet", "snapshot", "liveness", "trigger-sandbox", "trigger-sandbox-key"
 ]
 
+_RINGS = (
+    "jwt_secret",
+    "session_secret",
+    "snapshot_secret",
+    "signing_secret",
+    "payment_secret",
+    "upstream_secrets",
+)
+"""Secrets that are lists, the one in use first: with the old one behind it, one is changed."""
+
 _NOT_FIELDS = frozenset({"ASSAY_CONFIG", "ASSAY_PYTHON"})
 
 
@@ -213,17 +223,27 @@ class Settings(BaseSettings):
         Literal["debug", "info", "warning", "error"], Field(description="Least level logged.")
     ] = "info"
     jwt_secret: Annotated[
-        SecretStr | None, Field(description="Signs dashboard JWTs; unset: generated once.")
-    ] = None
+        tuple[SecretStr, ...],
+        NoDecode,
+        Field(description="Signs dashboard JWTs: `new,old` to change it; unset: generated."),
+    ] = ()
     session_secret: Annotated[
-        SecretStr | None, Field(description="Signs agent sessions; unset: generated once.")
-    ] = None
+        tuple[SecretStr, ...],
+        NoDecode,
+        Field(description="Signs agent sessions: `new,old` to change it; unset: generated."),
+    ] = ()
     snapshot_secret: Annotated[
-        SecretStr | None, Field(description="Encrypts snapshots; unset: generated once.")
-    ] = None
+        tuple[SecretStr, ...],
+        NoDecode,
+        Field(description="Encrypts snapshots: `new,old` to change it; unset: generated."),
+    ] = ()
     signing_secret: Annotated[
-        SecretStr | None, Field(description="Seeds the decision-token key; unset: generated once.")
-    ] = None
+        tuple[SecretStr, ...],
+        NoDecode,
+        Field(
+            description="Seeds the decision-token key: `new,old` to change it; unset: generated."
+        ),
+    ] = ()
     payout_address: Annotated[
         str | None,
         Field(
@@ -279,8 +299,10 @@ class Settings(BaseSettings):
         ),
     ] = ()
     payment_secret: Annotated[
-        SecretStr | None, Field(description="Signs MPP challenges; unset: generated once.")
-    ] = None
+        tuple[SecretStr, ...],
+        NoDecode,
+        Field(description="Signs MPP challenges: `new,old` to change it; unset: generated."),
+    ] = ()
     fee_rate: Annotated[Decimal, Field(ge=0, le=1, description="Fee rate of new accounts.")] = (
         Decimal("0.00")
     )
@@ -294,7 +316,7 @@ class Settings(BaseSettings):
         "trusted_proxies",
         "open_endpoints",
         "contract_wallet_chains",
-        "upstream_secrets",
+        *_RINGS,
         mode="before",
     )
     @classmethod
@@ -331,21 +353,12 @@ class Settings(BaseSettings):
             raise ValueError(message)
         return value.rstrip("/")
 
-    @field_validator(
-        "jwt_secret", "session_secret", "snapshot_secret", "signing_secret", "payment_secret"
-    )
+    @field_validator(*_RINGS)
     @classmethod
-    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and len(value.get_secret_value()) < SECRET_CHARS_MIN:
-            message = f"must have at least {SECRET_CHARS_MIN} characters"
+    def _long_enough(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        if any(len(secret) < SECRET_CHARS_MIN for secret in value):
+            message = f"must have at least {SECRET_CHARS_MIN} characters, each between commas"
             raise ValueError(message)
-        return value
-
-    @field_validator("upstream_secrets")
-    @classmethod
-    def _all_long_enough(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
-        for secret in value:
-            cls._long_enough(secret)
         return value
 
     @property

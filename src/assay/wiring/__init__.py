@@ -23,7 +23,7 @@ from assay.chains.solana.clusters import cluster_row
 from assay.egress.url import EgressPolicy
 from assay.gate.check import Gate, GateNeeds
 from assay.gate.model import MIN_SCORE_DEFAULT
-from assay.gate.token import DecisionTokens
+from assay.gate.token import TOKEN_TTL, DecisionTokens
 from assay.identity.challenge import Challenges
 from assay.identity.ports import Verifiers
 from assay.identity.prove import AgentIdentity
@@ -31,7 +31,7 @@ from assay.identity.session import Sessions
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.blobs import IpfsSnapshotBlobs, LocalSnapshotBlobs, NoSnapshotBlobs
 from assay.infra.contract_wallets import OnchainWallets
-from assay.infra.crypto.decision_tokens import Ed25519DecisionSigner
+from assay.infra.crypto.decision_tokens import Es256DecisionSigner
 from assay.infra.crypto.ed25519 import SolanaSignatures
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
 from assay.infra.crypto.eip3009 import sign_authorization
@@ -43,7 +43,6 @@ from assay.infra.http.documents import GuardedDocuments
 from assay.infra.http.egress import GuardedHttp
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.log import EvaluationLog, Log, RequestLog, open_log
-from assay.infra.secret_file import load_or_create
 from assay.infra.sql.admin import SqlAdminStore
 from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
@@ -59,6 +58,7 @@ from assay.infra.sql.personhood import SqlPersonhoodStore
 from assay.infra.sql.state import SqlSharedState
 from assay.infra.sql.webhooks import SqlWebhookStore
 from assay.kit.clock import Clock, SystemClock
+from assay.kit.keyring import Secrets
 from assay.kit.leases import Leases
 from assay.kit.plugins import load_plugins
 from assay.kit.singleflight import SingleFlight
@@ -90,6 +90,7 @@ from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
 from assay.wiring.limits import shared_limits
+from assay.wiring.secrets import secret_rings
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.direct import Direct
@@ -106,14 +107,6 @@ __all__ = [
 
 WRITE_BACK_GRACE_S = 2.0
 """How long scores that wait to be written back hold up the end of the service."""
-
-_SECRETS = (
-    "jwt_secret",
-    "session_secret",
-    "snapshot_secret",
-    "signing_secret",
-    "payment_secret",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +264,7 @@ async def _open(
     readers: dict[Family, ChainReader] = {
         family.name: family.reader(needs) for family in families.values()
     }
-    blobs = _blobs(settings, _secrets(settings)["snapshot_secret"])
+    blobs = _blobs(settings, secret_rings(settings, clock.now())["snapshot"])
     if isinstance(blobs, IpfsSnapshotBlobs):
         stack.push_async_callback(blobs.aclose)
     return _Outside(database, networks, http, rpc, index, readers, blobs, leases)
@@ -288,7 +281,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
 ) -> App:
     """Use cases over the machinery; nothing is opened and nobody is asked in here."""
     database, networks = outside.database, outside.networks
-    secrets = _secrets(settings)
+    secrets = secret_rings(settings, clock.now())
     state = SqlSharedState(database, clock)
     operator_store = SqlOperatorStore(database)
     api_keys = ApiKeys(SqlApiKeyStore(database), operator_store, clock)
@@ -299,20 +292,20 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         Verifiers(Eip191Signatures(), SolanaSignatures(), _wallets(settings, outside)),
         clock,
         settings.address,
-        secrets["session_secret"],
+        secrets["session"],
     )
-    sessions = Sessions(HmacSessionTokens(secrets["session_secret"]), state, clock)
+    sessions = Sessions(HmacSessionTokens(secrets["session"]), state, clock)
     evaluations = SqlEvaluationStore(database, Outbox(MIN_SCORE_DEFAULT))
     subjects = Subjects(outside.readers)
     course = Course(
         SqlCourseStore(database),
         OBSTACLES,
         clock,
-        secret=secrets["session_secret"],
+        secrets=secrets["session"],
         address=settings.address,
         elsewhere=settings.course_elsewhere_url,
     )
-    baits = Baits(state, secrets["session_secret"], settings.address)
+    baits = Baits(state, secrets["session"], settings.address)
     conduct_store = SqlConductStore(database)
     conduct_log = ConductLog(conduct_store)
     sources = replace(
@@ -351,7 +344,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             clock=clock,
         )
     )
-    box = SecretBox.from_secrets(*_ring(settings))
+    box = SecretBox.from_secrets(*secrets["upstream"])
     webhook_store = SqlWebhookStore(database)
     webhook_http = _webhook_http(settings, stack)
     deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn)
@@ -372,8 +365,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             rpc=outside.rpc,
             gate=gate,
             identity=identity,
-            upstream_secrets=_ring(settings),
-            payment_secret=secrets["payment_secret"],
+            upstream_secrets=secrets["upstream"],
+            payment_secrets=secrets["payment"],
             conduct=conduct_log,
         ),
         stack,
@@ -382,7 +375,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         operator_store,
         api_keys,
         Argon2PasswordHasher(),
-        JwtLoginTokens(secrets["jwt_secret"], settings.address, clock),
+        JwtLoginTokens(secrets["jwt"], settings.address, clock),
         clock,
         LoginThrottle(clock),
         settings.fee_rate,
@@ -424,7 +417,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         rules=rules,
         audit=Audit(evaluations, outside.blobs, signals, probes),
         decision_tokens=DecisionTokens(
-            Ed25519DecisionSigner(secrets["signing_secret"]), settings.address
+            Es256DecisionSigner(secrets["signing"], clock.now() + TOKEN_TTL), settings.address
         ),
         endpoints=wrapped.endpoints,
         wrappers=wrapped.pipeline,
@@ -487,12 +480,12 @@ def _wallets(settings: Settings, outside: _Outside) -> OnchainWallets:
     return OnchainWallets(outside.readers, [networks.by_slug(slug) for slug in slugs])
 
 
-def _blobs(settings: Settings, secret: str) -> SnapshotBlobs:
+def _blobs(settings: Settings, secrets: Secrets) -> SnapshotBlobs:
     if settings.snapshot_store == "off":
         return NoSnapshotBlobs()
     if settings.snapshot_store == "ipfs":
-        return IpfsSnapshotBlobs(settings.ipfs_api, SecretBox.from_secrets(secret))
-    return LocalSnapshotBlobs(settings.data_dir / "blocks", SecretBox.from_secrets(secret))
+        return IpfsSnapshotBlobs(settings.ipfs_api, SecretBox.from_secrets(*secrets))
+    return LocalSnapshotBlobs(settings.data_dir / "blocks", SecretBox.from_secrets(*secrets))
 
 
 def _agents_egress(settings: Settings) -> EgressPolicy:
@@ -509,25 +502,3 @@ def _webhook_http(settings: Settings, stack: AsyncExitStack) -> GuardedHttp:
     http = GuardedHttp(_webhook_egress(settings), keep_alive_s=0)
     stack.push_async_callback(http.aclose)
     return http
-
-
-def _ring(settings: Settings) -> tuple[str, ...]:
-    """The secrets that seal upstream credentials, the current one first."""
-    given = tuple(secret.get_secret_value() for secret in settings.upstream_secrets)
-    if given:
-        return given
-    generated = load_or_create(settings.data_dir / "secrets.json", ["upstream_secret"])
-    return (generated["upstream_secret"],)
-
-
-def _secrets(settings: Settings) -> Mapping[str, str]:
-    """The configured secrets; those not configured come from the generated file."""
-    given = {
-        name: value.get_secret_value()
-        for name in _SECRETS
-        if (value := getattr(settings, name)) is not None
-    }
-    missing = [name for name in _SECRETS if name not in given]
-    if missing:
-        given |= load_or_create(settings.data_dir / "secrets.json", missing)
-    return given

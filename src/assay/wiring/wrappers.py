@@ -34,6 +34,7 @@ from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
 from assay.infra.sql.wrappers import SqlWrapperStore
 from assay.kit.clock import Clock
+from assay.kit.keyring import Secrets
 from assay.kit.leases import Leases
 from assay.kit.plugins import load_plugins
 from assay.kit.state import SharedState
@@ -71,8 +72,8 @@ class Ground:
     rpc: JsonRpc
     gate: Gate
     identity: AgentIdentity
-    upstream_secrets: tuple[str, ...]
-    payment_secret: str
+    upstream_secrets: Secrets
+    payment_secrets: Secrets
     conduct: ConductLog
 
 
@@ -167,7 +168,7 @@ def _till(
     loader = LibraryLoader(
         networks,
         ground.state,
-        secret=ground.payment_secret,
+        secrets=ground.payment_secrets,
         realm=urlsplit(settings.address).netloc,
         timeout_s=settings.settlement_s,
     )

@@ -41,7 +41,8 @@ async def discovery(request: Request) -> DiscoveryShape:
 @route(router, "GET", "/.well-known/jwks.json", credential=Credential.NONE, answers=JwksShape)
 async def jwks(request: Request) -> object:
     """The public keys that decision tokens are verified with. Beyond the specification."""
-    return app_of(request).decision_tokens.jwks()
+    app = app_of(request)
+    return app.decision_tokens.jwks(app.clock.now())
 
 
 def _health(app: App) -> HealthShape:
