@@ -5,6 +5,7 @@ that does not hold stops the boot with a sentence that says what to do.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
@@ -34,6 +35,9 @@ _RINGS = (
     "upstream_secrets",
 )
 """Secrets that are lists, the one in use first: with the old one behind it, one is changed."""
+
+_CONTACT = re.compile(r"(mailto:|https://|tel:)[\x21-\x7e]{1,200}")
+"""One URI of an RFC 9116 `Contact` line, with nothing in it that could end the line."""
 
 _NOT_FIELDS = frozenset({"ASSAY_CONFIG", "ASSAY_PYTHON"})
 
@@ -70,6 +74,15 @@ class Settings(BaseSettings):
     public_url: Annotated[
         str | None, Field(description="This service's address as callers see it.")
     ] = None
+    security_contact: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated addresses for reports of weaknesses, best first, in"
+            " `/.well-known/security.txt`: `mailto:`, `https:` or `tel:`; unset:"
+            " `mailto:security@` and the host of the public address."
+        ),
+    ] = ()
     upgrade_url: Annotated[
         str | None,
         Field(description="Where a Free operator upgrades; default `{public_url}/docs`."),
@@ -85,6 +98,12 @@ class Settings(BaseSettings):
     keyed_per_minute: Annotated[int, Field(ge=1, description="Requests a minute per operator.")] = (
         60_000
     )
+    guesses_per_minute: Annotated[
+        int,
+        Field(
+            ge=1, description="Requests a minute per client address with an unknown key or token."
+        ),
+    ] = 60
     sandbox_per_minute: Annotated[
         int, Field(ge=1, description="Triggered evaluations a minute, per client address.")
     ] = 12
@@ -316,6 +335,7 @@ class Settings(BaseSettings):
         "trusted_proxies",
         "open_endpoints",
         "contract_wallet_chains",
+        "security_contact",
         *_RINGS,
         mode="before",
     )
@@ -323,6 +343,14 @@ class Settings(BaseSettings):
     def _comma_separated(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("security_contact")
+    @classmethod
+    def _contacts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(_CONTACT.fullmatch(contact) for contact in value):
+            message = "must be addresses that begin with mailto:, https:// or tel:"
+            raise ValueError(message)
         return value
 
     @field_validator("trusted_proxies")
@@ -366,6 +394,14 @@ class Settings(BaseSettings):
         """The service's base address: `public_url`, or where it listens."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.public_url or f"http://{host}:{self.port}"
+
+    @property
+    def security_contacts(self) -> tuple[str, ...]:
+        """Where weaknesses are reported. Source of the default: RFC 2142, section 4."""
+        host = urlsplit(self.address).hostname or "localhost"
+        is_literal = not host.rpartition(".")[2].isalpha() and host != "localhost"
+        domain = f"[{'IPv6:' if ':' in host else ''}{host}]" if is_literal else host
+        return self.security_contact or (f"mailto:security@{domain}",)
 
     @property
     def upgrade_address(self) -> str:

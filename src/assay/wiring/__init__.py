@@ -8,6 +8,7 @@ from importlib import import_module
 
 from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys
+from assay.accounts.key_tags import KeyTags
 from assay.accounts.operators import Operators
 from assay.accounts.throttle import LoginThrottle
 from assay.admin.overview import Admin, AdminNeeds
@@ -226,6 +227,7 @@ async def assemble(
         if serving and leases is not None:
             tasks.spawn("limits", leases.run())
         if serving:
+            await app.api_keys.warm()
             tasks.spawn("deliver", deliver_forever(app.deliverer, log))
             tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
         stack.callback(app.request_log.flush)
@@ -284,7 +286,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     secrets = secret_rings(settings, clock.now())
     state = SqlSharedState(database, clock)
     operator_store = SqlOperatorStore(database)
-    api_keys = ApiKeys(SqlApiKeyStore(database), operator_store, clock)
+    api_keys = ApiKeys(SqlApiKeyStore(database), operator_store, clock, KeyTags(secrets["jwt"]))
     allowance = Allowance(SqlAllowanceStore(database), clock, upgrade_url=settings.upgrade_address)
     key_agents = SqlKeyAgentStore(database)
     challenges = Challenges(

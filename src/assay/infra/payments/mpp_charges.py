@@ -19,7 +19,7 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc
 from assay.infra.crypto.eip191 import keccak256
 from assay.infra.payments.mpp_credentials import read_credential
-from assay.infra.payments.mpp_library import Library, LibraryLoader
+from assay.infra.payments.mpp_library import LibraryLoader
 from assay.infra.payments.tempo_fees import fees_of
 from assay.kit.clock import Clock, iso
 from assay.kit.errors import Unavailable
