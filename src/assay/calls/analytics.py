@@ -40,7 +40,7 @@ _EPOCH = date(1970, 1, 1)
 class Page:
     """Which part of the log: from just before the call of that id, so many, after so many."""
 
-    before: int | None = None
+    before: str | None = None
     at_most: int = 50
     offset: int = 0
 
@@ -131,7 +131,7 @@ class Analytics:
             left -= wanted
             before = await self._store.position(operator_id, piece[-1].id)
 
-    async def _position(self, operator_id: str, call_id: int | None) -> tuple[int, int] | None:
+    async def _position(self, operator_id: str, call_id: str | None) -> tuple[int, int] | None:
         if call_id is None:
             return None
         found = await self._store.position(operator_id, call_id)

@@ -71,7 +71,7 @@ class AnalyticsStore(Protocol):
         """How many calls are in the log, from the roll-ups."""
         ...
 
-    async def position(self, operator_id: str, call_id: int) -> tuple[int, int] | None:
+    async def position(self, operator_id: str, call_id: str) -> tuple[int, int] | None:
         """Where a call of the operator stands in the log: its time and its number."""
         ...
 

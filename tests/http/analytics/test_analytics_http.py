@@ -4,7 +4,9 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
+from uuid import RFC_4122, UUID
 
 import pytest
 
@@ -334,7 +336,8 @@ async def test_an_export_of_many_pieces_is_whole_and_in_order(stall: Stall) -> N
         ("logs", {"agentId": ""}),
         ("logs", {"endpointId": "\x00"}),
         ("logs", {"before": "abc"}),
-        ("logs", {"before": str(2**63)}),
+        ("logs", {"before": "7"}),
+        ("logs", {"before": "{01a201e4-09d0-7692-b3f6-737951fd1d3b}"}),
         ("logs/export", {"format": "xml"}),
         ("logs/export", {"limit": "1000001"}),
     ],
@@ -346,9 +349,36 @@ async def test_queries_that_make_no_sense_are_refused(
     refused(answer, 400, "invalid_request")
 
 
+async def test_ids_are_uuids_of_version_7_and_count_nobodys_calls(stall: Stall) -> None:
+    other = await Stall(stall.house, "other@example.com").open()
+    stall.house.clock.move(0.000999)
+    made: list[tuple[str, str]] = []
+    for n in range(20):
+        stall.called(request_id=str(n))
+        for _ in range(n):
+            other.called()
+    logs = (await stall.get("logs"))["logs"]
+    again = (await stall.get("logs"))["logs"]
+    made = [(log["id"], log["requestId"]) for log in logs]
+    assert made == [(log["id"], log["requestId"]) for log in again]
+    ids = [UUID(one) for one, _ in made]
+    assert {(one.version, one.variant) for one in ids} == {(7, RFC_4122)}
+    assert len({one.int & (1 << 62) - 1 for one in ids}) == 20
+    at_ms = round(stall.house.clock.now().timestamp() * 1000)
+    assert {one.int >> 80 for one in ids} == {at_ms - 1, at_ms} & {one.int >> 80 for one in ids}
+    gaps = [b.int - a.int for a, b in pairwise(ids)]
+    assert any(gap > 0 for gap in gaps)  # not in the order of any counter
+    assert any(gap < 0 for gap in gaps)
+    for one, request_id in made:
+        page = await stall.get("logs", before=one.upper())
+        assert [log["requestId"] for log in page["logs"]] == [
+            str(n) for n in range(int(request_id) - 1, -1, -1)
+        ]
+
+
 async def test_a_page_before_a_call_that_is_not_there_is_not_found(stall: Stall) -> None:
     for path in ("logs", "logs/export"):
-        asked = {"before": "123456"}
+        asked = {"before": "01a201e4-09d0-7692-b3f6-737951fd1d3b"}
         answer = await stall.house.http.get(f"{ROOT}/{path}", params=asked, headers=stall.token)
         refused(answer, 404, "call_not_found")
 

@@ -125,7 +125,7 @@ class SqlAnalyticsStore:
         row = await self._one(select(func.sum(table.c.calls).label("calls")).where(*wanted))
         return 0 if row is None else int(row["calls"] or 0)
 
-    async def position(self, operator_id: str, call_id: int) -> tuple[int, int] | None:
+    async def position(self, operator_id: str, call_id: str) -> tuple[int, int] | None:
         return await self._pages.position(operator_id, call_id)
 
     async def logs(

@@ -15,8 +15,6 @@ from assay.web.wire.log_files import MEDIA_TYPES, Format, written
 
 router = APIRouter(tags=["Analytics"])
 
-ID_MAX = 2**63 - 1
-
 Days = Annotated[int, Query(ge=1, le=3660, description="UTC days, the current one included.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Offset = Annotated[
@@ -25,8 +23,11 @@ Offset = Annotated[
 AgentFilter = Annotated[str | None, Query(alias="agentId", min_length=1, max_length=100)]
 EndpointFilter = Annotated[str | None, Query(alias="endpointId", min_length=1, max_length=64)]
 Before = Annotated[
-    int | None,
-    Query(ge=0, le=ID_MAX, description="Id of a call: only older ones. Pages are stable by it."),
+    str | None,
+    Query(
+        pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
+        description="Id of a call: only older ones. Pages are stable by it.",
+    ),
 ]
 
 

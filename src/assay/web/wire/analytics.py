@@ -186,7 +186,7 @@ def log(found: LoggedCall) -> LogShape:
     """A call on the wire."""
     call, kind = found.call, found.call.kind
     return LogShape(
-        id=str(found.id),
+        id=found.id,
         created_at=iso(call.at),
         method=kind.method,
         path=kind.path,
@@ -216,7 +216,7 @@ def logs(found: Sequence[LoggedCall], total: int, limit: int, offset: int) -> Lo
         total=total,
         limit=limit,
         offset=offset,
-        next_before=str(found[-1].id) if len(found) == limit else None,
+        next_before=found[-1].id if len(found) == limit else None,
     )
 
 
