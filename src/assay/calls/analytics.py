@@ -69,10 +69,12 @@ class Analytics:
             for day in range(last - days + 1, last + 1)
         ]
 
-    async def top_endpoints(self, operator_id: str, at_most: int) -> Sequence[EndpointCounted]:
-        """Wrappers by calls, most first."""
+    async def top_endpoints(
+        self, operator_id: str, at_most: int, offset: int = 0
+    ) -> tuple[Sequence[EndpointCounted], int]:
+        """A page of wrappers by calls, most first, and how many there are."""
         await self.fresh()
-        return await self._store.top_endpoints(operator_id, at_most)
+        return await self._store.top_endpoints(operator_id, at_most, offset)
 
     async def agents(
         self, operator_id: str, order: AgentOrder, at_most: int, offset: int

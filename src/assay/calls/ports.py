@@ -49,8 +49,10 @@ class AnalyticsStore(Protocol):
         """The days with calls or money, both ends included."""
         ...
 
-    async def top_endpoints(self, operator_id: str, at_most: int) -> Sequence[EndpointCounted]:
-        """Wrappers by calls, most first; deactivated ones included."""
+    async def top_endpoints(
+        self, operator_id: str, at_most: int, offset: int = 0
+    ) -> tuple[Sequence[EndpointCounted], int]:
+        """Wrappers by calls, most first, deactivated ones included; and how many there are."""
         ...
 
     async def agents(

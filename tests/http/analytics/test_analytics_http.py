@@ -91,7 +91,7 @@ async def test_an_account_without_calls_has_zeros_and_no_errors(stall: Stall) ->
             "deniedByLimit": 0,
         },
     }
-    assert await stall.get("top-endpoints") == []
+    assert (await stall.get("top-endpoints"))["items"] == []
     assert await stall.get("agents") == {"agents": [], "total": 0, "limit": 50, "offset": 0}
     empty = {"logs": [], "total": 0, "limit": 50, "offset": 0, "nextBefore": None}
     assert await stall.get("logs") == empty
@@ -157,7 +157,7 @@ async def test_top_endpoints_are_ranked_by_calls(stall: Stall) -> None:
         made = call(stall.operator_id, other, stall.house.clock.now(), latency_us=n * 1500)
         stall.house.app.call_log.add(made)
     await stall.paid(20_000, latency_us=7)
-    found = await stall.get("top-endpoints")
+    found = (await stall.get("top-endpoints"))["items"]
     assert found == [
         {
             "endpointId": other,
@@ -178,9 +178,9 @@ async def test_top_endpoints_are_ranked_by_calls(stall: Stall) -> None:
             "errorRate": "0.0000",
         },
     ]
-    assert await stall.get("top-endpoints", limit=1) == found[:1]
+    assert (await stall.get("top-endpoints", limit=1))["items"] == found[:1]
     await http.delete(f"/operator/endpoints/{other}", headers=token)
-    assert await stall.get("top-endpoints") == found  # what it earned is not forgotten
+    assert (await stall.get("top-endpoints"))["items"] == found  # what it earned is not forgotten
 
 
 async def test_agents_are_sorted_as_asked_and_paged(stall: Stall) -> None:
@@ -392,7 +392,9 @@ async def test_an_operator_sees_nothing_of_another(stall: Stall) -> None:
     assert [log["path"] for log in (await other.get("logs", agentId="7"))["logs"]] == ["/mine"]
     assert (await other.get("logs", endpointId=stall.wrapper_id))["logs"] == []
     assert (await other.get("agents/7"))["summary"]["totalCalls"] == 1
-    assert [e["endpointId"] for e in await other.get("top-endpoints")] == [other.wrapper_id]
+    assert [e["endpointId"] for e in (await other.get("top-endpoints"))["items"]] == [
+        other.wrapper_id
+    ]
     asked = {"before": mine}
     answer = await other.house.http.get(f"{ROOT}/logs", params=asked, headers=other.token)
     refused(answer, 404, "call_not_found")
