@@ -92,9 +92,9 @@ async def test_an_account_without_calls_has_zeros_and_no_errors(stall: Stall) ->
         },
     }
     assert (await stall.get("top-endpoints"))["items"] == []
-    assert await stall.get("agents") == {"agents": [], "total": 0, "limit": 50, "offset": 0}
-    empty = {"logs": [], "total": 0, "limit": 50, "offset": 0, "nextBefore": None}
-    assert await stall.get("logs") == empty
+    empty = {"items": [], "total": 0, "limit": 50, "offset": 0, "nextCursor": None}
+    assert await stall.get("agents") == {**empty, "agents": []}
+    assert await stall.get("logs") == {**empty, "logs": [], "nextBefore": None}
     answer = await stall.house.http.get(f"{ROOT}/agents/7", headers=stall.token)
     refused(answer, 404, "agent_not_found")
 
