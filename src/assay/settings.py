@@ -5,6 +5,7 @@ that does not hold stops the boot with a sentence that says what to do.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
@@ -26,6 +27,19 @@ SECRET_CHARS_MIN = 32
 OpenEndpoint = Literal[
     "wallet", "resolve-wallet", "snapshot", "liveness", "trigger-sandbox", "trigger-sandbox-key"
 ]
+
+_RINGS = (
+    "jwt_secret",
+    "session_secret",
+    "snapshot_secret",
+    "signing_secret",
+    "payment_secret",
+    "upstream_secrets",
+)
+"""Secrets that are lists, the one in use first: with the old one behind it, one is changed."""
+
+_CONTACT = re.compile(r"(mailto:|https://|tel:)[\x21-\x7e]{1,200}")
+"""One URI of an RFC 9116 `Contact` line, with nothing in it that could end the line."""
 
 _NOT_FIELDS = frozenset({"ASSAY_CONFIG", "ASSAY_PYTHON"})
 
@@ -77,6 +91,15 @@ class Settings(BaseSettings):
             " `*`: any."
         ),
     ] = ()
+    security_contact: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated addresses for reports of weaknesses, best first, in"
+            " `/.well-known/security.txt`: `mailto:`, `https:` or `tel:`; unset:"
+            " `mailto:security@` and the host of the public address."
+        ),
+    ] = ()
     upgrade_url: Annotated[
         str | None,
         Field(description="Where a Free operator upgrades; default `{public_url}/docs`."),
@@ -101,6 +124,12 @@ class Settings(BaseSettings):
     keyed_per_minute: Annotated[int, Field(ge=1, description="Requests a minute per operator.")] = (
         60_000
     )
+    guesses_per_minute: Annotated[
+        int,
+        Field(
+            ge=1, description="Requests a minute per client address with an unknown key or token."
+        ),
+    ] = 60
     sandbox_per_minute: Annotated[
         int, Field(ge=1, description="Triggered evaluations a minute, per client address.")
     ] = 12
@@ -332,17 +361,27 @@ class Settings(BaseSettings):
         Literal["debug", "info", "warning", "error"], Field(description="Least level logged.")
     ] = "info"
     jwt_secret: Annotated[
-        SecretStr | None, Field(description="Signs dashboard JWTs; unset: generated once.")
-    ] = None
+        tuple[SecretStr, ...],
+        NoDecode,
+        Field(description="Signs dashboard JWTs: `new,old` to change it; unset: generated."),
+    ] = ()
     session_secret: Annotated[
-        SecretStr | None, Field(description="Signs agent sessions; unset: generated once.")
-    ] = None
+        tuple[SecretStr, ...],
+        NoDecode,
+        Field(description="Signs agent sessions: `new,old` to change it; unset: generated."),
+    ] = ()
     snapshot_secret: Annotated[
-        SecretStr | None, Field(description="Encrypts snapshots; unset: generated once.")
-    ] = None
+        tuple[SecretStr, ...],
+        NoDecode,
+        Field(description="Encrypts snapshots: `new,old` to change it; unset: generated."),
+    ] = ()
     signing_secret: Annotated[
-        SecretStr | None, Field(description="Seeds the decision-token key; unset: generated once.")
-    ] = None
+        tuple[SecretStr, ...],
+        NoDecode,
+        Field(
+            description="Seeds the decision-token key: `new,old` to change it; unset: generated."
+        ),
+    ] = ()
     payout_address: Annotated[
         str | None,
         Field(
@@ -398,8 +437,10 @@ class Settings(BaseSettings):
         ),
     ] = ()
     payment_secret: Annotated[
-        SecretStr | None, Field(description="Signs MPP challenges; unset: generated once.")
-    ] = None
+        tuple[SecretStr, ...],
+        NoDecode,
+        Field(description="Signs MPP challenges: `new,old` to change it; unset: generated."),
+    ] = ()
     fee_rate: Annotated[Decimal, Field(ge=0, le=1, description="Fee rate of new accounts.")] = (
         Decimal("0.00")
     )
@@ -414,13 +455,22 @@ class Settings(BaseSettings):
         "cors_origins",
         "open_endpoints",
         "contract_wallet_chains",
-        "upstream_secrets",
+        "security_contact",
+        *_RINGS,
         mode="before",
     )
     @classmethod
     def _comma_separated(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("security_contact")
+    @classmethod
+    def _contacts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(_CONTACT.fullmatch(contact) for contact in value):
+            message = "must be addresses that begin with mailto:, https:// or tel:"
+            raise ValueError(message)
         return value
 
     @field_validator("trusted_proxies")
@@ -471,21 +521,12 @@ class Settings(BaseSettings):
             raise ValueError(message)
         return value.rstrip("/")
 
-    @field_validator(
-        "jwt_secret", "session_secret", "snapshot_secret", "signing_secret", "payment_secret"
-    )
+    @field_validator(*_RINGS)
     @classmethod
-    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and len(value.get_secret_value()) < SECRET_CHARS_MIN:
-            message = f"must have at least {SECRET_CHARS_MIN} characters"
+    def _long_enough(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        if any(len(secret) < SECRET_CHARS_MIN for secret in value):
+            message = f"must have at least {SECRET_CHARS_MIN} characters, each between commas"
             raise ValueError(message)
-        return value
-
-    @field_validator("upstream_secrets")
-    @classmethod
-    def _all_long_enough(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
-        for secret in value:
-            cls._long_enough(secret)
         return value
 
     @property
@@ -498,6 +539,14 @@ class Settings(BaseSettings):
     def wrap_address(self) -> str:
         """The base address of wrappers: their own origin, or the service's."""
         return self.wrap_url or self.address
+
+    @property
+    def security_contacts(self) -> tuple[str, ...]:
+        """Where weaknesses are reported. Source of the default: RFC 2142, section 4."""
+        host = urlsplit(self.address).hostname or "localhost"
+        is_literal = not host.rpartition(".")[2].isalpha() and host != "localhost"
+        domain = f"[{'IPv6:' if ':' in host else ''}{host}]" if is_literal else host
+        return self.security_contact or (f"mailto:security@{domain}",)
 
     @property
     def upgrade_address(self) -> str:

@@ -69,6 +69,7 @@ BEYOND = {
     ("post", "/operator/trigger-sandbox-key/{agentAddress}"),
     ("delete", "/operator/key/{agentAddress}/session"),
     ("get", "/.well-known/jwks.json"),
+    ("get", "/.well-known/security.txt"),
     ("get", "/operator/sandbox/course"),
     ("post", "/operator/sandbox/course"),
     ("get", "/operator/sandbox/bait/{word}"),

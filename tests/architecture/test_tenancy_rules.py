@@ -34,6 +34,7 @@ STORES = (
 NOBODYS = {
     "OperatorStore.find_by_email": "a log-in: whose account it is, is the question",
     "ApiKeyStore.find_by_hash": "a request with a key: whose it is, is the question",
+    "ApiKeyStore.recent_hashes": "hashes alone, to tell keys from guesses: of nobody in particular",
     "ApiKeyStore.touch": "by the ids of keys that were just found by their hash",
     "AllowanceStore.add": "each count is keyed by its operator",
     "WebhookStore.begin": "the deliverer's: what is due, of everybody",

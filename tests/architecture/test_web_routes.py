@@ -24,6 +24,7 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "GET /api": NONE,
     "GET /api/health": NONE,
     "GET /.well-known/jwks.json": NONE,
+    "GET /.well-known/security.txt": NONE,
     "GET /operator/agent/{agentId}": OP_KEY,
     "GET /operator/agent/{agentId}/snapshot": NONE,
     "GET /operator/agent/{agentId}/liveness": NONE,

@@ -22,7 +22,7 @@ async def nothing(*_: object) -> None:
 
 def client(peer: str, *lines: str, trusted: tuple[str, ...] = (OURS,)) -> str:
     settings = SimpleNamespace(
-        anonymous_per_minute=1, keyed_per_minute=1, trusted_proxies=trusted
+        anonymous_per_minute=1, keyed_per_minute=1, guesses_per_minute=1, trusted_proxies=trusted
     )  # fmt: skip
     app: Any = SimpleNamespace(settings=settings, clock=FrozenClock(), leases=None)
     headers = [(b"x-forwarded-for", line.encode("latin-1")) for line in lines]
@@ -64,7 +64,9 @@ def test_an_address_is_short(peer: str, hops: list[str]) -> None:
 def test_a_caller_without_an_address_is_somebody() -> None:
     """A Unix socket has no peer name."""
     app: Any = SimpleNamespace(
-        settings=SimpleNamespace(anonymous_per_minute=1, keyed_per_minute=1, trusted_proxies=()),
+        settings=SimpleNamespace(
+            anonymous_per_minute=1, keyed_per_minute=1, guesses_per_minute=1, trusted_proxies=()
+        ),
         clock=FrozenClock(),
         leases=None,
     )

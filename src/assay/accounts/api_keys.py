@@ -9,8 +9,10 @@ from datetime import datetime
 
 from assay.accounts.audit import TERMINAL, Actor, note
 from assay.accounts.fields import short_text
+from assay.accounts.key_tags import KNOWN_MAX, KeyTags, RefusedKeys
 from assay.accounts.model import (
     API_KEY_PREFIX,
+    AccountSuspended,
     ApiKey,
     ApiKeyNotFound,
     InvalidCredentials,
@@ -48,7 +50,11 @@ class _Remembered:
 class ApiKeys:
     """Issues, revokes and recognises API keys."""
 
-    def __init__(self, store: ApiKeyStore, operators: OperatorStore, clock: Clock) -> None:
+    def __init__(
+        self, store: ApiKeyStore, operators: OperatorStore, clock: Clock, tags: KeyTags
+    ) -> None:
+        self._tags = tags
+        self._refused = RefusedKeys(REMEMBERED_S)
         self._store = store
         self._operators = operators
         self._clock = clock
@@ -64,7 +70,7 @@ class ApiKeys:
         Other keys stay as they are. Raises `InvalidRequest` for a label that does not hold.
         """
         label = None if label is None else short_text("label", label)
-        full = API_KEY_PREFIX + base62(secrets.token_bytes(KEY_BYTES))
+        full = self._tags.tagged(API_KEY_PREFIX + base62(secrets.token_bytes(KEY_BYTES)))
         shown = full[: len(API_KEY_PREFIX) + SHOWN_SECRET_CHARS]
         key = ApiKey(new_id(), operator_id, shown, label, False, None, self._clock.now())  # noqa: FBT003
         told = note(
@@ -95,6 +101,15 @@ class ApiKeys:
         self._last_used[known.key_id] = self._clock.now()
         return known.operator
 
+    async def warm(self) -> None:
+        """Know the keys that were used last again after a restart (`is_ours`)."""
+        hashes = await self._store.recent_hashes(KNOWN_MAX)
+        self._tags.remember(bytes.fromhex(one) for one in reversed(hashes))
+
+    def is_ours(self, key: str) -> bool:
+        """Whether the key can be told from a guess: it is tagged, or has held before. No I/O."""
+        return _shaped(key) and self._tags.is_ours(key, _hash(key))
+
     async def authenticate(self, key: str) -> Operator:
         """Whose key this is. Raises `InvalidCredentials`, without saying what was wrong.
 
@@ -105,19 +120,34 @@ class ApiKeys:
         if (operator := self.authenticate_cached(key)) is not None:
             return operator
         digest, changes = _hash(key[:KEY_CHARS_MAX]), self._changes
+        refused = self._refused.find(digest, self._clock.monotonic_s())
+        if refused is not None:
+            raise type(refused)(str(refused))
+        try:
+            key_id, owner = await self._ask(key, digest)
+        except (InvalidCredentials, AccountSuspended) as error:
+            self._tags.forget(digest)
+            if changes == self._changes:
+                self._refused.add(digest, error, self._clock.monotonic_s())
+            raise
+        self._tags.remember([digest])
+        self._last_used[key_id] = self._clock.now()
+        if changes == self._changes:  # what was read may be what just changed
+            self._remember(digest, key_id, owner)
+        return owner
+
+    async def _ask(self, key: str, digest: bytes) -> tuple[str, Operator]:
+        """The id and owner of a key that holds. Raises as `authenticate`."""
         found = await self._store.find_by_hash(digest.hex())
         owner = await self._operators.find(found.operator_id) if found else None
         if not _shaped(key) or found is None or found.revoked or owner is None:
             raise InvalidCredentials("A valid operator API key is needed.")
-        require_active(owner)
-        self._last_used[found.id] = self._clock.now()
-        if changes == self._changes:  # what was read may be what just changed
-            self._remember(digest, found.id, owner)
-        return owner
+        return found.id, require_active(owner)
 
     def forget(self, operator_id: str) -> None:
         """Ask the store again about this operator's keys, plan and role."""
         self._changes += 1
+        self._refused.clear()
         known = [d for d, k in self._memory.items() if k.operator.id == operator_id]
         for digest in known:
             del self._memory[digest]

@@ -63,9 +63,13 @@ class AuditStore(Protocol):
     """The trail. Nothing changes or removes a note."""
 
     async def page_for_admin(
-        self, operator_id: str | None, before: str | None, at_most: int
+        self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
     ) -> Sequence[Note]:
         """Notes, newest first: of one account or of all, older than the note of that id."""
+        ...
+
+    async def count_for_admin(self, operator_id: str | None) -> int:
+        """How many there are, of one account or of all."""
         ...
 
 

@@ -58,6 +58,10 @@ class ApiKeyStore(Protocol):
         """The key of this hash, revoked or not."""
         ...
 
+    async def recent_hashes(self, limit: int) -> Sequence[str]:
+        """The hashes of the keys in force that were used last, newest first."""
+        ...
+
     async def list(self, operator_id: str) -> Sequence[ApiKey]:
         """The operator's keys, newest first."""
         ...

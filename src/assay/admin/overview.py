@@ -95,7 +95,9 @@ class Admin:
         return operator
 
     async def audit(
-        self, operator_id: str | None, before: str | None, at_most: int
-    ) -> Sequence[Note]:
-        """A page of the audit trail, newest first."""
-        return await self._needs.audit.page_for_admin(operator_id, before, at_most)
+        self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
+    ) -> tuple[Sequence[Note], int]:
+        """A page of the audit trail, newest first, and how many notes there are."""
+        audit = self._needs.audit
+        found = await audit.page_for_admin(operator_id, before, at_most, offset)
+        return found, await audit.count_for_admin(operator_id)

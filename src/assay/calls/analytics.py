@@ -40,7 +40,7 @@ _EPOCH = date(1970, 1, 1)
 class Page:
     """Which part of the log: from just before the call of that id, so many, after so many."""
 
-    before: int | None = None
+    before: str | None = None
     at_most: int = 50
     offset: int = 0
 
@@ -69,10 +69,12 @@ class Analytics:
             for day in range(last - days + 1, last + 1)
         ]
 
-    async def top_endpoints(self, operator_id: str, at_most: int) -> Sequence[EndpointCounted]:
-        """Wrappers by calls, most first."""
+    async def top_endpoints(
+        self, operator_id: str, at_most: int, offset: int = 0
+    ) -> tuple[Sequence[EndpointCounted], int]:
+        """A page of wrappers by calls, most first, and how many there are."""
         await self.fresh()
-        return await self._store.top_endpoints(operator_id, at_most)
+        return await self._store.top_endpoints(operator_id, at_most, offset)
 
     async def agents(
         self, operator_id: str, order: AgentOrder, at_most: int, offset: int
@@ -131,7 +133,7 @@ class Analytics:
             left -= wanted
             before = await self._store.position(operator_id, piece[-1].id)
 
-    async def _position(self, operator_id: str, call_id: int | None) -> tuple[int, int] | None:
+    async def _position(self, operator_id: str, call_id: str | None) -> tuple[int, int] | None:
         if call_id is None:
             return None
         found = await self._store.position(operator_id, call_id)

@@ -125,7 +125,8 @@ class AgentCounted:
 class LoggedCall:
     """A row of the log as it is read back."""
 
-    id: int
+    id: str
+    """UUIDv7; it tells nothing of how many calls there are."""
     call: Call
     charged: int
     """Micro-dollars that have settled for this very call, by now."""

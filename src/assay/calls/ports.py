@@ -49,8 +49,10 @@ class AnalyticsStore(Protocol):
         """The days with calls or money, both ends included."""
         ...
 
-    async def top_endpoints(self, operator_id: str, at_most: int) -> Sequence[EndpointCounted]:
-        """Wrappers by calls, most first; deactivated ones included."""
+    async def top_endpoints(
+        self, operator_id: str, at_most: int, offset: int = 0
+    ) -> tuple[Sequence[EndpointCounted], int]:
+        """Wrappers by calls, most first, deactivated ones included; and how many there are."""
         ...
 
     async def agents(
@@ -71,7 +73,7 @@ class AnalyticsStore(Protocol):
         """How many calls are in the log, from the roll-ups."""
         ...
 
-    async def position(self, operator_id: str, call_id: int) -> tuple[int, int] | None:
+    async def position(self, operator_id: str, call_id: str) -> tuple[int, int] | None:
         """Where a call of the operator stands in the log: its time and its number."""
         ...
 

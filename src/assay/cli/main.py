@@ -57,7 +57,9 @@ def build(web: "Web") -> App:
     analytics.command(analytics_rebuild, name="rebuild")
     webhooks = App(name="webhooks", help="Webhook deliveries.")
     webhooks.command(webhooks_deliveries, name="deliveries")
-    for group in (accounts, wrappers, payments, snapshots, analytics, webhooks):
+    secrets = App(name="secrets", help="The generated secrets.")
+    secrets.command(secrets_rotate, name="rotate")
+    for group in (accounts, wrappers, payments, snapshots, analytics, webhooks, secrets):
         app.command(group)
     return app
 
@@ -362,3 +364,22 @@ def webhooks_deliveries(
     from assay.cli import webhooks  # noqa: PLC0415
 
     return webhooks.deliveries(state, limit, as_json=json)
+
+
+def secrets_rotate(
+    name: Annotated[
+        Literal["jwt", "session", "snapshot", "signing", "payment", "upstream"],
+        Parameter(help="What it protects: dashboard tokens, agent sessions and so on."),
+    ],
+    *,
+    compromised: Annotated[
+        bool, Parameter(negative=(), help="The old one is known to others: accept it no longer.")
+    ] = False,
+) -> int:
+    """Change a generated secret. What the old one made stays valid for its lifetime.
+
+    Secrets given by settings are changed there, as a list: the new one, a comma, the old one.
+    """
+    from assay.cli import secrets  # noqa: PLC0415
+
+    return secrets.rotate(name, compromised=compromised)

@@ -1,5 +1,6 @@
 """What the gate needs from outside."""
 
+from datetime import datetime
 from typing import Protocol
 
 from assay.kit.json import JsonObject
@@ -12,6 +13,6 @@ class DecisionSigner(Protocol):
         """A compact JWS over the claims."""
         ...
 
-    def jwks(self) -> JsonObject:
-        """The public keys as a JWK set (RFC 7517)."""
+    def jwks(self, now: datetime) -> JsonObject:
+        """The public keys that verify at that time, as a JWK set (RFC 7517)."""
         ...

@@ -19,7 +19,7 @@ class DecisionTokens:
         self._issuer = issuer
 
     def issue(self, decision: Decision, operator_id: str, agent_address: str, at: datetime) -> str:
-        """A compact JWS (Ed25519) that holds for `TOKEN_TTL`, verifiable with `jwks`."""
+        """A compact JWS (ES256) that holds for `TOKEN_TTL`, verifiable with `jwks`."""
         evaluation = decision.evaluation
         return self._signer.sign(
             {
@@ -41,6 +41,6 @@ class DecisionTokens:
             }
         )
 
-    def jwks(self) -> JsonObject:
-        """The public keys as a JWK set."""
-        return self._signer.jwks()
+    def jwks(self, now: datetime) -> JsonObject:
+        """The public keys as a JWK set: of the secret in use, the next one and previous ones."""
+        return self._signer.jwks(now)

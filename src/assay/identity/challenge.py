@@ -5,8 +5,6 @@ asking for challenges costs a stranger's flood nothing but a hash here. What is 
 by put-if-absent, is that a challenge was used.
 """
 
-import hashlib
-import hmac
 import re
 import secrets
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from assay.identity.model import (
 from assay.identity.ports import Verifiers
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock, from_iso, iso
+from assay.kit.keyring import MacKeys, Secrets
 from assay.kit.state import SharedState
 
 PURPOSE = "agent session"
@@ -62,14 +61,14 @@ class Challenges:
         verifiers: Verifiers,
         clock: Clock,
         origin: str,
-        secret: str,
+        secrets: Secrets,
     ) -> None:
         self._state = state
         self._verifiers = verifiers
         self._clock = clock
         self._origin = origin
         self._wrong: BoundedMap[str, int] = BoundedMap(_TRIED_MAX)
-        self._secret = hashlib.sha256(b"assay.challenge|" + secret.encode()).digest()
+        self._keys = MacKeys(b"assay.challenge|", secrets)
 
     def issue(self, address: str) -> Challenge:
         """A fresh challenge for an address in canonical form (`canonical_address`)."""
@@ -106,13 +105,17 @@ class Challenges:
         )
 
     def _challenge(self, address: str, nonce: str, issued: datetime) -> Challenge:
+        said = self._said(address, nonce, issued)
+        seal = self._keys.mac(said.encode()).hex()
+        return Challenge(f"{said} Seal: {seal}", address, issued + CHALLENGE_TTL)
+
+    def _said(self, address: str, nonce: str, issued: datetime) -> str:
+        """Everything of a challenge but its seal."""
         expires = issued + CHALLENGE_TTL
-        said = (
+        return (
             f"{self._origin} asks {address} to prove control of this address."
             f" Purpose: {PURPOSE}. Nonce: {nonce}. Issued: {iso(issued)}. Expires: {iso(expires)}."
         )
-        seal = hmac.new(self._secret, said.encode(), hashlib.sha256).hexdigest()
-        return Challenge(f"{said} Seal: {seal}", address, expires)
 
     def _recognise(self, address: str, text: str) -> str | None:
         """The nonce of an unexpired challenge of ours for this address, or None."""
@@ -120,11 +123,13 @@ class Challenges:
         if found is None:
             return None
         try:
-            ours = self._challenge(address, found["nonce"], from_iso(found["issued"]))
+            issued = from_iso(found["issued"])
+            expected = self._said(address, found["nonce"], issued)
         except (ValueError, OverflowError):  # the second where its expiry is after the year 9999
             return None
-        same = hmac.compare_digest(ours.text.encode(), text.encode("utf-8", "replace"))
-        return found["nonce"] if same and self._clock.now() < ours.expires_at else None
+        said, _, seal = text.rpartition(" Seal: ")
+        is_ours = said == expected and self._keys.is_mac(said.encode(), bytes.fromhex(seal))
+        return found["nonce"] if is_ours and self._clock.now() < issued + CHALLENGE_TTL else None
 
     async def _count_wrong(self, nonce: str) -> None:
         wrong = (self._wrong.get(nonce) or 0) + 1

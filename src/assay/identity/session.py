@@ -43,6 +43,13 @@ class Sessions:
         alive = session.expires_at > self._clock.now()
         return session if alive and session.agent_address == address else None
 
+    def owner_of(self, token: str) -> str | None:
+        """The address of an authentic, unexpired token, which may be revoked; or None. No I/O."""
+        if len(token) > TOKEN_CHARS_MAX:
+            return None
+        session = self._tokens.read(token, self._clock.now())
+        return None if session is None else session.agent_address
+
     async def check(self, address: str, token: str) -> Session | None:
         """The session of an authentic, unexpired, unrevoked token of this address, or None."""
         if (known := self.check_cached(address, token)) is not None:

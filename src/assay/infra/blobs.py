@@ -87,9 +87,13 @@ class LocalSnapshotBlobs:
 
     def _write(self, cid: str, block: bytes) -> None:
         """Whole or not at all: a crash leaves a nameless temporary file, never half a block."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self._folder.stat().st_mode & 0o077:  # made by an earlier version
+            self._folder.chmod(0o700)
         temporary = self._folder / f".{cid}.{os.getpid()}"
-        temporary.write_bytes(block)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as out:
+            out.write(block)
         temporary.replace(self._folder / cid)
 
 

@@ -1,29 +1,99 @@
-"""Secrets nobody has to invent: generated once, kept in a file only its owner can read."""
+"""Secrets nobody has to invent: generated once, kept in a file only its owner can read.
 
+Each one is a ring: the secret in use, the next one, which is accepted already, and previous ones.
+Changing it makes the next one the one in use, so that processes that still run with the old file
+accept what a restarted one signs, and the other way round.
+"""
+
+import fcntl
 import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
+from assay.kit.clock import from_iso, iso
 from assay.kit.json import is_object
+from assay.kit.keyring import Secrets
+
+NEXT, PREVIOUS = "_next", "_previous"
+"""Endings of the names of the ring's other members. `NAME_previous` holds `secret@until`, with
+commas between; without a time a secret is kept for ever."""
 
 
 class SecretFileError(RuntimeError):
     """The secret file cannot be used; the message says why and how to mend it."""
 
 
-def load_or_create(path: Path, names: Sequence[str]) -> dict[str, str]:
-    """The named secrets of the file; missing ones are drawn (32 bytes, hex) and written back.
+def load_or_create(path: Path, names: Sequence[str], now: datetime) -> dict[str, Secrets]:
+    """The rings of the file; what is missing is drawn (32 bytes, hex) and written back.
 
-    The file is made with mode 0600 and refused when others can read it.
+    The file is made with mode 0600 and refused when others can read it. Previous secrets whose
+    time is over are left out.
     """
+    drawn = [one for name in names for one in (name, name + NEXT)]
     known = _read(path)
-    missing = [name for name in names if name not in known]
-    if missing:
-        known |= {name: secrets.token_hex(32) for name in missing}
+    if any(one not in known for one in drawn):
+        with _turn(path):
+            known = _read(path)  # somebody else may have drawn them by now
+            known = {one: secrets.token_hex(32) for one in drawn} | known
+            _write(path, known)
+    return {name: _ring(known, name, now) for name in names}
+
+
+def rotate(path: Path, name: str, now: datetime, keep_until: datetime | None) -> None:
+    """Put the next secret in use and draw another; the old one is accepted until then.
+
+    Without a time it is accepted for ever. The ring must be there. Raises `SecretFileError`.
+    """
+    with _turn(path):
+        known = _read(path)
+        old = f"{known[name]}@{'' if keep_until is None else iso(keep_until)}"
+        kept = [f"{secret}@{until}" for secret, until in _previous(known, name, now)]
+        known[name + PREVIOUS] = ",".join([old, *kept])
+        known[name] = known[name + NEXT]
+        known[name + NEXT] = secrets.token_hex(32)
         _write(path, known)
-    return {name: known[name] for name in names}
+
+
+def replace(path: Path, name: str) -> None:
+    """Draw the whole ring anew: nothing that any of its secrets signed is accepted any more."""
+    with _turn(path):
+        known = _read(path)
+        known.pop(name + PREVIOUS, None)
+        known |= {one: secrets.token_hex(32) for one in (name, name + NEXT)}
+        _write(path, known)
+
+
+def _ring(known: dict[str, str], name: str, now: datetime) -> Secrets:
+    previous = (secret for secret, _ in _previous(known, name, now))
+    return known[name], known[name + NEXT], *previous
+
+
+def _previous(known: dict[str, str], name: str, now: datetime) -> list[tuple[str, str]]:
+    """The previous secrets that still count, newest first, each with its time as text."""
+    entries = [one.partition("@") for one in known.get(name + PREVIOUS, "").split(",") if one]
+    try:
+        return [(secret, at) for secret, _, at in entries if not at or now < from_iso(at)]
+    except ValueError as error:
+        raise SecretFileError(f"the previous secrets of {name} are not readable") from error
+
+
+@contextmanager
+def _turn(path: Path) -> Generator[None]:
+    """Of several processes one writes: two that start at once must not draw different secrets."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise SecretFileError(f"cannot write the secrets to {path}: {error}") from error
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -42,7 +112,6 @@ def _read(path: Path) -> dict[str, str]:
 
 def _write(path: Path, values: dict[str, str]) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = path.with_suffix(f".{os.getpid()}")
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
             json.dump(values, out)

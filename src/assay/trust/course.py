@@ -4,8 +4,6 @@ A step's URL holds a signed token of its run and place. It is told only by the s
 that none is skipped, and a step that was left is not gone back to.
 """
 
-import hashlib
-import hmac
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +14,7 @@ from assay.kit.clock import Clock
 from assay.kit.errors import Conflict, NotFound
 from assay.kit.ids import new_id
 from assay.kit.json import JsonObject
+from assay.kit.keyring import MacKeys, Secrets
 from assay.trust.conduct import CourseCall, CourseReply, CourseRequest, Dice, Links, Obstacle
 
 RUN_TTL = timedelta(minutes=15)
@@ -25,9 +24,12 @@ COUNTS_FOR = timedelta(days=30)
 CALLS_MAX = 200
 """Requests kept of one run: beyond it the run is over, which is conduct enough."""
 
+MAC_BYTES = 16
+
 PREFIX = "/operator/sandbox/course"
 
 _TOKEN = re.compile(r"([0-9a-f-]{36})\.([0-9]{1,2})\.([0-9a-f]{32})")
+_MAC = re.compile(r"[0-9a-f]{32}")
 
 
 class CourseNotFound(NotFound):
@@ -127,7 +129,7 @@ class Course:
         obstacles: Mapping[str, Obstacle],
         clock: Clock,
         *,
-        secret: str,
+        secrets: Secrets,
         address: str,
         elsewhere: str | None,
     ) -> None:
@@ -135,7 +137,7 @@ class Course:
         self._store = store
         self._obstacles = obstacles
         self._clock = clock
-        self._secret = hashlib.sha256(b"course/" + secret.encode()).digest()
+        self._keys = MacKeys(b"course/", secrets)
         self._address = address
         self._elsewhere = elsewhere
 
@@ -190,9 +192,9 @@ class Course:
         run, _ = await self._place(token)
         await self._store.ended(call_id, self._ms(run))
 
-    def session_of(self, token: str) -> str:
-        """The session header of the run that a token names, whether or not there is one."""
-        return self._mac(f"session/{token.partition('.')[0]}")
+    def is_session_of(self, token: str, given: str) -> bool:
+        """Whether that is the session header of the run a token names, if there is one."""
+        return self._is_mac(f"session/{token.partition('.')[0]}", given)
 
     async def observed(self, addresses: Sequence[str]) -> JsonObject | None:
         """What the newest finished run of any of the addresses showed, by obstacle."""
@@ -230,8 +232,7 @@ class Course:
     async def _place(self, token: str) -> tuple[Run, int]:
         found = _TOKEN.fullmatch(token)
         run_id, step = (found[1], int(found[2])) if found else ("", 0)
-        expected = self._mac(f"step/{run_id}/{step}")
-        if found is None or not hmac.compare_digest(found[3], expected):
+        if found is None or not self._is_mac(f"step/{run_id}/{step}", found[3]):
             raise CourseNotFound("There is no such step.")
         run = await self._store.find(run_id)
         over = run is None or self._clock.now() > run.begun_at + RUN_TTL
@@ -259,7 +260,13 @@ class Course:
         return self._mac(f"session/{run.id}")
 
     def _mac(self, text: str) -> str:
-        return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()[:32]
+        return self._keys.mac(text.encode())[:MAC_BYTES].hex()
+
+    def _is_mac(self, text: str, given: str) -> bool:
+        """Whether a key of the ring made it; in lower-case hex and no other spelling."""
+        if not _MAC.fullmatch(given):
+            return False
+        return self._keys.is_mac(text.encode(), bytes.fromhex(given))
 
     def _ms(self, run: Run) -> int:
         return (self._clock.now() - run.begun_at) // timedelta(milliseconds=1)

@@ -2,7 +2,13 @@
 
 from enum import StrEnum
 
-from assay.accounts.model import API_KEY_PREFIX, InvalidCredentials, Operator, Role
+from assay.accounts.model import (
+    API_KEY_PREFIX,
+    AccountSuspended,
+    InvalidCredentials,
+    Operator,
+    Role,
+)
 from assay.identity.model import AgentHeaders, AgentPrincipal
 from assay.kit.errors import Forbidden
 from assay.web.exchange import Exchange, Headers
@@ -86,7 +92,20 @@ async def agent(app: App, exchange: Exchange) -> AgentPrincipal:
 
 
 async def operator_or_agent(app: App, exchange: Exchange) -> Operator | AgentPrincipal:
-    """The operator of an API key where one is sent, else the agent. Raises as either."""
-    if "authorization" in exchange.headers:
+    """The operator of an API key, else the agent: either credential is enough (spec 5.4).
+
+    A key that does not hold is the refusal only where no agent names itself. Raises as either.
+    """
+    if "authorization" not in exchange.headers:
+        return await agent(app, exchange)
+    try:
         return await operator_by_key(app, exchange)
+    except (InvalidCredentials, AccountSuspended):
+        if not names_agent(exchange.headers):
+            raise
     return await agent(app, exchange)
+
+
+def names_agent(headers: Headers) -> bool:
+    """Whether the request names an agent it speaks for."""
+    return "x-agent-address" in headers

@@ -7,7 +7,6 @@ answer, it adds to every answer, the framework's and the lanes'.
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Protocol, TypeAlias
 
@@ -30,8 +29,9 @@ from assay.web.exchange import (
     note_detail,
     refuse,
 )
-from assay.web.limits import RateLimit, Verdict, caller_of, parsed_address, rate_limit
+from assay.web.limits import RateLimit, Verdict, parsed_address
 from assay.web.limits import refuse as refuse_by_limit
+from assay.web.traffic import Traffic
 from assay.wiring import App
 
 BODY_S = 15.0
@@ -76,14 +76,6 @@ class WrapperLane(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The traffic limits: of callers with an API key, and of everybody else."""
-
-    anonymous: RateLimit
-    keyed: RateLimit
-
-
 class Edge:
     """The service as one ASGI application."""
 
@@ -94,13 +86,9 @@ class Edge:
         self._framework = framework
         self._lanes = lanes
         self.wrap = wrap
-        settings, clock = app.settings, app.clock
-        self._limits = Limits(
-            rate_limit("anonymous", settings.anonymous_per_minute, clock, app.leases),
-            rate_limit("keyed", settings.keyed_per_minute, clock, app.leases),
-        )
-        self._cors = Cors(settings.cors_origins)
-        self._proxies = tuple(ip_network(network) for network in settings.trusted_proxies)
+        self._traffic = Traffic(app)
+        self._cors = Cors(app.settings.cors_origins)
+        self._proxies = tuple(ip_network(network) for network in app.settings.trusted_proxies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; anything but HTTP is left alone."""
@@ -122,8 +110,7 @@ class Edge:
             if self._cors.is_preflight(scope, exchange):
                 await self._cors.answer(outgoing)
                 return
-            limit, caller = self._limit_of(exchange)
-            verdict = limit.take(caller) or await limit.admit(caller)
+            verdict = await self._traffic.count(scope, exchange)
             exchange.answer_headers.extend(_limit_headers(verdict))
             refuse_by_limit(verdict)
             await self._dispatch(scope, receive, outgoing)
@@ -154,15 +141,6 @@ class Edge:
         note_detail(self.app.log, exchange, error)
         if send.status == 0:
             await refuse(send, error, exchange.request_id)
-
-    def _limit_of(self, exchange: Exchange) -> tuple[RateLimit, str]:
-        """Whom the request is counted for: an operator by its key, anybody else by the address."""
-        scheme, _, token = exchange.headers.get("authorization", "").partition(" ")
-        known = self.app.api_keys.authenticate_cached(token) if scheme.lower() == "bearer" else None
-        if known is not None:
-            exchange.operator = known
-            return self._limits.keyed, known.id
-        return self._limits.anonymous, caller_of(exchange.client_address)
 
     @property
     def believes_proxies(self) -> bool:

@@ -79,6 +79,12 @@ class RateLimit:
         if len(self._full_at_s) > CALLERS_MAX:
             self._full_at_s.popitem(last=False)
 
+    def give_back(self, caller: str) -> None:
+        """Take back one request that was counted, and turned out to be another's."""
+        full_at = self._full_at_s.get(caller)
+        if full_at is not None:
+            self._full_at_s[caller] = full_at - self._cost_s
+
     async def admit(self, caller: str) -> Verdict:
         """What `take` says, and where it cannot tell, what the shared count does."""
         return self.take(caller) or self._refused(1.0)
@@ -121,6 +127,12 @@ class SharedRateLimit(RateLimit):
         super().count(caller, full_at)
         if not self._leases.is_alone:
             self._leases.use(self._prefix + caller)
+
+    @override
+    def give_back(self, caller: str) -> None:
+        super().give_back(caller)
+        if not self._leases.is_alone:
+            self._leases.unspend(self._prefix + caller)
 
     @override
     async def admit(self, caller: str) -> Verdict:

@@ -35,9 +35,18 @@ class WebhookStore(Protocol):
         ...
 
     async def deliveries(
-        self, operator_id: str, webhook_id: str | None, before: str | None, at_most: int
+        self,
+        operator_id: str,
+        webhook_id: str | None,
+        before: str | None,
+        at_most: int,
+        offset: int = 0,
     ) -> Sequence[Delivery]:
         """The operator's deliveries, newest first, older than the one of id `before`."""
+        ...
+
+    async def count_deliveries(self, operator_id: str, webhook_id: str | None) -> int:
+        """How many there are."""
         ...
 
     async def deliveries_for_admin(

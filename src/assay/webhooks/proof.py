@@ -4,8 +4,6 @@ A receiver that did has a budget of its own; nobody else's deliveries use it up,
 nobody's. Nothing depends on it but that.
 """
 
-import hashlib
-import hmac
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from assay.egress.budget import EgressUse, UseClass, egress_use
 from assay.egress.consent import Consents
 from assay.egress.ports import EgressError, Limits, Outgoing, SafeHttp
 from assay.kit.clock import Clock
+from assay.kit.keyring import MacKeys, Secrets
 from assay.kit.singleflight import SingleFlight
 from assay.webhooks.address import origin_of_url
 
@@ -28,6 +27,7 @@ ASKED_AGAIN_S: Final = 600.0
 ASKED_MAX: Final = 10_000
 _LIMITS: Final = Limits(connect_s=3.0, total_s=5.0, body_bytes_max=16 * 1024)
 _OK = 200
+_TOKEN_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class Verification:
 class ReceiverProofs:
     """Finds out whether receivers want an account's events."""
 
-    def __init__(self, consents: Consents, http: SafeHttp, secret: str, clock: Clock) -> None:
+    def __init__(self, consents: Consents, http: SafeHttp, secrets: Secrets, clock: Clock) -> None:
         self._consents = consents
         self._http = http
-        self._secret = secret
+        self._keys = MacKeys(b"assay.webhook-receiver|", secrets)
         self._clock = clock
         self._asked: OrderedDict[str, float] = OrderedDict()
         self._flights: SingleFlight[bool] = SingleFlight()
@@ -52,15 +52,14 @@ class ReceiverProofs:
     def verification(self, operator_id: str, url: str) -> Verification | None:
         """What the host of `url` shows to prove itself to the account; None for no address.
 
-        The token is the account's and the origin's alone, and always the same: it says nothing,
-        and whoever reads it can do nothing with it.
+        The token is the account's and the origin's alone. It changes with the secret it is made
+        of; one of a previous secret still counts. It grants its reader nothing.
         """
         origin = origin_of_url(url)
         if origin is None:
             return None
-        said = f"webhook receiver\n{operator_id}\n{origin}".encode()
-        digest = hmac.digest(self._secret.encode(), said, hashlib.sha256)
-        return Verification(origin + WELL_KNOWN, TOKEN_PREFIX + digest.hex()[:40])
+        mac = self._keys.mac(_name(operator_id, url).encode())[:_TOKEN_BYTES]
+        return Verification(origin + WELL_KNOWN, TOKEN_PREFIX + mac.hex())
 
     async def use_of(self, operator_id: str, url: str) -> EgressUse:
         """What a delivery is counted as. Raises `kit.errors.Unavailable`."""
@@ -92,13 +91,19 @@ class ReceiverProofs:
         finally:
             self._note(name)
         lines: Sequence[bytes] = reply.body.split(b"\n") if reply.status == _OK else ()
-        token = shown.token.encode()
-        is_shown = any(line.strip() == token for line in lines)
+        is_shown = any(self._is_token(name, line.strip()) for line in lines)
         if is_shown and reply.address is not None:
             await self._consents.record(name, operator_id, reply.address)
         elif not is_shown and not reply.over_budget:
             await self._consents.withdraw(name, operator_id)
         return is_shown
+
+    def _is_token(self, name: str, line: bytes) -> bool:
+        try:
+            mac = bytes.fromhex(line.decode("ascii").removeprefix(TOKEN_PREFIX))
+        except ValueError:
+            return False
+        return len(mac) == _TOKEN_BYTES and self._keys.is_mac(name.encode(), mac)
 
     def _was_asked(self, name: str) -> bool:
         return self._clock.monotonic_s() < self._asked.get(name, 0.0)

@@ -45,6 +45,15 @@ class NewWebhook:
     secret: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DeliveryPage:
+    """Which deliveries: older than the one of that id, so many, after so many."""
+
+    before: str | None = None
+    limit: int = 50
+    offset: int = 0
+
+
 class Webhooks:
     """An operator's registrations, and what was delivered to them."""
 
@@ -119,6 +128,15 @@ class Webhooks:
     ) -> Sequence[Delivery]:
         """What was delivered to the operator, newest first."""
         return await self._store.deliveries(operator_id, webhook_id, before, at_most)
+
+    async def delivery_page(
+        self, operator_id: str, webhook_id: str | None, page: DeliveryPage
+    ) -> tuple[Sequence[Delivery], int]:
+        """A page of deliveries, newest first, and how many there are."""
+        found = await self._store.deliveries(
+            operator_id, webhook_id, page.before, page.limit, page.offset
+        )
+        return found, await self._store.count_deliveries(operator_id, webhook_id)
 
     async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
         """Seal secrets anew that an older key of the ring sealed; how many there were."""

@@ -8,6 +8,7 @@ from importlib import import_module
 
 from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys
+from assay.accounts.key_tags import KeyTags
 from assay.accounts.operators import Operators
 from assay.accounts.throttle import LoginThrottle
 from assay.admin.overview import Admin, AdminNeeds
@@ -24,7 +25,7 @@ from assay.egress.credentials import OwnCredentials
 from assay.egress.url import EgressPolicy
 from assay.gate.check import Gate, GateNeeds
 from assay.gate.model import MIN_SCORE_DEFAULT
-from assay.gate.token import DecisionTokens
+from assay.gate.token import TOKEN_TTL, DecisionTokens
 from assay.identity.challenge import Challenges
 from assay.identity.ports import Verifiers
 from assay.identity.prove import AgentIdentity
@@ -33,7 +34,7 @@ from assay.infra.agents.dialers import StockDialers
 from assay.infra.blobs import IpfsSnapshotBlobs, LocalSnapshotBlobs, NoSnapshotBlobs
 from assay.infra.contract_wallets import OnchainWallets
 from assay.infra.crowd import CrowdNotice
-from assay.infra.crypto.decision_tokens import Ed25519DecisionSigner
+from assay.infra.crypto.decision_tokens import Es256DecisionSigner
 from assay.infra.crypto.ed25519 import SolanaSignatures
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
 from assay.infra.crypto.eip3009 import sign_authorization
@@ -46,7 +47,6 @@ from assay.infra.http.egress import GuardedHttp
 from assay.infra.http.egress_budget import EgressBudget
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.log import EvaluationLog, Log, RequestLog, open_log
-from assay.infra.secret_file import load_or_create
 from assay.infra.sql.admin import SqlAdminStore
 from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
@@ -64,6 +64,7 @@ from assay.infra.sql.state import SqlSharedState
 from assay.infra.sql.webhooks import SqlWebhookStore
 from assay.kit.clock import Clock, SystemClock
 from assay.kit.costs import CostLedger
+from assay.kit.keyring import Secrets
 from assay.kit.leases import Leases
 from assay.kit.plugins import load_plugins
 from assay.kit.singleflight import SingleFlight
@@ -99,6 +100,7 @@ from assay.wiring.background import deliver_forever, flush_forever, reconcile_fo
 from assay.wiring.egress import egress_budget, gate_quota
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.retention import Retention, retain_forever
+from assay.wiring.secrets import secret_rings
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.direct import Direct
@@ -116,14 +118,6 @@ __all__ = [
 
 WRITE_BACK_GRACE_S = 2.0
 """How long scores that wait to be written back hold up the end of the service."""
-
-_SECRETS = (
-    "jwt_secret",
-    "session_secret",
-    "snapshot_secret",
-    "signing_secret",
-    "payment_secret",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,15 +238,9 @@ async def assemble(
             lambda name, error: log.error("background work failed", task=name, error=repr(error))
         )
         app = _compose(settings, clock, log, rules, outside, stack, tasks)
-        keep = timedelta(hours=settings.paid_response_hours)
         tasks.spawn("flush", flush_forever(app.flush, log))
-        if serving and leases is not None:
-            tasks.spawn("limits", leases.run())
         if serving:
-            tasks.spawn("deliver", deliver_forever(app.deliverer, log))
-            tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
-            retention = Retention(SqlRetention(outside.database), outside.blobs, settings, clock)
-            tasks.spawn("retention", retain_forever(retention, log))
+            await _serve_beside(app, outside, tasks)
         stack.callback(app.request_log.flush)
         stack.push_async_callback(app.flush)
         stack.push_async_callback(tasks.drain, 0)
@@ -264,6 +252,19 @@ async def assemble(
                 "private upstreams are allowed: for development only, never on the open internet"
             )
         yield app
+
+
+async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
+    """Start what only a serving process does besides answering."""
+    settings, clock, log = app.settings, app.clock, app.log
+    if outside.leases is not None:
+        tasks.spawn("limits", outside.leases.run())
+    await app.api_keys.warm()
+    tasks.spawn("deliver", deliver_forever(app.deliverer, log))
+    keep = timedelta(hours=settings.paid_response_hours)
+    tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
+    retention = Retention(SqlRetention(outside.database), outside.blobs, settings, clock)
+    tasks.spawn("retention", retain_forever(retention, log))
 
 
 async def _open(
@@ -291,7 +292,7 @@ async def _open(
     readers: dict[Family, ChainReader] = {
         family.name: family.reader(needs) for family in families.values()
     }
-    blobs = _blobs(settings, _secrets(settings)["snapshot_secret"])
+    blobs = _blobs(settings, secret_rings(settings, clock.now())["snapshot"])
     if isinstance(blobs, IpfsSnapshotBlobs):
         stack.push_async_callback(blobs.aclose)
     return _Outside(database, networks, budget, http, rpc, costs, index, readers, blobs, leases)
@@ -308,10 +309,10 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
 ) -> App:
     """Use cases over the machinery; nothing is opened and nobody is asked in here."""
     database, networks = outside.database, outside.networks
-    secrets = _secrets(settings)
+    secrets = secret_rings(settings, clock.now())
     state = SqlSharedState(database, clock)
     operator_store = SqlOperatorStore(database)
-    api_keys = ApiKeys(SqlApiKeyStore(database), operator_store, clock)
+    api_keys = ApiKeys(SqlApiKeyStore(database), operator_store, clock, KeyTags(secrets["jwt"]))
     allowance = Allowance(SqlAllowanceStore(database), clock, upgrade_url=settings.upgrade_address)
     key_agents = SqlKeyAgentStore(database)
     challenges = Challenges(
@@ -319,20 +320,20 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         Verifiers(Eip191Signatures(), SolanaSignatures(), _wallets(settings, outside)),
         clock,
         settings.address,
-        secrets["session_secret"],
+        secrets["session"],
     )
-    sessions = Sessions(HmacSessionTokens(secrets["session_secret"]), state, clock)
+    sessions = Sessions(HmacSessionTokens(secrets["session"]), state, clock)
     evaluations = SqlEvaluationStore(database, Outbox(MIN_SCORE_DEFAULT))
     subjects = Subjects(outside.readers, outside.costs)
     course = Course(
         SqlCourseStore(database),
         OBSTACLES,
         clock,
-        secret=secrets["session_secret"],
+        secrets=secrets["session"],
         address=settings.address,
         elsewhere=settings.course_elsewhere_url,
     )
-    baits = Baits(state, secrets["session_secret"], settings.address)
+    baits = Baits(state, secrets["session"], settings.address)
     conduct_store = SqlConductStore(database)
     conduct_log = ConductLog(conduct_store)
     sources = replace(
@@ -376,17 +377,17 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             clock=clock,
         )
     )
-    box = SecretBox.from_secrets(*_ring(settings))
+    box = SecretBox.from_secrets(*secrets["upstream"])
     webhook_store = SqlWebhookStore(database)
     webhook_http = _webhook_http(settings, outside.budget, stack)
-    proofs = ReceiverProofs(outside.budget.consents, webhook_http, secrets["session_secret"], clock)
+    proofs = ReceiverProofs(outside.budget.consents, webhook_http, secrets["session"], clock)
     deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn, proofs)
     announce.listeners.extend((gate, deliverer))
     write_back = evidence.write_back(settings, networks, subjects, outside.rpc, log)
     if write_back is not None:
         announce.listeners.append(write_back)
     identity = AgentIdentity(challenges, sessions, key_agents, clock)
-    login_tokens = JwtLoginTokens(secrets["jwt_secret"], settings.address, clock)
+    login_tokens = JwtLoginTokens(secrets["jwt"], settings.address, clock)
     credentials = OwnCredentials(login_tokens.names_us)
     wrapped = wrapping(
         Ground(
@@ -401,8 +402,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             costs=outside.costs,
             gate=gate,
             identity=identity,
-            upstream_secrets=_ring(settings),
-            payment_secret=secrets["payment_secret"],
+            upstream_secrets=secrets["upstream"],
+            payment_secrets=secrets["payment"],
             conduct=conduct_log,
             credentials=credentials,
         ),
@@ -456,7 +457,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         rules=rules,
         audit=Audit(evaluations, outside.blobs, signals, probes),
         decision_tokens=DecisionTokens(
-            Ed25519DecisionSigner(secrets["signing_secret"]), settings.address
+            Es256DecisionSigner(secrets["signing"], clock.now() + TOKEN_TTL), settings.address
         ),
         endpoints=wrapped.endpoints,
         wrappers=wrapped.pipeline,
@@ -521,12 +522,12 @@ def _wallets(settings: Settings, outside: _Outside) -> OnchainWallets:
     return OnchainWallets(outside.readers, asked, outside.costs)
 
 
-def _blobs(settings: Settings, secret: str) -> SnapshotBlobs:
+def _blobs(settings: Settings, secrets: Secrets) -> SnapshotBlobs:
     if settings.snapshot_store == "off":
         return NoSnapshotBlobs()
     if settings.snapshot_store == "ipfs":
-        return IpfsSnapshotBlobs(settings.ipfs_api, SecretBox.from_secrets(secret))
-    return LocalSnapshotBlobs(settings.data_dir / "blocks", SecretBox.from_secrets(secret))
+        return IpfsSnapshotBlobs(settings.ipfs_api, SecretBox.from_secrets(*secrets))
+    return LocalSnapshotBlobs(settings.data_dir / "blocks", SecretBox.from_secrets(*secrets))
 
 
 def _agents_egress(settings: Settings) -> EgressPolicy:
@@ -543,25 +544,3 @@ def _webhook_http(settings: Settings, budget: EgressBudget, stack: AsyncExitStac
     http = GuardedHttp(_webhook_egress(settings), keep_alive_s=0, budget=budget)
     stack.push_async_callback(http.aclose)
     return http
-
-
-def _ring(settings: Settings) -> tuple[str, ...]:
-    """The secrets that seal upstream credentials, the current one first."""
-    given = tuple(secret.get_secret_value() for secret in settings.upstream_secrets)
-    if given:
-        return given
-    generated = load_or_create(settings.data_dir / "secrets.json", ["upstream_secret"])
-    return (generated["upstream_secret"],)
-
-
-def _secrets(settings: Settings) -> Mapping[str, str]:
-    """The configured secrets; those not configured come from the generated file."""
-    given = {
-        name: value.get_secret_value()
-        for name in _SECRETS
-        if (value := getattr(settings, name)) is not None
-    }
-    missing = [name for name in _SECRETS if name not in given]
-    if missing:
-        given |= load_or_create(settings.data_dir / "secrets.json", missing)
-    return given

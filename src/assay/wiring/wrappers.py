@@ -36,6 +36,7 @@ from assay.infra.sql.rebuild import SqlRollupProof
 from assay.infra.sql.wrappers import SqlWrapperStore
 from assay.kit.clock import Clock
 from assay.kit.costs import CostLedger
+from assay.kit.keyring import Secrets
 from assay.kit.leases import Leases
 from assay.kit.plugins import load_plugins
 from assay.kit.state import SharedState
@@ -75,8 +76,8 @@ class Ground:
     costs: CostLedger
     gate: Gate
     identity: AgentIdentity
-    upstream_secrets: tuple[str, ...]
-    payment_secret: str
+    upstream_secrets: Secrets
+    payment_secrets: Secrets
     conduct: ConductLog
     credentials: OwnCredentials
 
@@ -175,7 +176,7 @@ def _till(
     loader = LibraryLoader(
         networks,
         ground.state,
-        secret=ground.payment_secret,
+        secrets=ground.payment_secrets,
         realm=urlsplit(settings.wrap_address).netloc,
         timeout_s=settings.settlement_s,
     )

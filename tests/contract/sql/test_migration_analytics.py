@@ -1,6 +1,7 @@
 """A log and a ledger from before the analytics are counted by the migration itself."""
 
 from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 from alembic import command
@@ -72,4 +73,19 @@ async def test_what_was_there_before_is_counted_and_found(old: Database) -> None
     for which, count in ((LogFilter(agent_id="7"), 2), (LogFilter(wrapper_id="w"), 4)):
         assert len(await store.logs("op", which, None, None, 10, 0)) == count
     assert not any((await SqlRollupProof(old).differences()).values())
+    await old.close()
+
+
+async def test_calls_from_before_have_ids_that_stay_the_same(old: Database) -> None:
+    await old.migrate()
+    shown = [
+        [one.id for one in await SqlAnalyticsStore(old).logs("op", LogFilter(), None, None, 10, 0)]
+        for _ in range(2)
+    ]
+    assert shown[0] == shown[1]
+    assert [UUID(one).version for one in shown[0]] == [7] * 4
+    store = SqlAnalyticsStore(old)
+    at = [await store.position("op", one) for one in shown[0]]
+    assert [place[0] if place else None for place in at] == [AT + n for n in (3, 2, 1, 0)]
+    assert await store.position("another", shown[0][0]) is None
     await old.close()

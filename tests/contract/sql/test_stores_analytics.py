@@ -310,7 +310,7 @@ async def test_a_call_of_another_operator_has_no_position(database: Database) ->
     [mine] = await store.logs("op", LogFilter(), None, None, 10, 0)
     assert await store.position("op", mine.id) is not None
     assert await store.position("other", mine.id) is None
-    assert await store.position("op", 10**15) is None
+    assert await store.position("op", "01a201e4-09d0-7692-b3f6-737951fd1d3b") is None
 
 
 async def test_a_call_and_its_money_are_of_one_agent_whoever_pays(database: Database) -> None:

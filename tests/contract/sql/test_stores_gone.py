@@ -56,7 +56,9 @@ OPERATIONS: dict[str, Callable[[Database], Awaitable[object]]] = {
     "analytics agents": lambda d: SqlAnalyticsStore(d).agents("o", "calls", 1, 0),
     "analytics logs": lambda d: SqlAnalyticsStore(d).logs("o", LogFilter(), None, None, 1, 0),
     "analytics count": lambda d: SqlAnalyticsStore(d).count("o", LogFilter(), None),
-    "analytics position": lambda d: SqlAnalyticsStore(d).position("o", 1),
+    "analytics position": lambda d: SqlAnalyticsStore(d).position(
+        "o", "01a201e4-09d0-7692-b3f6-737951fd1d3b"
+    ),
     "calls add": lambda d: SqlCallStore(d).add([call("o", "w", NOW)]),
     "admin stats": lambda d: SqlAdminStore(d).stats_for_admin(1),
     "admin operators": lambda d: SqlAdminStore(d).operators_for_admin(1, 0),

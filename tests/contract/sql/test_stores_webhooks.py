@@ -42,7 +42,7 @@ def registration(operator_id: str, *agent_ids: AgentRef) -> Registration:
 
 def proofs() -> ReceiverProofs:
     """Of registrations that are never delivered to."""
-    return ReceiverProofs(None, None, "s" * 32, FrozenClock())  # type: ignore[arg-type]
+    return ReceiverProofs(None, None, ("s" * 32,), FrozenClock())  # type: ignore[arg-type]
 
 
 @pytest.fixture

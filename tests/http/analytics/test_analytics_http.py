@@ -4,7 +4,9 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
+from uuid import RFC_4122, UUID
 
 import pytest
 
@@ -89,10 +91,10 @@ async def test_an_account_without_calls_has_zeros_and_no_errors(stall: Stall) ->
             "deniedByLimit": 0,
         },
     }
-    assert await stall.get("top-endpoints") == []
-    assert await stall.get("agents") == {"agents": [], "total": 0, "limit": 50, "offset": 0}
-    empty = {"logs": [], "total": 0, "limit": 50, "offset": 0, "nextBefore": None}
-    assert await stall.get("logs") == empty
+    assert (await stall.get("top-endpoints"))["items"] == []
+    empty = {"items": [], "total": 0, "limit": 50, "offset": 0, "nextCursor": None}
+    assert await stall.get("agents") == {**empty, "agents": []}
+    assert await stall.get("logs") == {**empty, "logs": [], "nextBefore": None}
     answer = await stall.house.http.get(f"{ROOT}/agents/7", headers=stall.token)
     refused(answer, 404, "agent_not_found")
 
@@ -155,7 +157,7 @@ async def test_top_endpoints_are_ranked_by_calls(stall: Stall) -> None:
         made = call(stall.operator_id, other, stall.house.clock.now(), latency_us=n * 1500)
         stall.house.app.call_log.add(made)
     await stall.paid(20_000, latency_us=7)
-    found = await stall.get("top-endpoints")
+    found = (await stall.get("top-endpoints"))["items"]
     assert found == [
         {
             "endpointId": other,
@@ -176,9 +178,9 @@ async def test_top_endpoints_are_ranked_by_calls(stall: Stall) -> None:
             "errorRate": "0.0000",
         },
     ]
-    assert await stall.get("top-endpoints", limit=1) == found[:1]
+    assert (await stall.get("top-endpoints", limit=1))["items"] == found[:1]
     await http.delete(f"/operator/endpoints/{other}", headers=token)
-    assert await stall.get("top-endpoints") == found  # what it earned is not forgotten
+    assert (await stall.get("top-endpoints"))["items"] == found  # what it earned is not forgotten
 
 
 async def test_agents_are_sorted_as_asked_and_paged(stall: Stall) -> None:
@@ -334,7 +336,8 @@ async def test_an_export_of_many_pieces_is_whole_and_in_order(stall: Stall) -> N
         ("logs", {"agentId": ""}),
         ("logs", {"endpointId": "\x00"}),
         ("logs", {"before": "abc"}),
-        ("logs", {"before": str(2**63)}),
+        ("logs", {"before": "7"}),
+        ("logs", {"before": "{01a201e4-09d0-7692-b3f6-737951fd1d3b}"}),
         ("logs/export", {"format": "xml"}),
         ("logs/export", {"limit": "1000001"}),
     ],
@@ -346,9 +349,36 @@ async def test_queries_that_make_no_sense_are_refused(
     refused(answer, 400, "invalid_request")
 
 
+async def test_ids_are_uuids_of_version_7_and_count_nobodys_calls(stall: Stall) -> None:
+    other = await Stall(stall.house, "other@example.com").open()
+    stall.house.clock.move(0.000999)
+    made: list[tuple[str, str]] = []
+    for n in range(20):
+        stall.called(request_id=str(n))
+        for _ in range(n):
+            other.called()
+    logs = (await stall.get("logs"))["logs"]
+    again = (await stall.get("logs"))["logs"]
+    made = [(log["id"], log["requestId"]) for log in logs]
+    assert made == [(log["id"], log["requestId"]) for log in again]
+    ids = [UUID(one) for one, _ in made]
+    assert {(one.version, one.variant) for one in ids} == {(7, RFC_4122)}
+    assert len({one.int & (1 << 62) - 1 for one in ids}) == 20
+    at_ms = round(stall.house.clock.now().timestamp() * 1000)
+    assert {one.int >> 80 for one in ids} == {at_ms - 1, at_ms} & {one.int >> 80 for one in ids}
+    gaps = [b.int - a.int for a, b in pairwise(ids)]
+    assert any(gap > 0 for gap in gaps)  # not in the order of any counter
+    assert any(gap < 0 for gap in gaps)
+    for one, request_id in made:
+        page = await stall.get("logs", before=one.upper())
+        assert [log["requestId"] for log in page["logs"]] == [
+            str(n) for n in range(int(request_id) - 1, -1, -1)
+        ]
+
+
 async def test_a_page_before_a_call_that_is_not_there_is_not_found(stall: Stall) -> None:
     for path in ("logs", "logs/export"):
-        asked = {"before": "123456"}
+        asked = {"before": "01a201e4-09d0-7692-b3f6-737951fd1d3b"}
         answer = await stall.house.http.get(f"{ROOT}/{path}", params=asked, headers=stall.token)
         refused(answer, 404, "call_not_found")
 
@@ -362,7 +392,9 @@ async def test_an_operator_sees_nothing_of_another(stall: Stall) -> None:
     assert [log["path"] for log in (await other.get("logs", agentId="7"))["logs"]] == ["/mine"]
     assert (await other.get("logs", endpointId=stall.wrapper_id))["logs"] == []
     assert (await other.get("agents/7"))["summary"]["totalCalls"] == 1
-    assert [e["endpointId"] for e in await other.get("top-endpoints")] == [other.wrapper_id]
+    assert [e["endpointId"] for e in (await other.get("top-endpoints"))["items"]] == [
+        other.wrapper_id
+    ]
     asked = {"before": mine}
     answer = await other.house.http.get(f"{ROOT}/logs", params=asked, headers=other.token)
     refused(answer, 404, "call_not_found")

@@ -22,9 +22,7 @@ BODIES = {
 }
 
 
-async def status_of(
-    service: Any, client: str, headers: Headers = (), path: str = "/operator/health"
-) -> int:
+async def status_of(service: Any, client: str, headers: Headers = (), path: str = "/api") -> int:
     """The status a GET from this address is answered with; header lines as they are."""
     sender = httpx2.ASGITransport(service, client=(client, 1))
     async with httpx2.AsyncClient(transport=sender, base_url="http://a") as http:

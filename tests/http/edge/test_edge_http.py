@@ -39,12 +39,12 @@ async def test_anonymous_traffic_is_limited_by_address_and_forgiven_with_time(
     tmp_path: Path,
 ) -> None:
     async with open_house(tmp_path, anonymous_per_minute=5) as house:
-        answers = [await house.http.get("/operator/health") for _ in range(6)]
+        answers = [await house.http.get("/api") for _ in range(6)]
         assert [a.status_code for a in answers] == [200] * 5 + [429]
         assert [a.headers["ratelimit-remaining"] for a in answers] == list("432100"[:6])
         refused(answers[5], 429, "rate_limited")
         house.clock.move(int(answers[5].headers["retry-after"]))
-        assert (await house.http.get("/operator/health")).status_code == 200
+        assert (await house.http.get("/api")).status_code == 200
 
 
 async def test_an_operators_traffic_is_its_own(tmp_path: Path) -> None:
@@ -53,8 +53,8 @@ async def test_an_operators_traffic_is_its_own(tmp_path: Path) -> None:
         statuses = [
             (await house.http.get("/operator/agent/7", headers=key)).status_code for _ in range(5)
         ]
-        assert statuses == [200, 200, 200, 200, 429]  # the first was not known to be keyed
-        assert (await house.http.get("/operator/health")).status_code == 200
+        assert statuses == [200, 200, 200, 429, 429]
+        assert (await house.http.get("/api")).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ async def test_forwarded_addresses_are_believed_only_from_our_proxies(
             sender = httpx2.ASGITransport(service, client=(client, 1))
             headers = {} if header is None else {"x-forwarded-for": header}
             async with httpx2.AsyncClient(transport=sender, base_url="http://a") as http:
-                return (await http.get("/operator/health", headers=headers)).status_code
+                return (await http.get("/api", headers=headers)).status_code
 
         assert await status(peer, forwarded) == 200
         same = (limited, None) if not limited.startswith("203") else ("10.9.9.9", limited)
@@ -92,7 +92,7 @@ async def test_an_ipv6_network_is_one_caller(tmp_path: Path) -> None:
         for client in ("2001:db8::1", "2001:db8::ffff", "2001:db8:0:1::1"):
             sender = httpx2.ASGITransport(service, client=(client, 1))
             async with httpx2.AsyncClient(transport=sender, base_url="http://a") as http:
-                statuses.append((await http.get("/operator/health")).status_code)
+                statuses.append((await http.get("/api")).status_code)
         assert statuses == [200, 429, 200]
 
 
@@ -158,8 +158,9 @@ async def test_a_length_that_is_none_is_refused(house: House, length: str, statu
 
 
 async def test_jwks_and_documents_are_public(house: House) -> None:
-    (key,) = (await house.http.get("/.well-known/jwks.json")).json()["keys"]
-    assert (key["kty"], key["crv"], "d" in key) == ("OKP", "Ed25519", False)
+    keys = (await house.http.get("/.well-known/jwks.json")).json()["keys"]
+    assert (keys[0]["kty"], keys[0]["crv"], keys[0]["alg"]) == ("EC", "P-256", "ES256")
+    assert not any("d" in key for key in keys)
     document = (await house.http.get("/openapi.json")).json()
     assert document["info"]["version"] == "1.0.0"
     page = await house.http.get("/docs")

@@ -211,7 +211,9 @@ class Operators(RuleBasedStateMachine):
             endpoints = self.act(account, "GET", "/operator/endpoints")
             assert {one["id"]: one["active"] for one in endpoints or []} == account.endpoints
             hooks = self.act(account, "GET", "/operator/webhooks")
-            assert {one["id"]: one["agentIds"] for one in hooks or []} == account.webhooks
+            assert {
+                one["id"]: one["agentIds"] for one in (hooks or {"items": []})["items"]
+            } == account.webhooks
             log = self.act(account, "GET", "/operator/webhooks/deliveries?limit=500")
             assert log is not None
             assert Counter(one["webhookId"] for one in log["deliveries"]) == +account.told
@@ -230,7 +232,8 @@ class Operators(RuleBasedStateMachine):
         for item in series:
             assert item["revenue"] == usd(account.revenue[item["date"]])
             assert item["calls"] == sum(day == item["date"] for day, *_ in account.calls)
-        top = self.act(account, "GET", "/operator/analytics/top-endpoints") or []
+        top = self.act(account, "GET", "/operator/analytics/top-endpoints")
+        top = [] if top is None else top["items"]
         assert {one["endpointId"]: one["calls"] for one in top} == Counter(
             endpoint for *_, endpoint, _ in account.calls
         )

@@ -52,7 +52,7 @@ async def test_201_with_a_key_and_with_a_dashboard_token(house: House) -> None:
             "createdAt": "2026-03-01T12:00:00.000Z",
         }
     listed = await house.http.get("/operator/webhooks", headers=key)
-    assert len(listed.json()) == 2
+    assert len(listed.json()["items"]) == listed.json()["total"] == 2
 
 
 async def test_401_without_a_credential_nothing_is_registered_or_told(house: House) -> None:
@@ -100,7 +100,7 @@ async def test_400_says_what_is_wrong(house: House, body: dict[str, Any]) -> Non
     key = await house.operator()
     answer = refused(await register(house, key, **body), 400, "invalid_request")
     assert answer["details"]
-    assert (await house.http.get("/operator/webhooks", headers=key)).json() == []
+    assert (await house.http.get("/operator/webhooks", headers=key)).json()["items"] == []
 
 
 async def test_400_without_a_url_or_an_event(house: House) -> None:
@@ -153,7 +153,7 @@ async def test_404_somebody_elses_webhook_is_not_there(house: House) -> None:
     made = (await register(house, key)).json()["id"]
     path = f"/operator/webhooks/{made}"
     refused(await house.http.delete(path, headers=other), 404, "webhook_not_found")
-    assert (await house.http.get("/operator/webhooks", headers=other)).json() == []
+    assert (await house.http.get("/operator/webhooks", headers=other)).json()["items"] == []
     gone = await house.http.delete(path, headers=key)
     assert gone.json() == {"ok": True, "id": made}
     refused(await house.http.delete(path, headers=key), 404, "webhook_not_found")

@@ -228,7 +228,7 @@ async def test_a_secret_sealed_by_an_older_key_still_opens_and_is_resealed(
             assert answer.status_code == 200
             if ring == (new, old):
                 assert await house.app.endpoints.reseal(stall.operator_id) == 1
-                trail = await house.app.admin.audit(stall.operator_id, None, 1)
+                trail, _ = await house.app.admin.audit(stall.operator_id, None, 1)
                 assert [note.action for note in trail] == ["endpoint.resealed"]
                 assert await house.app.endpoints.reseal(stall.operator_id) == 0
     assert [one.all("x-key") for one in up.to("/sealed")] == [["secret-value"]] * 3

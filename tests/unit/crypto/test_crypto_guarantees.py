@@ -2,25 +2,30 @@
 
 import asyncio
 import base64
+import hashlib
 import json
 import secrets
 from datetime import timedelta
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from eth_account import Account
 from eth_account.messages import encode_defunct
 from hypothesis import given
 from hypothesis import strategies as st
-from joserfc import jwt
-from joserfc.jwk import OctKey
+from joserfc import jws, jwt
+from joserfc.jwk import KeySet, OctKey, OKPKey
 
-from assay.infra.crypto.decision_tokens import Ed25519DecisionSigner
+from assay.infra.crypto.decision_tokens import Es256DecisionSigner
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
 from assay.infra.crypto.passwords import Argon2PasswordHasher
 from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
 from assay.kit.errors import Unavailable
+from assay.kit.keyring import MacKeys
 from tests.fakes.clock import FrozenClock
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
@@ -82,19 +87,19 @@ def test_what_is_no_private_key_is_refused(key: str) -> None:
 
 def test_a_session_token_holds_for_its_address_and_time() -> None:
     clock = FrozenClock()
-    tokens, expires = HmacSessionTokens(SECRET), clock.now() + timedelta(hours=1)
+    tokens, expires = HmacSessionTokens((SECRET,)), clock.now() + timedelta(hours=1)
     token = tokens.issue("id-1", ADDRESS, expires)
     session = tokens.read(token, clock.now())
     assert session is not None
     assert (session.id, session.agent_address, session.expires_at) == ("id-1", ADDRESS, expires)
     assert tokens.read(token, expires) is None
-    assert HmacSessionTokens("t" * 40).read(token, clock.now()) is None
+    assert HmacSessionTokens(("t" * 40,)).read(token, clock.now()) is None
 
 
 @given(st.data())
 def test_a_changed_session_token_is_none(data: st.DataObject) -> None:
     clock = FrozenClock()
-    tokens = HmacSessionTokens(SECRET)
+    tokens = HmacSessionTokens((SECRET,))
     raw = base64.urlsafe_b64decode(
         tokens.issue("id-1", ADDRESS, clock.now() + timedelta(hours=1)) + "=="
     )
@@ -107,12 +112,12 @@ def test_a_changed_session_token_is_none(data: st.DataObject) -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_is_a_session_token_or_none(text: str) -> None:
-    assert HmacSessionTokens(SECRET).read(text, FrozenClock().now()) is None
+    assert HmacSessionTokens((SECRET,)).read(text, FrozenClock().now()) is None
 
 
 def test_a_login_token_names_the_account_for_twelve_hours() -> None:
     clock = FrozenClock()
-    tokens = JwtLoginTokens(SECRET, "http://assay", clock)
+    tokens = JwtLoginTokens((SECRET,), "http://assay", clock)
     token = tokens.issue("operator-1")
     assert tokens.read(token) == "operator-1"
     payload = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
@@ -123,10 +128,10 @@ def test_a_login_token_names_the_account_for_twelve_hours() -> None:
 
 def test_login_tokens_of_others_are_none() -> None:
     clock = FrozenClock()
-    tokens = JwtLoginTokens(SECRET, "http://assay", clock)
+    tokens = JwtLoginTokens((SECRET,), "http://assay", clock)
     for other in (
-        JwtLoginTokens("t" * 40, "http://assay", clock),
-        JwtLoginTokens(SECRET, "http://elsewhere", clock),
+        JwtLoginTokens(("t" * 40,), "http://assay", clock),
+        JwtLoginTokens((SECRET,), "http://elsewhere", clock),
     ):
         assert tokens.read(other.issue("operator-1")) is None
     claims = {"iss": "http://assay", "aud": "assay-dashboard", "sub": "x", "exp": 2**40}
@@ -167,15 +172,77 @@ def test_a_ring_opens_what_an_older_key_sealed_and_seals_with_the_newest() -> No
             SecretBox(keys)
 
 
+def es256(*secrets: str, ed25519_for: timedelta = timedelta(0)) -> Es256DecisionSigner:
+    return Es256DecisionSigner(secrets, FrozenClock().now() + ed25519_for)
+
+
+def keys_of(signer: Es256DecisionSigner) -> list[dict[str, str]]:
+    return signer.jwks(FrozenClock().now())["keys"]  # type: ignore[return-value]
+
+
 def test_a_decision_token_is_verified_by_another_library() -> None:
-    signer = Ed25519DecisionSigner(SECRET)
+    signer = es256(SECRET)
     head, payload, signature = signer.sign({"allow": True}).split(".")
-    (key,) = signer.jwks()["keys"]  # type: ignore[misc]
-    public = Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(key["x"] + "="))  # type: ignore[index,operator,call-overload]
-    public.verify(base64.urlsafe_b64decode(signature + "=="), f"{head}.{payload}".encode())
+    (key,) = keys_of(signer)
+    x, y = (int.from_bytes(base64.urlsafe_b64decode(key[name] + "=")) for name in "xy")
+    public = ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
+    raw = base64.urlsafe_b64decode(signature + "==")
+    der = encode_dss_signature(int.from_bytes(raw[:32]), int.from_bytes(raw[32:]))
+    public.verify(der, f"{head}.{payload}".encode(), ec.ECDSA(hashes.SHA256()))
     header = json.loads(base64.urlsafe_b64decode(head + "=="))
-    assert (header["alg"], header["kid"]) == ("Ed25519", key["kid"])  # type: ignore[index,call-overload]
-    assert Ed25519DecisionSigner(SECRET).jwks() == signer.jwks()
+    assert (header["alg"], header["kid"]) == ("ES256", key["kid"])
+    assert keys_of(es256(SECRET)) == [key]
+
+
+def test_every_key_of_the_ring_is_published_and_the_first_one_signs() -> None:
+    old, new = es256("o" * 40), es256("n" * 40, "o" * 40)
+    assert keys_of(new) == [*keys_of(es256("n" * 40)), *keys_of(old)]
+    for signer in (old, new):
+        published = KeySet.import_key_set(new.jwks(FrozenClock().now()))  # type: ignore[arg-type]
+        assert jws.deserialize_compact(signer.sign({}), published, ["ES256"]).payload == b"{}"
+
+
+def test_tokens_of_the_version_before_verify_for_their_lifetime() -> None:
+    """They were signed with Ed25519, by a key derived in another way."""
+    seed = hashlib.sha256(b"assay.decision|" + SECRET.encode()).digest()
+    key = OKPKey.import_key(Ed25519PrivateKey.from_private_bytes(seed))
+    header = {"alg": "Ed25519", "kid": key.thumbprint(), "typ": "assay-decision+jwt"}
+    token = jws.serialize_compact(header, b"{}", key, algorithms=["Ed25519"])
+    signer, now = es256(SECRET, ed25519_for=timedelta(minutes=5)), FrozenClock().now()
+    published = KeySet.import_key_set(signer.jwks(now))  # type: ignore[arg-type]
+    assert jws.deserialize_compact(token, published, ["Ed25519"]).payload == b"{}"
+    later = signer.jwks(now + timedelta(minutes=5))["keys"]
+    assert [one["alg"] for one in later] == ["ES256"]  # type: ignore[union-attr,index,call-overload]
+
+
+def test_tokens_of_an_earlier_secret_are_read_while_it_is_in_the_ring() -> None:
+    clock = FrozenClock()
+    expires = clock.now() + timedelta(hours=1)
+    session = HmacSessionTokens(("o" * 40,)).issue("id-1", ADDRESS, expires)
+    login = JwtLoginTokens(("o" * 40,), "http://assay", clock).issue("operator-1")
+    for ring, is_read in ((("n" * 40, "o" * 40), True), (("n" * 40,), False)):
+        assert (HmacSessionTokens(ring).read(session, clock.now()) is not None) is is_read
+        read = JwtLoginTokens(ring, "http://assay", clock).read(login)
+        assert (read == "operator-1") is is_read
+    new = HmacSessionTokens(("n" * 40, "o" * 40)).issue("id-2", ADDRESS, expires)
+    assert HmacSessionTokens(("n" * 40,)).read(new, clock.now()) is not None
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=4, unique=True), st.binary())
+def test_a_mac_of_any_secret_of_a_ring_is_known_and_of_no_other(
+    secrets: list[str], text: bytes
+) -> None:
+    ring = MacKeys(b"x|", tuple(secrets))
+    for secret in secrets:
+        made = MacKeys(b"x|", (secret,)).mac(text)
+        assert ring.is_mac(text, made)
+        assert ring.is_mac(text, made[:8])
+        assert not ring.is_mac(text + b"x", made)
+        assert not MacKeys(b"y|", tuple(secrets)).is_mac(text, made)
+    assert not ring.is_mac(text, b"")
+    assert not ring.is_mac(text, ring.mac(text) + b"x")
+    with pytest.raises(ValueError, match="ring"):
+        MacKeys(b"x|", ())
 
 
 async def test_passwords_are_argon2id_with_a_salt_of_their_own() -> None:

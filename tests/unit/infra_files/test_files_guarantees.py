@@ -4,6 +4,10 @@ import base64
 import io
 import json
 import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,30 +15,88 @@ import pytest
 from assay.infra.blobs import LocalSnapshotBlobs, NoSnapshotBlobs, cid_v1_raw
 from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.log import RequestLog, open_log
-from assay.infra.secret_file import SecretFileError, load_or_create
+from assay.infra.secret_file import SecretFileError, load_or_create, replace, rotate
 from assay.kit.errors import Unavailable
+from tests.fakes.clock import FrozenClock
 
+NOW = FrozenClock().now()
 BOX = SecretBox.from_secrets("s" * 40)
 
 
 def test_secrets_are_drawn_once_and_kept_for_their_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "secrets.json"
-    first = load_or_create(path, ["a", "b"])
-    assert len(set(first.values())) == 2
-    assert all(len(value) == 64 for value in first.values())
+    first = load_or_create(path, ["a", "b"], NOW)
+    assert len({secret for ring in first.values() for secret in ring}) == 4  # the next ones too
+    assert all(len(secret) == 64 for ring in first.values() for secret in ring)
     assert path.stat().st_mode & 0o777 == 0o600
-    again = load_or_create(path, ["a", "b", "c"])
+    again = load_or_create(path, ["a", "b", "c"], NOW)
     assert {name: again[name] for name in first} == first
     assert [p.name for p in path.parent.iterdir()] == ["secrets.json"]
+
+
+def test_a_rotated_secret_was_the_next_one_and_the_old_one_is_kept_for_its_time(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "secrets.json"
+    (current, following) = load_or_create(path, ["a"], NOW)["a"]
+    rotate(path, "a", NOW, NOW + timedelta(days=1))
+    second = load_or_create(path, ["a"], NOW)["a"]
+    assert (second[0], second[2:]) == (following, (current,))
+    assert second[1] not in {current, following}
+    rotate(path, "a", NOW, None)
+    third = load_or_create(path, ["a"], NOW)["a"]
+    assert (third[0], third[2:]) == (second[1], (following, current))
+    later = load_or_create(path, ["a"], NOW + timedelta(days=1))["a"]
+    assert later[2:] == (following,)  # without an end it is kept for ever
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_of_a_replaced_secret_nothing_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.json"
+    before = load_or_create(path, ["a", "b"], NOW)
+    rotate(path, "a", NOW, None)
+    replace(path, "a")
+    after = load_or_create(path, ["a", "b"], NOW)
+    assert after["b"] == before["b"]
+    assert not set(after["a"]) & set(before["a"])
+    assert all(secret not in path.read_text() for secret in before["a"])
+
+
+def test_a_file_of_the_version_before_keeps_its_secret(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.json"
+    path.touch(0o600)
+    path.write_text(json.dumps({"a": "f" * 64}))
+    ring = load_or_create(path, ["a"], NOW)["a"]
+    assert (ring[0], len(ring)) == ("f" * 64, 2)
+    assert load_or_create(path, ["a"], NOW)["a"] == ring
+
+
+def test_processes_that_start_at_once_draw_the_same_secrets(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.json"
+    code = (
+        "import sys, datetime; from pathlib import Path;"
+        "from assay.infra.secret_file import load_or_create as load;"
+        "sys.stdin.readline();"
+        "print(load(Path(sys.argv[1]), ['a', 'b'], datetime.datetime.now(datetime.UTC)))"
+    )
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for _ in range(6)
+    ]
+    with ThreadPoolExecutor(6) as pool:
+        said = set(pool.map(lambda one: one.communicate(b"go\n")[0], started))
+    assert len(said) == 1
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
 def test_a_file_others_can_read_is_refused_with_its_mend(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "secrets.json"
-    load_or_create(path, ["a"])
+    load_or_create(path, ["a"], NOW)
     path.chmod(mode)
     with pytest.raises(SecretFileError, match="chmod 600"):
-        load_or_create(path, ["a"])
+        load_or_create(path, ["a"], NOW)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '"x"'])
@@ -45,14 +107,14 @@ def test_a_file_that_holds_no_secrets_is_refused_and_not_overwritten(
     path.touch(0o600)
     path.write_text(text)
     with pytest.raises(SecretFileError):
-        load_or_create(path, ["a"])
+        load_or_create(path, ["a"], NOW)
     assert path.read_text() == text
 
 
 def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SecretFileError, match="cannot"):
-        load_or_create(tmp_path / "file" / "secrets.json", ["a"])
+        load_or_create(tmp_path / "file" / "secrets.json", ["a"], NOW)
 
 
 def test_the_content_id_is_that_of_the_specification() -> None:

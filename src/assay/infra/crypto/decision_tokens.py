@@ -1,36 +1,68 @@
-"""Decision tokens: compact JWS by Ed25519 (RFC 8037), keys published as a JWK set."""
+"""Decision tokens: compact JWS by ES256 (RFC 7518, section 3.4), keys published as a JWK set."""
 
 import hashlib
 import json
+from datetime import datetime
+from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from joserfc import jws
-from joserfc.jwk import OKPKey
+from joserfc.jwk import ECKey, OKPKey
 from joserfc.registry import Header
 
 from assay.kit.json import JsonObject
+from assay.kit.keyring import Secrets
 
-_ALGORITHM = "Ed25519"
-"""Fully specified, where `EdDSA` leaves the curve open. Source: RFC 9864."""
+_ALGORITHM: Final = "ES256"
+"""What every common JWT library verifies, where few know Ed25519 by its own name (RFC 9864)."""
+
+_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+"""Of the group of P-256. Source: SEC 2, section 2.4.2."""
 
 
-class Ed25519DecisionSigner:
-    """Signs with a key derived from the secret; the key id is its RFC 7638 thumbprint."""
+class Es256DecisionSigner:
+    """Signs with the key of the ring's first secret; all keys of the ring are published.
 
-    def __init__(self, secret: str) -> None:
-        seed = hashlib.sha256(b"assay.decision|" + secret.encode()).digest()
-        self._key = OKPKey.import_key(Ed25519PrivateKey.from_private_bytes(seed))
+    A key's id is its RFC 7638 thumbprint. Until `ed25519_until` the keys of versions that signed
+    with Ed25519 are published as well.
+    """
+
+    def __init__(self, secrets: Secrets, ed25519_until: datetime) -> None:
+        keys = [_key(secret) for secret in secrets]
+        self._key = keys[0]
         self._header: Header = {
             "alg": _ALGORITHM,
             "kid": self._key.thumbprint(),
             "typ": "assay-decision+jwt",
         }
+        self._published = [_public(key, _ALGORITHM) for key in keys]
+        self._earlier = [_public(_ed25519(secret), "Ed25519") for secret in secrets]
+        self._ed25519_until = ed25519_until
 
     def sign(self, claims: JsonObject) -> str:
         payload = json.dumps(claims, separators=(",", ":")).encode()
         return jws.serialize_compact(self._header, payload, self._key, algorithms=[_ALGORITHM])
 
-    def jwks(self) -> JsonObject:
-        public = self._key.as_dict(private=False)
-        published = {"kid": self._header["kid"], "use": "sig", "alg": _ALGORITHM}
-        return {"keys": [{**public, **published}]}
+    def jwks(self, now: datetime) -> JsonObject:
+        if now < self._ed25519_until:
+            return {"keys": [*self._published, *self._earlier]}
+        return {"keys": [*self._published]}
+
+
+def _key(secret: str) -> ECKey:
+    """A key of P-256 from the secret: 512 bits of hash, so that no scalar is likelier."""
+    drawn = hashlib.sha512(b"assay.decision.es256|" + secret.encode()).digest()
+    scalar = int.from_bytes(drawn) % (_ORDER - 1) + 1
+    return ECKey.import_key(ec.derive_private_key(scalar, ec.SECP256R1()))
+
+
+def _ed25519(secret: str) -> OKPKey:
+    """The key that versions before ES256 signed with (RFC 8037)."""
+    seed = hashlib.sha256(b"assay.decision|" + secret.encode()).digest()
+    return OKPKey.import_key(Ed25519PrivateKey.from_private_bytes(seed))
+
+
+def _public(key: ECKey | OKPKey, algorithm: str) -> JsonObject:
+    public = key.as_dict(private=False)
+    return {**public, "kid": key.thumbprint(), "use": "sig", "alg": algorithm}

@@ -3,7 +3,6 @@
 import base64
 import binascii
 import hashlib
-import hmac
 import json
 from datetime import UTC, datetime, timedelta
 
@@ -15,6 +14,7 @@ from assay.identity.model import ContractProof, Session
 from assay.kit.clock import Clock
 from assay.kit.ids import new_id
 from assay.kit.json import is_array, is_object
+from assay.kit.keyring import MacKeys, Secrets
 
 LOGIN_TTL = timedelta(hours=12)
 """Lifetime of a dashboard JWT. Source: decisions, section 12."""
@@ -25,10 +25,16 @@ _MAC_BYTES = 32
 
 
 class JwtLoginTokens:
-    """HS256, and nothing else, whatever a token's header asks for."""
+    """HS256, and nothing else, whatever a token's header asks for.
 
-    def __init__(self, secret: str, issuer: str, clock: Clock) -> None:
-        self._key = OctKey.import_key(hashlib.sha256(b"assay.jwt|" + secret.encode()).digest())
+    The first secret of the ring signs; a token of any of them is read.
+    """
+
+    def __init__(self, secrets: Secrets, issuer: str, clock: Clock) -> None:
+        self._keys = tuple(
+            OctKey.import_key(hashlib.sha256(b"assay.jwt|" + secret.encode()).digest())
+            for secret in secrets
+        )
         self._issuer = issuer
         self._clock = clock
 
@@ -42,11 +48,14 @@ class JwtLoginTokens:
             "exp": int((now + LOGIN_TTL).timestamp()),
             "jti": new_id(),
         }
-        return jwt.encode({"alg": "HS256"}, claims, self._key, algorithms=_ALGORITHMS)
+        return jwt.encode({"alg": "HS256"}, claims, self._keys[0], algorithms=_ALGORITHMS)
 
     def read(self, token: str) -> str | None:
+        return next((found for key in self._keys if (found := self._read(token, key))), None)
+
+    def _read(self, token: str, key: OctKey) -> str | None:
         try:
-            claims = jwt.decode(token, self._key, algorithms=_ALGORITHMS).claims
+            claims = jwt.decode(token, key, algorithms=_ALGORITHMS).claims
             rules = jwt.JWTClaimsRegistry(
                 now=int(self._clock.now().timestamp()),
                 iss={"essential": True, "value": self._issuer},
@@ -81,8 +90,8 @@ class HmacSessionTokens:
     it speaks for the key agent as well.
     """
 
-    def __init__(self, secret: str) -> None:
-        self._key = hashlib.sha256(b"assay.session|" + secret.encode()).digest()
+    def __init__(self, secrets: Secrets) -> None:
+        self._keys = MacKeys(b"assay.session|", secrets)
 
     def issue(
         self,
@@ -95,7 +104,7 @@ class HmacSessionTokens:
         if contract is not None:
             parts.append(("*" if contract.is_home else "") + ",".join(contract.chains))
         said = "|".join(parts).encode()
-        return base64.urlsafe_b64encode(said + self._mac(said)).rstrip(b"=").decode()
+        return base64.urlsafe_b64encode(said + self._keys.mac(said)).rstrip(b"=").decode()
 
     def read(self, token: str, now: datetime) -> Session | None:
         try:
@@ -103,15 +112,12 @@ class HmacSessionTokens:
         except (binascii.Error, ValueError):
             return None
         said, mac = data[:-_MAC_BYTES], data[-_MAC_BYTES:]
-        if not hmac.compare_digest(mac, self._mac(said)):
+        if len(mac) != _MAC_BYTES or not self._keys.is_mac(said, mac):
             return None
         session_id, address, expires_ms, *chains = said.decode().split("|")
         expires = datetime.fromtimestamp(int(expires_ms) / 1000, UTC)
         contract = _contract_of(chains[0]) if chains else None
         return Session(session_id, address, expires, token, contract) if now < expires else None
-
-    def _mac(self, said: bytes) -> bytes:
-        return hmac.digest(self._key, said, "sha256")
 
 
 def _unpadded(text: str) -> bytes:

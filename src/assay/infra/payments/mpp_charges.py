@@ -9,7 +9,6 @@ import asyncio
 import base64
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -19,9 +18,9 @@ from assay.chains.abi import BadAnswer, Reader, address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc
 from assay.infra.crypto.eip191 import keccak256
-from assay.infra.payments.mpp_library import Library, LibraryLoader
+from assay.infra.payments.mpp_credentials import read_credential
+from assay.infra.payments.mpp_library import LibraryLoader
 from assay.infra.payments.tempo_fees import fees_of
-from assay.kit.canonical import canonical_bytes
 from assay.kit.clock import Clock, iso
 from assay.kit.errors import Unavailable
 from assay.kit.json import JsonObject, is_object
@@ -49,8 +48,8 @@ POLL_S = 0.1
 POLL_MAX_S = 1.0
 _BALANCE_OF = keccak256(b"balanceOf(address)")[:4]
 _EXPIRED = "payment-expired"
-_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
-_NO_HASH = "0x" + "00" * 32
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+"""What the library raises where a member of a credential is of another type than it expects."""
 
 
 class TempoCharges:
@@ -75,7 +74,7 @@ class TempoCharges:
 
     async def challenge(self, quote: Quote, problem: str) -> Demand:
         library = await self._loader.get()
-        handler = library.engines[quote.network.id].tempo.charge(
+        handler = library.engines[quote.network.id][0].tempo.charge(
             **_terms(quote), meta=_meta(quote), expires_in=self._challenge_ttl,
             description=quote.description or None, body=quote.body or None,
         )  # fmt: skip
@@ -96,16 +95,17 @@ class TempoCharges:
 
     async def read(self, credential: str, quote: Quote) -> Payment:
         library = await self._loader.get()
-        parsed = self._parsed(library, credential)
-        content = {"id": parsed.challenge.id, "payload": parsed.payload}
-        digest = hashlib.sha256(canonical_bytes(content)).hexdigest()
+        parsed, digest = read_credential(library, credential)
         try:
-            found = await library.engines[quote.network.id].validate_credential(
-                parsed,
-                intent="charge",
-                request=_terms(quote),
-                meta=_meta(quote),
-                body=quote.body or None,
+            found = await library.by_any(
+                quote.network.id,
+                lambda engine: engine.validate_credential(
+                    parsed,
+                    intent="charge",
+                    request=_terms(quote),
+                    meta=_meta(quote),
+                    body=quote.body or None,
+                ),
             )
         except library.errors.PaymentExpiredError as error:
             raise PaymentRefused(_EXPIRED, "The challenge has expired.", digest=digest) from error
@@ -113,7 +113,7 @@ class TempoCharges:
             raise _unavailable(repr(error.__cause__)) from error
         except library.errors.PaymentError as error:
             raise PaymentRefused(_word(error), "The payment does not pay for this.") from error
-        except (ValueError, TypeError, KeyError) as error:
+        except _UNREADABLE as error:
             raise PaymentRefused("invalid-payload", "The payment is malformed.") from error
         self._require_time(_expiry(parsed.challenge.expires), quote, digest)
         payer = found.payer
@@ -154,8 +154,10 @@ class TempoCharges:
         attempt = _attempt(entry)
         await note(attempt)
         try:
-            receipt = await library.engines[entry.network].broadcast_credential(
-                str(entry.credential["authorization"]), intent="charge"
+            authorization = str(entry.credential["authorization"])
+            receipt = await library.by_any(
+                entry.network,
+                lambda engine: engine.broadcast_credential(authorization, intent="charge"),
             )
         except library.errors.PaymentOutcomeUnknownError as error:
             return Undecided(repr(error.cause))
@@ -216,25 +218,6 @@ class TempoCharges:
         if not quote.settles_first and (expires - self._clock.now()).total_seconds() < needed_s:
             message = f"The challenge must be good for {needed_s:g} more seconds."
             raise PaymentRefused(_EXPIRED, message, digest=digest)
-
-    def _parsed(self, library: Library, credential: str) -> Any:  # noqa: ANN401
-        try:
-            parsed = library.credential.from_authorization(credential)
-        except Exception as error:
-            raise PaymentRefused("malformed-credential", "The credential is malformed.") from error
-        payload: object = parsed.payload
-        if (
-            not is_object(payload)
-            or not isinstance(parsed.challenge.id, str)
-            or not _is_hash(payload.get("hash", _NO_HASH))
-        ):
-            raise PaymentRefused("malformed-credential", "The credential is malformed.")
-        return parsed
-
-
-def _is_hash(value: object) -> bool:
-    """Asked for anything else, a node fails in words that cannot be told from an outage."""
-    return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
 def _terms(quote: Quote) -> dict[str, Any]:

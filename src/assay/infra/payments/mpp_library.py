@@ -3,12 +3,13 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from assay.kit.keyring import Secrets
 from assay.kit.state import SharedState
 from assay.payments.model import DECIMALS, PaymentNetwork
 
@@ -43,7 +44,18 @@ class Library:
     server: ModuleType
     errors: ModuleType
     credential: Any
-    engines: Mapping[str, Any]
+    engines: Mapping[str, Sequence[Any]]
+    """For each network one engine a secret of the ring, the one that makes challenges first."""
+
+    async def by_any(self, network: str, act: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401
+        """What `act` gives with the engine whose secret made the challenge. Raises as `act`."""
+        *others, last = self.engines[network]
+        for engine in others:
+            try:
+                return await act(engine)
+            except self.errors.InvalidChallengeError:  # nothing was done: it is looked at first
+                continue
+        return await act(last)
 
 
 class LibraryLoader:
@@ -54,13 +66,15 @@ class LibraryLoader:
         networks: Mapping[str, PaymentNetwork],
         state: SharedState,
         *,
-        secret: str,
+        secrets: Secrets,
         realm: str,
         timeout_s: float,
     ) -> None:
         self._networks = networks
         self._store = Store(state)
-        self._secret = hashlib.sha256(b"assay.mpp|" + secret.encode()).hexdigest()
+        self._secrets = [
+            hashlib.sha256(b"assay.mpp|" + secret.encode()).hexdigest() for secret in secrets
+        ]
         self._realm = realm
         self._timeout_s = timeout_s
         self._library: Library | None = None
@@ -73,7 +87,7 @@ class LibraryLoader:
             await self._client.aclose()
 
     async def get(self) -> Library:
-        """The library with one engine a network."""
+        """The library with its engines."""
         async with self._loading:
             if self._library is None:
                 self._library = await asyncio.to_thread(self._load)
@@ -84,24 +98,26 @@ class LibraryLoader:
         mpp, server = import_module("mpp"), import_module("mpp.server")
         tempo = import_module("mpp.methods.tempo.server")
         self._client = httpx.AsyncClient(trust_env=False, timeout=self._timeout_s)
-        engines: dict[str, Any] = {
-            network.id: server.Mpp(
-                tempo.charge(
-                    chain_id=network.chain_id,
-                    rpc_url=network.rpc_urls[0],
-                    currencies=[network.asset.address],
-                    decimals=DECIMALS,
-                    store=self._store,
-                    http_client=self._client,
-                    confirmation_timeout=self._timeout_s,
-                ),
-                realm=self._realm,
-                secret_key=self._secret,
-            )
+        engines = {
+            network.id: [self._engine(network, secret, server, tempo) for secret in self._secrets]
             for network in self._networks.values()
             if network.protocol == "mpp"
         }
         return Library(server, import_module("mpp.errors"), mpp.Credential, engines)
+
+    def _engine(
+        self, network: PaymentNetwork, secret: str, server: ModuleType, tempo: ModuleType
+    ) -> Any:  # noqa: ANN401
+        charge = tempo.charge(
+            chain_id=network.chain_id,
+            rpc_url=network.rpc_urls[0],
+            currencies=[network.asset.address],
+            decimals=DECIMALS,
+            store=self._store,
+            http_client=self._client,
+            confirmation_timeout=self._timeout_s,
+        )
+        return server.Mpp(charge, realm=self._realm, secret_key=secret)
 
 
 def _key(key: str) -> str:

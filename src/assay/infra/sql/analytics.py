@@ -76,11 +76,15 @@ class SqlAnalyticsStore:
         )
         return {row["day"]: _counted(row) for row in await self._all(statement)}
 
-    async def top_endpoints(self, operator_id: str, at_most: int) -> Sequence[EndpointCounted]:
+    async def top_endpoints(
+        self, operator_id: str, at_most: int, offset: int = 0
+    ) -> tuple[Sequence[EndpointCounted], int]:
         ranked = select(endpoint_totals).where(endpoint_totals.c.operator_id == operator_id)
         by_calls = (endpoint_totals.c.calls.desc(), endpoint_totals.c.wrapper_id)
-        counted = ranked.order_by(*by_calls).limit(at_most).subquery()
-        return await self._named(operator_id, select(counted))
+        counted = ranked.order_by(*by_calls).limit(at_most).offset(offset).subquery()
+        total = await self._one(select(func.count().label("rows")).select_from(ranked.subquery()))
+        found = await self._named(operator_id, select(counted))
+        return found, 0 if total is None else total["rows"]
 
     async def agents(
         self, operator_id: str, order: AgentOrder, at_most: int, offset: int
@@ -125,7 +129,7 @@ class SqlAnalyticsStore:
         row = await self._one(select(func.sum(table.c.calls).label("calls")).where(*wanted))
         return 0 if row is None else int(row["calls"] or 0)
 
-    async def position(self, operator_id: str, call_id: int) -> tuple[int, int] | None:
+    async def position(self, operator_id: str, call_id: str) -> tuple[int, int] | None:
         return await self._pages.position(operator_id, call_id)
 
     async def logs(

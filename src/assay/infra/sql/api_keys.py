@@ -39,6 +39,16 @@ class SqlApiKeyStore:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else _key(row)
 
+    async def recent_hashes(self, limit: int) -> Sequence[str]:
+        statement = (
+            select(api_keys.c.key_hash)
+            .where(~api_keys.c.revoked, api_keys.c.last_used_us.is_not(None))
+            .order_by(api_keys.c.last_used_us.desc())
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            return list((await connection.execute(statement)).scalars())
+
     async def list(self, operator_id: str) -> Sequence[ApiKey]:
         statement = (
             select(api_keys)

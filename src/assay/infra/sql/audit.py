@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, cast
 
-from sqlalchemy import RowMapping, insert, select
+from sqlalchemy import RowMapping, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.audit import Action, Actor, ActorKind, Note
@@ -19,9 +19,9 @@ class SqlAuditStore:
         self._database = database
 
     async def page_for_admin(
-        self, operator_id: str | None, before: str | None, at_most: int
+        self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
     ) -> Sequence[Note]:
-        statement = select(audit).order_by(audit.c.seq.desc()).limit(at_most)
+        statement = select(audit).order_by(audit.c.seq.desc()).limit(at_most).offset(offset)
         if operator_id is not None:
             statement = statement.where(audit.c.operator_id == operator_id)
         if before is not None:
@@ -30,6 +30,13 @@ class SqlAuditStore:
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
         return [_note(row) for row in rows]
+
+    async def count_for_admin(self, operator_id: str | None) -> int:
+        statement = select(func.count()).select_from(audit)
+        if operator_id is not None:
+            statement = statement.where(audit.c.operator_id == operator_id)
+        async with self._database.read() as connection:
+            return (await connection.execute(statement)).scalar_one()
 
 
 async def write_note(connection: AsyncConnection, made: Note | None) -> None:

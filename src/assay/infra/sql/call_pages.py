@@ -6,6 +6,7 @@ from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
 
 from assay.calls.model import LogFilter, LoggedCall
 from assay.calls.rollup import DAY_US
+from assay.infra.sql.call_ids import CallIds, time_of
 from assay.infra.sql.call_rows import call_of
 from assay.infra.sql.connect import Kind
 from assay.infra.sql.engine import Database
@@ -18,15 +19,21 @@ class CallPages:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._ids = CallIds(database)
 
-    async def position(self, operator_id: str, call_id: int) -> tuple[int, int] | None:
+    async def position(self, operator_id: str, call_id: str) -> tuple[int, int] | None:
         """Time and number of a call of the operator."""
-        statement = select(calls.c.at_us, calls.c.seq).where(
-            calls.c.operator_id == operator_id, calls.c.seq == call_id
+        at_us = time_of(call_id)
+        if at_us is None:
+            return None
+        statement = select(calls.c.seq).where(
+            calls.c.operator_id == operator_id, calls.c.at_us == at_us
         )
+        await self._ids.ready()
         async with self._database.read() as connection:
-            row = (await connection.execute(statement)).one_or_none()
-        return None if row is None else (row[0], row[1])
+            found = list((await connection.execute(statement)).scalars())
+        of_it = (seq for seq in found if self._ids.of(at_us, seq) == call_id.lower())
+        return next(((at_us, seq) for seq in of_it), None)
 
     async def page(
         self,
@@ -54,7 +61,11 @@ class CallPages:
             found = (await connection.execute(statement)).mappings().all()
         rows = [row for row in found if _is_meant(row, operator_id, which)]
         settled = await self._settled(operator_id, rows)
-        return [_logged(row, settled.get(row["payment_id"])) for row in rows]
+        await self._ids.ready()
+        return [
+            _logged(row, self._ids.of(row["at_us"], row["seq"]), settled.get(row["payment_id"]))
+            for row in rows
+        ]
 
     async def _settled(
         self, operator_id: str, rows: Sequence[RowMapping]
@@ -109,10 +120,10 @@ def _is_meant(row: RowMapping, operator_id: str, which: LogFilter) -> bool:
     )
 
 
-def _logged(row: RowMapping, payment: RowMapping | None) -> LoggedCall:
+def _logged(row: RowMapping, call_id: str, payment: RowMapping | None) -> LoggedCall:
     settled = payment is not None and payment["settled_us"] is not None
     return LoggedCall(
-        id=row["seq"],
+        id=call_id,
         call=call_of(row),
         charged=payment["amount"] if payment and settled and payment["bought"] == row["seq"] else 0,
         transaction=(payment["tx"] or None) if payment else None,

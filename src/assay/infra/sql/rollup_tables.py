@@ -1,6 +1,6 @@
 """The roll-ups of the call log: what they are keyed by and count, `calls/rollup.py` says."""
 
-from sqlalchemy import BigInteger, Column, Index, Integer, String, Table
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, String, Table
 
 from assay.calls.rollup import (
     AGENT_DAYS,
@@ -59,3 +59,5 @@ agent_chains = Table(
     Column("chain", String(64), primary_key=True),
     sqlite_with_rowid=False,
 )
+call_id_key = Table("call_id_key", METADATA, Column("key", LargeBinary, nullable=False))
+"""One row: what the ids of calls are made with (`call_ids.py`)."""

@@ -102,7 +102,12 @@ class SqlWebhookStore:
                 await write_note(connection, note)
 
     async def deliveries(
-        self, operator_id: str, webhook_id: str | None, before: str | None, at_most: int
+        self,
+        operator_id: str,
+        webhook_id: str | None,
+        before: str | None,
+        at_most: int,
+        offset: int = 0,
     ) -> Sequence[Delivery]:
         statement = select(_ROWS).where(_ROWS.c.operator_id == operator_id)
         if webhook_id is not None:
@@ -111,10 +116,18 @@ class SqlWebhookStore:
             mine = (_ROWS.c.id == before, _ROWS.c.operator_id == operator_id)
             place = select(_ROWS.c.seq).where(*mine).scalar_subquery()
             statement = statement.where(_ROWS.c.seq < place)
-        statement = statement.order_by(_ROWS.c.seq.desc()).limit(at_most)
+        statement = statement.order_by(_ROWS.c.seq.desc()).limit(at_most).offset(offset)
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
         return [_delivery(row) for row in rows]
+
+    async def count_deliveries(self, operator_id: str, webhook_id: str | None) -> int:
+        statement = select(func.count()).select_from(_ROWS)
+        statement = statement.where(_ROWS.c.operator_id == operator_id)
+        if webhook_id is not None:
+            statement = statement.where(_ROWS.c.webhook_id == webhook_id)
+        async with self._database.read() as connection:
+            return (await connection.execute(statement)).scalar_one()
 
     async def deliveries_for_admin(
         self, state: DeliveryState | None, at_most: int

@@ -9,9 +9,18 @@ from assay.calls.model import LogFilter
 from assay.kit.errors import InvalidRequest
 from assay.web.credentials import Credential
 from assay.web.route import actor_of, app_of, read, route
-from assay.web.routes.analytics import AgentFilter, Before, Days, EndpointFilter, Limit, Offset
+from assay.web.routes.analytics import AgentFilter, Before, Days, EndpointFilter
 from assay.web.wire import admin as wire
 from assay.web.wire import analytics
+from assay.web.wire.page import (
+    Cursor,
+    Limit,
+    Offset,
+    before_of,
+    cursor_after,
+    cursor_at,
+    offset_of,
+)
 
 router = APIRouter(tags=["Admin"])
 
@@ -41,12 +50,20 @@ async def admin_stats(request: Request) -> wire.PlatformStatsShape:
     answers=wire.OperatorsShape,
 )
 async def admin_operators(
-    request: Request, limit: Limit = 50, offset: Offset = 0
+    request: Request, limit: Limit = 50, offset: Offset = 0, cursor: Cursor = None
 ) -> wire.OperatorsShape:
     """Every account with its sums, newest first."""
-    found, total = await app_of(request).admin.operators(limit, offset)
+    start = offset_of(cursor, offset)
+    found, total = await app_of(request).admin.operators(limit, start)
     rows = [wire.row(one) for one in found]
-    return wire.OperatorsShape(operators=rows, total=total, limit=limit, offset=offset)
+    return wire.OperatorsShape(
+        items=rows,
+        operators=rows,
+        total=total,
+        limit=limit,
+        offset=start,
+        next_cursor=cursor_at(start, len(rows), total),
+    )
 
 
 @route(
@@ -95,10 +112,11 @@ async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's 
     agent_id: AgentFilter = None,
     endpoint_id: EndpointFilter = None,
     before: Before = None,
+    cursor: Cursor = None,
 ) -> analytics.LogsShape:
     """The call log of one account."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
-    page = Page(before=before, at_most=limit, offset=offset)
+    page = Page(before=before_of(cursor, before), at_most=limit, offset=offset)
     found, total = await app_of(request).admin.logs(operator_id, which, page)
     return analytics.logs(found, total, limit, offset)
 
@@ -107,11 +125,22 @@ async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's 
 async def admin_audit(
     request: Request,
     limit: Limit = 50,
+    offset: Offset = 0,
     operator_id: Annotated[str | None, Query(alias="operatorId", max_length=64)] = None,
     before: Annotated[str | None, Query(max_length=64, description="Id of a note.")] = None,
+    cursor: Cursor = None,
 ) -> wire.AuditShape:
     """Who did what to accounts and credentials, newest first. Beyond the specification."""
-    found = await app_of(request).admin.audit(operator_id, before, limit)
+    place = before_of(cursor, before)
+    found, total = await app_of(request).admin.audit(operator_id, place, limit, offset)
     notes = [wire.note(one) for one in found]
-    after = notes[-1].id if len(notes) == limit else None
-    return wire.AuditShape(notes=notes, limit=limit, next_before=after)
+    last = notes[-1].id if len(notes) == limit else None
+    return wire.AuditShape(
+        items=notes,
+        notes=notes,
+        total=total,
+        limit=limit,
+        offset=offset,
+        next_cursor=cursor_after(last),
+        next_before=last,
+    )

@@ -12,21 +12,19 @@ from assay.web.credentials import Credential
 from assay.web.route import app_of, route
 from assay.web.wire import analytics as wire
 from assay.web.wire.log_files import MEDIA_TYPES, Format, written
+from assay.web.wire.page import Cursor, Limit, Offset, before_of, cursor_at, offset_of
 
 router = APIRouter(tags=["Analytics"])
 
-ID_MAX = 2**63 - 1
-
 Days = Annotated[int, Query(ge=1, le=3660, description="UTC days, the current one included.")]
-Limit = Annotated[int, Query(ge=1, le=500)]
-Offset = Annotated[
-    int, Query(ge=0, le=100_000, description="Beyond this, page by `before` instead.")
-]
 AgentFilter = Annotated[str | None, Query(alias="agentId", min_length=1, max_length=100)]
 EndpointFilter = Annotated[str | None, Query(alias="endpointId", min_length=1, max_length=64)]
 Before = Annotated[
-    int | None,
-    Query(ge=0, le=ID_MAX, description="Id of a call: only older ones. Pages are stable by it."),
+    str | None,
+    Query(
+        pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
+        description="Id of a call: only older ones. Pages are stable by it.",
+    ),
 ]
 
 
@@ -62,14 +60,22 @@ async def analytics_revenue(
     "GET",
     "/operator/analytics/top-endpoints",
     credential=Credential.JWT,
-    answers=list[wire.TopEndpointShape],
+    answers=wire.TopEndpointsShape,
 )
 async def analytics_top_endpoints(
-    request: Request, limit: Limit = 10
-) -> list[wire.TopEndpointShape]:
+    request: Request, limit: Limit = 10, offset: Offset = 0, cursor: Cursor = None
+) -> wire.TopEndpointsShape:
     """Wrappers by call volume."""
-    found = await app_of(request).analytics.top_endpoints(_operator(request).id, limit)
-    return [wire.endpoint(one) for one in found]
+    start = offset_of(cursor, offset)
+    analytics = app_of(request).analytics
+    found, total = await analytics.top_endpoints(_operator(request).id, limit, start)
+    return wire.TopEndpointsShape(
+        items=[wire.endpoint(one) for one in found],
+        total=total,
+        limit=limit,
+        offset=start,
+        next_cursor=cursor_at(start, len(found), total),
+    )
 
 
 @route(
@@ -86,12 +92,20 @@ async def analytics_agents(
     ] = "lastSeen",
     limit: Limit = 50,
     offset: Offset = 0,
+    cursor: Cursor = None,
 ) -> wire.AgentsShape:
     """Who called, highest first."""
-    analytics = app_of(request).analytics
-    found, total = await analytics.agents(_operator(request).id, sort_by, limit, offset)
+    analytics, start = app_of(request).analytics, offset_of(cursor, offset)
+    found, total = await analytics.agents(_operator(request).id, sort_by, limit, start)
     agents = [wire.agent(one) for one in found]
-    return wire.AgentsShape(agents=agents, total=total, limit=limit, offset=offset)
+    return wire.AgentsShape(
+        items=agents,
+        agents=agents,
+        total=total,
+        limit=limit,
+        offset=start,
+        next_cursor=cursor_at(start, len(agents), total),
+    )
 
 
 @route(
@@ -125,10 +139,11 @@ async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of spec 4.6
     agent_id: AgentFilter = None,
     endpoint_id: EndpointFilter = None,
     before: Before = None,
+    cursor: Cursor = None,
 ) -> wire.LogsShape:
     """The call log, newest first."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
-    page = Page(before=before, at_most=limit, offset=offset)
+    page = Page(before=before_of(cursor, before), at_most=limit, offset=offset)
     found, total = await app_of(request).analytics.logs(_operator(request).id, which, page)
     return wire.logs(found, total, limit, offset)
 

@@ -91,7 +91,9 @@ class CourseLane:
             headers=exchange.headers,
             body=body[:NOTED_BYTES],
             trail=trail,
-            carries_session=exchange.headers.get("x-course-session") == course.session_of(token),
+            carries_session=course.is_session_of(
+                token, exchange.headers.get("x-course-session", "")
+            ),
             is_elsewhere=exchange.headers.get("host", "").lower() == self._elsewhere,
         )
         step = await course.call(token, trail, request)

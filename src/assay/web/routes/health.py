@@ -1,6 +1,9 @@
 """Health and discovery (spec 4.1), and the keys of decision tokens (decisions, section 8)."""
 
+from datetime import UTC, datetime, timedelta
+
 from fastapi import APIRouter, Request
+from fastapi.responses import PlainTextResponse
 
 from assay import __version__
 from assay.kit.clock import iso
@@ -41,7 +44,38 @@ async def discovery(request: Request) -> DiscoveryShape:
 @route(router, "GET", "/.well-known/jwks.json", credential=Credential.NONE, answers=JwksShape)
 async def jwks(request: Request) -> object:
     """The public keys that decision tokens are verified with. Beyond the specification."""
-    return app_of(request).decision_tokens.jwks()
+    app = app_of(request)
+    return app.decision_tokens.jwks(app.clock.now())
+
+
+@route(
+    router,
+    "GET",
+    "/.well-known/security.txt",
+    credential=Credential.NONE,
+    answers=None,
+    media_types=("text/plain",),
+)
+async def security_txt(request: Request) -> PlainTextResponse:
+    """Where to report a weakness (RFC 9116). Beyond the specification."""
+    app = app_of(request)
+    lines = [
+        *(f"Contact: {contact}" for contact in app.settings.security_contacts),
+        f"Expires: {_next_january_or_july(app.clock.now()):%Y-%m-%dT%H:%M:%SZ}",
+        "Preferred-Languages: en",
+        f"Canonical: {app.settings.address}/.well-known/security.txt",
+    ]
+    return PlainTextResponse("\n".join(lines) + "\n")
+
+
+def _next_january_or_july(now: datetime) -> datetime:
+    """The first such month that begins in three months or later: the text changes twice a year.
+
+    RFC 9116, section 2.5.5, recommends less than a year.
+    """
+    earliest = now + timedelta(days=92)
+    month = 7 if earliest.month <= 6 else 1  # noqa: PLR2004 - the first half of a year
+    return datetime(earliest.year + (month == 1), month, 1, tzinfo=UTC)
 
 
 def _health(app: App) -> HealthShape:

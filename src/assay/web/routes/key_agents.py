@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from assay.accounts.model import Feature, Operator
+from assay.accounts.model import Feature, Operator, PlanRequired
 from assay.accounts.plans import require
 from assay.chains.model import parse_address
 from assay.identity.model import (
@@ -13,10 +13,11 @@ from assay.identity.model import (
     IdentityRequired,
     SignatureInvalid,
 )
-from assay.web.credentials import Credential
-from assay.web.exchange import exchange_of
+from assay.web.credentials import Credential, agent, names_agent
+from assay.web.exchange import Exchange, exchange_of
 from assay.web.route import app_of, read, route
 from assay.web.wire import key_agents as wire
+from assay.wiring import App
 
 router = APIRouter(tags=["Key agents"])
 
@@ -85,8 +86,10 @@ async def attestation(request: Request, agent_address: AddressPath) -> wire.Atte
     address = parse_address(agent_address, "agentAddress")
     principal: Operator | AgentPrincipal = request.state.principal
     if isinstance(principal, Operator):
-        require(principal.plan, Feature.ATTESTATION, app.settings.upgrade_address, "signal")
-    elif principal.address != address or not principal.is_key_agent:
+        principal = await _entitled(app, exchange_of(request.scope), principal)
+    if isinstance(principal, AgentPrincipal) and (
+        principal.address != address or not principal.is_key_agent
+    ):
         raise IdentityMismatch("An agent can only ask for its own attestation.")
     found = await app.key_profiles.attestation(address)
     return wire.AttestationContextShape(agent_address=address, attestation=wire.attestation(found))
@@ -110,3 +113,17 @@ async def end_session(request: Request, agent_address: AddressPath) -> wire.Sess
         raise IdentityMismatch("A session can only be ended by its own address.")
     await app_of(request).sessions.revoke(address, token)
     return wire.SessionEnded(ok=True, agent_address=address)
+
+
+async def _entitled(app: App, exchange: Exchange, operator: Operator) -> Operator | AgentPrincipal:
+    """The operator whose plan has attestations, else the agent that the request names.
+
+    Raises `PlanRequired` without one, and as `credentials.agent`.
+    """
+    try:
+        require(operator.plan, Feature.ATTESTATION, app.settings.upgrade_address, "signal")
+    except PlanRequired:
+        if not names_agent(exchange.headers):
+            raise
+        return await agent(app, exchange)
+    return operator

@@ -8,6 +8,16 @@ from assay.accounts.model import Operator
 from assay.web.credentials import Credential
 from assay.web.route import actor_of, app_of, read, route
 from assay.web.wire import webhooks as wire
+from assay.web.wire.page import (
+    Cursor,
+    Limit,
+    Offset,
+    before_of,
+    cursor_after,
+    cursor_at,
+    offset_of,
+)
+from assay.webhooks.register import DeliveryPage
 
 router = APIRouter(tags=["Webhooks"])
 
@@ -35,13 +45,24 @@ async def register_webhook(request: Request) -> wire.WebhookShape:
     "GET",
     "/operator/webhooks",
     credential=Credential.OP_KEY_OR_JWT,
-    answers=list[wire.WebhookShape],
+    answers=wire.WebhooksShape,
 )
-async def list_webhooks(request: Request) -> list[wire.WebhookShape]:
+async def list_webhooks(
+    request: Request, limit: Limit = 50, offset: Offset = 0, cursor: Cursor = None
+) -> wire.WebhooksShape:
     """The account's registrations, newest first. Beyond the specification's tables."""
+    start = offset_of(cursor, offset)
     webhooks = app_of(request).webhooks
     found = await webhooks.list(_operator(request).id)
-    return [wire.webhook(one, webhooks.verification(one)) for one in found]
+    shown = found[start : start + limit]
+    rows = [wire.webhook(one, webhooks.verification(one)) for one in shown]
+    return wire.WebhooksShape(
+        items=rows,
+        total=len(found),
+        limit=limit,
+        offset=start,
+        next_cursor=cursor_at(start, len(rows), len(found)),
+    )
 
 
 @route(
@@ -68,16 +89,27 @@ async def verify_webhook(
 )
 async def webhook_deliveries(
     request: Request,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    limit: Limit = 50,
+    offset: Offset = 0,
     webhook_id: Annotated[str | None, Query(alias="webhookId", max_length=64)] = None,
     before: Annotated[str | None, Query(max_length=64, description="Id of a delivery.")] = None,
+    cursor: Cursor = None,
 ) -> wire.DeliveriesShape:
     """What was delivered, newest first. Beyond the specification's tables."""
+    page = DeliveryPage(before_of(cursor, before), limit, offset)
     webhooks = app_of(request).webhooks
-    found = await webhooks.deliveries(_operator(request).id, webhook_id, before, limit)
+    found, total = await webhooks.delivery_page(_operator(request).id, webhook_id, page)
     rows = [wire.delivery(one) for one in found]
-    after = rows[-1].id if len(rows) == limit else None
-    return wire.DeliveriesShape(deliveries=rows, limit=limit, next_before=after)
+    last = rows[-1].id if len(rows) == limit else None
+    return wire.DeliveriesShape(
+        items=rows,
+        deliveries=rows,
+        total=total,
+        limit=limit,
+        offset=offset,
+        next_cursor=cursor_after(last),
+        next_before=last,
+    )
 
 
 @route(

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from assay.kit.errors import InvalidRequest, RequestTimeout, ServiceError
+from assay.kit.errors import InvalidRequest, RequestTimeout, ServiceError, TooMany
 from assay.payments.model import Headers
 from assay.web.credentials import agent_headers
 from assay.web.edge import WRAP_PREFIX
@@ -40,6 +40,7 @@ class WrapLane:
         self._app = app
         per_minute = app.settings.wrapper_per_minute
         self.limit = rate_limit("wrappers", per_minute, app.clock, app.leases)
+        self._agents = rate_limit("wrapper agents", per_minute, app.clock, app.leases)
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, exchange: Exchange
@@ -55,7 +56,7 @@ class WrapLane:
         )
         outgoing = Outgoing(send, exchange, journey, app.clock)
         try:
-            await self.limit.require(caller_of(exchange.client_address))
+            await self._admit(exchange)
             self._require_host(exchange)
             await self._watched(journey, body, outgoing)
         except ServiceError as error:
@@ -78,6 +79,20 @@ class WrapLane:
         origin = self._app.wrapper_origin
         if not origin.serves_wrappers(exchange.headers.get("host", "")):
             raise WrapperNotFound(f"Wrappers are served at {origin.address}.")
+
+    async def _admit(self, exchange: Exchange) -> None:
+        """Count the call for its address, and where strangers have used that up, for its agent.
+
+        Raises `TooMany`.
+        """
+        try:
+            await self.limit.require(caller_of(exchange.client_address))
+        except TooMany:
+            session = exchange.headers.get("x-agent-session")
+            agent = None if session is None else self._app.sessions.owner_of(session)
+            if agent is None:
+                raise
+            await self._agents.require(agent)
 
     async def _watched(self, journey: Journey, body: "_Body", outgoing: Outgoing) -> None:
         """Answer; a caller that goes away meanwhile takes its upstream call with it."""

@@ -14,6 +14,7 @@ from assay.kit.clock import iso
 from assay.kit.costs import Cost, CostLedger
 from assay.web.wire import accounts, analytics, endpoints
 from assay.web.wire.endpoints import usd
+from assay.web.wire.page import Paged
 from assay.web.wire.shape import Answer, Body, Timestamp
 
 
@@ -92,13 +93,11 @@ class OperatorRowShape(Answer):
     stats: OperatorStatsShape
 
 
-class OperatorsShape(Answer):
-    """A page of accounts, newest first."""
+class OperatorsShape(Paged):
+    """A page of accounts, newest first. `operators` is `items` under its earlier name."""
 
+    items: list[OperatorRowShape]
     operators: list[OperatorRowShape]
-    total: int
-    limit: int
-    offset: int
 
 
 class OperatorDetailShape(Answer):
@@ -151,11 +150,11 @@ class NoteShape(Answer):
     details: dict[str, Any]
 
 
-class AuditShape(Answer):
-    """A page of the audit trail, newest first; `nextBefore` asks for the one after it."""
+class AuditShape(Paged):
+    """A page of the audit trail, newest first. `notes` and `nextBefore` are earlier names."""
 
+    items: list[NoteShape]
     notes: list[NoteShape]
-    limit: int
     next_before: str | None
 
 

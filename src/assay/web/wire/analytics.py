@@ -7,6 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from assay.calls.model import AgentCounted, Counted, EndpointCounted, Funnel, LoggedCall, Stats
 from assay.kit.clock import iso
 from assay.web.wire.endpoints import usd
+from assay.web.wire.page import Paged, cursor_after
 from assay.web.wire.shape import Answer, Timestamp
 
 
@@ -69,13 +70,17 @@ class AgentShape(Answer):
     tier: str | None
 
 
-class AgentsShape(Answer):
-    """A page of agents."""
+class AgentsShape(Paged):
+    """A page of agents. `agents` is `items` under its earlier name."""
 
+    items: list[AgentShape]
     agents: list[AgentShape]
-    total: int
-    limit: int
-    offset: int
+
+
+class TopEndpointsShape(Paged):
+    """A page of wrappers, by calls."""
+
+    items: list[TopEndpointShape]
 
 
 class LogShape(Answer):
@@ -103,13 +108,11 @@ class LogShape(Answer):
     response_bytes: int
 
 
-class LogsShape(Answer):
-    """A page of calls, newest first; `nextBefore` asks for the one after it."""
+class LogsShape(Paged):
+    """A page of calls, newest first. `logs` and `nextBefore` are earlier names."""
 
+    items: list[LogShape]
     logs: list[LogShape]
-    total: int
-    limit: int
-    offset: int
     next_before: str | None
 
 
@@ -186,7 +189,7 @@ def log(found: LoggedCall) -> LogShape:
     """A call on the wire."""
     call, kind = found.call, found.call.kind
     return LogShape(
-        id=str(found.id),
+        id=found.id,
         created_at=iso(call.at),
         method=kind.method,
         path=kind.path,
@@ -211,12 +214,16 @@ def log(found: LoggedCall) -> LogShape:
 
 def logs(found: Sequence[LoggedCall], total: int, limit: int, offset: int) -> LogsShape:
     """A page of calls on the wire."""
+    rows = [log(one) for one in found]
+    last = rows[-1].id if len(rows) == limit else None
     return LogsShape(
-        logs=[log(one) for one in found],
+        items=rows,
+        logs=rows,
         total=total,
         limit=limit,
         offset=offset,
-        next_before=str(found[-1].id) if len(found) == limit else None,
+        next_cursor=cursor_after(last),
+        next_before=last,
     )
 
 

@@ -48,7 +48,7 @@ class GateShape(Answer):
     evaluated_at: Timestamp
     expires_at: Timestamp
     decision_token: Annotated[
-        str, Field(description="Compact JWS (Ed25519); keys at /.well-known/jwks.json; 5 minutes.")
+        str, Field(description="Compact JWS (ES256); keys at /.well-known/jwks.json; 5 minutes.")
     ]
     sequential_id: SequentialId = None
 

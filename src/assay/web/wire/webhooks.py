@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from assay.kit.clock import iso
+from assay.web.wire.page import Paged
 from assay.web.wire.shape import Answer, Body, Timestamp
 from assay.webhooks.model import Delivery, DeliveryState, Registration
 from assay.webhooks.proof import Verification
@@ -82,11 +83,17 @@ class DeliveryShape(Answer):
     payload: dict[str, Any]
 
 
-class DeliveriesShape(Answer):
-    """A page of deliveries, newest first; `nextBefore` asks for the one after it."""
+class WebhooksShape(Paged):
+    """A page of registrations, newest first."""
 
+    items: list[WebhookShape]
+
+
+class DeliveriesShape(Paged):
+    """A page of deliveries, newest first. `deliveries` and `nextBefore` are earlier names."""
+
+    items: list[DeliveryShape]
     deliveries: list[DeliveryShape]
-    limit: int
     next_before: str | None
 
 

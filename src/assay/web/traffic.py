@@ -1,0 +1,121 @@
+"""Whom a request is counted for: its operator, whoever guesses at keys, or a network address.
+
+A credential that holds is never counted for the address it comes from, where strangers may be
+too, not even when it is seen for the first time. Source: decisions, section 7.
+"""
+
+from typing import Final
+
+from assay.accounts.model import API_KEY_PREFIX, AccountSuspended, InvalidCredentials, Operator
+from assay.kit.errors import Unavailable
+from assay.web.exchange import Exchange, Scope
+from assay.web.limits import RateLimit, Verdict, caller_of, rate_limit
+from assay.wiring import App
+
+UNLIMITED: Final = frozenset(
+    {
+        "/operator/health",
+        "/api/health",
+        "/.well-known/jwks.json",
+        "/.well-known/security.txt",
+    }
+)
+"""Answered from memory, and to everybody: strangers must not fail a balancer's health check, nor
+keep anybody from the keys that tokens are verified with."""
+
+COURSE: Final = "/operator/sandbox/course/"
+"""Below it `Authorization` is part of what an agent is asked to do: no credential of ours."""
+
+
+class Traffic:
+    """The traffic limits: of operators, of guesses at credentials, and of everybody else."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        settings, clock = app.settings, app.clock
+        self._anonymous = rate_limit("anonymous", settings.anonymous_per_minute, clock, app.leases)
+        self._keyed = rate_limit("keyed", settings.keyed_per_minute, clock, app.leases)
+        self._guesses = rate_limit("guesses", settings.guesses_per_minute, clock, app.leases)
+
+    async def count(self, scope: Scope, exchange: Exchange) -> Verdict:
+        """Count the request for whom it is of, and say whether it is allowed.
+
+        An operator found on the way is put into the exchange.
+        """
+        if _is_unlimited(scope, exchange):
+            limit = self._anonymous.per_minute
+            return Verdict(allowed=True, limit=limit, remaining=limit, reset_s=0)
+        token = _bearer(exchange)
+        if token is None or scope["path"].startswith(COURSE):
+            return await _taken(self._anonymous, caller_of(exchange.client_address))
+        known = self._app.api_keys.authenticate_cached(token)
+        if known is not None:
+            exchange.operator = known
+            return await _taken(self._keyed, known.id)
+        try:
+            return await self._count_unknown(token, exchange)
+        except Unavailable:  # nobody can say whose it is; who needs to know it refuses the call
+            return await _taken(self._anonymous, caller_of(exchange.client_address))
+
+    async def _count_unknown(self, token: str, exchange: Exchange) -> Verdict:
+        """Count a request whose credential is not one that held a moment ago.
+
+        Raises `Unavailable` when the store does not answer.
+        """
+        if not token.startswith(API_KEY_PREFIX):
+            # By its signature: the store is not asked. Apart from the keys, so that a revoked
+            # dashboard token in the wrong hands uses up nothing of the gate's.
+            owner = self._app.operators.owner_of(token)
+            if owner is not None:
+                return await _taken(self._keyed, f"dashboard {owner}")
+            return await self._guess(exchange)
+        if self._app.api_keys.is_ours(token):
+            operator = await self._operator(token, exchange)
+            return await (self._guess(exchange) if operator is None else self._key(operator))
+        verdict = await self._guess(exchange)  # before the store is asked: guesses must not load it
+        if not verdict.allowed:
+            return verdict
+        try:
+            operator = await self._operator(token, exchange)
+        except Unavailable:
+            self._give_back(exchange)
+            raise
+        if operator is None:
+            return verdict
+        self._give_back(exchange)
+        return await self._key(operator)
+
+    async def _operator(self, token: str, exchange: Exchange) -> Operator | None:
+        try:
+            exchange.operator = await self._app.api_keys.authenticate(token)
+        except (InvalidCredentials, AccountSuspended):
+            return None
+        return exchange.operator
+
+    async def _key(self, operator: Operator) -> Verdict:
+        return await _taken(self._keyed, operator.id)
+
+    async def _guess(self, exchange: Exchange) -> Verdict:
+        return await _taken(self._guesses, caller_of(exchange.client_address))
+
+    def _give_back(self, exchange: Exchange) -> None:
+        self._guesses.give_back(caller_of(exchange.client_address))
+
+
+async def _taken(limit: RateLimit, caller: str) -> Verdict:
+    return limit.take(caller) or await limit.admit(caller)
+
+
+def _bearer(exchange: Exchange) -> str | None:
+    scheme, _, token = exchange.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+def _is_unlimited(scope: Scope, exchange: Exchange) -> bool:
+    """Such a path, read, without a body that would have to be waited for."""
+    return (
+        scope["path"] in UNLIMITED
+        and scope["method"] in {"GET", "HEAD"}
+        and "transfer-encoding" not in exchange.headers
+        and exchange.headers.get("content-length", "0") == "0"
+    )

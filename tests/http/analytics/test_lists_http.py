@@ -1,0 +1,112 @@
+"""Every list has one form, but for the arrays that the interface names (spec 4.6)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from assay.accounts.model import Role
+from assay.web.app import openapi_document
+from tests.fakes.calls import call
+from tests.http.house import House, refused
+
+ARRAYS = {"/operator/keys", "/operator/endpoints", "/operator/analytics/revenue"}
+"""Source: spec 4.6."""
+
+PAGED = {
+    "/operator/analytics/agents": 7,
+    "/operator/analytics/logs": 7,
+    "/operator/analytics/top-endpoints": 7,
+    "/operator/webhooks": 7,
+    "/operator/webhooks/deliveries": 0,
+    "/operator/admin/operators": 7,
+    "/operator/admin/audit": 7,
+}
+"""With how many rows `filled` makes at least."""
+
+
+async def filled(house: House) -> dict[str, str]:
+    """Seven rows of everything; the token of an admin."""
+    for number in range(7):
+        await house.operator(f"op{number}@example.com")
+    owner = await house.app.operators.find_for_admin("op0@example.com")
+    token = await house.token("op0@example.com")
+    for number in range(7):
+        target = {"path": f"/{number}", "pricePerCall": 0, "targetUrl": "http://127.0.0.1:20009"}
+        wrapper = await house.http.post("/operator/endpoints", json=target, headers=token)
+        at, agent_id = house.clock.now(), str(number)
+        made = call(owner.id, wrapper.json()["id"], at, agent_id=agent_id, chain="local")
+        house.app.call_log.add(made)
+    await house.app.flush()
+    for number in range(7):
+        body = {"event": "evaluation_complete", "url": f"https://hooks.example.com/{number}"}
+        added = await house.http.post("/operator/webhooks/register", json=body, headers=token)
+        assert added.status_code == 201, added.text
+    await house.app.operators.set_role_for_admin("op0@example.com", Role.ADMIN)
+    return token
+
+
+async def test_only_the_arrays_of_the_specification_are_arrays(house: House) -> None:
+    document = openapi_document(house.app)
+    arrays: set[str] = set()
+    paged: set[str] = set()
+    for path, item in document["paths"].items():
+        content = item.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
+        schema: Mapping[str, Any] = content.get("application/json", {}).get("schema", {})
+        if schema.get("type") == "array":
+            arrays.add(path)
+        named = document["components"]["schemas"].get(schema.get("$ref", "").rpartition("/")[2], {})
+        if "items" in named.get("properties", {}):
+            members = {"items", "total", "limit", "offset", "nextCursor"}
+            assert members <= set(named["required"]), path
+            paged.add(path)
+    assert arrays == ARRAYS
+    assert paged == {*PAGED, "/operator/admin/operators/{id}/logs"}
+
+
+@pytest.mark.parametrize("path", PAGED)
+async def test_cursors_lead_through_the_whole_list_once(house: House, path: str) -> None:
+    token = await filled(house)
+    whole = (await house.http.get(path, headers=token, params={"limit": 500})).json()
+    assert whole["nextCursor"] is None
+    assert whole["total"] == len(whole["items"]) >= PAGED[path]
+    seen: list[Any] = []
+    cursor: str | None = None
+    for _ in range(whole["total"] // 3 + 2):
+        params = {"limit": "3", **({} if cursor is None else {"cursor": cursor})}
+        page = (await house.http.get(path, headers=token, params=params)).json()
+        assert (page["total"], page["limit"]) == (whole["total"], 3)
+        seen += page["items"]
+        cursor = page["nextCursor"]
+        if cursor is None:
+            break
+        assert len(cursor) <= 100
+    assert seen == whole["items"]
+    skipped = await house.http.get(path, headers=token, params={"limit": 2, "offset": 4})
+    assert (skipped.json()["items"], skipped.json()["offset"]) == (whole["items"][4:6], 4)
+
+
+@pytest.mark.parametrize("path", PAGED)
+@pytest.mark.parametrize(
+    "cursor",
+    ["x", "!", "", "a" * 101, "YXQ6OTk5OTk5", "YXQ6LTE", "YWZ0ZXI6Nw", "YXQ6MDE", "eA=="],
+)
+async def test_a_cursor_that_is_none_is_refused(house: House, path: str, cursor: str) -> None:
+    await house.operator()
+    await house.app.operators.set_role_for_admin("op@example.com", Role.ADMIN)
+    token = await house.token()
+    answer = await house.http.get(path, headers=token, params={"cursor": cursor})
+    refused(answer, 400, "invalid_request")
+
+
+async def test_the_earlier_names_are_still_there(house: House) -> None:
+    token = await filled(house)
+    for path, name in (
+        ("/operator/analytics/agents", "agents"),
+        ("/operator/analytics/logs", "logs"),
+        ("/operator/webhooks/deliveries", "deliveries"),
+        ("/operator/admin/operators", "operators"),
+        ("/operator/admin/audit", "notes"),
+    ):
+        page = (await house.http.get(path, headers=token)).json()
+        assert page[name] == page["items"]
