@@ -2,7 +2,14 @@
 
 from enum import StrEnum
 
-from assay.accounts.model import API_KEY_PREFIX, InvalidCredentials, Operator, Role
+from assay.accounts.model import (
+    API_KEY_PREFIX,
+    InvalidCredentials,
+    Operator,
+    Role,
+    Scope,
+    TotpEnrolmentRequired,
+)
 from assay.identity.model import AgentHeaders, AgentPrincipal
 from assay.kit.errors import Forbidden
 from assay.web.exchange import Exchange, Headers
@@ -30,9 +37,9 @@ def bearer(headers: Headers) -> str:
     return token.strip()
 
 
-async def operator_by_key(app: App, exchange: Exchange) -> Operator:
-    """The operator of an API key. Raises `InvalidCredentials`."""
-    operator = await app.api_keys.authenticate(bearer(exchange.headers))
+async def operator_by_key(app: App, exchange: Exchange, scope: Scope) -> Operator:
+    """The operator of an API key. Raises `InvalidCredentials` and `InsufficientScope`."""
+    operator = await app.api_keys.authenticate(bearer(exchange.headers), scope)
     exchange.operator = operator
     return operator
 
@@ -42,23 +49,31 @@ async def operator_by_token(app: App, exchange: Exchange) -> Operator:
     token = bearer(exchange.headers)
     if token.startswith(API_KEY_PREFIX):
         raise InvalidCredentials("A dashboard token is needed here, not an API key: log in.")
-    operator = await app.operators.authenticate(token)
+    operator, exchange.session_id = await app.logins.authenticate(token)
     exchange.operator = operator
     return operator
 
 
-async def operator_by_either(app: App, exchange: Exchange) -> Operator:
-    """The operator of an API key or of a dashboard token. Raises `InvalidCredentials`."""
+async def operator_by_either(app: App, exchange: Exchange, scope: Scope) -> Operator:
+    """The operator of an API key or of a dashboard token.
+
+    Raises `InvalidCredentials`, and `InsufficientScope` for a key.
+    """
     if bearer(exchange.headers).startswith(API_KEY_PREFIX):
-        return await operator_by_key(app, exchange)
+        return await operator_by_key(app, exchange, scope)
     return await operator_by_token(app, exchange)
 
 
 async def admin(app: App, exchange: Exchange) -> Operator:
-    """The operator of a dashboard token with role `admin`. Raises also `Forbidden`."""
+    """The operator of a dashboard token with role `admin`.
+
+    Raises also `Forbidden`, and `TotpEnrolmentRequired` where admins need a second factor.
+    """
     operator = await operator_by_token(app, exchange)
     if operator.role is not Role.ADMIN:
         raise Forbidden("This needs an account with the role admin.")
+    if app.settings.admin_totp == "required" and not operator.totp_enabled:
+        raise TotpEnrolmentRequired("Admins need a second factor here: enrol one first.")
     return operator
 
 
@@ -85,8 +100,10 @@ async def agent(app: App, exchange: Exchange) -> AgentPrincipal:
     return principal
 
 
-async def operator_or_agent(app: App, exchange: Exchange) -> Operator | AgentPrincipal:
+async def operator_or_agent(
+    app: App, exchange: Exchange, scope: Scope
+) -> Operator | AgentPrincipal:
     """The operator of an API key where one is sent, else the agent. Raises as either."""
     if "authorization" in exchange.headers:
-        return await operator_by_key(app, exchange)
+        return await operator_by_key(app, exchange, scope)
     return await agent(app, exchange)

@@ -8,8 +8,14 @@ from importlib import import_module
 
 from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys
+from assay.accounts.clients import Origins
+from assay.accounts.logins import Logins
+from assay.accounts.mail import MailOutbox
 from assay.accounts.operators import Operators
-from assay.accounts.throttle import LoginThrottle
+from assay.accounts.passwords import Passwords
+from assay.accounts.second_factor import SecondFactors
+from assay.accounts.sign_up import SignUps
+from assay.admin.account_data import AccountData, AccountDataDependencies
 from assay.admin.overview import Admin, AdminNeeds
 from assay.calls.analytics import Analytics
 from assay.calls.conduct import ConductLog
@@ -35,15 +41,15 @@ from assay.infra.crypto.decision_tokens import Ed25519DecisionSigner
 from assay.infra.crypto.ed25519 import SolanaSignatures
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
 from assay.infra.crypto.eip3009 import sign_authorization
-from assay.infra.crypto.passwords import Argon2PasswordHasher
 from assay.infra.crypto.secretbox import SecretBox
-from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
+from assay.infra.crypto.tokens import HmacSessionTokens
 from assay.infra.http.agent_index import HttpAgentIndex
 from assay.infra.http.documents import GuardedDocuments
 from assay.infra.http.egress import GuardedHttp
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.log import EvaluationLog, Log, RequestLog, open_log
 from assay.infra.secret_file import load_or_create
+from assay.infra.sql.account_end import SqlAccountEnd
 from assay.infra.sql.admin import SqlAdminStore
 from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
@@ -88,6 +94,7 @@ from assay.webhooks.deliver import Deliverer
 from assay.webhooks.ports import WebhookStore
 from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
+from assay.wiring.accounts import AccountDependencies, account_services
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
 from assay.wiring.limits import shared_limits
 from assay.wiring.wrappers import Ground, wrapping
@@ -129,6 +136,12 @@ class App:
     networks: Networks
     operators: Operators
     api_keys: ApiKeys
+    logins: Logins
+    passwords: Passwords
+    second_factors: SecondFactors
+    sign_ups: SignUps
+    account_data: AccountData
+    outbox: MailOutbox | None
     allowance: Allowance
     challenges: Challenges
     sessions: Sessions
@@ -171,6 +184,8 @@ class App:
     async def flush(self) -> None:
         """Write down everything that is kept in memory for a moment."""
         await self.api_keys.flush_last_used()
+        await self.logins.flush_last_used()
+        await self.logins.purge()
         await self.allowance.flush()
         await self.call_log.flush()
         await self.conduct_log.flush()
@@ -232,6 +247,8 @@ async def assemble(
         tasks.spawn("flush", flush_forever(app.flush, log))
         if serving and leases is not None:
             tasks.spawn("limits", leases.run())
+        if serving and app.outbox is not None:
+            tasks.spawn("mail", app.outbox.run())
         if serving:
             tasks.spawn("deliver", deliver_forever(app.deliverer, log))
             tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
@@ -378,15 +395,22 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         ),
         stack,
     )
-    operators = Operators(
-        operator_store,
-        api_keys,
-        Argon2PasswordHasher(),
-        JwtLoginTokens(secrets["jwt_secret"], settings.address, clock),
-        clock,
-        LoginThrottle(clock),
-        settings.fee_rate,
+    accounts = account_services(
+        AccountDependencies(
+            settings=settings,
+            clock=clock,
+            log=log,
+            database=database,
+            operator_store=operator_store,
+            keys=api_keys,
+            box=box,
+            jwt_secret=secrets["jwt_secret"],
+            origins=Origins(secrets["session_secret"]),
+        ),
+        stack,
     )
+    webhooks = Webhooks(webhook_store, box, _webhook_egress(settings), clock)
+    audit_trail = SqlAuditStore(database)
     profiles = Profiles(subjects, evaluator, evaluations, rules, clock)
     key_profiles = KeyProfiles(key_agents, evaluations, networks.default, rules, clock, sources)
     caller = Caller(outside.http, _agents_egress(settings))
@@ -398,8 +422,29 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         database=database,
         leases=outside.leases,
         networks=networks,
-        operators=operators,
+        operators=accounts.operators,
         api_keys=api_keys,
+        logins=accounts.logins,
+        passwords=accounts.passwords,
+        second_factors=accounts.factors,
+        sign_ups=accounts.sign_ups,
+        account_data=AccountData(
+            AccountDataDependencies(
+                end=SqlAccountEnd(database),
+                operators=accounts.operators,
+                proof=accounts.proof,
+                factors=accounts.factors,
+                logins=accounts.logins,
+                keys=api_keys,
+                allowance=allowance,
+                endpoints=wrapped.endpoints,
+                webhooks=webhooks,
+                analytics=wrapped.analytics,
+                audit=audit_trail,
+                clock=clock,
+            )
+        ),
+        outbox=accounts.outbox,
         allowance=allowance,
         challenges=challenges,
         sessions=sessions,
@@ -441,15 +486,15 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         admin=Admin(
             AdminNeeds(
                 store=SqlAdminStore(database),
-                audit=SqlAuditStore(database),
-                operators=operators,
+                audit=audit_trail,
+                operators=accounts.operators,
                 keys=api_keys,
                 endpoints=wrapped.endpoints,
                 analytics=wrapped.analytics,
                 clock=clock,
             )
         ),
-        webhooks=Webhooks(webhook_store, box, _webhook_egress(settings), clock),
+        webhooks=webhooks,
         webhook_store=webhook_store,
         deliverer=deliverer,
         proxy=Proxy(caller, gate, settings.upgrade_address),

@@ -12,7 +12,6 @@ from joserfc.jwk import OctKey
 
 from assay.identity.model import Session
 from assay.kit.clock import Clock
-from assay.kit.ids import new_id
 
 LOGIN_TTL = timedelta(hours=12)
 """Lifetime of a dashboard JWT. Source: decisions, section 12."""
@@ -30,7 +29,7 @@ class JwtLoginTokens:
         self._issuer = issuer
         self._clock = clock
 
-    def issue(self, operator_id: str) -> str:
+    def issue(self, operator_id: str, session_id: str) -> str:
         now = self._clock.now()
         claims = {
             "iss": self._issuer,
@@ -38,11 +37,11 @@ class JwtLoginTokens:
             "sub": operator_id,
             "iat": int(now.timestamp()),
             "exp": int((now + LOGIN_TTL).timestamp()),
-            "jti": new_id(),
+            "jti": session_id,
         }
         return jwt.encode({"alg": "HS256"}, claims, self._key, algorithms=_ALGORITHMS)
 
-    def read(self, token: str) -> str | None:
+    def read(self, token: str) -> tuple[str, str] | None:
         try:
             claims = jwt.decode(token, self._key, algorithms=_ALGORITHMS).claims
             rules = jwt.JWTClaimsRegistry(
@@ -50,12 +49,13 @@ class JwtLoginTokens:
                 iss={"essential": True, "value": self._issuer},
                 aud={"essential": True, "value": _AUDIENCE},
                 sub={"essential": True},
+                jti={"essential": True},
                 exp={"essential": True},
             )
             rules.validate(claims)
         except (JoseError, ValueError, TypeError):
             return None
-        return str(claims["sub"])
+        return str(claims["sub"]), str(claims["jti"])
 
 
 class HmacSessionTokens:
