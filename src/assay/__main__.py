@@ -8,6 +8,7 @@ from assay.cli.main import main as run
 if TYPE_CHECKING:
     import asyncio
 
+    from assay.admin.account_data import AccountExport
     from assay.cli.run import AsgiApp
     from assay.wiring import App
 
@@ -28,6 +29,13 @@ class Web:
         from assay.web.app import openapi_document  # noqa: PLC0415
 
         return openapi_document(app)
+
+    def account_export(self, app: "App", found: "AccountExport") -> str:
+        """An account's data as JSON text."""
+        from assay.web.wire.account_security import export  # noqa: PLC0415
+
+        made = export(found, None, app.clock.now())
+        return made.model_dump_json(by_alias=True, indent=2)
 
 
 def main() -> None:

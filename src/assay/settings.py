@@ -444,6 +444,34 @@ class Settings(BaseSettings):
     fee_rate: Annotated[Decimal, Field(ge=0, le=1, description="Fee rate of new accounts.")] = (
         Decimal("0.00")
     )
+    sign_up: Annotated[
+        Literal["open", "invite", "closed"],
+        Field(description="Who can register: everybody, holders of an invitation, or nobody."),
+    ] = "open"
+    accounts_per_address: Annotated[
+        int, Field(ge=1, description="Accounts one client address can register in 24 hours.")
+    ] = 20
+    admin_totp: Annotated[
+        Literal["optional", "required"],
+        Field(description="`required`: the admin endpoints refuse admins without a second factor."),
+    ] = "optional"
+    account_url: Annotated[
+        str | None,
+        Field(
+            description="The page that takes the tokens of reset and verification links; default"
+            " `{public_url}/account`."
+        ),
+    ] = None
+    smtp_url: Annotated[
+        SecretStr | None,
+        Field(
+            description="Mail server: `smtps://user:password@host:465` (TLS), `smtp://...:587`"
+            " (STARTTLS, required) or `smtp+plain://host:25` (no TLS); unset: no mail is sent."
+        ),
+    ] = None
+    smtp_from: Annotated[
+        str | None, Field(description="Sender of mail, such as `Assay <no-reply@example.com>`.")
+    ] = None
 
     @field_validator("data_dir")
     @classmethod
@@ -503,6 +531,7 @@ class Settings(BaseSettings):
     @field_validator(
         "public_url",
         "upgrade_url",
+        "account_url",
         "ipfs_gateway",
         "ipfs_api",
         "x402_facilitator_url",
@@ -552,6 +581,11 @@ class Settings(BaseSettings):
     def upgrade_address(self) -> str:
         """Where a Free operator is sent to upgrade."""
         return self.upgrade_url or f"{self.address}/docs"
+
+    @property
+    def account_address(self) -> str:
+        """The page that takes reset and verification tokens."""
+        return self.account_url or f"{self.address}/account"
 
     @property
     def database(self) -> str:

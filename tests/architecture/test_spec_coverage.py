@@ -59,6 +59,21 @@ BUILT = {
 }
 
 BEYOND = {
+    ("post", "/operator/logout"),
+    ("get", "/operator/sessions"),
+    ("delete", "/operator/sessions"),
+    ("delete", "/operator/sessions/{sessionId}"),
+    ("post", "/operator/password"),
+    ("post", "/operator/password/reset-request"),
+    ("post", "/operator/password/reset"),
+    ("post", "/operator/email/verify-request"),
+    ("post", "/operator/email/verify"),
+    ("post", "/operator/totp"),
+    ("post", "/operator/totp/confirm"),
+    ("post", "/operator/totp/recovery-codes"),
+    ("post", "/operator/totp/disable"),
+    ("get", "/operator/me/export"),
+    ("delete", "/operator/me"),
     ("get", "/operator/webhooks"),
     ("get", "/operator/webhooks/deliveries"),
     ("delete", "/operator/webhooks/{webhookId}"),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from assay.accounts import audit
+from assay.accounts import credential_ports as credentials
 from assay.accounts import ports as accounts
 from assay.accounts.model import Operator
 from assay.admin import ports as admin
@@ -23,6 +24,9 @@ STORES = (
     accounts.OperatorStore,
     accounts.ApiKeyStore,
     accounts.AllowanceStore,
+    credentials.SessionStore,
+    credentials.CredentialStore,
+    admin.AccountEnd,
     audit.AuditStore,
     admin.AdminStore,
     calls.CallStore,
@@ -36,6 +40,10 @@ NOBODYS = {
     "ApiKeyStore.find_by_hash": "a request with a key: whose it is, is the question",
     "ApiKeyStore.recent_hashes": "hashes alone, to tell keys from guesses: of nobody in particular",
     "ApiKeyStore.touch": "by the ids of keys that were just found by their hash",
+    "SessionStore.touch": "by the ids of sessions that were just found with their account",
+    "SessionStore.purge": "what is expired, of everybody",
+    "CredentialStore.find_login": "a log-in: whose account it is, is the question",
+    "CredentialStore.find_code": "a token of a link: whose it is, is the question",
     "AllowanceStore.add": "each count is keyed by its operator",
     "WebhookStore.begin": "the deliverer's: what is due, of everybody",
     "WebhookStore.end": "the deliverer's: by the id of a delivery it has begun",

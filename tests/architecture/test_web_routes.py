@@ -9,6 +9,7 @@ import pytest
 
 from assay.settings import load
 from assay.web.app import framework, openapi_document
+from assay.web.scopes import SCOPES
 from assay.wiring import App, assemble
 
 WEB = Path(__file__).parents[2] / "src/assay/web"
@@ -48,12 +49,27 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "POST /operator/login": NONE,
     "GET /operator/me": JWT,
     "PATCH /operator/me": JWT,
+    "GET /operator/me/export": JWT,
+    "DELETE /operator/me": JWT,
+    "POST /operator/logout": JWT,
+    "GET /operator/sessions": JWT,
+    "DELETE /operator/sessions": JWT,
+    "DELETE /operator/sessions/{sessionId}": JWT,
+    "POST /operator/password": JWT,
+    "POST /operator/password/reset-request": NONE,
+    "POST /operator/password/reset": NONE,
+    "POST /operator/email/verify-request": JWT,
+    "POST /operator/email/verify": NONE,
+    "POST /operator/totp": JWT,
+    "POST /operator/totp/confirm": JWT,
+    "POST /operator/totp/recovery-codes": JWT,
+    "POST /operator/totp/disable": JWT,
     "GET /operator/keys": JWT,
     "POST /operator/keys/rotate": JWT,
     "DELETE /operator/keys/{keyId}": JWT,
-    "GET /operator/endpoints": JWT,
-    "POST /operator/endpoints": JWT,
-    "DELETE /operator/endpoints/{endpointId}": JWT,
+    "GET /operator/endpoints": EITHER,
+    "POST /operator/endpoints": EITHER,
+    "DELETE /operator/endpoints/{endpointId}": EITHER,
     "GET /operator/analytics/stats": JWT,
     "GET /operator/analytics/revenue": JWT,
     "GET /operator/analytics/top-endpoints": JWT,
@@ -80,6 +96,28 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     },
 }
 """Source: spec 5.4; for the open question of 5.6, decisions, section 7."""
+
+SCOPED = {
+    "GET /operator/agent/{agentId}": "evaluate",
+    "GET /operator/agent/{agentId}/snapshot": "evaluate",
+    "GET /operator/agent/{agentId}/liveness": "evaluate",
+    "GET /operator/wallet/{wallet}": "evaluate",
+    "GET /operator/resolve-wallet/{wallet}": "evaluate",
+    "POST /operator/trigger-sandbox/{agentId}": "evaluate",
+    "POST /operator/trigger-sandbox-key/{agentAddress}": "evaluate",
+    "GET /operator/key/{agentAddress}": "evaluate",
+    "GET /operator/key/{agentAddress}/attestation": "evaluate",
+    "POST /operator/gate/{agentId}": "gate",
+    "POST /operator/webhooks/register": "webhooks",
+    "GET /operator/webhooks": "webhooks",
+    "GET /operator/webhooks/deliveries": "webhooks",
+    "DELETE /operator/webhooks/{webhookId}": "webhooks",
+    "POST /operator/proxy/{agentId}": "proxy",
+    "GET /operator/endpoints": "wrappers",
+    "POST /operator/endpoints": "wrappers",
+    "DELETE /operator/endpoints/{endpointId}": "wrappers",
+}
+"""The scope of an API key that each operation asks for. Source: issue 12, section 4."""
 
 OPEN_QUESTION = {
     "GET /operator/agent/{agentId}/snapshot",
@@ -120,6 +158,17 @@ async def test_the_setting_closes_the_endpoints_of_the_open_question_and_no_othe
     assert asked == {
         name: OP_KEY if name in OPEN_QUESTION else needed for name, needed in CREDENTIALS.items()
     }
+
+
+async def test_every_operation_that_takes_an_api_key_names_its_scope_and_no_other_does(
+    tmp_path: Path,
+) -> None:
+    settings = load(data_dir=tmp_path, log_level="error", open_endpoints=())
+    async with assemble(settings) as closed:
+        asked = credentials(openapi_document(closed))
+    with_key = {name for name, needed in asked.items() if any("operatorKey" in n for n in needed)}
+    assert {name: scope.value for name, scope in SCOPES.items()} == SCOPED
+    assert with_key == set(SCOPED)
 
 
 async def test_only_the_pages_are_served_undeclared(app: App) -> None:

@@ -93,7 +93,12 @@ async def open_house(folder: Path, **settings: Any) -> AsyncGenerator[House]:
         default_chain="local",
         log_level="error",
         self_registry="",
-        **{"allow_private_upstreams": True, "anonymous_per_minute": 100_000, **settings},
+        **{
+            "allow_private_upstreams": True,
+            "anonymous_per_minute": 100_000,
+            "accounts_per_address": 10_000,
+            **settings,
+        },
     )
     async with assemble(made, clock, {"evm": chain}) as app:  # type: ignore[arg-type]
         sender = httpx2.ASGITransport(build(app), raise_app_exceptions=False)

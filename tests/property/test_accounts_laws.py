@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from assay.accounts.allowance import Allowance, month_after, month_of
 from assay.accounts.api_keys import base62
 from assay.accounts.model import MonthlyLimitExceeded, Operator, Plan, Role
-from assay.accounts.throttle import DELAY_MAX_S, LoginThrottle
+from assay.accounts.request_quota import PER_WINDOW, RequestQuota
+from assay.accounts.throttle import (
+    DELAY_MAX_S,
+    FREE_FAILURES,
+    FREE_WIDELY,
+    REMEMBERED_MAX,
+    WIDE_DELAY_MAX_S,
+    LoginThrottle,
+)
 from assay.kit.errors import TooMany, Unavailable
 from tests.fakes.clock import FrozenClock
 
@@ -117,21 +125,32 @@ def test_base62_is_one_text_of_43_characters_for_each_secret(one: bytes, other: 
     assert (base62(one) == base62(other)) == (one == other)
 
 
-def waits(throttle: LoginThrottle, email: str, address: str) -> int:
+def waits(throttle: LoginThrottle, email: str, address: str, *, is_known: bool = False) -> int:
+    """Seconds until an attempt is let through; the attempt itself is given back."""
     try:
-        throttle.check(email, address)
+        throttle.give_back(throttle.begin(email, address, is_known=is_known))
     except TooMany as refusal:
         return refusal.retry_after_s or 0
     return 0
+
+
+def fail(throttle: LoginThrottle, email: str, address: str) -> bool:
+    """One wrong attempt; whether it was let through."""
+    try:
+        throttle.begin(email, address)
+    except TooMany:
+        return False
+    return True
 
 
 @given(st.integers(1, 40))
 def test_delays_grow_with_failures_up_to_a_bound_and_are_forgotten(failures: int) -> None:
     clock = FrozenClock()
     throttle = LoginThrottle(clock)
-    seen = []
+    seen: list[int] = []
     for _ in range(failures):
-        throttle.failed("a@b.cc", "192.0.2.1")
+        clock.move(seen[-1] if seen else 0)
+        assert fail(throttle, "a@b.cc", "192.0.2.1")
         seen.append(waits(throttle, "A@B.cc", "192.0.2.1"))
     assert seen == sorted(seen)
     assert seen[:4] == [0] * min(4, failures)
@@ -140,28 +159,99 @@ def test_delays_grow_with_failures_up_to_a_bound_and_are_forgotten(failures: int
     assert waits(throttle, "a@b.cc", "192.0.2.1") == 0
 
 
+@given(st.integers(1, 200), st.integers(1, 30))
+def test_attempts_at_once_cannot_pass_the_bound_together(at_once: int, accounts: int) -> None:
+    """None of them is decided while the next begins."""
+    throttle = LoginThrottle(FrozenClock())
+    let_through = Counter(
+        number % accounts
+        for number in range(at_once)
+        if fail(throttle, f"user{number % accounts}@b.cc", "192.0.2.1")
+    )
+    assert all(count <= FREE_FAILURES for count in let_through.values())
+    assert let_through.total() <= FREE_WIDELY
+
+
+@given(st.lists(st.booleans(), max_size=60))
+def test_an_attempt_that_is_given_back_counts_for_nothing(history: list[bool]) -> None:
+    """True: given back. Those let through and not given back are what is counted."""
+    clock = FrozenClock()
+    throttle, plain = LoginThrottle(clock), LoginThrottle(clock)
+    for is_right in history:
+        waited = waits(throttle, "a@b.cc", "192.0.2.1")
+        clock.move(waited)
+        attempt = throttle.begin("a@b.cc", "192.0.2.1")
+        if is_right:
+            throttle.give_back(attempt)
+        else:
+            plain.begin("a@b.cc", "192.0.2.1")
+    assert waits(throttle, "a@b.cc", "192.0.2.1") == waits(plain, "a@b.cc", "192.0.2.1")
+
+
 def test_an_attackers_failures_never_lock_the_owner_out() -> None:
     throttle = LoginThrottle(FrozenClock())
     for number in range(1000):
-        throttle.failed("owner@b.cc", f"198.51.100.{number % 250}")
+        fail(throttle, "owner@b.cc", f"198.51.100.{number % 250}")
+    assert waits(throttle, "owner@b.cc", "192.0.2.1", is_known=True) == 0
+    assert 0 < waits(throttle, "owner@b.cc", "192.0.2.1") <= WIDE_DELAY_MAX_S
+    throttle.forgive("OWNER@b.cc")
     assert waits(throttle, "owner@b.cc", "192.0.2.1") == 0
+
+
+def test_an_account_guessed_from_many_networks_is_slowed_down_whatever_their_number() -> None:
+    throttle = LoginThrottle(FrozenClock())
+    tried = [fail(throttle, "owner@b.cc", f"2001:db8:{n:x}::") for n in range(1000)]
+    assert sum(tried) == FREE_WIDELY
 
 
 def test_one_address_that_tries_many_accounts_is_slowed_down() -> None:
     throttle = LoginThrottle(FrozenClock())
     for number in range(60):
-        throttle.failed(f"user{number}@b.cc", "198.51.100.1")
+        fail(throttle, f"user{number}@b.cc", "198.51.100.1")
     assert waits(throttle, "somebody@b.cc", "198.51.100.1") > 0
+    assert waits(throttle, "somebody@b.cc", "198.51.100.1", is_known=True) == 0
 
 
 def test_success_forgives_the_account_at_this_address() -> None:
-    throttle = LoginThrottle(FrozenClock())
+    clock = FrozenClock()
+    throttle = LoginThrottle(clock)
     for _ in range(8):
-        throttle.failed("a@b.cc", "192.0.2.1")
+        clock.move(waits(throttle, "a@b.cc", "192.0.2.1"))
+        fail(throttle, "a@b.cc", "192.0.2.1")
+    wait = waits(throttle, "a@b.cc", "192.0.2.1")
+    assert wait > 0
+    clock.move(wait)
+    throttle.succeeded(throttle.begin("a@b.cc", "192.0.2.1"))
+    for _ in range(FREE_FAILURES):
+        assert fail(throttle, "a@b.cc", "192.0.2.1")
+
+
+def test_wrong_codes_are_counted_by_the_account_alone() -> None:
+    throttle = LoginThrottle(FrozenClock())
+    for _ in range(FREE_FAILURES):
+        throttle.begin_code("a@b.cc")
     with pytest.raises(TooMany):
-        throttle.check("a@b.cc", "192.0.2.1")
-    throttle.succeeded("a@b.cc", "192.0.2.1")
-    throttle.check("a@b.cc", "192.0.2.1")
+        throttle.begin_code("A@b.cc")
+    throttle.begin_code("b@b.cc")
+
+
+def test_a_million_strangers_fill_no_memory() -> None:
+    throttle = LoginThrottle(FrozenClock())
+    for number in range(1_000_000):
+        fail(throttle, f"{number}@b.cc", f"2001:db8:{number >> 16:x}:{number & 0xFFFF:x}::")
+    assert max(throttle.sizes()) == REMEMBERED_MAX
+
+
+def test_a_network_asks_for_mail_a_bounded_number_of_times() -> None:
+    clock = FrozenClock()
+    quota = RequestQuota(clock)
+    for _ in range(PER_WINDOW):
+        quota.require("192.0.2.1")
+    with pytest.raises(TooMany) as refusal:
+        quota.require("192.0.2.1")
+    quota.require("192.0.2.2")
+    clock.move(refusal.value.retry_after_s or 0)
+    quota.require("192.0.2.1")
 
 
 class SlowCounts(MemoryCounts):

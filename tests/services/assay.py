@@ -90,6 +90,7 @@ def served(
         "ASSAY_DEFAULT_CHAIN": next(iter(chains)),
         "ASSAY_ALLOW_PRIVATE_UPSTREAMS": "1",
         "ASSAY_ANONYMOUS_PER_MINUTE": "100000",
+        "ASSAY_ACCOUNTS_PER_ADDRESS": "10000",
         "ASSAY_SANDBOX_PER_MINUTE": "1000",
         "ASSAY_SANDBOX_PER_AGENT_MINUTE": "1000",
         "ASSAY_LOG_FORMAT": "json",

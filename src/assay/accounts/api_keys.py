@@ -12,20 +12,28 @@ from assay.accounts.fields import short_text
 from assay.accounts.key_tags import KNOWN_MAX, KeyTags, RefusedKeys
 from assay.accounts.model import (
     API_KEY_PREFIX,
+    DEFAULT_SCOPES,
     AccountSuspended,
     ApiKey,
     ApiKeyNotFound,
+    InsufficientScope,
     InvalidCredentials,
+    KeyLimitReached,
     Operator,
+    Scope,
     require_active,
 )
 from assay.accounts.ports import ApiKeyStore, OperatorStore
 from assay.kit.clock import Clock
+from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.ids import new_id
 
 KEY_BYTES = 32
 KEY_CHARS_MAX = 100
 """Longer ones are not ours; nothing is hashed for them."""
+
+KEYS_MAX = 1000
+"""API keys of one account that are not revoked; of revoked ones as many are kept."""
 
 SHOWN_SECRET_CHARS = 6
 """Secret characters in `keyPrefix`: enough to tell keys apart, too few to matter."""
@@ -45,6 +53,8 @@ class _Remembered:
     key_id: str
     operator: Operator
     until_s: float
+    scopes: frozenset[Scope]
+    expires_at: datetime | None
 
 
 class ApiKeys:
@@ -63,20 +73,43 @@ class ApiKeys:
         self._changes = 0
 
     async def issue(
-        self, operator_id: str, label: str | None, actor: Actor = TERMINAL
+        self,
+        operator_id: str,
+        label: str | None,
+        actor: Actor = TERMINAL,
+        *,
+        scopes: frozenset[Scope] = DEFAULT_SCOPES,
+        expires_at: datetime | None = None,
     ) -> tuple[ApiKey, str]:
         """A new key: its record, and the full key that is never seen again.
 
-        Other keys stay as they are. Raises `InvalidRequest` for a label that does not hold.
+        Other keys stay as they are. Raises `InvalidRequest` for a label, scopes or an end that do
+        not hold, and `KeyLimitReached`.
         """
         label = None if label is None else short_text("label", label)
+        now = self._clock.now()
+        _check(scopes, expires_at, now)
         full = self._tags.tagged(API_KEY_PREFIX + base62(secrets.token_bytes(KEY_BYTES)))
         shown = full[: len(API_KEY_PREFIX) + SHOWN_SECRET_CHARS]
-        key = ApiKey(new_id(), operator_id, shown, label, False, None, self._clock.now())  # noqa: FBT003
-        told = note(
-            self._clock, actor, "key.issued", operator_id, key.id, prefix=shown, label=label
+        key = ApiKey(
+            id=new_id(),
+            operator_id=operator_id,
+            prefix=shown,
+            label=label,
+            revoked=False,
+            last_used=None,
+            created_at=now,
+            scopes=scopes,
+            expires_at=expires_at,
         )
-        await self._store.add(key, _hash(full).hex(), told)
+        told = note(
+            *(self._clock, actor, "key.issued", operator_id, key.id),
+            prefix=shown,
+            label=label,
+            scopes=" ".join(sorted(scopes)),
+        )
+        if not await self._store.add(key, _hash(full).hex(), told, KEYS_MAX):
+            raise KeyLimitReached(f"An account has at most {KEYS_MAX} API keys: revoke some first.")
         return key, full
 
     async def list(self, operator_id: str) -> Sequence[ApiKey]:
@@ -95,11 +128,8 @@ class ApiKeys:
         """Whose key this is, where that is remembered. No I/O."""
         if not _shaped(key):
             return None
-        known = self._memory.get(_hash(key))
-        if known is None or known.until_s <= self._clock.monotonic_s():
-            return None
-        self._last_used[known.key_id] = self._clock.now()
-        return known.operator
+        known = self._recall(_hash(key))
+        return known.operator if known is not None else None
 
     async def warm(self) -> None:
         """Know the keys that were used last again after a restart (`is_ours`)."""
@@ -110,39 +140,65 @@ class ApiKeys:
         """Whether the key can be told from a guess: it is tagged, or has held before. No I/O."""
         return _shaped(key) and self._tags.is_ours(key, _hash(key))
 
-    async def authenticate(self, key: str) -> Operator:
-        """Whose key this is. Raises `InvalidCredentials`, without saying what was wrong.
+    async def authenticate(self, key: str, scope: Scope | None = None) -> Operator:
+        """Whose key this is, if it was issued for `scope`.
 
-        Raises `AccountSuspended` for a good key of a suspended account.
+        Raises `InvalidCredentials`, without saying what was wrong, `AccountSuspended` for a good
+        key of a suspended account, and `InsufficientScope`.
 
         An unknown key costs the same hash and look-up as a known one.
         """
-        if (operator := self.authenticate_cached(key)) is not None:
-            return operator
+        known = self._recall(_hash(key)) if _shaped(key) else None
+        if known is None:
+            known = await self._look_up(key)
+        if scope is not None and scope not in known.scopes:
+            raise InsufficientScope(
+                f"This API key was not issued for {scope}: issue one with that scope.",
+                scope=scope.value,
+            )
+        return known.operator
+
+    def _recall(self, digest: bytes) -> _Remembered | None:
+        """What is remembered of a key, if it is still in force."""
+        known = self._memory.get(digest)
+        if known is None or known.until_s <= self._clock.monotonic_s():
+            return None
+        now = self._clock.now()
+        if _is_over(known.expires_at, now):
+            return None
+        self._last_used[known.key_id] = now
+        return known
+
+    async def _look_up(self, key: str) -> _Remembered:
         digest, changes = _hash(key[:KEY_CHARS_MAX]), self._changes
         refused = self._refused.find(digest, self._clock.monotonic_s())
         if refused is not None:
             raise type(refused)(str(refused))
         try:
-            key_id, owner = await self._ask(key, digest)
+            known = await self._ask(key, digest)
         except (InvalidCredentials, AccountSuspended) as error:
             self._tags.forget(digest)
             if changes == self._changes:
                 self._refused.add(digest, error, self._clock.monotonic_s())
             raise
         self._tags.remember([digest])
-        self._last_used[key_id] = self._clock.now()
+        self._last_used[known.key_id] = self._clock.now()
         if changes == self._changes:  # what was read may be what just changed
-            self._remember(digest, key_id, owner)
-        return owner
+            self._remember(digest, known)
+        return known
 
-    async def _ask(self, key: str, digest: bytes) -> tuple[str, Operator]:
-        """The id and owner of a key that holds. Raises as `authenticate`."""
+    async def _ask(self, key: str, digest: bytes) -> _Remembered:
+        """What is known of a key that holds. Raises as `authenticate`."""
         found = await self._store.find_by_hash(digest.hex())
         owner = await self._operators.find(found.operator_id) if found else None
+        now = self._clock.now()
         if not _shaped(key) or found is None or found.revoked or owner is None:
             raise InvalidCredentials("A valid operator API key is needed.")
-        return found.id, require_active(owner)
+        if _is_over(found.expires_at, now):
+            raise InvalidCredentials("A valid operator API key is needed.")
+        require_active(owner)
+        until = self._clock.monotonic_s() + REMEMBERED_S
+        return _Remembered(found.id, owner, until, found.scopes, found.expires_at)
 
     def forget(self, operator_id: str) -> None:
         """Ask the store again about this operator's keys, plan and role."""
@@ -163,9 +219,8 @@ class ApiKeys:
             self._last_used = batch | self._last_used
             raise
 
-    def _remember(self, digest: bytes, key_id: str, operator: Operator) -> None:
-        until = self._clock.monotonic_s() + REMEMBERED_S
-        self._memory[digest] = _Remembered(key_id, operator, until)
+    def _remember(self, digest: bytes, known: _Remembered) -> None:
+        self._memory[digest] = known
         self._memory.move_to_end(digest)
         while len(self._memory) > _REMEMBERED_MAX:
             self._memory.popitem(last=False)
@@ -178,6 +233,21 @@ def base62(data: bytes) -> str:
         number, digit = divmod(number, 62)
         digits = _BASE62[digit] + digits
     return digits.rjust(_SECRET_CHARS, "0")
+
+
+def _check(scopes: frozenset[Scope], expires_at: datetime | None, now: datetime) -> None:
+    """Raises `InvalidRequest` for a key that could never be used."""
+    problems: list[Problem] = []
+    if not scopes:
+        problems.append(Problem(("body", "scopes"), "name at least one scope"))
+    if _is_over(expires_at, now):
+        problems.append(Problem(("body", "expiresAt"), "must be in the future"))
+    if problems:
+        raise InvalidRequest("The key cannot be issued like this.", details=problems)
+
+
+def _is_over(expires_at: datetime | None, now: datetime) -> bool:
+    return expires_at is not None and expires_at <= now
 
 
 def _shaped(key: str) -> bool:

@@ -5,7 +5,14 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
-from assay.kit.errors import Conflict, Forbidden, NotFound, TooMany, Unauthorized
+from assay.kit.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    TooMany,
+    Unauthorized,
+)
 
 FREE_MONTHLY_ALLOWANCE = 100_000
 """Metered calls per UTC calendar month on the Free plan, account-wide. Source: spec, section 8."""
@@ -26,6 +33,22 @@ class Plan(StrEnum):
 
     FREE = "free"
     PRO = "pro"
+
+
+class Scope(StrEnum):
+    """What an API key may be used for. Source: issue 12, section 4."""
+
+    EVALUATE = "evaluate"
+    """Profiles, evaluations and everything else that reads about agents."""
+    GATE = "gate"
+    WEBHOOKS = "webhooks"
+    PROXY = "proxy"
+    WRAPPERS = "wrappers"
+    """Listing, creating and deactivating wrappers: who is paid, and where calls go."""
+
+
+DEFAULT_SCOPES = frozenset(Scope) - {Scope.WRAPPERS}
+"""The scopes of a key that names none: what every key could do before there were scopes."""
 
 
 class Feature(StrEnum):
@@ -52,6 +75,12 @@ class Operator:
     updated_at: datetime
     suspended_at: datetime | None = None
     """Since when nothing of it works: no login, no key, no wrapper."""
+    email_verified_at: datetime | None = None
+    """When the owner of the e-mail address confirmed it; None: never."""
+    totp_enabled: bool = False
+    """Whether a log-in needs a one-time code as well."""
+    deleted_at: datetime | None = None
+    """Since when nothing personal is left in it. A deleted account is suspended for good."""
 
     @property
     def is_suspended(self) -> bool:
@@ -81,12 +110,117 @@ class ApiKey:
     revoked: bool
     last_used: datetime | None
     created_at: datetime
+    scopes: frozenset[Scope] = DEFAULT_SCOPES
+    expires_at: datetime | None = None
+    """From when on the key is refused; None: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardSession:
+    """One log-in that has not ended. Its id is the `jti` of its token."""
+
+    id: str
+    operator_id: str
+    created_at: datetime
+    used_at: datetime
+    expires_at: datetime
+    user_agent: str
+    """As the browser said it, cut short and without control characters."""
+    client_address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a change of credentials has ended."""
+
+    sessions: int
+    keys_revoked: int
+    keys_left: int
+    """API keys that still work."""
 
 
 class InvalidCredentials(Unauthorized):
     """Missing, unknown or revoked; the three are not told apart."""
 
     code = "unauthorized"
+
+
+class TotpRequired(Unauthorized):
+    """The password is right; a one-time code has to come with it."""
+
+    code = "totp_required"
+
+
+class TotpInvalid(Unauthorized):
+    """The one-time or recovery code is wrong, or was used before."""
+
+    code = "totp_invalid"
+
+
+class TotpEnrolmentRequired(Forbidden):
+    """This service asks admins for a second factor, and this one has none."""
+
+    code = "totp_enrolment_required"
+
+
+class TotpConflict(Conflict):
+    """A second factor is already there, or not there."""
+
+    code = "totp_conflict"
+
+
+class PasswordWrong(Forbidden):
+    """The present password, asked for once more, is wrong."""
+
+    code = "password_wrong"
+
+
+class TokenInvalid(InvalidRequest):
+    """A reset or verification token that is unknown, spent or expired."""
+
+    code = "token_invalid"
+
+
+class MailDisabled(Forbidden):
+    """This service sends no mail."""
+
+    code = "mail_disabled"
+
+
+class SignUpClosed(Forbidden):
+    """Nobody can register here by themselves, or not without an invitation."""
+
+    code = "sign_up_closed"
+
+
+class InviteInvalid(Forbidden):
+    """The invitation is unknown, spent, expired, or for another address."""
+
+    code = "invite_invalid"
+
+
+class InsufficientScope(Forbidden):
+    """The API key holds, but was not issued for this; `scope` names what it lacks."""
+
+    code = "insufficient_scope"
+
+
+class KeyLimitReached(Conflict):
+    """The account has as many API keys as it may."""
+
+    code = "key_limit_reached"
+
+
+class SessionNotFound(NotFound):
+    """This operator has no dashboard session of this id."""
+
+    code = "session_not_found"
+
+
+class LastAdmin(Conflict):
+    """Without this account nobody could administer the service."""
+
+    code = "last_admin"
 
 
 class AccountSuspended(Forbidden):

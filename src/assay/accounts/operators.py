@@ -1,32 +1,30 @@
-"""Operator accounts: register, log in, know again (spec 4.6, 5.2; decisions, section 12)."""
+"""Operator accounts: made, renamed, and changed by admins (spec 4.6; decisions, section 12)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 from assay.accounts import fields
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.audit import TERMINAL, Action, Actor, note
-from assay.accounts.login_notes import NOTED_EACH, LoginNotes
+from assay.accounts.audit import TERMINAL, Actor, Note, note
 from assay.accounts.model import (
     Change,
-    InvalidCredentials,
     Operator,
     OperatorNotFound,
     OwnAccount,
     Plan,
     Role,
-    require_active,
 )
-from assay.accounts.ports import LoginTokens, OperatorStore, PasswordHasher
-from assay.accounts.throttle import LoginThrottle
+from assay.accounts.ports import (
+    TERMINAL_CLIENT,
+    HashClient,
+    OperatorStore,
+    PasswordHasher,
+    SignUp,
+)
 from assay.kit.clock import Clock
 from assay.kit.ids import new_id
 
 FIRST_KEY_LABEL = "first key"
-
-TOKEN_CHARS_MAX = 2048
-"""Longer ones are not ours; no signature is computed for them."""
 
 ANONYMOUS = Actor("anonymous")
 
@@ -34,116 +32,62 @@ ANONYMOUS = Actor("anonymous")
 class Operators:
     """The accounts of a service."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - its ports, each by its own name
+    def __init__(
         self,
         store: OperatorStore,
         keys: ApiKeys,
         hasher: PasswordHasher,
-        tokens: LoginTokens,
         clock: Clock,
-        throttle: LoginThrottle,
         fee_rate: Decimal = Decimal("0.00"),
     ) -> None:
         self._store = store
         self._keys = keys
         self._hasher = hasher
-        self._tokens = tokens
         self._clock = clock
-        self._throttle = throttle
         self._fee_rate = fee_rate
-        self._login_notes = LoginNotes(clock)
 
     async def register(
-        self, email: str, password: str, name: str, actor: Actor = ANONYMOUS
+        self,
+        email: str,
+        password: str,
+        name: str,
+        actor: Actor = ANONYMOUS,
+        *,
+        sign_up: SignUp | None = None,
+        client: HashClient = TERMINAL_CLIENT,
     ) -> tuple[Operator, str]:
         """A new Free account and its first API key, in full, this once.
 
-        Raises `InvalidRequest` or `EmailTaken`.
+        Raises `InvalidRequest`, `EmailTaken`, and with `sign_up` as `OperatorStore.add`.
         """
-        return await self._create(email, password, name, (Role.OPERATOR, Plan.FREE), actor)
+        operator = self._new(email, name, Role.OPERATOR, Plan.FREE)
+        password_hash = await self._hasher.hash(fields.password(password), client)
+        return await self._add(operator, password_hash, actor, sign_up)
 
     async def create_for_admin(
         self, email: str, password: str, name: str, role: Role, plan: Plan
     ) -> tuple[Operator, str]:
         """A new account of any role and plan, from the terminal. Raises as `register`."""
-        return await self._create(email, password, name, (role, plan), TERMINAL)
-
-    async def _create(
-        self, email: str, password: str, name: str, kind: tuple[Role, Plan], actor: Actor
-    ) -> tuple[Operator, str]:
-        email, name = fields.email_address(email), fields.short_text("name", name)
+        operator = self._new(email, name, role, plan)
         password_hash = await self._hasher.hash(fields.password(password))
-        now, (role, plan) = self._clock.now(), kind
-        operator = Operator(new_id(), email, name, role, plan, self._fee_rate, now, now)
+        return await self._add(operator, password_hash, TERMINAL, None)
+
+    def _new(self, email: str, name: str, role: Role, plan: Plan) -> Operator:
+        email, name = fields.email_address(email), fields.short_text("name", name)
+        now = self._clock.now()
+        return Operator(new_id(), email, name, role, plan, self._fee_rate, now, now)
+
+    async def _add(
+        self, operator: Operator, password_hash: str, actor: Actor, sign_up: SignUp | None
+    ) -> tuple[Operator, str]:
         told = note(
-            self._clock, actor, "account.registered", operator.id, role=role.value, plan=plan.value
+            *(self._clock, actor, "account.registered", operator.id),
+            role=operator.role.value,
+            plan=operator.plan.value,
         )
-        await self._store.add(operator, password_hash, told)
+        await self._store.add(operator, password_hash, told, sign_up)
         _, key = await self._keys.issue(operator.id, FIRST_KEY_LABEL, actor)
         return operator, key
-
-    async def login(
-        self, email: str, password: str, client_address: str, request_id: str = ""
-    ) -> tuple[Operator, str]:
-        """The account and a token of 12 hours.
-
-        Raises `InvalidCredentials`, alike in words and time for an unknown e-mail address and a
-        wrong password, `TooMany` while a delay runs, and `AccountSuspended`.
-        """
-        email = email.strip()[: fields.EMAIL_CHARS_MAX]
-        self._throttle.check(email, client_address)
-        found = await self._store.find_by_email(email)
-        password_hash = found[1] if found else None
-        holds = await self._hasher.verify(password_hash, password[: fields.PASSWORD_CHARS.stop])
-        if found is None or not holds:
-            self._throttle.failed(email, client_address)
-            actor = Actor("anonymous", None, client_address, request_id)
-            await self._note_failure(found[0].id if found else None, actor)
-            raise InvalidCredentials("The e-mail address or the password is wrong.")
-        self._throttle.succeeded(email, client_address)
-        actor = Actor("operator", found[0].id, client_address, request_id)
-        return await self._let_in(found[0], actor)
-
-    async def _note_failure(self, operator_id: str | None, actor: Actor) -> None:
-        """An unknown address leaves a note too: without one, it would be told by the time."""
-        why = "wrong password" if operator_id else "unknown account"
-        await self._note_login(actor, "login.failed", operator_id or "", reason=why)
-
-    async def _note_login(
-        self, actor: Actor, action: Action, operator_id: str, **details: str
-    ) -> None:
-        kind = f"{action} {details.get('reason', '')}"
-        attempts = self._login_notes.count(kind, operator_id, actor.client)
-        if attempts is not None:
-            told = note(self._clock, actor, action, operator_id, **details)
-            if attempts > NOTED_EACH:
-                told = replace(told, details={**told.details, "attempts": attempts})
-            await self._store.note(told)
-
-    async def _let_in(self, operator: Operator, actor: Actor) -> tuple[Operator, str]:
-        if operator.is_suspended:
-            await self._note_login(actor, "login.failed", operator.id, reason="suspended")
-        require_active(operator)
-        await self._note_login(actor, "login.succeeded", operator.id)
-        return operator, self._tokens.issue(operator.id)
-
-    def owner_of(self, token: str) -> str | None:
-        """Whose dashboard token this is by its signature alone, or None. No I/O.
-
-        It may be revoked, its account gone: it says whom a request is counted for, no more.
-        """
-        return self._tokens.read(token) if len(token) <= TOKEN_CHARS_MAX else None
-
-    async def authenticate(self, token: str) -> Operator:
-        """Whose dashboard token this is, as the store knows the account now.
-
-        Raises `InvalidCredentials` and `AccountSuspended`.
-        """
-        operator_id = self._tokens.read(token)
-        operator = await self._store.find(operator_id) if operator_id else None
-        if operator is None:
-            raise InvalidCredentials("A valid dashboard token is needed: log in.")
-        return require_active(operator)
 
     async def rename(self, operator_id: str, name: str, actor: Actor = TERMINAL) -> Operator:
         """Change the name. Raises `InvalidRequest`."""
@@ -152,6 +96,10 @@ class Operators:
         operator = await self._store.rename(operator_id, name, self._clock.now(), told)
         self._keys.forget(operator_id)
         return operator
+
+    async def note(self, told: Note) -> None:
+        """Add to the audit trail what changes nothing else."""
+        await self._store.note(told)
 
     async def list_for_admin(self) -> Sequence[Operator]:
         """Every account, oldest first."""

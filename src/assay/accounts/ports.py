@@ -1,18 +1,42 @@
 """What accounts need from outside."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from assay.accounts.audit import Note
 from assay.accounts.model import ApiKey, Change, Operator
 
 
+@dataclass(frozen=True, slots=True)
+class SignUp:
+    """What has to hold, in the same transaction, for a stranger's account to be stored."""
+
+    origin: str
+    """A keyed hash of the network it comes from."""
+    since: datetime
+    per_origin: int
+    """Accounts one origin may have made since then, this one included."""
+    invite_hash: str | None = None
+    """The invitation this account spends; None: none is needed."""
+
+
 class OperatorStore(Protocol):
     """Operator accounts and their password hashes."""
 
-    async def add(self, operator: Operator, password_hash: str, note: Note | None = None) -> None:
-        """Store a new account. Raises `EmailTaken` (compared by lower case)."""
+    async def add(
+        self,
+        operator: Operator,
+        password_hash: str,
+        note: Note | None = None,
+        sign_up: SignUp | None = None,
+    ) -> None:
+        """Store a new account.
+
+        Raises `EmailTaken` (compared by lower case), `InviteInvalid`, and `TooMany` beyond the
+        origin's quota; then nothing is stored and no invitation spent.
+        """
         ...
 
     async def find(self, operator_id: str) -> Operator | None:
@@ -50,8 +74,13 @@ class OperatorStore(Protocol):
 class ApiKeyStore(Protocol):
     """API key records, found by the SHA-256 (64 hex digits) of the full key."""
 
-    async def add(self, key: ApiKey, key_hash: str, note: Note | None = None) -> None:
-        """Store a new key."""
+    async def add(
+        self, key: ApiKey, key_hash: str, note: Note | None = None, limit: int | None = None
+    ) -> bool:
+        """Store a new key; False when the operator has `limit` that are not revoked.
+
+        Of revoked ones as many are kept, the newest.
+        """
         ...
 
     async def find_by_hash(self, key_hash: str) -> ApiKey | None:
@@ -87,25 +116,43 @@ class AllowanceStore(Protocol):
         ...
 
 
-class PasswordHasher(Protocol):
-    """Slow, salted hashes; never on the event loop's thread, and few at a time."""
+@dataclass(frozen=True, slots=True)
+class HashClient:
+    """Whom a password is hashed for: they take turns."""
 
-    async def hash(self, password: str) -> str:
+    caller: str
+    """A network address or, for a known caller, the account."""
+    is_known: bool = False
+    """Whether it is the account's owner, as far as that is known beforehand."""
+
+
+TERMINAL_CLIENT: Final = HashClient("terminal", is_known=True)
+
+
+class PasswordHasher(Protocol):
+    """Slow, salted hashes; never on the event loop's thread, few at a time, callers by turns.
+
+    Raises `TooMany` for a caller that has too many waiting, `Unavailable` when too many wait.
+    """
+
+    async def hash(self, password: str, client: HashClient = TERMINAL_CLIENT) -> str:
         """A self-describing hash."""
         ...
 
-    async def verify(self, password_hash: str | None, password: str) -> bool:
+    async def verify(
+        self, password_hash: str | None, password: str, client: HashClient = TERMINAL_CLIENT
+    ) -> bool:
         """Whether they belong together. None costs the same time and is False."""
         ...
 
 
 class LoginTokens(Protocol):
-    """Dashboard JWTs: they name the account, nothing else (decisions, section 12)."""
+    """Dashboard JWTs: they name the account and its session, nothing else (decisions, 12)."""
 
-    def issue(self, operator_id: str) -> str:
+    def issue(self, operator_id: str, session_id: str) -> str:
         """A signed token, 12 hours."""
         ...
 
-    def read(self, token: str) -> str | None:
-        """The operator id of a token that holds, or None."""
+    def read(self, token: str) -> tuple[str, str] | None:
+        """The operator id and session id of a token that holds, or None."""
         ...

@@ -1,69 +1,164 @@
-"""Login attempts, slowed down per account and per address (decisions, section 12)."""
+"""Log-in attempts, slowed down per account, per network and per pair of them (decision 0013).
+
+An attempt is counted before anything is waited for, and given back when it turns out to be right:
+attempts at once cannot pass a bound together.
+"""
 
 from collections import OrderedDict
 from dataclasses import dataclass
 from math import ceil
+from typing import Final
 
 from assay.kit.clock import Clock
 from assay.kit.errors import TooMany
 
-FREE_FAILURES = 5
-"""Failures that cost nothing: people mistype."""
+FREE_FAILURES: Final = 5
+"""Failures of one account from one network that cost nothing: people mistype."""
 
-DELAY_MAX_S = 900.0
-FORGET_S = 3600.0
-_REMEMBERED_MAX = 50_000
+FREE_WIDELY: Final = 50
+"""Failures of one network over all accounts, and of one account over all networks, that do not."""
+
+DELAY_MAX_S: Final = 900.0
+WIDE_DELAY_MAX_S: Final = 60.0
+"""The longest delay for what strangers can bring upon somebody else."""
+
+FORGET_S: Final = 3600.0
+REMEMBERED_MAX: Final = 50_000
+"""Counts of each kind; the one unseen for longest is forgotten first, which only ever forgives."""
 
 
 @dataclass(slots=True)
-class _Failures:
-    count: int
+class _Count:
+    failures: int
     last_s: float
 
 
-class LoginThrottle:
-    """Growing delays after failures: 2 s, 4 s, 8 s, ... up to 15 minutes, forgotten in an hour.
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One count of an attempt, and what it was before."""
 
-    Per account *and* address: an attacker's failures from elsewhere never lock the owner out of
-    his own account, for his address has its own count; per address alone the delay only slows
-    down somebody who tries many accounts.
+    kind: "_Counts"
+    key: str
+    before: _Count | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt that counts as a failure until it is given back."""
+
+    places: tuple[_Place, ...]
+    at_s: float
+
+
+class _Counts:
+    """Failures by a key that a stranger chooses; growing delays once the free ones are used up."""
+
+    def __init__(self, free: int, delay_max_s: float) -> None:
+        self._free = free
+        self._delay_max_s = delay_max_s
+        self._known: OrderedDict[str, _Count] = OrderedDict()
+
+    def wait_s(self, key: str, now: float) -> float:
+        """Seconds until the next attempt may be made; 0 or less: now."""
+        known = self._known.get(key)
+        if known is None or known.failures < self._free or now - known.last_s >= FORGET_S:
+            return 0
+        delay = min(self._delay_max_s, 2.0 ** min(known.failures - self._free + 1, 12))
+        return known.last_s + delay - now
+
+    def count(self, key: str, now: float) -> _Place:
+        before = self._known.pop(key, None)
+        fresh = before is not None and now - before.last_s < FORGET_S
+        self._known[key] = _Count(before.failures + 1 if before and fresh else 1, now)
+        while len(self._known) > REMEMBERED_MAX:
+            self._known.popitem(last=False)
+        return _Place(self, key, before)
+
+    def give_back(self, place: _Place, at_s: float) -> None:
+        """Undo one count; what others counted meanwhile stays."""
+        known = self._known.get(place.key)
+        if known is None:
+            return
+        if known.failures <= 1:
+            del self._known[place.key]
+        else:
+            last_s = known.last_s
+            if last_s == at_s and place.before is not None:
+                last_s = place.before.last_s
+            self._known[place.key] = _Count(known.failures - 1, last_s)
+
+    def forget(self, key: str) -> None:
+        self._known.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+class LoginThrottle:
+    """Growing delays after failures: 2 s, 4 s, 8 s, ..., forgotten after an hour without any.
+
+    Three counts: of the account from this network (delays up to 15 minutes), of the network over
+    all accounts and of the account over all networks (up to a minute). The last two do not hold
+    for a network from which this account's owner has logged in before: whatever strangers do, the
+    owner gets in from there. Wrong one-time codes have a count of their own, which holds for
+    everybody: only somebody who knows the password gets as far.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._failures: OrderedDict[str, _Failures] = OrderedDict()
+        self._pairs = _Counts(FREE_FAILURES, DELAY_MAX_S)
+        self._networks = _Counts(FREE_WIDELY, WIDE_DELAY_MAX_S)
+        self._accounts = _Counts(FREE_WIDELY, WIDE_DELAY_MAX_S)
+        self._codes = _Counts(FREE_FAILURES, DELAY_MAX_S)
 
-    def check(self, email: str, address: str) -> None:
-        """Raises `TooMany` while a delay runs."""
+    def begin(self, email: str, network: str, *, is_known: bool = False) -> Attempt:
+        """Count an attempt with a password. Raises `TooMany`, and counts nothing, during a delay.
+
+        `is_known`: the account's owner has logged in from this network before.
+        """
+        account = email.lower()
+        pair = (self._pairs, f"{account}|{network}")
+        wide = ((self._networks, network), (self._accounts, account))
+        self._require((pair,) if is_known else (pair, *wide))
+        return self._counted(pair, *wide)
+
+    def begin_code(self, email: str) -> Attempt:
+        """Count an attempt with a one-time code. Raises as `begin`."""
+        place = (self._codes, email.lower())
+        self._require((place,))
+        return self._counted(place)
+
+    def give_back(self, attempt: Attempt) -> None:
+        """The attempt was no failure; others' failures stay counted."""
+        for place in attempt.places:
+            place.kind.give_back(place, attempt.at_s)
+
+    def succeeded(self, attempt: Attempt) -> None:
+        """Give the attempt back and forget its first count: the account from this network."""
+        self.give_back(attempt)
+        first = attempt.places[0]
+        first.kind.forget(first.key)
+
+    def forgive(self, email: str) -> None:
+        """Forget what is counted of an account over all networks, and its wrong codes.
+
+        For somebody who has proven to be the owner in another way.
+        """
+        self._accounts.forget(email.lower())
+        self._codes.forget(email.lower())
+
+    def sizes(self) -> tuple[int, ...]:
+        """How many keys each count remembers: pairs, networks, accounts, codes."""
+        return len(self._pairs), len(self._networks), len(self._accounts), len(self._codes)
+
+    def _require(self, places: tuple[tuple[_Counts, str], ...]) -> None:
         now = self._clock.monotonic_s()
-        wait = max(self._wait(key, free, now) for key, free in _keys(email, address))
+        wait = max(kind.wait_s(key, now) for kind, key in places)
         if wait > 0:
             raise TooMany(
-                "Too many failed logins: wait before trying again.", retry_after_s=ceil(wait)
+                "Too many failed log-ins: wait before trying again.", retry_after_s=ceil(wait)
             )
 
-    def failed(self, email: str, address: str) -> None:
-        """Count one failure."""
+    def _counted(self, *places: tuple[_Counts, str]) -> Attempt:
         now = self._clock.monotonic_s()
-        for key, _ in _keys(email, address):
-            known = self._failures.pop(key, None)
-            fresh = known is not None and now - known.last_s < FORGET_S
-            self._failures[key] = _Failures(known.count + 1 if known and fresh else 1, now)
-        while len(self._failures) > _REMEMBERED_MAX:
-            self._failures.popitem(last=False)
-
-    def succeeded(self, email: str, address: str) -> None:
-        """Forget the account's failures from this address."""
-        self._failures.pop(_keys(email, address)[0][0], None)
-
-    def _wait(self, key: str, free: int, now: float) -> float:
-        known = self._failures.get(key)
-        if known is None or known.count < free or now - known.last_s >= FORGET_S:
-            return 0
-        delay = min(DELAY_MAX_S, 2.0 ** min(known.count - free + 1, 12))
-        return known.last_s + delay - now
-
-
-def _keys(email: str, address: str) -> tuple[tuple[str, int], tuple[str, int]]:
-    """The two counts of an attempt and how many failures each lets pass freely."""
-    return (f"{email.lower()}|{address}", FREE_FAILURES), (f"|{address}", FREE_FAILURES * 10)
+        return Attempt(tuple(kind.count(key, now) for kind, key in places), now)

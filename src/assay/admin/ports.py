@@ -1,8 +1,10 @@
 """What the admin's views need of the outside."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
+from assay.accounts.audit import Note
 from assay.admin.model import OperatorOverview, PlatformStats
 
 
@@ -17,4 +19,21 @@ class AdminStore(Protocol):
         self, at_most: int, offset: int
     ) -> tuple[Sequence[OperatorOverview], int]:
         """Accounts, newest first, with their sums; and how many there are."""
+        ...
+
+
+class AccountEnd(Protocol):
+    """Erases what is personal of an account, and ends everything that acts for it."""
+
+    async def erase(
+        self, operator_id: str, at: datetime, origin_until: datetime, note: Note
+    ) -> None:
+        """End the account, in one transaction.
+
+        Personal fields are erased, keys and sessions void, wrappers deactivated, webhooks removed;
+        calls and payments stay under the account's id, which is a pseudonym from then on. The hash
+        of the network that signed up goes too, unless that was after `origin_until`.
+
+        Raises `OperatorNotFound`, and `LastAdmin` for the only admin that is not suspended.
+        """
         ...

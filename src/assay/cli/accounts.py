@@ -1,6 +1,5 @@
 """`assay accounts`: operator accounts from the terminal."""
 
-import getpass
 import json
 import sys
 
@@ -9,6 +8,7 @@ from rich.table import Table
 
 from assay.accounts.api_keys import REMEMBERED_S
 from assay.accounts.model import Operator, Plan, Role
+from assay.cli.passwords import ask_password
 from assay.cli.run import with_app
 from assay.kit.clock import iso
 from assay.wiring import App
@@ -16,7 +16,7 @@ from assay.wiring import App
 
 def create(email: str, name: str, *, admin: bool, plan: str) -> int:
     """Create an account and print its first API key, once."""
-    password = _password()
+    password = ask_password()
 
     async def work(app: App) -> int:
         role = Role.ADMIN if admin else Role.OPERATOR
@@ -95,16 +95,3 @@ def _row(operator: Operator) -> dict[str, str]:
         "created_at": iso(operator.created_at),
         "suspended_at": "" if operator.suspended_at is None else iso(operator.suspended_at),
     }
-
-
-def _password() -> str:
-    """Asked for twice on a terminal; otherwise the first line of standard input.
-
-    Never an argument: those can be read by every user of the machine.
-    """
-    if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip("\r\n")
-    first = getpass.getpass("Password (12 characters or more): ")
-    if getpass.getpass("Once more: ") != first:
-        sys.exit("assay: the two passwords differ")
-    return first

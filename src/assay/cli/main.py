@@ -38,6 +38,13 @@ def build(web: "Web") -> App:
         "set-role": accounts_set_role,
         "suspend": accounts_suspend,
         "restore": accounts_restore,
+        "set-password": accounts_set_password,
+        "reset-link": accounts_reset_link,
+        "reset-totp": accounts_reset_totp,
+        "log-out": accounts_log_out,
+        "invite": accounts_invite,
+        "export": serving.accounts_export,
+        "delete": accounts_delete,
     }.items():
         accounts.command(command, name=name)
     wrappers = App(name="wrappers", help="Agent-ready wrappers of operators' APIs.")
@@ -105,6 +112,12 @@ class _Serving:
         from assay.cli.openapi import openapi as run  # noqa: PLC0415
 
         return run(self.web)
+
+    def accounts_export(self, email: Email) -> int:
+        """Print everything that is kept of an account, as JSON."""
+        from assay.cli import account_security  # noqa: PLC0415
+
+        return account_security.export(self.web, email)
 
 
 def doctor(
@@ -205,6 +218,68 @@ def accounts_restore(email: Email) -> int:
     return accounts.suspend(email, suspended=False)
 
 
+def accounts_set_password(
+    email: Email,
+    *,
+    revoke_keys: Annotated[
+        bool, Parameter(negative=(), help="Revoke the account's API keys as well.")
+    ] = False,
+) -> int:
+    """Give an account a new password, asked for or read from standard input.
+
+    All its dashboard sessions end at once.
+    """
+    from assay.cli import account_security  # noqa: PLC0415
+
+    return account_security.set_password(email, revoke_keys=revoke_keys)
+
+
+def accounts_reset_link(email: Email) -> int:
+    """Print a link with which an account's owner chooses a new password; good once, 30 minutes."""
+    from assay.cli import account_security  # noqa: PLC0415
+
+    return account_security.reset_link(email)
+
+
+def accounts_reset_totp(email: Email) -> int:
+    """Remove an account's second factor and recovery codes, for an owner who has lost both."""
+    from assay.cli import account_security  # noqa: PLC0415
+
+    return account_security.reset_totp(email)
+
+
+def accounts_log_out(email: Email) -> int:
+    """End every dashboard session of an account, at once in every process."""
+    from assay.cli import account_security  # noqa: PLC0415
+
+    return account_security.log_out(email)
+
+
+def accounts_invite(
+    email: Annotated[
+        str | None, Parameter(help="The only address it is good for; default: any.")
+    ] = None,
+) -> int:
+    """Print an invitation for `ASSAY_SIGN_UP=invite`; good once, for a week."""
+    from assay.cli import account_security  # noqa: PLC0415
+
+    return account_security.invite(email)
+
+
+def accounts_delete(
+    email: Email,
+    *,
+    yes: Annotated[bool, Parameter(negative=(), help="Do not ask.")] = False,
+) -> int:
+    """Delete an account for good: keys, sessions, wrappers, webhooks and everything personal.
+
+    Calls and payments stay, under the account's id.
+    """
+    from assay.cli import account_security  # noqa: PLC0415
+
+    return account_security.delete(email, yes=yes)
+
+
 def wrappers_add(  # noqa: PLR0913 - a wrapper's fields
     email: Email,
     path: Annotated[str, Parameter(help="Public path: `/quote`, `/items/{id}` or `/files/*`.")],
@@ -271,7 +346,10 @@ def wrappers_remove(
 
 
 def wrappers_reseal() -> int:
-    """Seal every upstream and webhook secret under the current key, so that older keys can go."""
+    """Seal every stored secret under the current key, so that older keys can go.
+
+    Those are the secrets of upstreams, webhooks and second factors.
+    """
     from assay.cli import wrappers  # noqa: PLC0415
 
     return wrappers.reseal()

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
+from assay.admin.account_data import AccountExport
 from assay.kit.errors import ServiceError
 from assay.settings import Settings, SettingsError, load
 from assay.wiring import App, assemble
@@ -21,6 +22,10 @@ class Web(Protocol):
 
     def openapi_document(self, app: App) -> Mapping[str, Any]:
         """The OpenAPI 3.1 document."""
+        ...
+
+    def account_export(self, app: App, found: AccountExport) -> str:
+        """An account's data as JSON text, as GET /operator/me/export answers it."""
         ...
 
 

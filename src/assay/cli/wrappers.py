@@ -77,13 +77,14 @@ def remove(email: str, wrapper_id: str) -> int:
 
 
 def reseal() -> int:
-    """Seal every account's upstream and webhook secrets under the current key."""
+    """Seal every account's upstream, webhook and second-factor secrets under the current key."""
 
     async def work(app: App) -> int:
         count = 0
         for operator in await app.operators.list_for_admin():
             count += await app.endpoints.reseal(operator.id)
             count += await app.webhooks.reseal(operator.id)
+            count += await app.second_factors.reseal(operator.id)
         sys.stdout.write(f"{count} secrets sealed anew\n")
         return 0
 

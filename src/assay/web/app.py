@@ -16,6 +16,7 @@ from assay.web.exchange import exchange_of, note_detail
 from assay.web.openapi import document
 from assay.web.route import app_of
 from assay.web.routes import (
+    account_security,
     accounts,
     admin,
     agents,
@@ -26,6 +27,7 @@ from assay.web.routes import (
     key_agents,
     personhood,
     proxy,
+    sessions,
     webhooks,
 )
 from assay.web.routes.course import CourseLane
@@ -53,6 +55,8 @@ def framework(app: App) -> FastAPI:
         personhood.router,
         course.build_router(app),
         accounts.router,
+        account_security.router,
+        sessions.router,
         endpoints.router,
         analytics.router,
         admin.router,

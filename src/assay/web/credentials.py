@@ -5,9 +5,12 @@ from enum import StrEnum
 from assay.accounts.model import (
     API_KEY_PREFIX,
     AccountSuspended,
+    InsufficientScope,
     InvalidCredentials,
     Operator,
     Role,
+    Scope,
+    TotpEnrolmentRequired,
 )
 from assay.identity.model import AgentHeaders, AgentPrincipal
 from assay.kit.errors import Forbidden
@@ -36,9 +39,9 @@ def bearer(headers: Headers) -> str:
     return token.strip()
 
 
-async def operator_by_key(app: App, exchange: Exchange) -> Operator:
-    """The operator of an API key. Raises `InvalidCredentials`."""
-    operator = await app.api_keys.authenticate(bearer(exchange.headers))
+async def operator_by_key(app: App, exchange: Exchange, scope: Scope) -> Operator:
+    """The operator of an API key. Raises `InvalidCredentials` and `InsufficientScope`."""
+    operator = await app.api_keys.authenticate(bearer(exchange.headers), scope)
     exchange.operator = operator
     return operator
 
@@ -48,23 +51,31 @@ async def operator_by_token(app: App, exchange: Exchange) -> Operator:
     token = bearer(exchange.headers)
     if token.startswith(API_KEY_PREFIX):
         raise InvalidCredentials("A dashboard token is needed here, not an API key: log in.")
-    operator = await app.operators.authenticate(token)
+    operator, exchange.session_id = await app.logins.authenticate(token)
     exchange.operator = operator
     return operator
 
 
-async def operator_by_either(app: App, exchange: Exchange) -> Operator:
-    """The operator of an API key or of a dashboard token. Raises `InvalidCredentials`."""
+async def operator_by_either(app: App, exchange: Exchange, scope: Scope) -> Operator:
+    """The operator of an API key or of a dashboard token.
+
+    Raises `InvalidCredentials`, and `InsufficientScope` for a key.
+    """
     if bearer(exchange.headers).startswith(API_KEY_PREFIX):
-        return await operator_by_key(app, exchange)
+        return await operator_by_key(app, exchange, scope)
     return await operator_by_token(app, exchange)
 
 
 async def admin(app: App, exchange: Exchange) -> Operator:
-    """The operator of a dashboard token with role `admin`. Raises also `Forbidden`."""
+    """The operator of a dashboard token with role `admin`.
+
+    Raises also `Forbidden`, and `TotpEnrolmentRequired` where admins need a second factor.
+    """
     operator = await operator_by_token(app, exchange)
     if operator.role is not Role.ADMIN:
         raise Forbidden("This needs an account with the role admin.")
+    if app.settings.admin_totp == "required" and not operator.totp_enabled:
+        raise TotpEnrolmentRequired("Admins need a second factor here: enrol one first.")
     return operator
 
 
@@ -91,7 +102,9 @@ async def agent(app: App, exchange: Exchange) -> AgentPrincipal:
     return principal
 
 
-async def operator_or_agent(app: App, exchange: Exchange) -> Operator | AgentPrincipal:
+async def operator_or_agent(
+    app: App, exchange: Exchange, scope: Scope
+) -> Operator | AgentPrincipal:
     """The operator of an API key, else the agent: either credential is enough (spec 5.4).
 
     A key that does not hold is the refusal only where no agent names itself. Raises as either.
@@ -99,8 +112,8 @@ async def operator_or_agent(app: App, exchange: Exchange) -> Operator | AgentPri
     if "authorization" not in exchange.headers:
         return await agent(app, exchange)
     try:
-        return await operator_by_key(app, exchange)
-    except (InvalidCredentials, AccountSuspended):
+        return await operator_by_key(app, exchange, scope)
+    except (InvalidCredentials, InsufficientScope, AccountSuspended):
         if not names_agent(exchange.headers):
             raise
     return await agent(app, exchange)

@@ -9,7 +9,17 @@ from pydantic.json_schema import models_json_schema
 
 from assay.web.routes import gate
 from assay.web.routes import key_agents as key_agents_routes
-from assay.web.wire import accounts, admin, endpoints, key_agents, personhood, proxy, webhooks, wrap
+from assay.web.wire import (
+    account_security,
+    accounts,
+    admin,
+    endpoints,
+    key_agents,
+    personhood,
+    proxy,
+    webhooks,
+    wrap,
+)
 from assay.web.wire.gate import GateBody, GateShape
 from assay.wiring import App
 
@@ -83,6 +93,14 @@ _BODIES = (
     accounts.LoginBody,
     accounts.RenameBody,
     accounts.RotateBody,
+    account_security.PasswordChangeRequest,
+    account_security.ResetLinkRequest,
+    account_security.PasswordResetRequest,
+    account_security.VerifyEmailRequest,
+    account_security.PasswordRequest,
+    account_security.TotpConfirmRequest,
+    account_security.SecondFactorRequest,
+    account_security.DeleteAccountRequest,
     key_agents.VerifyBody,
     personhood.ProofBody,
     endpoints.EndpointBody,

@@ -5,6 +5,7 @@ document from here.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
@@ -12,12 +13,14 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ValidationError
 
 from assay.accounts.audit import Actor
+from assay.accounts.clients import Client
 from assay.accounts.model import Role
 from assay.kit.costs import Cost
 from assay.kit.errors import InvalidRequest, Problem
 from assay.web import credentials
 from assay.web.credentials import Credential
 from assay.web.exchange import exchange_of
+from assay.web.scopes import scope_of
 from assay.web.wire.error import ErrorShape
 from assay.web.wire.shape import Body
 from assay.wiring import App
@@ -46,13 +49,16 @@ SECURITY: Mapping[Credential, list[dict[str, list[str]]]] = {
 """Names of the security schemes in the OpenAPI document."""
 
 _CHECKS: Mapping[Credential, Callable[..., Awaitable[object]]] = {
-    Credential.OP_KEY: credentials.operator_by_key,
     Credential.AGENT: credentials.agent,
     Credential.JWT: credentials.operator_by_token,
     Credential.ADMIN: credentials.admin,
+}
+_KEY_CHECKS: Mapping[Credential, Callable[..., Awaitable[object]]] = {
+    Credential.OP_KEY: credentials.operator_by_key,
     Credential.OP_KEY_OR_AGENT: credentials.operator_or_agent,
     Credential.OP_KEY_OR_JWT: credentials.operator_by_either,
 }
+"""Those that take an API key, and with it the operation's scope."""
 
 _ACCOUNT = frozenset({Credential.JWT, Credential.OP_KEY_OR_JWT, Credential.ADMIN})
 """With these an account is changed, if anything is: each change is a row that is never removed."""
@@ -90,7 +96,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
             methods=[method],
             response_model=answers,
             status_code=CREATED if created else None,
-            dependencies=[Depends(_authenticate(credential))],
+            dependencies=[Depends(_authenticate(credential, method, path))],
             responses={
                 **{status: {"model": ErrorShape} for status in sorted(statuses)},
                 **_files(media_types),
@@ -147,8 +153,19 @@ def actor_of(request: Request) -> Actor:
     return Actor(kind, operator.id, *where)
 
 
-def _authenticate(credential: Credential) -> Callable[[Request], Awaitable[None]]:
+def client_of(request: Request) -> Client:
+    """Where the request comes from."""
+    exchange = exchange_of(request.scope)
+    user_agent = exchange.headers.get("user-agent", "")
+    return Client(exchange.client_address, user_agent, exchange.request_id)
+
+
+def _authenticate(
+    credential: Credential, method: str, path: str
+) -> Callable[[Request], Awaitable[None]]:
     check = _CHECKS.get(credential)
+    if credential in _KEY_CHECKS:
+        check = partial(_KEY_CHECKS[credential], scope=scope_of(method, path))
 
     async def authenticate(request: Request) -> None:
         if check is None:

@@ -65,7 +65,7 @@ class Traffic:
         if not token.startswith(API_KEY_PREFIX):
             # By its signature: the store is not asked. Apart from the keys, so that a revoked
             # dashboard token in the wrong hands uses up nothing of the gate's.
-            owner = self._app.operators.owner_of(token)
+            owner = self._app.logins.owner_of(token)
             if owner is not None:
                 return await _taken(self._keyed, f"dashboard {owner}")
             return await self._guess(exchange)

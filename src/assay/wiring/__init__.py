@@ -8,9 +8,15 @@ from importlib import import_module
 
 from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys
+from assay.accounts.clients import Origins
 from assay.accounts.key_tags import KeyTags
+from assay.accounts.logins import Logins
+from assay.accounts.mail import MailOutbox
 from assay.accounts.operators import Operators
-from assay.accounts.throttle import LoginThrottle
+from assay.accounts.passwords import Passwords
+from assay.accounts.second_factor import SecondFactors
+from assay.accounts.sign_up import SignUps
+from assay.admin.account_data import AccountData, AccountDataDependencies
 from assay.admin.overview import Admin, AdminNeeds
 from assay.calls.analytics import Analytics
 from assay.calls.conduct import ConductLog
@@ -38,7 +44,6 @@ from assay.infra.crypto.decision_tokens import Es256DecisionSigner
 from assay.infra.crypto.ed25519 import SolanaSignatures
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
 from assay.infra.crypto.eip3009 import sign_authorization
-from assay.infra.crypto.passwords import Argon2PasswordHasher
 from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
 from assay.infra.http.agent_index import HttpAgentIndex
@@ -47,6 +52,7 @@ from assay.infra.http.egress import GuardedHttp
 from assay.infra.http.egress_budget import EgressBudget
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.log import EvaluationLog, Log, RequestLog, open_log
+from assay.infra.sql.account_end import SqlAccountEnd
 from assay.infra.sql.admin import SqlAdminStore
 from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
@@ -96,6 +102,7 @@ from assay.webhooks.ports import WebhookStore
 from assay.webhooks.proof import ReceiverProofs
 from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
+from assay.wiring.accounts import AccountDependencies, account_services
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
 from assay.wiring.egress import egress_budget, gate_quota
 from assay.wiring.limits import quotas, shared_limits
@@ -135,6 +142,12 @@ class App:
     networks: Networks
     operators: Operators
     api_keys: ApiKeys
+    logins: Logins
+    passwords: Passwords
+    second_factors: SecondFactors
+    sign_ups: SignUps
+    account_data: AccountData
+    outbox: MailOutbox | None
     allowance: Allowance
     challenges: Challenges
     sessions: Sessions
@@ -179,6 +192,8 @@ class App:
     async def flush(self) -> None:
         """Write down everything that is kept in memory for a moment."""
         await self.api_keys.flush_last_used()
+        await self.logins.flush_last_used()
+        await self.logins.purge()
         await self.allowance.flush()
         await self.call_log.flush()
         await self.conduct_log.flush()
@@ -259,6 +274,8 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     settings, clock, log = app.settings, app.clock, app.log
     if outside.leases is not None:
         tasks.spawn("limits", outside.leases.run())
+    if app.outbox is not None:
+        tasks.spawn("mail", app.outbox.run())
     await app.api_keys.warm()
     tasks.spawn("deliver", deliver_forever(app.deliverer, log))
     keep = timedelta(hours=settings.paid_response_hours)
@@ -409,15 +426,22 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         ),
         stack,
     )
-    operators = Operators(
-        operator_store,
-        api_keys,
-        Argon2PasswordHasher(),
-        login_tokens,
-        clock,
-        LoginThrottle(clock),
-        settings.fee_rate,
+    accounts = account_services(
+        AccountDependencies(
+            settings=settings,
+            clock=clock,
+            log=log,
+            database=database,
+            operator_store=operator_store,
+            keys=api_keys,
+            box=box,
+            tokens=login_tokens,
+            origins=Origins(secrets["session"][0]),
+        ),
+        stack,
     )
+    webhooks = Webhooks(webhook_store, box, _webhook_egress(settings), clock, proofs)
+    audit_trail = SqlAuditStore(database)
     profiles = Profiles(subjects, evaluator, evaluations, rules, clock)
     key_profiles = KeyProfiles(key_agents, evaluations, networks.default, rules, clock, sources)
     caller = Caller(outside.http, _agents_egress(settings), credentials, settings.address)
@@ -430,8 +454,29 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         database=database,
         leases=outside.leases,
         networks=networks,
-        operators=operators,
+        operators=accounts.operators,
         api_keys=api_keys,
+        logins=accounts.logins,
+        passwords=accounts.passwords,
+        second_factors=accounts.factors,
+        sign_ups=accounts.sign_ups,
+        account_data=AccountData(
+            AccountDataDependencies(
+                end=SqlAccountEnd(database),
+                operators=accounts.operators,
+                proof=accounts.proof,
+                factors=accounts.factors,
+                logins=accounts.logins,
+                keys=api_keys,
+                allowance=allowance,
+                endpoints=wrapped.endpoints,
+                webhooks=webhooks,
+                analytics=wrapped.analytics,
+                audit=audit_trail,
+                clock=clock,
+            )
+        ),
+        outbox=accounts.outbox,
         allowance=allowance,
         challenges=challenges,
         sessions=sessions,
@@ -475,15 +520,15 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         admin=Admin(
             AdminNeeds(
                 store=SqlAdminStore(database),
-                audit=SqlAuditStore(database),
-                operators=operators,
+                audit=audit_trail,
+                operators=accounts.operators,
                 keys=api_keys,
                 endpoints=wrapped.endpoints,
                 analytics=wrapped.analytics,
                 clock=clock,
             )
         ),
-        webhooks=Webhooks(webhook_store, box, _webhook_egress(settings), clock, proofs),
+        webhooks=webhooks,
         webhook_store=webhook_store,
         deliverer=deliverer,
         proxy=Proxy(caller, gate, settings.upgrade_address),

@@ -82,8 +82,10 @@ async def test_no_value_of_any_member_is_a_fault_of_ours(
     field: str,
     value: Any,
 ) -> None:
-    throttle: Any = house.app.operators._throttle
-    throttle._failures.clear()
+    logins: Any = house.app.logins
+    throttle = logins._proof.throttle
+    for counts in (throttle._pairs, throttle._networks, throttle._accounts):
+        counts._known.clear()
     headers = both if "gate" in path else token
     content = json.dumps(body | {field: value})
     answer = await house.http.request(method, path, headers=headers, content=content)

@@ -284,13 +284,15 @@ async def test_the_wrappers_of_others_are_not_there(house: House, token: dict[st
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_without_a_dashboard_token_there_is_nothing(house: House, method: str) -> None:
+async def test_without_a_dashboard_token_or_a_key_with_the_scope_there_is_nothing(
+    house: House, method: str
+) -> None:
     key = await house.operator()
-    for headers in ({}, key):
+    for headers, status, code in (({}, 401, "unauthorized"), (key, 403, "insufficient_scope")):
         answer = await house.http.request(
             method, "/operator/endpoints", headers=headers, content=json.dumps(GOOD)
         )
-        refused(answer, 401, "unauthorized")
+        refused(answer, status, code)
 
 
 async def operator_id(house: House, token: dict[str, str]) -> str:

@@ -8,7 +8,8 @@ from tests.http.house import House, refused
 async def test_200_keys_are_listed_without_their_secret(house: House) -> None:
     key = (await house.operator())["authorization"].removeprefix("Bearer ")
     (listed,) = (await house.http.get("/operator/keys", headers=await house.token())).json()
-    assert listed.keys() == {"id", "keyPrefix", "label", "revoked", "lastUsed", "createdAt"}
+    specified = {"id", "keyPrefix", "label", "revoked", "lastUsed", "createdAt"}
+    assert listed.keys() == specified | {"scopes", "expiresAt"}
     assert key.startswith(listed["keyPrefix"])
     assert len(listed["keyPrefix"]) < 20
     assert listed["lastUsed"] is None

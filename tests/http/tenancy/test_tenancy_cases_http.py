@@ -42,6 +42,7 @@ THINGS = {
     "endpointId": ("endpoint_id", "endpoint_not_found"),
     "webhookId": ("webhook_id", "webhook_not_found"),
     "agentId": ("agent_id", "agent_not_found"),
+    "sessionId": ("session_id", "session_not_found"),
 }
 """Path parameters of what belongs to an account, and the refusal a stranger gets."""
 
@@ -52,6 +53,10 @@ OF_EVERYBODY = {
 """Here an agent is the registry's, nobody's own."""
 
 CREDENTIALS = ("dashboardToken", "operatorKey")
+
+SCOPES = ["evaluate", "gate", "webhooks", "proxy", "wrappers"]
+
+ENDS_THE_SESSION = {"POST /operator/logout", "DELETE /operator/sessions"}
 
 
 @dataclass
@@ -78,6 +83,7 @@ class Street:
 
 READS = (
     *("/operator/me", "/operator/keys", "/operator/endpoints", "/operator/webhooks"),
+    "/operator/sessions",
     *("/operator/webhooks/deliveries", "/operator/analytics/stats", "/operator/analytics/revenue"),
     *("/operator/analytics/top-endpoints", "/operator/analytics/agents"),
     *("/operator/analytics/agents/7", "/operator/analytics/logs"),
@@ -86,8 +92,12 @@ READS = (
 
 
 async def open_account(street: Street, email: str) -> dict[str, dict[str, str]]:
-    key = await street.house.operator(email)
-    return {"operatorKey": key, "dashboardToken": await street.house.token(email)}
+    await street.house.operator(email)
+    token = await street.house.token(email)
+    body = {"scopes": SCOPES, "label": "every scope"}
+    made = await street.ask(token, "POST", "/operator/keys/rotate", json=body)
+    key = {"authorization": f"Bearer {made.json()['key']}"}
+    return {"operatorKey": key, "dashboardToken": token}
 
 
 @pytest.fixture
@@ -116,7 +126,9 @@ async def street(house: House) -> Street:
     made.bob = await open_account(made, BOB)
     logs = (await made.ask(token, "GET", "/operator/analytics/logs")).json()["logs"]
     sent = await made.ask(token, "GET", "/operator/webhooks/deliveries")
+    (session,) = (await made.ask(token, "GET", "/operator/sessions")).json()["items"]
     made.ids = {
+        "session_id": session["id"],
         "key_id": key["id"],
         "endpoint_id": endpoint["id"],
         "webhook_id": asked.json()["id"],
@@ -165,6 +177,8 @@ async def test_no_operation_shows_or_changes_anything_of_another_operator(street
                 refused(answer, 404, THINGS[own.pop()][1])
             if path.startswith("/operator/admin/"):
                 refused(answer, 403, "forbidden")
+            if f"{method} {path}" in ENDS_THE_SESSION:
+                street.bob["dashboardToken"] = await street.house.token(BOB)
             asked += 1
     assert asked > 30
     assert await street.all_of(street.alice) == before

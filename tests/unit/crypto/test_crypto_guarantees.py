@@ -5,7 +5,7 @@ import base64
 import hashlib
 import json
 import secrets
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography.hazmat.primitives import hashes
@@ -19,12 +19,14 @@ from hypothesis import strategies as st
 from joserfc import jws, jwt
 from joserfc.jwk import KeySet, OctKey, OKPKey
 
+from assay.accounts.ports import HashClient
 from assay.infra.crypto.decision_tokens import Es256DecisionSigner
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
-from assay.infra.crypto.passwords import Argon2PasswordHasher
+from assay.infra.crypto.passwords import AT_ONCE, WAITING_PER_CALLER, Argon2PasswordHasher
 from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
-from assay.kit.errors import Unavailable
+from assay.infra.crypto.totp import TotpFactor
+from assay.kit.errors import TooMany, Unavailable
 from assay.kit.keyring import MacKeys
 from tests.fakes.clock import FrozenClock
 
@@ -118,8 +120,8 @@ def test_any_text_is_a_session_token_or_none(text: str) -> None:
 def test_a_login_token_names_the_account_for_twelve_hours() -> None:
     clock = FrozenClock()
     tokens = JwtLoginTokens((SECRET,), "http://assay", clock)
-    token = tokens.issue("operator-1")
-    assert tokens.read(token) == "operator-1"
+    token = tokens.issue("operator-1", "session-1")
+    assert tokens.read(token) == ("operator-1", "session-1")
     payload = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
     assert payload.keys() == {"iss", "aud", "sub", "iat", "exp", "jti"}
     clock.move(12 * 3600 + 1)
@@ -133,7 +135,7 @@ def test_login_tokens_of_others_are_none() -> None:
         JwtLoginTokens(("t" * 40,), "http://assay", clock),
         JwtLoginTokens((SECRET,), "http://elsewhere", clock),
     ):
-        assert tokens.read(other.issue("operator-1")) is None
+        assert tokens.read(other.issue("operator-1", "session-1")) is None
     claims = {"iss": "http://assay", "aud": "assay-dashboard", "sub": "x", "exp": 2**40}
     key = OctKey.import_key(SECRET)
     stranger = jwt.encode({"alg": "HS256"}, claims, key)
@@ -258,20 +260,42 @@ async def test_passwords_are_argon2id_with_a_salt_of_their_own() -> None:
     hasher.close()
 
 
-async def test_a_flood_of_logins_is_shed_instead_of_queued() -> None:
+async def test_one_callers_flood_of_logins_is_shed_and_nobody_elses() -> None:
     hasher = Argon2PasswordHasher()
     stored = await hasher.hash("x")
 
-    async def attempt() -> bool:
+    async def attempt(caller: str) -> bool:
         try:
-            await hasher.verify(stored, "y")
-        except Unavailable as shed:
+            await hasher.verify(stored, "y", HashClient(caller))
+        except TooMany as shed:
             return shed.retry_after_s is None
         return True
 
     async with asyncio.TaskGroup() as group:
-        tried = [group.create_task(attempt()) for _ in range(100)]
-    served = sum(task.result() for task in tried)
-    assert served == 64
-    assert await attempt() is True
+        flood = [group.create_task(attempt("198.51.100.1")) for _ in range(100)]
+        others = [group.create_task(attempt(f"192.0.2.{n}")) for n in range(20)]
+    assert sum(task.result() for task in flood) == AT_ONCE + WAITING_PER_CALLER
+    assert all(task.result() for task in others)
+    assert await attempt("198.51.100.1") is True
     hasher.close()
+
+
+# The vectors of RFC 6238, appendix B, cut to six digits, and their neighbours.
+RFC_6238 = [(1111111109, "081804"), (1111111111, "050471"), (1234567890, "005924"),
+            (2000000000, "279037"), (20000000000, "353130")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("at", "code"), RFC_6238)
+def test_one_time_codes_are_those_of_the_standard(at: int, code: str) -> None:
+    factor, secret = TotpFactor(), b"12345678901234567890"
+    for late_s in (-30, 0, 30):
+        now = datetime.fromtimestamp(at + late_s, UTC)
+        assert factor.step_of(secret, code, now) == at // 30
+    for late_s in (-90, 90):
+        assert factor.step_of(secret, code, datetime.fromtimestamp(at + late_s, UTC)) is None
+
+
+@given(st.text(max_size=20))
+def test_no_text_breaks_the_check_of_a_code(text: str) -> None:
+    found = TotpFactor().step_of(b"1" * 20, text, FrozenClock().now())
+    assert found is None or len(text) == 6

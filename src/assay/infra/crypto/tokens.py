@@ -12,7 +12,6 @@ from joserfc.jwk import OctKey
 
 from assay.identity.model import ContractProof, Session
 from assay.kit.clock import Clock
-from assay.kit.ids import new_id
 from assay.kit.json import is_array, is_object
 from assay.kit.keyring import MacKeys, Secrets
 
@@ -38,7 +37,7 @@ class JwtLoginTokens:
         self._issuer = issuer
         self._clock = clock
 
-    def issue(self, operator_id: str) -> str:
+    def issue(self, operator_id: str, session_id: str) -> str:
         now = self._clock.now()
         claims = {
             "iss": self._issuer,
@@ -46,14 +45,14 @@ class JwtLoginTokens:
             "sub": operator_id,
             "iat": int(now.timestamp()),
             "exp": int((now + LOGIN_TTL).timestamp()),
-            "jti": new_id(),
+            "jti": session_id,
         }
         return jwt.encode({"alg": "HS256"}, claims, self._keys[0], algorithms=_ALGORITHMS)
 
-    def read(self, token: str) -> str | None:
+    def read(self, token: str) -> tuple[str, str] | None:
         return next((found for key in self._keys if (found := self._read(token, key))), None)
 
-    def _read(self, token: str, key: OctKey) -> str | None:
+    def _read(self, token: str, key: OctKey) -> tuple[str, str] | None:
         try:
             claims = jwt.decode(token, key, algorithms=_ALGORITHMS).claims
             rules = jwt.JWTClaimsRegistry(
@@ -61,12 +60,13 @@ class JwtLoginTokens:
                 iss={"essential": True, "value": self._issuer},
                 aud={"essential": True, "value": _AUDIENCE},
                 sub={"essential": True},
+                jti={"essential": True},
                 exp={"essential": True},
             )
             rules.validate(claims)
         except (JoseError, ValueError, TypeError):
             return None
-        return str(claims["sub"])
+        return str(claims["sub"]), str(claims["jti"])
 
     def names_us(self, token: str) -> bool:
         """Whether a compact JWS says that it is a dashboard token of this service.

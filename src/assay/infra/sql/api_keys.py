@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import RowMapping, bindparam, insert, or_, select, update
+from sqlalchemy import RowMapping, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.audit import Note
-from assay.accounts.model import ApiKey
+from assay.accounts.model import ApiKey, Scope
+from assay.infra.sql.account_tables import api_keys
 from assay.infra.sql.audit import write_note
 from assay.infra.sql.engine import Database, from_us, to_us
-from assay.infra.sql.tables import api_keys
 
 
 class SqlApiKeyStore:
@@ -18,7 +19,9 @@ class SqlApiKeyStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, key: ApiKey, key_hash: str, note: Note | None = None) -> None:
+    async def add(
+        self, key: ApiKey, key_hash: str, note: Note | None = None, limit: int | None = None
+    ) -> bool:
         values = {
             "id": key.id,
             "operator_id": key.operator_id,
@@ -28,10 +31,32 @@ class SqlApiKeyStore:
             "revoked": key.revoked,
             "last_used_us": None if key.last_used is None else to_us(key.last_used),
             "created_us": to_us(key.created_at),
+            "scopes": " ".join(sorted(key.scopes)),
+            "expires_us": None if key.expires_at is None else to_us(key.expires_at),
         }
         async with self._database.write() as connection:
+            if limit is not None and not await self._make_room(connection, key, limit):
+                return False
             await connection.execute(insert(api_keys).values(values))
             await write_note(connection, note)
+        return True
+
+    async def _make_room(self, connection: AsyncConnection, key: ApiKey, limit: int) -> bool:
+        """Whether one more is allowed; of revoked keys the newest `limit` stay."""
+        await self._database.lock(connection, f"keys {key.operator_id}")
+        mine = api_keys.c.operator_id == key.operator_id
+        active = select(func.count()).select_from(api_keys).where(mine, ~api_keys.c.revoked)
+        if (await connection.execute(active)).scalar_one() >= limit:
+            return False
+        old = (
+            select(api_keys.c.id)
+            .where(mine, api_keys.c.revoked)
+            .order_by(api_keys.c.created_us.desc(), api_keys.c.id.desc())
+            .offset(limit)
+            .limit(limit)
+        )
+        await connection.execute(delete(api_keys).where(api_keys.c.id.in_(old)))
+        return True
 
     async def find_by_hash(self, key_hash: str) -> ApiKey | None:
         statement = select(api_keys).where(api_keys.c.key_hash == key_hash)
@@ -91,7 +116,7 @@ class SqlApiKeyStore:
 
 
 def _key(row: RowMapping) -> ApiKey:
-    used = row["last_used_us"]
+    used, expires = row["last_used_us"], row["expires_us"]
     return ApiKey(
         id=row["id"],
         operator_id=row["operator_id"],
@@ -100,4 +125,6 @@ def _key(row: RowMapping) -> ApiKey:
         revoked=row["revoked"],
         last_used=None if used is None else from_us(used),
         created_at=from_us(row["created_us"]),
+        scopes=frozenset(map(Scope, row["scopes"].split())),
+        expires_at=None if expires is None else from_us(expires),
     )

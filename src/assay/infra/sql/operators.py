@@ -6,16 +6,30 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import RowMapping, insert, select, update
+from sqlalchemy import RowMapping, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.audit import Note
-from assay.accounts.model import Change, EmailTaken, Operator, OperatorNotFound, Plan, Role
+from assay.accounts.credential_ports import CodeKind
+from assay.accounts.model import (
+    Change,
+    EmailTaken,
+    InviteInvalid,
+    Operator,
+    OperatorNotFound,
+    Plan,
+    Role,
+)
+from assay.accounts.ports import SignUp
+from assay.infra.sql.account_tables import account_codes, operators
 from assay.infra.sql.audit import write_note
 from assay.infra.sql.engine import Database, from_us, to_us
-from assay.infra.sql.tables import operators
+from assay.kit.errors import TooMany
 from assay.kit.json import JsonObject
+
+SIGN_UP_RETRY_S = 3600
+"""When an origin that has used up its quota may try again: by then some of it may have passed."""
 
 
 class SqlOperatorStore:
@@ -24,8 +38,15 @@ class SqlOperatorStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, operator: Operator, password_hash: str, note: Note | None = None) -> None:
+    async def add(
+        self,
+        operator: Operator,
+        password_hash: str,
+        note: Note | None = None,
+        sign_up: SignUp | None = None,
+    ) -> None:
         values = {
+            "sign_up_origin": None if sign_up is None else sign_up.origin,
             "id": operator.id,
             "email": operator.email,
             "email_lower": operator.email.lower(),
@@ -39,10 +60,50 @@ class SqlOperatorStore:
         }
         try:
             async with self._database.write() as connection:
+                if sign_up is not None:
+                    await self._admit(connection, operator, sign_up)
                 await connection.execute(insert(operators).values(values))
                 await write_note(connection, note)
         except IntegrityError as error:
             raise EmailTaken("Another account has this e-mail address.") from error
+
+    async def _admit(
+        self, connection: AsyncConnection, operator: Operator, sign_up: SignUp
+    ) -> None:
+        """Hold a sign-up against its quota and its invitation, in one order for its origin."""
+        await self._database.lock(connection, f"sign-up {sign_up.origin}")
+        made = (
+            select(func.count())
+            .select_from(operators)
+            .where(
+                operators.c.sign_up_origin == sign_up.origin,
+                operators.c.created_us > to_us(sign_up.since),
+            )
+        )
+        if (await connection.execute(made)).scalar_one() >= sign_up.per_origin:
+            raise TooMany(
+                "Too many accounts were made from here today.", retry_after_s=SIGN_UP_RETRY_S
+            )
+        if sign_up.invite_hash is not None:
+            await self._spend_invite(connection, operator, sign_up.invite_hash)
+
+    async def _spend_invite(
+        self, connection: AsyncConnection, operator: Operator, invite_hash: str
+    ) -> None:
+        email = account_codes.c.email_lower
+        statement = (
+            update(account_codes)
+            .where(
+                account_codes.c.code_hash == invite_hash,
+                account_codes.c.kind == CodeKind.INVITE.value,
+                account_codes.c.spent_us.is_(None),
+                account_codes.c.expires_us > to_us(operator.created_at),
+                or_(email.is_(None), email == operator.email.lower()),
+            )
+            .values(spent_us=to_us(operator.created_at), email_lower=None)
+        )
+        if not (await connection.execute(statement)).rowcount:
+            raise InviteInvalid("The invitation is not good, or not for this e-mail address.")
 
     async def find(self, operator_id: str) -> Operator | None:
         statement = select(operators).where(operators.c.id == operator_id)
@@ -89,8 +150,9 @@ class SqlOperatorStore:
 
 
 async def _locked(connection: AsyncConnection, operator_id: str) -> Operator:
-    """The account as it is until this transaction changes it."""
-    known = select(operators).where(operators.c.id == operator_id).with_for_update()
+    """The account as it is until this transaction changes it; a deleted one is not there."""
+    mine = (operators.c.id == operator_id, operators.c.deleted_us.is_(None))
+    known = select(operators).where(*mine).with_for_update()
     row = (await connection.execute(known)).mappings().one_or_none()
     if row is None:
         raise OperatorNotFound("There is no account of this id.")
@@ -151,5 +213,12 @@ def operator_of(row: RowMapping) -> Operator:
         fee_rate=Decimal(row["fee_rate"]),
         created_at=from_us(row["created_us"]),
         updated_at=from_us(row["updated_us"]),
-        suspended_at=None if row["suspended_us"] is None else from_us(row["suspended_us"]),
+        suspended_at=_moment(row["suspended_us"]),
+        email_verified_at=_moment(row["email_verified_us"]),
+        totp_enabled=row["totp_confirmed_us"] is not None,
+        deleted_at=_moment(row["deleted_us"]),
     )
+
+
+def _moment(at_us: int | None) -> datetime | None:
+    return None if at_us is None else from_us(at_us)

@@ -18,6 +18,14 @@ from sqlalchemy import (
     text,
 )
 
+from assay.infra.sql.account_tables import (
+    account_codes,
+    api_keys,
+    dashboard_sessions,
+    login_origins,
+    operators,
+    recovery_codes,
+)
 from assay.infra.sql.egress_tables import egress_usage
 from assay.infra.sql.evidence_tables import (
     course_calls,
@@ -40,6 +48,7 @@ from assay.infra.sql.webhook_tables import webhook_agents, webhook_deliveries, w
 
 __all__ = [
     "METADATA",
+    "account_codes",
     "agent_chains",
     "agent_days",
     "agent_totals",
@@ -52,15 +61,18 @@ __all__ = [
     "calls",
     "course_calls",
     "course_runs",
+    "dashboard_sessions",
     "egress_usage",
     "endpoint_days",
     "endpoint_totals",
     "evaluations",
     "key_agents",
+    "login_origins",
     "operators",
     "paid_responses",
     "payments",
     "personhood",
+    "recovery_codes",
     "snapshots",
     "state",
     "webhook_agents",
@@ -69,22 +81,6 @@ __all__ = [
     "wrapper_conduct",
     "wrappers",
 ]
-
-operators = Table(
-    "operators",
-    METADATA,
-    Column("id", String(36), primary_key=True),
-    Column("email", Text, nullable=False),
-    Column("email_lower", Text, nullable=False, unique=True),
-    Column("name", Text, nullable=False),
-    Column("role", String(16), nullable=False),
-    Column("plan", String(16), nullable=False),
-    Column("fee_rate", String(32), nullable=False),
-    Column("password_hash", Text, nullable=False),
-    Column("created_us", BigInteger, nullable=False),
-    Column("updated_us", BigInteger, nullable=False),
-    Column("suspended_us", BigInteger),
-)
 
 audit = Table(
     "audit",
@@ -102,20 +98,6 @@ audit = Table(
     Column("target", String(64), nullable=False),
     Column("details", Text, nullable=False),
     Index("ix_audit_operator", "operator_id", "seq"),
-)
-
-api_keys = Table(
-    "api_keys",
-    METADATA,
-    Column("id", String(36), primary_key=True),
-    Column("operator_id", String(36), ForeignKey("operators.id"), nullable=False),
-    Column("key_hash", String(64), nullable=False, unique=True),
-    Column("prefix", String(32), nullable=False),
-    Column("label", Text),
-    Column("revoked", Boolean, nullable=False),
-    Column("last_used_us", BigInteger),
-    Column("created_us", BigInteger, nullable=False),
-    Index("ix_api_keys_operator", "operator_id", "created_us"),
 )
 
 allowance = Table(

@@ -5,10 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 
 from assay.accounts.model import Operator
+from assay.kit.errors import TooLarge
 from assay.web.credentials import Credential
-from assay.web.exchange import exchange_of
-from assay.web.limits import caller_of
-from assay.web.route import actor_of, app_of, read, route
+from assay.web.route import actor_of, app_of, client_of, read, route
 from assay.web.wire import accounts as wire
 
 router = APIRouter(tags=["Accounts and keys"])
@@ -21,14 +20,15 @@ router = APIRouter(tags=["Accounts and keys"])
     credential=Credential.NONE,
     body=wire.RegisterBody,
     answers=wire.Registered,
-    also=(409,),
+    also=(403, 409),
 )
 async def register(request: Request) -> wire.Registered:
     """Open an account. The API key is shown this once."""
-    body = read(wire.RegisterBody, await request.body())
-    operator, key = await app_of(request).operators.register(
-        body.email, body.password, body.name, actor_of(request)
-    )
+    body = read(wire.RegisterBody, await _short_body(request))
+    app, new = app_of(request), (body.email, body.password, body.name)
+    operator, key = await app.sign_ups.register(new, body.invite, client_of(request))
+    if app.passwords.sends_mail:
+        app.passwords.request_verification(operator)
     return wire.Registered(operator=wire.brief(operator), api_key=key)
 
 
@@ -42,11 +42,10 @@ async def register(request: Request) -> wire.Registered:
     also=(401, 403),
 )
 async def login(request: Request) -> wire.LoggedIn:
-    """Log in for a dashboard token."""
-    body = read(wire.LoginBody, await request.body())
-    exchange = exchange_of(request.scope)
-    operator, token = await app_of(request).operators.login(
-        body.email, body.password, caller_of(exchange.client_address), exchange.request_id
+    """Log in for a dashboard token; with a one-time code where the account has a second factor."""
+    body = read(wire.LoginBody, await _short_body(request))
+    operator, token = await app_of(request).logins.login(
+        body.email, body.password, body.code, client_of(request)
     )
     return wire.LoggedIn(operator=wire.brief(operator), token=token)
 
@@ -54,8 +53,7 @@ async def login(request: Request) -> wire.LoggedIn:
 @route(router, "GET", "/operator/me", credential=Credential.JWT, answers=wire.Me)
 async def me(request: Request) -> wire.Me:
     """The account that asks, and how much of this month's allowance it has used."""
-    operator = _operator(request)
-    return wire.me(operator, await app_of(request).allowance.standing(operator))
+    return await _me(request, _operator(request))
 
 
 @route(
@@ -71,7 +69,7 @@ async def rename(request: Request) -> wire.Me:
     body = read(wire.RenameBody, await request.body())
     operator_id, actor = _operator(request).id, actor_of(request)
     renamed = await app_of(request).operators.rename(operator_id, body.name, actor)
-    return wire.me(renamed, await app_of(request).allowance.standing(renamed))
+    return await _me(request, renamed)
 
 
 @route(router, "GET", "/operator/keys", credential=Credential.JWT, answers=list[wire.KeyShape])
@@ -89,12 +87,19 @@ async def list_keys(request: Request) -> list[wire.KeyShape]:
     body=wire.RotateBody,
     body_required=False,
     answers=wire.Rotated,
+    also=(409,),
 )
 async def rotate_key(request: Request) -> wire.Rotated:
     """A new API key, shown this once. The others hold until they are revoked."""
     body = read(wire.RotateBody, await request.body() or b"{}")
-    keys = app_of(request).api_keys
-    record, key = await keys.issue(_operator(request).id, body.label, actor_of(request))
+    app = app_of(request)
+    record, key = await app.api_keys.issue(
+        _operator(request).id,
+        body.label,
+        actor_of(request),
+        scopes=body.asked_scopes(),
+        expires_at=body.ends_at(app.clock.now()),
+    )
     return wire.Rotated(key=key, id=record.id, label=record.label)
 
 
@@ -105,6 +110,20 @@ async def revoke_key(
     """Revoke an API key, at once."""
     await app_of(request).api_keys.revoke(_operator(request).id, key_id, actor_of(request))
     return wire.Revoked(ok=True, id=key_id, revoked=True)
+
+
+async def _me(request: Request, operator: Operator) -> wire.Me:
+    app = app_of(request)
+    codes_left = await app.second_factors.recovery_codes_left(operator.id)
+    return wire.me(operator, await app.allowance.standing(operator), codes_left)
+
+
+async def _short_body(request: Request) -> bytes:
+    """The body, unless it is far longer than any that holds: many of them wait at once."""
+    body = await request.body()
+    if len(body) > wire.BODY_BYTES_MAX:
+        raise TooLarge("The body is far too long for this.", maxBytes=wire.BODY_BYTES_MAX)
+    return body
 
 
 def _operator(request: Request) -> Operator:

@@ -16,7 +16,7 @@ router = APIRouter(tags=["Wrappers"])
     router,
     "GET",
     "/operator/endpoints",
-    credential=Credential.JWT,
+    credential=Credential.OP_KEY_OR_JWT,
     answers=list[wire.EndpointShape],
 )
 async def list_endpoints(request: Request) -> list[wire.EndpointShape]:
@@ -29,7 +29,7 @@ async def list_endpoints(request: Request) -> list[wire.EndpointShape]:
     router,
     "POST",
     "/operator/endpoints",
-    credential=Credential.JWT,
+    credential=Credential.OP_KEY_OR_JWT,
     body=wire.EndpointBody,
     answers=wire.CreatedEndpointShape,
     also=(409,),
@@ -47,7 +47,7 @@ async def create_endpoint(request: Request) -> wire.CreatedEndpointShape:
     router,
     "DELETE",
     "/operator/endpoints/{endpointId}",
-    credential=Credential.JWT,
+    credential=Credential.OP_KEY_OR_JWT,
     answers=wire.Deactivated,
 )
 async def deactivate_endpoint(

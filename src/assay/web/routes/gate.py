@@ -22,6 +22,7 @@ from assay.web.edge import read_body
 from assay.web.errors import MethodNotAllowed
 from assay.web.exchange import Exchange, Receive, Scope, Send, answer, exchange_of
 from assay.web.route import ALWAYS, FORBIDDEN, SECURITY, UNAUTHORIZED, invalid_body
+from assay.web.scopes import scope_of
 from assay.web.wire.error import ErrorShape
 from assay.web.wire.gate import GateBody, GateShape, gate
 from assay.wiring import App
@@ -50,6 +51,7 @@ class GateLane:
     def __init__(self, app: App) -> None:
         self._app = app
         self._answers: OrderedDict[_Key, tuple[bytes, float]] = OrderedDict()
+        self._scope = scope_of("POST", self.route)
         self._writes_every_answer = app.settings.solana_feedback_on == "every-gate"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +87,7 @@ class GateLane:
     async def _caller(self, exchange: Exchange) -> Caller:
         """The operator by its key, then the agent by session, signature or, if allowed, word."""
         app = self._app
-        operator = exchange.operator or await credentials.operator_by_key(app, exchange)
+        operator = await credentials.operator_by_key(app, exchange, self._scope)
         headers = agent_headers(exchange.headers)
         principal = app.identity.prove_cached(headers)
         if principal is not None:

@@ -1,17 +1,22 @@
 """Operator accounts and API keys (spec 2.12, 2.13, 4.6)."""
 
+from datetime import datetime, timedelta
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
 from assay.accounts.allowance import Standing
+from assay.accounts.codes import TOKEN_CHARS_MAX
 from assay.accounts.fields import PASSWORD_CHARS, TEXT_CHARS_MAX
-from assay.accounts.model import ApiKey, Operator
+from assay.accounts.model import DEFAULT_SCOPES, ApiKey, Operator, Scope
 from assay.kit.clock import iso
 from assay.web.wire.shape import Answer, Body, Timestamp
 
 Text = Annotated[str, Field(max_length=1000)]
 """The use case says what may stand in it; this only bounds what is looked at."""
+
+BODY_BYTES_MAX = 16 * 1024
+"""Longest body of a registration or log-in: everything in it is bounded in characters."""
 
 Name = Annotated[str, Field(min_length=1, max_length=TEXT_CHARS_MAX, examples=["Ada"])]
 
@@ -29,6 +34,10 @@ class RegisterBody(Body):
         ),
     ]
     name: Name
+    invite: Annotated[
+        str | None,
+        Field(max_length=TOKEN_CHARS_MAX, description="Where sign-up is by invitation."),
+    ] = None
 
 
 class LoginBody(Body):
@@ -36,6 +45,13 @@ class LoginBody(Body):
 
     email: Annotated[Text, Field(examples=["you@example.com"])]
     password: Annotated[Text, Field(examples=["correct horse battery"])]
+    code: Annotated[
+        str | None,
+        Field(
+            max_length=TOKEN_CHARS_MAX,
+            description="One-time or recovery code, for an account with a second factor.",
+        ),
+    ] = None
 
 
 class RenameBody(Body):
@@ -45,9 +61,40 @@ class RenameBody(Body):
 
 
 class RotateBody(Body):
-    """What to call the new key."""
+    """What to call the new key, what it is for, and until when."""
 
     label: Name | None = None
+    scopes: Annotated[
+        list[Scope] | None,
+        Field(
+            strict=False,
+            max_length=20,
+            description="What the key may be used for; default: all but `wrappers`.",
+        ),
+    ] = None
+    expires_at: Annotated[
+        AwareDatetime | None, Field(strict=False, description="When the key ends.")
+    ] = None
+    expires_in_days: Annotated[
+        int | None, Field(ge=1, le=3650, description="The same, from now on.")
+    ] = None
+
+    @model_validator(mode="after")
+    def _one_end(self) -> "RotateBody":
+        if self.expires_at is not None and self.expires_in_days is not None:
+            message = "name expiresAt or expiresInDays, not both"
+            raise ValueError(message)
+        return self
+
+    def asked_scopes(self) -> frozenset[Scope]:
+        """The scopes, with their default."""
+        return DEFAULT_SCOPES if self.scopes is None else frozenset(self.scopes)
+
+    def ends_at(self, now: datetime) -> datetime | None:
+        """When the key ends; None: never."""
+        if self.expires_in_days is not None:
+            return now + timedelta(days=self.expires_in_days)
+        return self.expires_at
 
 
 class OperatorBrief(Answer):
@@ -96,12 +143,21 @@ class AllowanceShape(Answer):
     resets_at: Timestamp
 
 
+class AccountSecurity(Answer):
+    """What stands between the account and strangers."""
+
+    email_verified: bool
+    totp_enabled: bool
+    recovery_codes_left: int
+
+
 class Me(Answer):
     """The account that asks, and what it has used of its monthly allowance."""
 
     ok: bool
     operator: OperatorShape
     allowance: AllowanceShape
+    security: AccountSecurity
 
 
 class KeyShape(Answer):
@@ -113,6 +169,8 @@ class KeyShape(Answer):
     revoked: bool
     last_used: Timestamp | None
     created_at: Timestamp
+    scopes: list[Scope]
+    expires_at: Timestamp | None
 
 
 class Rotated(Answer):
@@ -152,12 +210,30 @@ def operator(found: Operator) -> OperatorShape:
     )
 
 
-def me(found: Operator, standing: Standing) -> Me:
+def me(found: Operator, standing: Standing, codes_left: int) -> Me:
     """The account that asks, on the wire."""
-    allowance = AllowanceShape(
+    return Me(
+        ok=True,
+        operator=operator(found),
+        allowance=allowance(standing),
+        security=security(found, codes_left),
+    )
+
+
+def allowance(standing: Standing) -> AllowanceShape:
+    """What is used of the month's allowance, on the wire."""
+    return AllowanceShape(
         used=standing.used, limit=standing.limit, resets_at=iso(standing.resets_at)
     )
-    return Me(ok=True, operator=operator(found), allowance=allowance)
+
+
+def security(found: Operator, codes_left: int) -> AccountSecurity:
+    """What protects an account, on the wire."""
+    return AccountSecurity(
+        email_verified=found.email_verified_at is not None,
+        totp_enabled=found.totp_enabled,
+        recovery_codes_left=codes_left,
+    )
 
 
 def key(record: ApiKey) -> KeyShape:
@@ -169,4 +245,6 @@ def key(record: ApiKey) -> KeyShape:
         revoked=record.revoked,
         last_used=None if record.last_used is None else iso(record.last_used),
         created_at=iso(record.created_at),
+        scopes=sorted(record.scopes),
+        expires_at=None if record.expires_at is None else iso(record.expires_at),
     )

@@ -1,0 +1,211 @@
+"""Logging in and out; dashboard sessions, which end at once everywhere (issue 12, section 4)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from assay.accounts.audit import TERMINAL, Action, Actor, Note, note
+from assay.accounts.clients import Client
+from assay.accounts.credential_ports import LoginRecord, SessionStore
+from assay.accounts.login_notes import NOTED_EACH, LoginNotes
+from assay.accounts.model import (
+    DashboardSession,
+    InvalidCredentials,
+    Operator,
+    SessionNotFound,
+    TotpInvalid,
+    TotpRequired,
+    require_active,
+)
+from assay.accounts.ports import LoginTokens, OperatorStore
+from assay.accounts.proof import PasswordProof, Proof
+from assay.accounts.second_factor import SecondFactors
+from assay.kit.clock import Clock
+from assay.kit.errors import TooMany
+from assay.kit.ids import new_id
+
+LOGIN_TTL: Final = timedelta(hours=12)
+"""Lifetime of a session and of its token. Source: decisions, section 12."""
+
+SESSIONS_MAX: Final = 100
+"""Sessions of one account; a log-in beyond them ends the oldest."""
+
+TOKEN_CHARS_MAX: Final = 2048
+"""Longer ones are not ours; no signature is computed for them."""
+
+PURGE_EVERY_S: Final = 600.0
+
+
+class Logins:
+    """Begins, recognises and ends dashboard sessions.
+
+    Every request asks the store for its session: one that was ended, by whichever process, is
+    refused from then on.
+    """
+
+    def __init__(
+        self,
+        sessions: SessionStore,
+        operators: OperatorStore,
+        proof: PasswordProof,
+        factors: SecondFactors,
+        tokens: LoginTokens,
+        clock: Clock,
+    ) -> None:
+        self._sessions = sessions
+        self._operators = operators
+        self._proof = proof
+        self._factors = factors
+        self._tokens = tokens
+        self._clock = clock
+        self._used: dict[str, datetime] = {}
+        self._notes = LoginNotes(clock)
+        self._purge_at_s = clock.monotonic_s()
+
+    async def login(
+        self, email: str, password: str, code: str | None, client: Client
+    ) -> tuple[Operator, str]:
+        """The account and a token of 12 hours.
+
+        Raises `InvalidCredentials`, alike in words and time for an unknown e-mail address and a
+        wrong password, `TotpRequired`, `TotpInvalid`, `TooMany` while a delay runs, and
+        `AccountSuspended`.
+        """
+        proof = await self._proof.check(email, password, client)
+        record = proof.record
+        if record is None or not proof.holds:
+            await self._note_failure(record, client)
+            raise InvalidCredentials("The e-mail address or the password is wrong.")
+        actor = Actor("operator", record.operator.id, client.address, client.request_id)
+        try:
+            await self._require_second_factor(proof, record, code, actor)
+        except (TotpRequired, TooMany):
+            self._proof.throttle.give_back(proof.attempt)
+            raise
+        self._proof.throttle.succeeded(proof.attempt)
+        return await self._begin(record, client, actor)
+
+    async def authenticate(self, token: str) -> tuple[Operator, str]:
+        """Whose dashboard token this is, as the store knows the account now, and its session's id.
+
+        Raises `InvalidCredentials` and `AccountSuspended`.
+        """
+        read = self._tokens.read(token)
+        now = self._clock.now()
+        operator = await self._sessions.owner(*read, now) if read else None
+        if operator is None or read is None:
+            raise InvalidCredentials("A valid dashboard token is needed: log in.")
+        require_active(operator)
+        self._used[read[1]] = now
+        return operator, read[1]
+
+    def owner_of(self, token: str) -> str | None:
+        """Whose dashboard token this is by its signature alone, or None. No I/O.
+
+        It may be revoked, its account gone: it says whom a request is counted for, no more.
+        """
+        read = self._tokens.read(token) if len(token) <= TOKEN_CHARS_MAX else None
+        return None if read is None else read[0]
+
+    async def list(self, operator_id: str) -> Sequence[DashboardSession]:
+        """The operator's sessions, newest first, at most `SESSIONS_MAX`."""
+        await self.flush_last_used()
+        return await self._sessions.list(operator_id, self._clock.now())
+
+    async def end(self, operator_id: str, session_id: str, actor: Actor) -> None:
+        """End a session, at once everywhere. Raises `SessionNotFound`."""
+        told = note(self._clock, actor, "session.ended", operator_id, session_id)
+        if not await self._sessions.end(operator_id, session_id, told):
+            raise SessionNotFound("You have no session of this id.")
+
+    async def end_all(
+        self, operator_id: str, keep: str | None = None, actor: Actor = TERMINAL
+    ) -> int:
+        """End every session but `keep`, at once everywhere; how many there were."""
+        told = note(self._clock, actor, "sessions.ended", operator_id)
+        return await self._sessions.end_all(operator_id, keep, told)
+
+    async def flush_last_used(self) -> None:
+        """Write down when sessions were used. On failure nothing is lost."""
+        batch, self._used = self._used, {}
+        if not batch:
+            return
+        try:
+            await self._sessions.touch(batch)
+        except BaseException:
+            self._used = batch | self._used
+            raise
+
+    async def purge(self) -> None:
+        """Remove expired sessions and codes, every ten minutes."""
+        now_s = self._clock.monotonic_s()
+        if now_s >= self._purge_at_s:
+            self._purge_at_s = now_s + PURGE_EVERY_S
+            await self._sessions.purge(self._clock.now())
+
+    async def _require_second_factor(
+        self, proof: Proof, record: LoginRecord, code: str | None, actor: Actor
+    ) -> None:
+        operator = record.operator
+        if operator.is_suspended:
+            await self._note(actor, "login.failed", operator.id, reason="suspended")
+            self._proof.throttle.give_back(proof.attempt)
+        require_active(operator)
+        try:
+            await self._factors.require(record, code, actor)
+        except TotpInvalid:
+            await self._note(actor, "login.failed", operator.id, reason="wrong code")
+            raise
+
+    async def _note_failure(self, record: LoginRecord | None, client: Client) -> None:
+        """An unknown address leaves a note too: without one, it would be told by the time."""
+        actor = Actor("anonymous", None, client.address, client.request_id)
+        operator_id = record.operator.id if record else ""
+        why = "wrong password" if record else "unknown account"
+        await self._note(actor, "login.failed", operator_id, reason=why)
+
+    async def _note(self, actor: Actor, action: Action, operator_id: str, **details: str) -> None:
+        told = self._due(actor, action, operator_id, None, **details)
+        if told is not None:
+            await self._operators.note(told)
+
+    def _due(
+        self,
+        actor: Actor,
+        action: Action,
+        operator_id: str,
+        target_id: str | None,
+        **details: str,
+    ) -> Note | None:
+        """What the audit trail is told of a log-in, or None where enough are noted today."""
+        kind = f"{action} {details.get('reason', '')}"
+        attempts = self._notes.count(kind, operator_id, actor.client)
+        if attempts is None:
+            return None
+        told = note(self._clock, actor, action, operator_id, target_id, **details)
+        if attempts <= NOTED_EACH:
+            return told
+        return replace(told, details={**told.details, "attempts": attempts})
+
+    async def _begin(
+        self, record: LoginRecord, client: Client, actor: Actor
+    ) -> tuple[Operator, str]:
+        operator, now = record.operator, self._clock.now()
+        session = DashboardSession(
+            id=new_id(),
+            operator_id=operator.id,
+            created_at=now,
+            used_at=now,
+            expires_at=now + LOGIN_TTL,
+            user_agent=client.shown_user_agent,
+            client_address=client.address[:64],
+        )
+        told = self._due(actor, "login.succeeded", operator.id, session.id)
+        origin = self._proof.origins.of(client)
+        begun = await self._sessions.begin(
+            session, record.password_hash, origin, SESSIONS_MAX, told
+        )
+        if not begun:
+            raise InvalidCredentials("The e-mail address or the password is wrong.")
+        return operator, self._tokens.issue(operator.id, session.id)

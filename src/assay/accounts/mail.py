@@ -1,0 +1,105 @@
+"""Mail to operators: what it says, and sending it beside the requests that ask for it."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Final
+
+from assay.accounts.credential_ports import Mailer, Message
+from assay.kit.clock import Clock, iso
+from assay.kit.errors import Unavailable
+
+WAITING_MAX: Final = 100
+"""Mails that wait; what comes beyond is dropped, and logged."""
+
+AT_ONCE: Final = 4
+PER_ADDRESS: Final = 10
+"""Mails to one address within `WINDOW_S`, whoever asks for them."""
+
+WINDOW_S: Final = 86_400.0
+ADDRESSES_MAX: Final = 50_000
+
+Job = Callable[[], Awaitable[Message | None]]
+"""Finds out whether there is something to send, and makes it."""
+
+
+class MailOutbox:
+    """Sends mails in the background, so that an answer tells nothing by the time it takes."""
+
+    def __init__(
+        self, mailer: Mailer, clock: Clock, warn: Callable[[str, str | None], None]
+    ) -> None:
+        """`warn` is told, in a sentence and its detail, of what could not be sent."""
+        self._mailer = mailer
+        self._clock = clock
+        self._warn = warn
+        self._jobs: asyncio.Queue[Job] = asyncio.Queue(WAITING_MAX)
+        self._sent: OrderedDict[str, list[float]] = OrderedDict()
+
+    def add(self, job: Job) -> None:
+        """Do it soon. A mail is not kept over a restart: whoever misses it asks again."""
+        try:
+            self._jobs.put_nowait(job)
+        except asyncio.QueueFull:
+            self._warn("too many mails wait, one is dropped", None)
+
+    async def run(self) -> None:
+        """Send what is added; for ever."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(AT_ONCE):
+                group.create_task(self._work())
+
+    async def idle(self) -> None:
+        """Wait until everything added so far was sent or given up."""
+        await self._jobs.join()
+
+    async def _work(self) -> None:
+        while True:
+            job = await self._jobs.get()
+            try:
+                message = await job()
+                if message is not None and self._count(message.to):
+                    await self._mailer.send(message)
+            except Unavailable as error:
+                self._warn("a mail could not be sent", error.detail)
+            except Exception as error:  # noqa: BLE001 - one mail's fault is not the next one's
+                self._warn("a mail could not be made", repr(error))
+            finally:
+                self._jobs.task_done()
+
+    def _count(self, address: str) -> bool:
+        """Whether one more mail to the address is within its bound; then it is counted."""
+        now, key = self._clock.monotonic_s(), address.lower()
+        recent = [at for at in self._sent.pop(key, []) if now - at < WINDOW_S]
+        allowed = len(recent) < PER_ADDRESS
+        if allowed:
+            recent.append(now)
+        else:
+            self._warn("an address has had its mails of the day, one is dropped", None)
+        self._sent[key] = recent
+        while len(self._sent) > ADDRESSES_MAX:
+            self._sent.popitem(last=False)
+        return allowed
+
+
+def reset_mail(to: str, link: str, until: datetime) -> Message:
+    """The mail with a reset link. It repeats nothing that anybody could have chosen."""
+    text = (
+        "Somebody, probably you, asked for a new password for your Assay account.\n\n"
+        f"To choose one, open this link before {iso(until)}:\n\n"
+        f"{link}\n\n"
+        "It works once. If it was not you, do nothing: your password stays as it is.\n"
+    )
+    return Message(to, "Choose a new Assay password", text)
+
+
+def verification_mail(to: str, link: str, until: datetime) -> Message:
+    """The mail with a verification link."""
+    text = (
+        "This address was given for an Assay account.\n\n"
+        f"If the account is yours, confirm the address before {iso(until)}:\n\n"
+        f"{link}\n\n"
+        "If it is not yours, do nothing.\n"
+    )
+    return Message(to, "Confirm your e-mail address for Assay", text)

@@ -1,0 +1,214 @@
+"""Passwords changed and reset, e-mail addresses verified (issue 12, section 4)."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from assay.accounts import fields
+from assay.accounts.api_keys import ApiKeys
+from assay.accounts.audit import TERMINAL, Action, Actor, Note, note
+from assay.accounts.clients import Client
+from assay.accounts.codes import (
+    RESET_TTL,
+    RESETS_PER_TTL,
+    VERIFICATIONS_PER_TTL,
+    VERIFY_TTL,
+    code_hash,
+    new_token,
+)
+from assay.accounts.credential_ports import Code, CodeKind, CredentialStore, Message
+from assay.accounts.mail import MailOutbox, reset_mail, verification_mail
+from assay.accounts.model import Ended, MailDisabled, Operator, TokenInvalid
+from assay.accounts.ports import HashClient, PasswordHasher
+from assay.accounts.proof import PasswordProof
+from assay.accounts.request_quota import RequestQuota
+from assay.kit.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordDependencies:
+    """What passwords are kept and sent with."""
+
+    store: CredentialStore
+    hasher: PasswordHasher
+    proof: PasswordProof
+    keys: ApiKeys
+    outbox: MailOutbox | None
+    """None: this service sends no mail."""
+    account_url: str
+    """The page that takes the tokens of links, which stand in its fragment."""
+    clock: Clock
+
+
+class Passwords:
+    """Changes passwords for those who know the present one, or hold a token of the owner's."""
+
+    def __init__(self, dependencies: PasswordDependencies) -> None:
+        self._dependencies = dependencies
+        self._requests = RequestQuota(dependencies.clock)
+
+    @property
+    def sends_mail(self) -> bool:
+        """Whether this service sends mail."""
+        return self._dependencies.outbox is not None
+
+    async def change(  # noqa: PLR0913 - who, and both passwords
+        self,
+        operator: Operator,
+        session_id: str,
+        present: str,
+        new: str,
+        client: Client,
+        actor: Actor,
+        *,
+        revoke_keys: bool = False,
+    ) -> Ended:
+        """A new password; every session ends but this one.
+
+        Raises `InvalidRequest`, `PasswordWrong`, and `TooMany` during a delay.
+        """
+        fields.password(new)
+        await self._dependencies.proof.confirm(operator, present, client)
+        hashed = await self._dependencies.hasher.hash(new, HashClient(operator.id, is_known=True))
+        ended = await self._dependencies.store.set_password(
+            operator.id,
+            hashed,
+            self._dependencies.clock.now(),
+            self._note(actor, "password.changed", operator.id),
+            keep_session=session_id,
+            revoke_keys=revoke_keys,
+        )
+        self._forget(operator)
+        return ended
+
+    async def set_for_admin(
+        self, operator: Operator, new: str, *, revoke_keys: bool = False, actor: Actor = TERMINAL
+    ) -> Ended:
+        """A new password without the present one; every session ends. Raises `InvalidRequest`."""
+        hashed = await self._dependencies.hasher.hash(fields.password(new))
+        told = self._note(actor, "password.changed", operator.id)
+        now = self._dependencies.clock.now()
+        ended = await self._dependencies.store.set_password(
+            operator.id, hashed, now, told, revoke_keys=revoke_keys
+        )
+        self._forget(operator)
+        return ended
+
+    def request_reset(self, email: str, client: Client) -> None:
+        """Send a reset link to the account of this address, if there is one and it is verified.
+
+        Says and takes the same whether or not there is one. Raises `MailDisabled`, and `TooMany`
+        for a network that asks too often.
+        """
+        outbox = self._outbox()
+        self._requests.require(client.network)
+        email = email.strip()[: fields.EMAIL_CHARS_MAX]
+        actor = Actor("anonymous", None, client.address, client.request_id)
+
+        async def job() -> Message | None:
+            record = await self._dependencies.store.find_login(email, "")
+            operator = record.operator if record else None
+            if operator is None or operator.is_suspended or operator.email_verified_at is None:
+                return None
+            link = await self._reset_link(operator, actor)
+            return link and reset_mail(operator.email, *link)
+
+        outbox.add(job)
+
+    async def reset_link_for_admin(
+        self, operator: Operator, actor: Actor = TERMINAL
+    ) -> tuple[str, datetime] | None:
+        """A reset link and until when it is good; None when there were too many of late."""
+        return await self._reset_link(operator, actor)
+
+    async def reset(
+        self, token: str, new: str, client: Client, *, revoke_keys: bool = False
+    ) -> Ended:
+        """A new password for the account of a reset token; every session of it ends.
+
+        The second factor stays in force. Raises `InvalidRequest`, `TokenInvalid`, and `TooMany`
+        for a network that tries too often.
+        """
+        fields.password(new)
+        self._requests.require(client.network)
+        store, clock = self._dependencies.store, self._dependencies.clock
+        hashed_token = code_hash(token)
+        code = await store.find_code(hashed_token, CodeKind.RESET, clock.now())
+        record = await store.login_of(code.operator_id) if code and code.operator_id else None
+        if record is None or record.operator.is_suspended:
+            raise _not_good()
+        operator = record.operator
+        hashed = await self._dependencies.hasher.hash(new, HashClient(operator.id, is_known=True))
+        actor = Actor("operator", operator.id, client.address, client.request_id)
+        told = self._note(actor, "password.reset", operator.id)
+        ended = await store.reset_password(
+            operator.id, hashed_token, hashed, clock.now(), told, revoke_keys=revoke_keys
+        )
+        if ended is None:
+            raise _not_good()
+        # Whoever holds the owner's token is the owner: strangers' failures do not keep it out.
+        self._dependencies.proof.throttle.forgive(operator.email)
+        await store.know_origin(
+            operator.id, self._dependencies.proof.origins.of(client), clock.now()
+        )
+        self._forget(operator)
+        return ended
+
+    def request_verification(self, operator: Operator) -> None:
+        """Send a link that confirms the account's e-mail address. Raises `MailDisabled`."""
+
+        async def job() -> Message | None:
+            token, until = new_token(), self._dependencies.clock.now() + VERIFY_TTL
+            code = self._code(token, CodeKind.VERIFY, operator, VERIFY_TTL)
+            if not await self._issue(code, VERIFICATIONS_PER_TTL, None):
+                return None
+            return verification_mail(operator.email, self._link("verify", token), until)
+
+        self._outbox().add(job)
+
+    async def verify_email(self, token: str, client: Client) -> None:
+        """Confirm the address a verification token was sent to. Raises `TokenInvalid`."""
+        self._requests.require(client.network)
+        store, now = self._dependencies.store, self._dependencies.clock.now()
+        hashed = code_hash(token)
+        code = await store.find_code(hashed, CodeKind.VERIFY, now)
+        if code is None or code.operator_id is None:
+            raise _not_good()
+        actor = Actor("operator", code.operator_id, client.address, client.request_id)
+        told = self._note(actor, "email.verified", code.operator_id)
+        if not await store.verify_email(code.operator_id, hashed, now, told):
+            raise _not_good()
+
+    async def _reset_link(self, operator: Operator, actor: Actor) -> tuple[str, datetime] | None:
+        token = new_token()
+        code = self._code(token, CodeKind.RESET, operator, RESET_TTL)
+        told = self._note(actor, "password.reset_link", operator.id)
+        if not await self._issue(code, RESETS_PER_TTL, told):
+            return None
+        return self._link("reset", token), code.expires_at
+
+    async def _issue(self, code: Code, limit: int, told: Note | None) -> bool:
+        since = code.created_at - (code.expires_at - code.created_at)
+        return await self._dependencies.store.issue_code(code, since, limit, told)
+
+    def _code(self, token: str, kind: CodeKind, operator: Operator, ttl: timedelta) -> Code:
+        now = self._dependencies.clock.now()
+        return Code(code_hash(token), kind, operator.id, operator.email, now, now + ttl)
+
+    def _link(self, name: str, token: str) -> str:
+        """The token stands in the fragment, which no browser sends and no server logs."""
+        return f"{self._dependencies.account_url}#{name}={token}"
+
+    def _outbox(self) -> MailOutbox:
+        if self._dependencies.outbox is None:
+            raise MailDisabled("This service sends no mail: ask whoever runs it.")
+        return self._dependencies.outbox
+
+    def _forget(self, operator: Operator) -> None:
+        self._dependencies.keys.forget(operator.id)
+
+    def _note(self, actor: Actor, action: Action, operator_id: str) -> Note:
+        return note(self._dependencies.clock, actor, action, operator_id)
+
+
+def _not_good() -> TokenInvalid:
+    return TokenInvalid("The link is not good any more, or never was: ask for a new one.")

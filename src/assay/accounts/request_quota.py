@@ -1,0 +1,35 @@
+"""How often one network may ask for mail or try a token: a window in memory, bounded."""
+
+from collections import OrderedDict, deque
+from math import ceil
+from typing import Final
+
+from assay.kit.clock import Clock
+from assay.kit.errors import TooMany
+
+PER_WINDOW: Final = 20
+WINDOW_S: Final = 3600.0
+NETWORKS_MAX: Final = 50_000
+"""Networks remembered; the one unseen for longest is forgotten first, which only ever forgives."""
+
+
+class RequestQuota:
+    """At most `PER_WINDOW` requests of a network in any `WINDOW_S`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._asked: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def require(self, network: str) -> None:
+        """Count one request. Raises `TooMany`, and counts nothing, beyond the quota."""
+        now = self._clock.monotonic_s()
+        recent = self._asked.pop(network, None) or deque[float]()
+        while recent and now - recent[0] >= WINDOW_S:
+            recent.popleft()
+        self._asked[network] = recent
+        if len(recent) >= PER_WINDOW:
+            wait = recent[0] + WINDOW_S - now
+            raise TooMany("Too many requests of this kind: wait.", retry_after_s=ceil(wait))
+        recent.append(now)
+        while len(self._asked) > NETWORKS_MAX:
+            self._asked.popitem(last=False)

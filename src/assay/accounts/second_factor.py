@@ -1,0 +1,163 @@
+"""Time-based one-time codes and recovery codes (RFC 6238; issue 12, section 4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.accounts.audit import TERMINAL, Actor, note
+from assay.accounts.clients import Client
+from assay.accounts.codes import new_recovery_codes, recovery_hash
+from assay.accounts.credential_ports import CredentialStore, LoginRecord, SecondFactor, Secrets
+from assay.accounts.model import Operator, TotpConflict, TotpInvalid, TotpRequired
+from assay.accounts.proof import PasswordProof
+from assay.kit.clock import Clock
+from assay.kit.errors import Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """What an authenticator application needs, shown once."""
+
+    secret: bytes
+    uri: str
+
+
+class SecondFactors:
+    """Enrols, checks and removes second factors."""
+
+    def __init__(
+        self,
+        store: CredentialStore,
+        factor: SecondFactor,
+        secrets: Secrets,
+        proof: PasswordProof,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._factor = factor
+        self._secrets = secrets
+        self._proof = proof
+        self._clock = clock
+
+    async def enrol(self, operator: Operator, password: str, client: Client) -> Enrolment:
+        """A new secret, in force once a code of it is confirmed; an unconfirmed one is replaced.
+
+        Raises `PasswordWrong`, `TooMany`, and `TotpConflict` when one is in force.
+        """
+        await self._proof.confirm(operator, password, client)
+        secret = self._factor.new_secret()
+        sealed = self._secrets.seal(secret, _place(operator.id))
+        if not await self._store.begin_totp(operator.id, sealed):
+            raise TotpConflict("A second factor is in force already: remove it first.")
+        return Enrolment(secret, self._factor.uri(secret, operator.email))
+
+    async def confirm(self, operator: Operator, code: str, actor: Actor) -> Sequence[str]:
+        """Put the enrolled secret in force; the recovery codes, shown once.
+
+        Raises `TotpInvalid`, `TooMany`, and `TotpConflict` when nothing was enrolled.
+        """
+        record = await self._store.login_of(operator.id)
+        if record is None or record.sealed_totp is None or record.operator.totp_enabled:
+            raise TotpConflict("There is no second factor to confirm: enrol one first.")
+        attempt = self._proof.throttle.begin_code(operator.email)
+        step = self._step(record, code)
+        if step is None:
+            raise TotpInvalid("The one-time code is wrong: check the clock of your device.")
+        self._proof.throttle.succeeded(attempt)
+        codes = new_recovery_codes()
+        told = note(self._clock, actor, "totp.enabled", operator.id)
+        hashed = [recovery_hash(one) for one in codes]
+        if not await self._store.confirm_totp(operator.id, step, hashed, self._clock.now(), told):
+            raise TotpConflict("There is no second factor to confirm: enrol one first.")
+        return codes
+
+    async def require(self, record: LoginRecord, code: str | None, actor: Actor) -> None:
+        """Check the second factor of an account whose password was right; each code once.
+
+        Raises `TotpRequired` without a code, `TotpInvalid` for one that is wrong or spent, and
+        `TooMany` during the delay after wrong ones.
+        """
+        if not record.operator.totp_enabled:
+            return
+        if code is None:
+            raise TotpRequired("A one-time code is needed as well: send it as `code`.")
+        attempt = self._proof.throttle.begin_code(record.operator.email)
+        if not await self._take(record, code, actor):
+            raise TotpInvalid("The one-time code is wrong, or was used before.")
+        self._proof.throttle.succeeded(attempt)
+
+    async def replace_recovery_codes(
+        self, operator: Operator, password: str, code: str, client: Client, actor: Actor
+    ) -> Sequence[str]:
+        """New recovery codes, shown once; earlier ones are void. Raises as `disable`."""
+        await self._prove(operator, password, code, client, actor)
+        codes = new_recovery_codes()
+        told = note(self._clock, actor, "recovery_codes.issued", operator.id)
+        await self._store.set_recovery_codes(
+            operator.id, [recovery_hash(one) for one in codes], told
+        )
+        return codes
+
+    async def disable(
+        self, operator: Operator, password: str, code: str, client: Client, actor: Actor
+    ) -> None:
+        """Remove the second factor and its recovery codes.
+
+        Raises `PasswordWrong`, `TotpInvalid`, `TooMany`, and `TotpConflict` without one in force.
+        """
+        await self._prove(operator, password, code, client, actor)
+        await self._store.end_totp(
+            operator.id, note(self._clock, actor, "totp.disabled", operator.id)
+        )
+
+    async def disable_for_admin(self, operator_id: str, actor: Actor = TERMINAL) -> bool:
+        """Remove an account's second factor without asking it; False when there was none."""
+        told = note(self._clock, actor, "totp.disabled", operator_id)
+        return await self._store.end_totp(operator_id, told)
+
+    async def recovery_codes_left(self, operator_id: str) -> int:
+        """How many recovery codes the account has left."""
+        return await self._store.recovery_codes_left(operator_id)
+
+    async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
+        """Seal the secret anew if an older key of the ring sealed it; how many there were."""
+        record = await self._store.login_of(operator_id)
+        old = record.sealed_totp if record else None
+        if old is None or self._secrets.is_current(old):
+            return 0
+        place = _place(operator_id)
+        sealed = self._secrets.seal(self._secrets.open(old, place), place)
+        told = note(self._clock, actor, "totp.resealed", operator_id)
+        await self._store.reseal_totp(operator_id, old, sealed, told)
+        return 1
+
+    async def _prove(
+        self, operator: Operator, password: str, code: str, client: Client, actor: Actor
+    ) -> None:
+        record = await self._proof.confirm(operator, password, client)
+        if not record.operator.totp_enabled:
+            raise TotpConflict("There is no second factor in force.")
+        await self.require(record, code, actor)
+
+    async def _take(self, record: LoginRecord, code: str, actor: Actor) -> bool:
+        """Spend a one-time or recovery code."""
+        operator_id = record.operator.id
+        step = self._step(record, code)
+        if step is not None:
+            return await self._store.take_totp_step(operator_id, step)
+        told = note(self._clock, actor, "recovery_code.used", operator_id)
+        return await self._store.take_recovery_code(operator_id, recovery_hash(code), told)
+
+    def _step(self, record: LoginRecord, code: str) -> int | None:
+        if record.sealed_totp is None:
+            return None
+        try:
+            secret = self._secrets.open(record.sealed_totp, _place(record.operator.id))
+        except ValueError as error:
+            raise Unavailable(
+                "Second factors cannot be checked now.", detail=str(error), retry_after_s=60
+            ) from error
+        return self._factor.step_of(secret, code, self._clock.now())
+
+
+def _place(operator_id: str) -> bytes:
+    return b"totp/" + operator_id.encode()

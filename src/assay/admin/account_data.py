@@ -1,0 +1,106 @@
+"""An account's data, handed out whole, and its end (issue 12, section 4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from assay.accounts.allowance import Allowance, Standing
+from assay.accounts.api_keys import ApiKeys
+from assay.accounts.audit import TERMINAL, Actor, AuditStore, Note, note
+from assay.accounts.clients import Client
+from assay.accounts.logins import Logins
+from assay.accounts.model import ApiKey, DashboardSession, Operator
+from assay.accounts.operators import Operators
+from assay.accounts.proof import PasswordProof
+from assay.accounts.second_factor import SecondFactors
+from assay.accounts.sign_up import QUOTA_WINDOW
+from assay.admin.ports import AccountEnd
+from assay.calls.analytics import Analytics
+from assay.calls.model import Stats
+from assay.kit.clock import Clock
+from assay.webhooks.model import Registration
+from assay.webhooks.register import Webhooks
+from assay.wrapper.configs import Endpoints
+from assay.wrapper.model import WrapperConfig
+
+NOTES_MAX: Final = 5000
+"""Lines of the audit trail in an export, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountExport:
+    """Everything that is kept of an account but its calls and payments, which have pages."""
+
+    operator: Operator
+    recovery_codes_left: int
+    allowance: Standing
+    keys: Sequence[ApiKey]
+    sessions: Sequence[DashboardSession]
+    endpoints: Sequence[WrapperConfig]
+    webhooks: Sequence[Registration]
+    stats: Stats
+    notes: Sequence[Note]
+
+
+@dataclass(frozen=True, slots=True)
+class AccountDataDependencies:
+    """Where an account's data are."""
+
+    end: AccountEnd
+    operators: Operators
+    proof: PasswordProof
+    factors: SecondFactors
+    logins: Logins
+    keys: ApiKeys
+    allowance: Allowance
+    endpoints: Endpoints
+    webhooks: Webhooks
+    analytics: Analytics
+    audit: AuditStore
+    clock: Clock
+
+
+class AccountData:
+    """Exports and deletes accounts."""
+
+    def __init__(self, dependencies: AccountDataDependencies) -> None:
+        self._dependencies = dependencies
+
+    async def export(self, operator: Operator, actor: Actor = TERMINAL) -> AccountExport:
+        """What is kept of the account; no secret is in it, not even as a hash."""
+        dependencies, operator_id = self._dependencies, operator.id
+        told = note(dependencies.clock, actor, "account.exported", operator_id)
+        await dependencies.operators.note(told)
+        return AccountExport(
+            operator=operator,
+            recovery_codes_left=await dependencies.factors.recovery_codes_left(operator_id),
+            allowance=await dependencies.allowance.standing(operator),
+            keys=await dependencies.keys.list(operator_id),
+            sessions=await dependencies.logins.list(operator_id),
+            endpoints=await dependencies.endpoints.list(operator_id),
+            webhooks=await dependencies.webhooks.list(operator_id),
+            stats=await dependencies.analytics.stats(operator_id),
+            notes=await dependencies.audit.page_for_admin(operator_id, None, NOTES_MAX),
+        )
+
+    async def delete(
+        self, operator: Operator, password: str, code: str | None, client: Client, actor: Actor
+    ) -> None:
+        """End the account for good, for its owner.
+
+        Raises `PasswordWrong`, `TotpRequired`, `TotpInvalid`, `TooMany`, and `LastAdmin`.
+        """
+        record = await self._dependencies.proof.confirm(operator, password, client)
+        await self._dependencies.factors.require(record, code, actor)
+        await self.delete_for_admin(operator.id, actor)
+
+    async def delete_for_admin(self, operator_id: str, actor: Actor = TERMINAL) -> None:
+        """End an account for good. Raises `OperatorNotFound` and `LastAdmin`.
+
+        Other processes refuse its keys and wrappers within `api_keys.REMEMBERED_S` seconds.
+        """
+        dependencies, now = self._dependencies, self._dependencies.clock.now()
+        told = note(dependencies.clock, actor, "account.deleted", operator_id)
+        await dependencies.end.erase(operator_id, now, now - QUOTA_WINDOW, told)
+        dependencies.keys.forget(operator_id)
+        dependencies.endpoints.forget()

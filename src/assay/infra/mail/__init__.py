@@ -1,0 +1,1 @@
+"""Mail, sent to the server the service's owner names."""

@@ -1,0 +1,124 @@
+"""The end of an account in SQL: one transaction over everything that is its owner's."""
+
+from datetime import datetime
+
+from sqlalchemy import and_, delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.accounts.audit import Note
+from assay.accounts.model import LastAdmin, OperatorNotFound, Role
+from assay.infra.sql.account_tables import (
+    account_codes,
+    api_keys,
+    dashboard_sessions,
+    login_origins,
+    operators,
+    recovery_codes,
+)
+from assay.infra.sql.audit import write_note
+from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.tables import webhook_agents, webhook_deliveries, webhooks, wrappers
+from assay.webhooks.model import DeliveryState
+
+NAME = "deleted account"
+NO_PASSWORD = "!"  # noqa: S105 - the hash of no password
+"""Where a password hash would stand; nobody looks at it, for no e-mail address leads to it."""
+
+
+class SqlAccountEnd:
+    """Implements `admin.ports.AccountEnd`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def erase(
+        self, operator_id: str, at: datetime, origin_until: datetime, note: Note
+    ) -> None:
+        async with self._database.write() as connection:
+            await self._database.lock(connection, "admins")
+            await _erase_account(connection, operator_id, at, origin_until)
+            await _erase_credentials(connection, operator_id)
+            await _deactivate_wrappers(connection, operator_id)
+            await _remove_webhooks(connection, operator_id, at)
+            await write_note(connection, note)
+
+
+async def _erase_account(
+    connection: AsyncConnection, operator_id: str, at: datetime, origin_until: datetime
+) -> None:
+    mine = (operators.c.id == operator_id, operators.c.deleted_us.is_(None))
+    found = select(operators.c.role, operators.c.created_us).where(*mine).with_for_update()
+    row = (await connection.execute(found)).mappings().one_or_none()
+    if row is None:
+        raise OperatorNotFound("There is no account of this id.")
+    if row["role"] == Role.ADMIN:
+        await _require_another_admin(connection, operator_id)
+    values = {
+        "email": pseudonym(operator_id),
+        "email_lower": pseudonym(operator_id),
+        "name": NAME,
+        "role": Role.OPERATOR.value,
+        "password_hash": NO_PASSWORD,
+        "email_verified_us": None,
+        "totp_secret": None,
+        "totp_confirmed_us": None,
+        "totp_step": None,
+        "suspended_us": to_us(at),
+        "deleted_us": to_us(at),
+        "updated_us": to_us(at),
+    }
+    if from_us(row["created_us"]) <= origin_until:  # else who deletes could sign up without end
+        values["sign_up_origin"] = None
+    await connection.execute(update(operators).where(*mine).values(values))
+
+
+async def _require_another_admin(connection: AsyncConnection, operator_id: str) -> None:
+    others = and_(
+        operators.c.role == Role.ADMIN.value,
+        operators.c.suspended_us.is_(None),
+        operators.c.id != operator_id,
+    )
+    count = select(func.count()).select_from(operators).where(others)
+    if not (await connection.execute(count)).scalar_one():
+        raise LastAdmin("This is the only admin: make another account an admin first.")
+
+
+async def _erase_credentials(connection: AsyncConnection, operator_id: str) -> None:
+    for table in (dashboard_sessions, account_codes, recovery_codes, login_origins):
+        await connection.execute(delete(table).where(table.c.operator_id == operator_id))
+    keys = update(api_keys).where(api_keys.c.operator_id == operator_id)
+    await connection.execute(keys.values(revoked=True, label=None))
+
+
+async def _deactivate_wrappers(connection: AsyncConnection, operator_id: str) -> None:
+    """Kept, for calls and payments name them; without what their owner wrote or entrusted."""
+    values = {
+        "active": False,
+        "route_key": None,
+        "description": "",
+        "upstream_auth_header": None,
+        "upstream_auth_secret": None,
+    }
+    statement = update(wrappers).where(wrappers.c.operator_id == operator_id)
+    await connection.execute(statement.values(values))
+
+
+async def _remove_webhooks(connection: AsyncConnection, operator_id: str, at: datetime) -> None:
+    own = webhooks.c.operator_id == operator_id
+    ids = select(webhooks.c.id).where(own)
+    await connection.execute(delete(webhook_agents).where(webhook_agents.c.webhook_id.in_(ids)))
+    await connection.execute(delete(webhooks).where(own))
+    theirs = webhook_deliveries.c.operator_id == operator_id
+    pending = webhook_deliveries.c.state == DeliveryState.PENDING
+    gone = {
+        "state": DeliveryState.FAILED.value,
+        "reason": "the registration is gone",
+        "ended_us": to_us(at),
+    }
+    await connection.execute(update(webhook_deliveries).where(theirs, pending).values(gone))
+    await connection.execute(update(webhook_deliveries).where(theirs).values(url=""))
+
+
+def pseudonym(operator_id: str) -> str:
+    """What stands where the e-mail address was; `.invalid` leads nowhere (RFC 2606)."""
+    return f"{operator_id}@deleted.invalid"

@@ -1,0 +1,36 @@
+"""Networks from which accounts' owners have logged in, as keyed hashes."""
+
+from datetime import datetime
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.infra.sql.account_tables import login_origins
+from assay.infra.sql.engine import to_us
+
+ORIGINS_MAX = 20
+"""Networks remembered of an account; of more, the one unused for longest is forgotten."""
+
+
+async def remember_origin(
+    connection: AsyncConnection, operator_id: str, origin: str, at: datetime
+) -> None:
+    """Remember a network, in the caller's transaction, which has locked the account's row."""
+    mine = login_origins.c.operator_id == operator_id
+    at_us = to_us(at)
+    known = (
+        update(login_origins).where(mine, login_origins.c.origin == origin).values(used_us=at_us)
+    )
+    if (await connection.execute(known)).rowcount:
+        return
+    values = {"operator_id": operator_id, "origin": origin, "used_us": at_us}
+    await connection.execute(insert(login_origins).values(values))
+    newest = (
+        select(login_origins.c.origin)
+        .where(mine)
+        .order_by(login_origins.c.used_us.desc(), login_origins.c.origin)
+        .limit(ORIGINS_MAX)
+    )
+    await connection.execute(
+        delete(login_origins).where(mine, login_origins.c.origin.not_in(newest))
+    )

@@ -1,0 +1,202 @@
+"""Passwords, second factors, export and end of an account. Beyond the specification's tables."""
+
+from fastapi import APIRouter, Request
+
+from assay.accounts.model import Operator
+from assay.web.credentials import Credential
+from assay.web.exchange import exchange_of
+from assay.web.route import actor_of, app_of, client_of, read, route
+from assay.web.wire import account_security as wire
+
+router = APIRouter(tags=["Accounts and keys"])
+
+
+@route(
+    router,
+    "POST",
+    "/operator/password",
+    credential=Credential.JWT,
+    body=wire.PasswordChangeRequest,
+    answers=wire.PasswordChanged,
+)
+async def change_password(request: Request) -> wire.PasswordChanged:
+    """Change the password. Every other session ends, and with `revokeKeys` every API key."""
+    body = read(wire.PasswordChangeRequest, await request.body())
+    ended = await app_of(request).passwords.change(
+        _operator(request),
+        exchange_of(request.scope).session_id or "",
+        body.password,
+        body.new_password,
+        client_of(request),
+        actor_of(request),
+        revoke_keys=body.revoke_keys,
+    )
+    return wire.password_changed(ended)
+
+
+@route(
+    router,
+    "POST",
+    "/operator/password/reset-request",
+    credential=Credential.NONE,
+    body=wire.ResetLinkRequest,
+    answers=wire.Done,
+    also=(403,),
+)
+async def request_password_reset(request: Request) -> wire.Done:
+    """Ask for a mail with a reset link; answered alike whether or not there is an account."""
+    body = read(wire.ResetLinkRequest, await request.body())
+    app_of(request).passwords.request_reset(body.email, client_of(request))
+    return wire.Done()
+
+
+@route(
+    router,
+    "POST",
+    "/operator/password/reset",
+    credential=Credential.NONE,
+    body=wire.PasswordResetRequest,
+    answers=wire.PasswordChanged,
+)
+async def reset_password(request: Request) -> wire.PasswordChanged:
+    """Choose a new password with the token of a link. Every session ends."""
+    body = read(wire.PasswordResetRequest, await request.body())
+    ended = await app_of(request).passwords.reset(
+        body.token, body.new_password, client_of(request), revoke_keys=body.revoke_keys
+    )
+    return wire.password_changed(ended)
+
+
+@route(
+    router,
+    "POST",
+    "/operator/email/verify-request",
+    credential=Credential.JWT,
+    answers=wire.Done,
+)
+async def request_email_verification(request: Request) -> wire.Done:
+    """Ask for a mail with a link that confirms the account's e-mail address."""
+    app_of(request).passwords.request_verification(_operator(request))
+    return wire.Done()
+
+
+@route(
+    router,
+    "POST",
+    "/operator/email/verify",
+    credential=Credential.NONE,
+    body=wire.VerifyEmailRequest,
+    answers=wire.Done,
+)
+async def verify_email(request: Request) -> wire.Done:
+    """Confirm an e-mail address with the token of a link."""
+    body = read(wire.VerifyEmailRequest, await request.body())
+    await app_of(request).passwords.verify_email(body.token, client_of(request))
+    return wire.Done()
+
+
+@route(
+    router,
+    "POST",
+    "/operator/totp",
+    credential=Credential.JWT,
+    body=wire.PasswordRequest,
+    answers=wire.TotpEnrolment,
+    also=(409,),
+)
+async def enrol_totp(request: Request) -> wire.TotpEnrolment:
+    """Enrol a second factor: a secret, in force once a code of it is confirmed."""
+    body = read(wire.PasswordRequest, await request.body())
+    factors = app_of(request).second_factors
+    made = await factors.enrol(_operator(request), body.password, client_of(request))
+    return wire.enrolment(made)
+
+
+@route(
+    router,
+    "POST",
+    "/operator/totp/confirm",
+    credential=Credential.JWT,
+    body=wire.TotpConfirmRequest,
+    answers=wire.RecoveryCodes,
+    also=(409,),
+)
+async def confirm_totp(request: Request) -> wire.RecoveryCodes:
+    """Confirm the enrolled second factor with a code of it; answers the recovery codes."""
+    body = read(wire.TotpConfirmRequest, await request.body())
+    factors = app_of(request).second_factors
+    codes = await factors.confirm(_operator(request), body.code, actor_of(request))
+    return wire.RecoveryCodes(recovery_codes=list(codes))
+
+
+@route(
+    router,
+    "POST",
+    "/operator/totp/recovery-codes",
+    credential=Credential.JWT,
+    body=wire.SecondFactorRequest,
+    answers=wire.RecoveryCodes,
+    also=(409,),
+)
+async def replace_recovery_codes(request: Request) -> wire.RecoveryCodes:
+    """New recovery codes; earlier ones are void."""
+    body = read(wire.SecondFactorRequest, await request.body())
+    codes = await app_of(request).second_factors.replace_recovery_codes(
+        _operator(request), body.password, body.code, client_of(request), actor_of(request)
+    )
+    return wire.RecoveryCodes(recovery_codes=list(codes))
+
+
+@route(
+    router,
+    "POST",
+    "/operator/totp/disable",
+    credential=Credential.JWT,
+    body=wire.SecondFactorRequest,
+    answers=wire.Done,
+    also=(409,),
+)
+async def disable_totp(request: Request) -> wire.Done:
+    """Remove the second factor and its recovery codes."""
+    body = read(wire.SecondFactorRequest, await request.body())
+    await app_of(request).second_factors.disable(
+        _operator(request), body.password, body.code, client_of(request), actor_of(request)
+    )
+    return wire.Done()
+
+
+@route(
+    router,
+    "GET",
+    "/operator/me/export",
+    credential=Credential.JWT,
+    answers=wire.AccountExportResponse,
+)
+async def export_account(request: Request) -> wire.AccountExportResponse:
+    """Everything that is kept of the account; calls and payments have an export of their own."""
+    app = app_of(request)
+    found = await app.account_data.export(_operator(request), actor_of(request))
+    return wire.export(found, exchange_of(request.scope).session_id, app.clock.now())
+
+
+@route(
+    router,
+    "DELETE",
+    "/operator/me",
+    credential=Credential.JWT,
+    body=wire.DeleteAccountRequest,
+    answers=wire.Done,
+    also=(409,),
+)
+async def delete_account(request: Request) -> wire.Done:
+    """Delete the account for good: keys, sessions, wrappers, webhooks, everything personal."""
+    body = read(wire.DeleteAccountRequest, await request.body())
+    await app_of(request).account_data.delete(
+        _operator(request), body.password, body.code, client_of(request), actor_of(request)
+    )
+    return wire.Done()
+
+
+def _operator(request: Request) -> Operator:
+    """Who the declared credential found."""
+    return request.state.principal

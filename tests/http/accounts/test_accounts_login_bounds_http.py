@@ -1,0 +1,96 @@
+"""What log-ins at once and from many places may do (issue 12, section 3)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import httpx2
+from argon2 import PasswordHasher
+
+from assay.web.app import build
+from tests.http.house import PASSWORD, House
+
+WRONG = {"email": "op@example.com", "password": "wrong wrong wrong"}
+RIGHT = {"email": "op@example.com", "password": PASSWORD}
+
+
+class Crowd:
+    """Callers from as many addresses as are asked for."""
+
+    def __init__(self, house: House) -> None:
+        self._service = build(house.app)
+        hasher: Any = house.app.operators._hasher  # hundreds of hashes: the cost is another test's
+        hasher._argon2 = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+
+    async def login(self, address: str, body: dict[str, str]) -> int:
+        sender = httpx2.ASGITransport(self._service, client=(address, 1))
+        async with httpx2.AsyncClient(transport=sender, base_url="http://a") as http:
+            return (await http.post("/operator/login", json=body)).status_code
+
+    async def at_once(self, attempts: Sequence[tuple[str, dict[str, str]]]) -> list[int]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self.login(*one)) for one in attempts]
+        return [task.result() for task in tasks]
+
+
+async def test_sixty_wrong_logins_at_once_are_five_guesses(house: House) -> None:
+    await house.operator()
+    statuses = await Crowd(house).at_once([("198.51.100.1", WRONG)] * 60)
+    assert Counter(statuses) == {401: 5, 429: 55}
+
+
+async def test_an_account_is_guessed_at_from_many_networks_fifty_times_and_then_slowly(
+    house: House,
+) -> None:
+    await house.operator()
+    statuses = await Crowd(house).at_once([(f"198.51.100.{n}", WRONG) for n in range(120)])
+    assert Counter(statuses) == {401: 50, 429: 70}
+
+
+async def test_the_owner_gets_in_from_where_it_has_been_before_whatever_strangers_do(
+    house: House,
+) -> None:
+    await house.operator()
+    crowd = Crowd(house)
+    assert await crowd.login("192.0.2.7", RIGHT) == 200
+    flood = [(f"198.51.100.{n}", WRONG) for n in range(120)]
+    *strangers, owner = await crowd.at_once([*flood, ("192.0.2.7", RIGHT)])
+    assert owner == 200
+    assert 503 not in strangers
+    assert await crowd.login("203.0.113.5", RIGHT) == 429  # elsewhere it waits
+    house.clock.move(60)
+    assert await crowd.login("203.0.113.5", RIGHT) == 200
+
+
+async def test_logins_of_six_hundred_addresses_shut_nobody_out(house: House) -> None:
+    """At once; of strangers no more wait than there is room for, and the known go first."""
+    await house.operator()
+    crowd = Crowd(house)
+    assert await crowd.login("192.0.2.7", RIGHT) == 200
+    flood = [
+        (f"10.{n >> 8}.{n & 255}.1", {"email": f"nobody{n}@b.cc", "password": "x" * 12})
+        for n in range(600)
+    ]
+    statuses = await crowd.at_once([*flood, *[("192.0.2.7", RIGHT)] * 5])
+    assert statuses[600:] == [200] * 5
+    assert set(statuses[:600]) <= {401, 503}
+    assert statuses.count(503) <= 600 - 512
+
+
+async def test_equal_answers_for_equal_floods_whether_or_not_there_is_an_account(
+    house: House,
+) -> None:
+    await house.operator()
+    crowd = Crowd(house)
+    seen = []
+    for email in ("op@example.com", "nobody@example.com"):
+        flood = [(f"198.51.100.{n}", WRONG | {"email": email}) for n in range(60)]
+        seen.append(Counter(await crowd.at_once(flood)))
+    assert seen[0] == seen[1]
+
+
+async def test_413_a_login_far_longer_than_any_is_not_kept_waiting(house: House) -> None:
+    body = {"email": "x@b.cc", "password": "x" * 20_000}
+    answer = await house.http.post("/operator/login", json=body)
+    assert answer.status_code == 413
