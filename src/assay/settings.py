@@ -442,13 +442,24 @@ def load(**overrides: object) -> Settings:
         raise SettingsError("; ".join(lines)) from None
 
 
+def config_file() -> Path | None:
+    """The TOML file that `ASSAY_CONFIG` names."""
+    path = os.environ.get("ASSAY_CONFIG")
+    return None if path is None else Path(path)
+
+
+def is_in_environment(name: str) -> bool:
+    """Whether the environment sets this field of `Settings`."""
+    return PREFIX + name.upper() in os.environ
+
+
 def _from_file() -> Mapping[str, object]:
     """The settings of the file, less those the environment also sets (it wins)."""
-    path = os.environ.get("ASSAY_CONFIG")
+    path = config_file()
     if path is None:
         return {}
     try:
-        values = tomllib.loads(Path(path).read_text("utf-8"))
+        values = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise SettingsError(f"ASSAY_CONFIG: cannot read {path}: {error}") from error
-    return {name: v for name, v in values.items() if PREFIX + name.upper() not in os.environ}
+    return {name: v for name, v in values.items() if not is_in_environment(name)}

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 
 from assay.chains.model import ChainUnavailable, Network
+from assay.cli.connections_note import read_note
 from assay.cli.run import read_settings
+from assay.cli.unsafe_settings import Finding, findings
+from assay.kit.clock import SystemClock
 from assay.kit.errors import ServiceError
 from assay.kit.json import is_object
 from assay.settings import Settings
@@ -32,17 +36,34 @@ class Check:
     mend: str = ""
 
 
-def doctor() -> int:
-    """Look at everything; status 0 when all that is needed works."""
-    settings = read_settings({"log_level": "error"})
-    checks = asyncio.run(_examine(settings))
+def doctor(*, strict: bool = False) -> int:
+    """Look at everything; status 0 when all that is needed works, and, if `strict`, is safe."""
+    settings = read_settings({})
+    checks = asyncio.run(_examine(settings.model_copy(update={"log_level": "error"})))
     console = Console(highlight=False, soft_wrap=True)
     for check in checks:
         mark = "[green]works[/]" if check.works else "[red]fails[/]"
         console.print(f"{mark}  [bold]{check.name}[/]  {check.says}")
         if not check.works:
             console.print(f"       mend: {check.mend}")
-    return 0 if all(check.works for check in checks) else 1
+    unsafe = [*findings(settings), *_connections(settings)]
+    mark = "[red]unsafe[/]" if strict else "[yellow]warns[/]"
+    for finding in unsafe:
+        console.print(f"{mark}  [bold]{finding.name}[/]  {escape(finding.what)}")
+        console.print(f"        why: {escape(finding.why)}")
+        console.print(f"        do: {escape(finding.do)}")
+    works = all(check.works for check in checks)
+    return 0 if works and not (strict and unsafe) else 1
+
+
+def _connections(settings: Settings) -> Sequence[Finding]:
+    """An untrusted address that held over half of all connections in the last 24 hours."""
+    said = read_note(settings.data_dir, SystemClock.now())
+    if said is None:
+        return []
+    why = "nobody else can connect; if it is your proxy, all callers share its limits"
+    do = "name it in ASSAY_TRUSTED_PROXIES if it is your proxy, else block it"
+    return [Finding("connections", said, why, do)]
 
 
 async def _examine(settings: Settings) -> Sequence[Check]:

@@ -105,11 +105,16 @@ class _Serving:
         return run(self.web)
 
 
-def doctor() -> int:
-    """Say what works and what does not, each with its mend. Status 1 when something does not."""
+def doctor(
+    *,
+    strict: Annotated[
+        bool, Parameter(negative=(), help="Status 1 when a setting is unsafe, too.")
+    ] = False,
+) -> int:
+    """Say what works, what does not and what is unsafe. Status 1 when something does not work."""
     from assay.cli.doctor import doctor as run  # noqa: PLC0415
 
-    return run()
+    return run(strict=strict)
 
 
 def migrate() -> int:

@@ -102,10 +102,9 @@ class Challenges:
         if found is None:
             return None
         try:
-            issued = from_iso(found["issued"])
-        except ValueError:
+            ours = self._challenge(address, found["nonce"], from_iso(found["issued"]))
+        except (ValueError, OverflowError):  # the second where its expiry is after the year 9999
             return None
-        ours = self._challenge(address, found["nonce"], issued)
         same = hmac.compare_digest(ours.text.encode(), text.encode("utf-8", "replace"))
         return found["nonce"] if same and self._clock.now() < ours.expires_at else None
 

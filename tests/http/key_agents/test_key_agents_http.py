@@ -1,6 +1,7 @@
 """Key agents (spec 4.3, 5.3), by status."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -53,6 +54,17 @@ async def test_verify_401_after_five_minutes(house: House) -> None:
 async def test_verify_401_for_a_challenge_that_was_changed(house: House, change: object) -> None:
     signed = await house.challenge(OWNER_KEY)
     signed["challenge"] = change(signed["challenge"])  # type: ignore[operator]
+    refused(await house.http.post("/operator/key/verify", json=signed), 401, "challenge_required")
+
+
+@pytest.mark.parametrize("issued", ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59-0100"])
+async def test_verify_401_for_a_challenge_from_the_end_of_the_calendar(
+    house: House, issued: str
+) -> None:
+    """Five minutes later there is no date: adding them ended the request with a 500."""
+    signed = await house.challenge(OWNER_KEY)
+    changed = re.sub(r"Issued: \S+ ", f"Issued: {issued}. ", signed["challenge"])
+    signed["challenge"] = changed
     refused(await house.http.post("/operator/key/verify", json=signed), 401, "challenge_required")
 
 

@@ -1,0 +1,80 @@
+"""Programs of Debian packages: the machine's own, else unpacked below `.tools/`, without root."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+TOOLS = Path(__file__).parents[2] / ".tools" / "debian"
+INSTALL_S = 300
+
+_PACKAGES = {
+    "nginx": ("nginx",),
+    "haproxy": ("haproxy", "liblua5.3-0", "libopentracing1", "libopentracing-c-wrapper0"),
+}
+"""By program: its package, and those of its libraries that a small Debian lacks."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to start, and with which libraries."""
+
+    path: str
+    libraries: str = ""
+
+    def environment(self) -> dict[str, str]:
+        """The process's environment; libraries of unpacked packages are found through it."""
+        plain = dict(os.environ)  # noqa: TID251
+        return plain | ({"LD_LIBRARY_PATH": self.libraries} if self.libraries else {})
+
+
+@cache
+def program(name: str) -> Program:
+    """The program of that name; unpacks its package the first time."""
+    system = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])  # noqa: TID251
+    found = shutil.which(name, path=system)
+    if found is not None:
+        return Program(found)
+    folder = TOOLS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)  # of several test processes one unpacks
+        if not (folder / "unpacked").exists():
+            _unpack(name, folder)
+            (folder / "unpacked").touch()
+    libraries = os.pathsep.join(str(p) for p in sorted((folder / "root/usr/lib").glob("*-linux-*")))
+    return Program(str(folder / "root/usr/sbin" / name), libraries)
+
+
+def _unpack(name: str, folder: Path) -> None:
+    """`apt-get download` checks the archive's signatures; nothing of the package is run."""
+    packages = _PACKAGES[name]
+    own = [
+        *("-o", f"Dir::State::lists={folder / 'lists'}"),
+        *("-o", f"Dir::Cache={folder / 'cache'}"),
+        *("-o", "Debug::NoLocking=1"),
+    ]
+    said = _run(folder, "apt-get", "download", *packages)
+    if said:
+        (folder / "lists/partial").mkdir(parents=True, exist_ok=True)
+        (folder / "cache/archives/partial").mkdir(parents=True, exist_ok=True)
+        said = _run(folder, "apt-get", *own, "update") or _run(
+            folder, "apt-get", *own, "download", *packages
+        )
+    assert not said, f"{name} is not installed and cannot be downloaded: {said}"
+    for package in sorted(folder.glob("*.deb")):
+        said = _run(folder, "dpkg", "-x", package.name, "root")
+        assert not said, said
+
+
+def _run(folder: Path, *command: str) -> str:
+    """What it said if it failed, else nothing."""
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_S, check=False
+    )
+    return (
+        "" if done.returncode == 0 else f"{' '.join(command)}: {done.stdout}{done.stderr}"[-2000:]
+    )
