@@ -1331,7 +1331,6 @@ FIRST_LINES = {
     "two hosts": "GET {path} HTTP/1.1\r\nHost: x\r\nhost: y\r\n\r\n",
     "no host of version 2": "GET {path} HTTP/2.0\r\n\r\n",
     "version 1.10": "GET {path} HTTP/1.10\r\nHost: x\r\n\r\n",
-    "a method in small letters": "get {path} HTTP/1.1\r\nHost: x\r\n\r\n",
 }
 
 
