@@ -111,6 +111,7 @@ SCOPED = {
     "POST /operator/webhooks/register": "webhooks",
     "GET /operator/webhooks": "webhooks",
     "GET /operator/webhooks/deliveries": "webhooks",
+    "POST /operator/webhooks/{webhookId}/verify": "webhooks",
     "DELETE /operator/webhooks/{webhookId}": "webhooks",
     "POST /operator/proxy/{agentId}": "proxy",
     "GET /operator/endpoints": "wrappers",

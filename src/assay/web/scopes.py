@@ -19,6 +19,7 @@ SCOPES: Mapping[str, Scope] = MappingProxyType(
         "POST /operator/gate/{agentId}": Scope.GATE,
         "POST /operator/webhooks/register": Scope.WEBHOOKS,
         "GET /operator/webhooks": Scope.WEBHOOKS,
+        "POST /operator/webhooks/{webhookId}/verify": Scope.WEBHOOKS,
         "GET /operator/webhooks/deliveries": Scope.WEBHOOKS,
         "DELETE /operator/webhooks/{webhookId}": Scope.WEBHOOKS,
         "POST /operator/proxy/{agentId}": Scope.PROXY,
