@@ -29,7 +29,8 @@ from assay.kit import base58
 from assay.kit.canonical import canonical_bytes
 from assay.kit.json import is_array, is_nested_beyond, is_object
 from assay.trust import asking
-from assay.trust.patterns import leaked_internals, leaked_secrets, looks_alike, poison
+from assay.trust.patterns import leaked_internals, leaked_secrets
+from assay.trust.poisoning import looks_alike, poison
 from assay.trust.probes.a2a_card_valid import _wrong
 from assay.trust.visiting import _disallowed
 from tests.fuzz.target import Target, pieces, text

@@ -26,10 +26,10 @@ KEY = "4c0883a69102937d6231471b5dbb6204fe512961708279f3e8f5cd1f6ab6a9c8"
 ADDRESS = address_of_key(KEY)
 SOLANA = "4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi"
 NOTHING: Any = None
-SESSIONS = HmacSessionTokens(SECRET)
+SESSIONS = HmacSessionTokens((SECRET,))
 SESSION = SESSIONS.issue("id", ADDRESS, CLOCK.now() + timedelta(hours=1))
-LOGINS = JwtLoginTokens(SECRET, "https://assay.example", CLOCK)
-CHALLENGES = Challenges(NOTHING, NOTHING, CLOCK, "https://assay.example", SECRET)
+LOGINS = JwtLoginTokens((SECRET,), "https://assay.example", CLOCK)
+CHALLENGES = Challenges(NOTHING, NOTHING, CLOCK, "https://assay.example", (SECRET,))
 CHALLENGE = CHALLENGES.issue(ADDRESS).text
 HEAD, _, TAIL = CHALLENGE.partition("Issued: ")
 TAIL = TAIL[24:]
@@ -37,7 +37,7 @@ TAIL = TAIL[24:]
 
 @cache
 def login() -> str:
-    return LOGINS.issue("op")
+    return LOGINS.issue("op", "session")
 
 
 def session_token(data: bytes) -> None:

@@ -124,7 +124,7 @@ def mpp() -> Mpp:
     """One engine, and a challenge that its credentials echo; made when first asked for."""
     row = replace(NETWORKS["tempo:42431"], rpc_urls=("http://127.0.0.1:9",))  # nobody listens
     loader = LibraryLoader(
-        {row.id: row}, Kept(), secret="s" * 40, realm="assay.example", timeout_s=1.0
+        {row.id: row}, Kept(), secrets=("s" * 40,), realm="assay.example", timeout_s=1.0
     )
     chain = Network(
         slug="t",

@@ -22,8 +22,12 @@ async def nothing(*_: object) -> None:
 
 def client(peer: str, *lines: str, trusted: tuple[str, ...] = (OURS,)) -> str:
     settings = SimpleNamespace(
-        anonymous_per_minute=1, keyed_per_minute=1, guesses_per_minute=1, trusted_proxies=trusted
-    )  # fmt: skip
+        anonymous_per_minute=1,
+        keyed_per_minute=1,
+        guesses_per_minute=1,
+        cors_origins=(),
+        trusted_proxies=trusted,
+    )
     app: Any = SimpleNamespace(settings=settings, clock=FrozenClock(), leases=None)
     headers = [(b"x-forwarded-for", line.encode("latin-1")) for line in lines]
     lane: Any = SimpleNamespace()
@@ -65,7 +69,11 @@ def test_a_caller_without_an_address_is_somebody() -> None:
     """A Unix socket has no peer name."""
     app: Any = SimpleNamespace(
         settings=SimpleNamespace(
-            anonymous_per_minute=1, keyed_per_minute=1, guesses_per_minute=1, trusted_proxies=()
+            anonymous_per_minute=1,
+            keyed_per_minute=1,
+            guesses_per_minute=1,
+            cors_origins=(),
+            trusted_proxies=(),
         ),
         clock=FrozenClock(),
         leases=None,

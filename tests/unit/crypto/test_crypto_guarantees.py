@@ -221,11 +221,11 @@ def test_tokens_of_an_earlier_secret_are_read_while_it_is_in_the_ring() -> None:
     clock = FrozenClock()
     expires = clock.now() + timedelta(hours=1)
     session = HmacSessionTokens(("o" * 40,)).issue("id-1", ADDRESS, expires)
-    login = JwtLoginTokens(("o" * 40,), "http://assay", clock).issue("operator-1")
+    login = JwtLoginTokens(("o" * 40,), "http://assay", clock).issue("operator-1", "session-1")
     for ring, is_read in ((("n" * 40, "o" * 40), True), (("n" * 40,), False)):
         assert (HmacSessionTokens(ring).read(session, clock.now()) is not None) is is_read
         read = JwtLoginTokens(ring, "http://assay", clock).read(login)
-        assert (read == "operator-1") is is_read
+        assert (read == ("operator-1", "session-1")) is is_read
     new = HmacSessionTokens(("n" * 40, "o" * 40)).issue("id-2", ADDRESS, expires)
     assert HmacSessionTokens(("n" * 40,)).read(new, clock.now()) is not None
 

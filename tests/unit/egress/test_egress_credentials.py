@@ -17,7 +17,7 @@ ISSUER = "https://assay.example"
 
 
 def tokens(issuer: str = ISSUER, secret: str = "s" * 40) -> JwtLoginTokens:
-    return JwtLoginTokens(secret, issuer, FrozenClock())
+    return JwtLoginTokens((secret,), issuer, FrozenClock())
 
 
 def foreign(claims: Mapping[str, object]) -> str:
@@ -28,10 +28,10 @@ def foreign(claims: Mapping[str, object]) -> str:
 
 OURS = OwnCredentials(tokens().names_us)
 KEY = "svc_op_" + "Ab1" * 14 + "x"
-JWT = tokens().issue(new_id())
-OLD_JWT = tokens(secret="another secret that was ours before").issue(new_id())
+JWT = tokens().issue(new_id(), new_id())
+OLD_JWT = tokens(secret="another secret that was ours before").issue(new_id(), new_id())
 SESSIONS = [
-    HmacSessionTokens("t" * 40).issue(new_id(), who, datetime(2026, 11, 22, tzinfo=UTC))
+    HmacSessionTokens(("t" * 40,)).issue(new_id(), who, datetime(2026, 11, 22, tzinfo=UTC))
     for who in ("0x" + "ab" * 20, "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU", "1" * 32)
 ]
 SECRETS = [KEY, JWT, OLD_JWT, *SESSIONS]
@@ -40,7 +40,7 @@ FOREIGN = [
     foreign({"iss": ISSUER, "sub": "a decision token", "jti": "1"}),
     foreign({"iss": ISSUER, "aud": ["x"]}),
     foreign({"aud": "assay-dashboard"}),
-    tokens("https://other.example").issue(new_id()),
+    tokens("https://other.example").issue(new_id(), new_id()),
     "eyJ.eyJ.eyJ",
     "a.b.c",
     "sk_live_" + "a" * 60,

@@ -15,7 +15,7 @@ from assay.accounts.allowance import Allowance
 from assay.accounts.login_notes import REMEMBERED_MAX as NOTES_MAX
 from assay.accounts.login_notes import LoginNotes
 from assay.accounts.model import Operator, Plan, Role
-from assay.accounts.throttle import LoginThrottle
+from assay.accounts.throttle import REMEMBERED_MAX, LoginThrottle
 from assay.calls.conduct import WAITING_MAX as CONDUCT_MAX
 from assay.calls.conduct import ConductLog
 from assay.calls.log import WAITING_MAX, CallLog
@@ -31,7 +31,7 @@ from assay.kit.costs import BEARERS_MAX, Bearer, Cost, CostLedger
 from assay.kit.errors import Unavailable
 from assay.web.limits import CALLERS_MAX, RateLimit
 from assay.wrapper.held import WRAPPERS_MAX, HeldBodies
-from assay.wrapper.match import FOUND_MAX, Table
+from assay.wrapper.match import FOUND_MAX, Row, Table
 from assay.wrapper.ports import AnswerHead
 from assay.wrapper.steps.limit import CALLERS_MAX as WINDOWS_MAX
 from assay.wrapper.steps.limit import LimitStep
@@ -90,9 +90,9 @@ def wrapper_limit() -> Filled:
 def login_throttle() -> Filled:
     throttle = LoginThrottle(CLOCK)
     return Filled(
-        lambda n: throttle.failed(f"{n}@example.com", address(n)),
-        inside(throttle, "_failures"),
-        50_001,
+        lambda n: throttle.begin(f"{n}@example.com", address(n)),
+        inside(throttle._pairs, "_known"),
+        REMEMBERED_MAX,
     )
 
 
@@ -149,9 +149,9 @@ def sizes() -> Filled:
 
 
 def paths() -> Filled:
-    table = Table([("GET", "/shop/*", 1)])
+    table = Table([Row("GET", "/shop/*", 1)])
     return Filled(
-        lambda n: table.find("GET", f"/shop/{n}" + "x" * (n % 2000)),
+        lambda n: table.match("GET", f"/shop/{n}" + "x" * (n % 2000)),
         inside(table, "_found"),
         FOUND_MAX,
     )
