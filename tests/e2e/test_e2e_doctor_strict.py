@@ -307,7 +307,7 @@ def test_without_strict_the_same_is_a_warning_and_not_a_failure(
 
 def test_plain_doctor_warns_of_open_sign_up_with_a_funded_key(installation: Installation) -> None:
     installation.drop("x402_facilitator_url")
-    installation.add(x402_private_key=KEY)
+    installation.add(x402_private_key=KEY, sign_up="open")
     assert re.search(r"(?m)^warns\s+open-sign-up\s", installation.doctor().stdout)
 
 

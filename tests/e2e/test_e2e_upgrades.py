@@ -120,7 +120,7 @@ def test_the_bound_of_a_head_is_exact(room: Room, more: int) -> None:
     filler = b"y" * (64 * 1024 - len(bare) + more)
     with room.client(5) as client:
         client.send(bare.replace(b"X: ", b"X: " + filler))
-        assert client.answer().status == (400 if more else 200)
+        assert client.answer().status == (431 if more else 200)
 
 
 @pytest.mark.parametrize("method", ["FOO", "X-PURGE.1", "get", "a" * 24, "!#$%&'*+-.^_`|~"])

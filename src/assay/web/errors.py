@@ -54,6 +54,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "course_step_left": 409,
         "webhook_limit_reached": 409,
         "payload_too_large": 413,
+        "request_head_too_large": 431,
         "rate_limited": 429,
         "too_many_connections": 429,
         "quota_exceeded": 429,
@@ -78,6 +79,12 @@ class MethodNotAllowed(ServiceError):
     """The path is there, the method is not."""
 
     code = "method_not_allowed"
+
+
+class RequestHeadTooLarge(InvalidRequest):
+    """More bytes of request line and headers than are accepted. Source: RFC 6585, section 5."""
+
+    code = "request_head_too_large"
 
 
 class UpgradeNotSupported(InvalidRequest):

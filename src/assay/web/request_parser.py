@@ -10,6 +10,7 @@ that nginx and h11 both refuse.
     no Host or two of them, a Host that is no host, a version but 1.0 and 1.1
                                                                      -> InvalidRequest
     a WebSocket handshake                                            -> UpgradeNotSupported
+    a head larger than the bound                                     -> RequestHeadTooLarge
     CONNECT, TRACE                                                   -> MethodNotAllowed
 """
 
@@ -18,7 +19,7 @@ from typing import Final, Protocol
 
 from assay.kit.errors import InvalidRequest
 from assay.kit.heads import END
-from assay.web.errors import MethodNotAllowed, UpgradeNotSupported
+from assay.web.errors import MethodNotAllowed, RequestHeadTooLarge, UpgradeNotSupported
 
 METHOD_BYTES_MAX: Final = 24
 
@@ -236,7 +237,7 @@ class RequestParser:
 
     def _bound_head(self, size: int) -> None:
         if size > self._head_bytes_max:
-            raise InvalidRequest(
+            raise RequestHeadTooLarge(
                 f"The request's head is larger than {self._head_bytes_max} bytes: send less in it."
             )
 

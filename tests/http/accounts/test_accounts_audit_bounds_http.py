@@ -45,7 +45,7 @@ async def test_what_an_administrator_does_is_all_noted_beside_a_flood_of_guesses
         body = {"email": "op@example.com", "password": "wrong password!"}
         failed += (await house.http.post("/operator/login", json=body)).status_code == 401
         await operators.rename(operator.id, "New name")
-    trail = await house.app.admin.audit(operator.id, None, 200)
+    trail, _ = await house.app.admin.audit(operator.id, None, 200)
     guesses = [note for note in trail if note.action == "login.failed"]
     assert failed == 12
     assert len(guesses) == NOTED_EACH + 1

@@ -72,7 +72,7 @@ async def test_a_request_cut_off_is_not_taken_for_one_without_a_body(house: Hous
     [
         b"{", b"null", b"[]", b'"x"', b"1", b"\xff\xfe", b"\x00", b"{}}", b"\xef\xbb\xbf{}",
         b'{"name": "\\ud800", "label": "\\udfff", "email": "\\ud83d"}',
-        b'{"x": ' + b"[" * 50_000, b'{"x": ' * 20_000, b'{"x": 1e999999}', b'{"x": ' + b"9" * 5000,
+        b'{"x": ' + b"[" * 15_000, b'{"x": ' * 2_500, b'{"x": 1e999999}', b'{"x": ' + b"9" * 5000,
         b'{"name": NaN, "label": Infinity}',
     ],
     ids=lambda b: repr(b[:20]) if isinstance(b, bytes) else b,
@@ -93,7 +93,7 @@ async def test_json_is_read_whatever_it_is_called(house: House, kind: str | None
 
 
 async def test_400_the_name_of_an_unknown_member_is_repeated_in_short(house: House) -> None:
-    body = b'{"' + b"k" * 500_000 + b'": 1}'
+    body = b'{"' + b"k" * 15_000 + b'": 1}'
     answer = await house.http.post("/operator/login", content=body)
     refused(answer, 400, "invalid_request")
     assert len(answer.content) < 1500

@@ -30,9 +30,9 @@ async def test_a_well_formed_request_id_is_kept_and_any_other_replaced(house: Ho
 async def test_unknown_paths_and_methods_are_in_the_envelope(house: House) -> None:
     refused(await house.http.get("/nowhere"), 404, "not_found")
     refused(await house.http.get("/operator/health/"), 404, "not_found")
-    answer = await house.http.delete("/operator/me")
+    answer = await house.http.put("/operator/me")
     refused(answer, 405, "method_not_allowed")
-    assert answer.headers["allow"] == "GET, HEAD, PATCH"
+    assert answer.headers["allow"] == "DELETE, GET, HEAD, PATCH"
 
 
 async def test_anonymous_traffic_is_limited_by_address_and_forgiven_with_time(

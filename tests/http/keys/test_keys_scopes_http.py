@@ -131,9 +131,21 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
         async with house.app.database.write() as connection:
             await connection.exec_driver_sql("ALTER TABLE api_keys DROP COLUMN scopes")
             await connection.exec_driver_sql("ALTER TABLE api_keys DROP COLUMN expires_us")
-            for table in ("dashboard_sessions", "account_codes", "recovery_codes", "login_origins"):
+            for table in (
+                *("dashboard_sessions", "account_codes", "recovery_codes", "login_origins"),
+                *("call_id_key", "egress_usage"),
+            ):
                 await connection.exec_driver_sql(f"DROP TABLE {table}")
-            await connection.exec_driver_sql("DROP INDEX ix_operators_origin")
+            for index in (
+                *("ix_operators_origin", "ix_webhook_deliveries_domain"),
+                "ix_key_agents_verified",
+            ):
+                await connection.exec_driver_sql(f"DROP INDEX {index}")
+            for table, column in (
+                *(("webhook_deliveries", "domain"), ("webhook_deliveries", "wait_until_us")),
+                *(("wrappers", "pass_response_headers"), ("wrappers", "cors_origins")),
+            ):
+                await connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
             for column in (
                 "email_verified_us", "totp_secret", "totp_confirmed_us", "totp_step",
                 "sign_up_origin", "deleted_us",

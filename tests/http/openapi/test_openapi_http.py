@@ -106,7 +106,7 @@ async def test_request_bodies_are_closed(document: Document) -> None:
 async def test_the_examples_of_a_new_account_open_one(house: House, document: Document) -> None:
     """What a reader of the reference copies must work."""
     members = document["components"]["schemas"]["RegisterBody"]["properties"]
-    body = {name: member["examples"][0] for name, member in members.items()}
+    body = {n: member["examples"][0] for n, member in members.items() if "examples" in member}
     assert (await house.http.post("/operator/register", json=body)).status_code == 200
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -207,18 +208,19 @@ async def test_a_signature_that_is_not_the_keys_over_this_text_is_refused(
 ) -> None:
     asset = registered(house)
     who = await house.operator() | {"x-agent-address": str(WALLET.pubkey())}
-    text = (await house.gate(asset, who)).json()["challenge"]
-    wrong = [
-        str(STRANGER.sign_message(text.encode())),
-        str(WALLET.sign_message(text.encode() + b" ")),
-        str(WALLET.sign_message(text.encode()))[:-1],
-        "0x" + "00" * 64,
-        "1" * 64,
-        "",
-        "z" * 5000,
+    wrong: list[Callable[[bytes], str]] = [
+        lambda said: str(STRANGER.sign_message(said)),
+        lambda said: str(WALLET.sign_message(said + b" ")),
+        lambda said: str(WALLET.sign_message(said))[:-1],
+        lambda _: "0x" + "00" * 64,
+        lambda _: "1" * 64,
+        lambda _: "",
+        lambda _: "z" * 5000,
     ]
-    for signature in wrong:
-        proof = {"x-agent-challenge": text, "x-agent-signature": signature}
+    text = ""
+    for sign in wrong:  # each over a challenge of its own: five wrong ones would spend it
+        text = (await house.gate(asset, who)).json()["challenge"]
+        proof = {"x-agent-challenge": text, "x-agent-signature": sign(text.encode())}
         refused(await house.gate(asset, who | proof), 401, "signature_invalid")
     proof = {"x-agent-challenge": text}
     good = proof | {"x-agent-signature": str(WALLET.sign_message(text.encode()))}
