@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
-from assay.settings import Settings
 from tests.services.solana.clusters import keypair
 from tests.services.solana.indexer import indexer
 from tests.services.solana.registry import Registry
@@ -186,13 +185,10 @@ def test_8_equal_secrets_are_found_and_not_shown(installation: Installation) -> 
 
 def test_9_open_sign_up_with_a_funded_key_is_found(installation: Installation) -> None:
     installation.drop("x402_facilitator_url")
-    installation.add(x402_private_key=KEY)
-    if "sign_up" in Settings.model_fields:
-        installation.add(sign_up="open")
+    installation.add(x402_private_key=KEY, sign_up="open")
     only(installation.doctor("--strict"), "open-sign-up", "ASSAY_SIGN_UP")
 
 
-@pytest.mark.skipif("sign_up" not in Settings.model_fields, reason="sign-up is always open")
 @pytest.mark.parametrize("mode", ["invite", "closed"])
 def test_9_sign_up_that_is_not_open_is_no_finding(installation: Installation, mode: str) -> None:
     installation.drop("x402_facilitator_url")

@@ -53,9 +53,8 @@ def equal(settings: Settings) -> Iterator[str]:
 
 def open_sign_up(settings: Settings) -> Iterator[str]:
     """Anybody may have an account, and accounts spend."""
-    mode: object = getattr(settings, "sign_up", "open")
     key = _spending_key(settings)
-    if mode == "open" and key is not None:
+    if settings.sign_up == "open" and key is not None:
         yield f"ASSAY_SIGN_UP is open, and {key} is set"
 
 

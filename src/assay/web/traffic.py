@@ -8,17 +8,13 @@ from typing import Final
 
 from assay.accounts.model import API_KEY_PREFIX, AccountSuspended, InvalidCredentials, Operator
 from assay.kit.errors import Unavailable
+from assay.web.connections import ALWAYS_ANSWERED
 from assay.web.exchange import Exchange, Scope
 from assay.web.limits import RateLimit, Verdict, caller_of, rate_limit
 from assay.wiring import App
 
 UNLIMITED: Final = frozenset(
-    {
-        "/operator/health",
-        "/api/health",
-        "/.well-known/jwks.json",
-        "/.well-known/security.txt",
-    }
+    {*(path.decode() for path in ALWAYS_ANSWERED), "/.well-known/security.txt"}
 )
 """Answered from memory, and to everybody: strangers must not fail a balancer's health check, nor
 keep anybody from the keys that tokens are verified with."""
