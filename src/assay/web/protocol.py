@@ -19,6 +19,7 @@ from assay.kit.ids import new_id
 from assay.kit.outbox import Outbox
 from assay.web.bounds import BOUNDS, Bounds
 from assay.web.connections import ALWAYS_ANSWERED, ConnectionCaps, Connections
+from assay.web.cycles import ExpectingCycle, UnchunkedCycle
 from assay.web.edge import Edge
 from assay.web.errors import TooManyConnections
 from assay.web.fast import FastCycle
@@ -29,7 +30,6 @@ from assay.web.repeats import Repeat, Repeats
 from assay.web.request_parser import RequestParser
 from assay.web.routes.course import CUT
 from assay.web.routes.wrap import EMPTY_QUERY
-from assay.web.unchunked import UnchunkedCycle
 
 PREFIX = b"/wrap/"
 COURSE = b"/operator/sandbox/course/"
@@ -161,7 +161,7 @@ class FastProtocol(HttpToolsProtocol):
             cycle.disconnected = True
             cycle.message_event.set()
         if is_unanswered:
-            self.transport.write(refusal(error))
+            self.transport.write(refusal(error, is_head=self._requests.method == b"HEAD"))
         self.transport.close()
 
     def _bound_late(self, more_bytes: int) -> None:
@@ -202,6 +202,8 @@ class FastProtocol(HttpToolsProtocol):
             self.scope["extensions"] = {EMPTY_QUERY: {}}
         if self.scope["http_version"] == "1.0":
             self.cycle.__class__ = UnchunkedCycle
+        elif self.expect_100_continue:
+            self.cycle.__class__ = ExpectingCycle
 
     def _require_place(self) -> None:
         """Raises unless the path is answered whoever else is there."""

@@ -423,6 +423,8 @@ class Connection(asyncio.BufferedProtocol):
             raise ValueError("its headers are larger than accepted")
         name = name.lower()
         if name in {b"content-length", b"transfer-encoding"}:
+            if self._length:  # one answer framed twice, be it in the same way
+                raise ValueError("framed twice")
             self._length = True
             if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
                 # The chunks would be undone here, and what is in them passed on unsaid.
