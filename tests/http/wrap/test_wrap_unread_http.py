@@ -1,0 +1,93 @@
+"""A connection that has been closed does not stay because its last answer is left unread."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from assay.web.app import build
+from assay.web.bounds import BOUNDS
+from assay.web.protocol import FastProtocol, protocol_for
+from tests.http.house import open_house
+from tests.http.wrap.test_wrap_repeats_http import Shop
+from tests.services.wire_upstream import Asked, Wire, wire_upstream
+
+KERNEL_BYTES = 4096
+"""What the system holds of an answer; asyncio holds the rest, and is not full of it."""
+
+ANSWER_BYTES = 48_000
+PATIENT_S = 30.0
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncGenerator[tuple[Shop, ServerState]]:
+    """The service, with little room in the system for what it sends."""
+    with wire_upstream() as up:
+        async with open_house(folder / "data") as house:
+            edge = build(house.app)
+            bounds = replace(BOUNDS, unread_s=0.5)
+            config = uvicorn.Config(
+                edge,
+                http=protocol_for(edge, bounds),
+                ws="none",
+                lifespan="off",
+                log_level="critical",
+                timeout_keep_alive=1,
+            )
+            config.load()
+            state, loop = ServerState(), asyncio.get_running_loop()
+            made = cast("Any", config).http_protocol_class
+
+            def make() -> FastProtocol:
+                return cast("FastProtocol", made(config, state, {}, loop))
+
+            door = socket.create_server(("127.0.0.1", 0))
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BYTES)
+            server = await loop.create_server(make, sock=door)
+            shop = Shop(house, up, door.getsockname()[1])
+            await shop.open()
+            try:
+                yield shop, state
+            finally:
+                server.close()
+                for connection in list(state.connections):
+                    cast("Any", connection).transport.abort()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("last", ["close", "keep-alive"])
+async def test_an_answer_left_unread_holds_its_connection_for_a_bounded_time(
+    tmp_path: Path, method: str, last: str
+) -> None:
+    """In both lanes, whether the answer ends the connection or its idleness does."""
+
+    async def play(wire: Wire, _asked: Asked) -> None:
+        head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % ANSWER_BYTES
+        await wire.send(head + bytes(ANSWER_BYTES))
+
+    async with opened(tmp_path) as (shop, state):
+        await shop.wrap("/some", play)
+        await shop.warm(shop.request("/some"))
+        loop = asyncio.get_running_loop()
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BYTES)
+            deaf.setblocking(False)  # noqa: FBT003
+            await loop.sock_connect(deaf, ("127.0.0.1", shop.port))
+            data = shop.request("/some", method, Connection=last, Content_Length="0")
+            await loop.sock_sendall(deaf, data)
+            async with asyncio.timeout(PATIENT_S):
+                while not any(_waits(one) for one in state.connections):  # it is answered
+                    await asyncio.sleep(0.01)
+                while state.connections:
+                    await asyncio.sleep(0.01)
+
+
+def _waits(connection: Any) -> bool:
+    return bool(connection.transport.get_write_buffer_size())
