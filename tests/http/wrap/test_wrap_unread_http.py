@@ -15,6 +15,7 @@ from uvicorn.server import ServerState
 from assay.web.app import build
 from assay.web.bounds import BOUNDS
 from assay.web.protocol import FastProtocol, protocol_for
+from tests.e2e.test_e2e_wrapper_proxy import until
 from tests.http.house import open_house
 from tests.http.wrap.test_wrap_repeats_http import Shop
 from tests.services.wire_upstream import Asked, Wire, wire_upstream
@@ -82,12 +83,43 @@ async def test_an_answer_left_unread_holds_its_connection_for_a_bounded_time(
             await loop.sock_connect(deaf, ("127.0.0.1", shop.port))
             data = shop.request("/some", method, Connection=last, Content_Length="0")
             await loop.sock_sendall(deaf, data)
-            async with asyncio.timeout(PATIENT_S):
-                while not any(_waits(one) for one in state.connections):  # it is answered
-                    await asyncio.sleep(0.01)
-                while state.connections:
-                    await asyncio.sleep(0.01)
+            await until(lambda: any(map(_waits, state.connections)), PATIENT_S)  # it is answered
+            await until(lambda: not state.connections, PATIENT_S)
 
 
 def _waits(connection: Any) -> bool:
     return bool(connection.transport.get_write_buffer_size())
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: ",
+        b"POST /operator/login HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n",
+        b"POST /operator/login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n270f\r\n",
+    ],
+)
+async def test_a_drip_sets_no_timer_for_its_bytes(
+    tmp_path: Path, start: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as (shop, state):
+        loop = asyncio.get_running_loop()
+        async with shop.caller() as caller:
+            caller.writer.write(b"OPTIONS / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await caller.answer()
+            [connection] = cast("Any", state.connections)
+            connection.data_received(start)
+            await asyncio.sleep(0)
+            timers: list[float] = []
+            call_at = loop.call_at
+
+            def counted(when: float, *rest: Any, **more: Any) -> asyncio.TimerHandle:
+                timers.append(when)
+                return call_at(when, *rest, **more)
+
+            monkeypatch.setattr(loop, "call_at", counted)
+            for _ in range(200):
+                connection.data_received(b"a")
+                await asyncio.sleep(0)
+            monkeypatch.undo()
+            assert len(timers) <= 5
