@@ -59,15 +59,18 @@ def _exposed(path: Path, settings: Settings, forbidden: int) -> Iterator[str]:
         return
     if found.st_mode & forbidden:
         yield f"{path} has mode {_mode(found)}"
-    if found.st_uid not in {_service_user(settings), 0}:
+    user = _service_user(settings)
+    if user is not None and found.st_uid not in {user, 0}:
         yield f"{path} belongs to user {found.st_uid}"
     yield from _replaceable(path)
 
 
-def _service_user(settings: Settings) -> int:
-    """Who runs this; where root does, the owner of the data directory."""
+def _service_user(settings: Settings) -> int | None:
+    """Who runs this; where root does, the owner of the data directory, if there is one yet."""
     user, folder = os.geteuid(), _status(settings.data_dir)
-    return user if user != 0 or folder is None else folder.st_uid
+    if user != 0:
+        return user
+    return None if folder is None else folder.st_uid
 
 
 def _has_secret(settings: Settings) -> bool:

@@ -87,7 +87,8 @@ def key_in_environment(settings: Settings) -> Iterator[str]:
     if settings.x402_private_key is not None and is_in_environment("x402_private_key"):
         yield "ASSAY_X402_PRIVATE_KEY is an environment variable"
     keypair = settings.solana_keypair
-    if keypair is not None and is_in_environment("solana_keypair") and is_inline(keypair):
+    is_given = is_in_environment("solana_keypair") and _is_solana_funded(settings)
+    if keypair is not None and is_given and is_inline(keypair):
         yield "ASSAY_SOLANA_KEYPAIR is an environment variable that holds the key itself"
 
 

@@ -49,6 +49,27 @@ def test_narrow_networks_of_proxies(tmp_path: Path, network: str) -> None:
     assert found(tmp_path, trusted_proxies=network, host="10.0.3.7") == {}
 
 
+def test_networks_of_proxies_are_judged_together(tmp_path: Path) -> None:
+    """Each is narrow enough by itself, and one named twice counts once."""
+    networks = [f"{first}.0.0.0/12" for first in range(11, 16)]
+    assert found(tmp_path, trusted_proxies=",".join(["127.0.0.1", *networks[:4]])) == {}
+    assert found(tmp_path, trusted_proxies=",".join(["127.0.0.1", *networks[:4], *networks])) == {
+        "trusted-proxies": "ASSAY_TRUSTED_PROXIES holds 5242880 IPv4 addresses in all"
+    }
+
+
+def test_a_key_beside_a_facilitator_pays_for_nothing(tmp_path: Path) -> None:
+    key: dict[str, object] = {"x402_private_key": KEY, "sign_up": "open"}
+    assert list(found(tmp_path, **key)) == ["open-sign-up"]
+    assert found(tmp_path, **key, x402_facilitator_url="https://pay.example") == {}
+
+
+def test_a_user_before_the_host_is_found_and_not_shown(tmp_path: Path) -> None:
+    told = found(tmp_path, public_url="https://admin:hidden@assay.example.com")
+    assert list(told) == ["published-url"]
+    assert "hidden" not in told["published-url"]
+
+
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8787", "http://localhost", "http://[::1]:80"])
 def test_a_developers_public_url_is_safe(tmp_path: Path, url: str) -> None:
     assert found(tmp_path, public_url=url, trusted_proxies="") == {}

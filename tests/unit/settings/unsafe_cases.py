@@ -407,7 +407,7 @@ ASSAY_EGRESS_BUDGET_PRIVATE=1
 ASSAY_OPEN_ENDPOINTS=wallet,resolve-wallet,snapshot,liveness,trigger-sandbox,trigger-sandbox-key
 ASSAY_OPEN_ENDPOINTS=wallet,snapshot
 ASSAY_OPEN_ENDPOINTS=
-ASSAY_SOLANA_CLUSTER=devnet solana_keypair=$SOL
+ASSAY_SOLANA_CLUSTER=devnet ASSAY_SOLANA_KEYPAIR=$SOL
 """,
     12: """
 ASSAY_SIGN_UP=invite x402_private_key=$K1 ASSAY_ACCOUNTS_PER_ADDRESS=1000000
@@ -416,7 +416,7 @@ ASSAY_SIGN_UP=invite x402_private_key=$K1
 ASSAY_SIGN_UP=closed x402_private_key=$K1
 ASSAY_SIGN_UP=closed x402_private_key=$K1 !x402_facilitator_url
 ASSAY_SIGN_UP=open !x402_facilitator_url !payout_address
-ASSAY_SIGN_UP=open ASSAY_SOLANA_CLUSTER=devnet solana_keypair=$SOL
+ASSAY_SIGN_UP=open ASSAY_SOLANA_CLUSTER=devnet ASSAY_SOLANA_KEYPAIR=$SOL
 """,
     13: "\n".join(f"'{ring}={strong}'" for strong in STRONG for ring in RINGS),
     14: """
@@ -518,7 +518,7 @@ ASSAY_SANDBOX_EVALUATION_S=40
     30: """
 ASSAY_CONTRACT_WALLET_CHAINS=ethereum,base
 ASSAY_DEFAULT_CHAIN=base
-ASSAY_SOLANA_CLUSTER=devnet solana_keypair=$SOL
+ASSAY_SOLANA_CLUSTER=devnet ASSAY_SOLANA_KEYPAIR=$SOL
 ASSAY_SOLANA_PRIORITY_MICROLAMPORTS=50000
 """,
     31: "ASSAY_ADMIN_TOTP=optional\nASSAY_LOG_LEVEL=debug\nASSAY_LOG_FORMAT=console",
