@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -35,9 +35,15 @@ class Victim:
 
 
 @asynccontextmanager
-async def suffering(*answers: bytes, endless: bool = False) -> AsyncIterator[Victim]:
-    """A victim that gives `answers` in turn, round and round; `endless` ones never end."""
+async def suffering(
+    *answers: bytes, endless: bool = False, respond: Callable[[bytes], bytes] | None = None
+) -> AsyncIterator[Victim]:
+    """A victim that gives `answers` in turn, round and round; `endless` ones never end.
+
+    Where `respond` is given, it makes the answer to a request's first line instead.
+    """
     victim = Victim()
+    respond = respond or (lambda _: answers[len(victim.requests) % len(answers)])
     handlers: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -46,7 +52,7 @@ async def suffering(*answers: bytes, endless: bool = False) -> AsyncIterator[Vic
         handlers.add(task)
         try:
             with _counted(victim, writer):
-                await _converse(victim, reader, writer, answers, endless=endless)
+                await _converse(victim, reader, writer, respond, endless=endless)
         finally:
             handlers.discard(task)
 
@@ -84,7 +90,7 @@ async def _converse(
     victim: Victim,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    answers: tuple[bytes, ...],
+    respond: Callable[[bytes], bytes],
     *,
     endless: bool,
 ) -> None:
@@ -96,7 +102,7 @@ async def _converse(
             (n.partition(b":")[2] for n in names if n.startswith(b"content-length")), b"0"
         )
         await reader.readexactly(int(length))
-        writer.write(answers[len(victim.requests) % len(answers)])
+        writer.write(respond(victim.requests[-1]))
         while endless:
             writer.write(b"x" * 1024)
             await writer.drain()

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from assay.egress.ports import EgressError, Outgoing
 from tests.fakes.trust import NETWORK
 from tests.http.house import OWNER_KEY, House, address, open_house, refused
 from tests.services.raw_server import RawServer, Request, plain, serving
+from tests.services.victim import suffering
 
 JSON = "Content-Type: application/json"
 
@@ -185,6 +186,29 @@ async def test_a_visit_fits_the_shared_half_and_sends_no_large_body(strict: Hous
         assert outcome(told, "http_oversized_body") == "not_tested"
         assert len(server.requests) <= 30
         assert max(len(request.body) for request in server.requests) < 16_384
+
+
+def site(page: bytes, *headers: str) -> Callable[[bytes], bytes]:
+    """A decent website: a page for people, and a short refusal of everything else."""
+
+    def respond(line: bytes) -> bytes:
+        if line.startswith(b"GET / "):
+            return plain(page, "200 OK", "Content-Type: text/html", *headers)
+        return plain(b'{"error": "no"}', "404 Not Found", JSON)
+
+    return respond
+
+
+@pytest.mark.parametrize("page_kib", [8, 16])
+async def test_a_page_of_common_length_fits_the_shared_half(strict: House, page_kib: int) -> None:
+    """Counted by the host's own system; half the budget is left for those it is reserved for."""
+    async with suffering(respond=site(b"x" * page_kib * 1024)) as victim:
+        strict.chain.agents["7"] = agent("7", victim.url())
+        told = await triggered(strict)
+        assert told["testSummary"]["status"] == "tested"
+        assert told["testSummary"]["unfinished"] == 0
+        assert len(victim.requests) <= 30
+        assert page_kib * 1024 < victim.size_bytes <= 128 * 1024
 
 
 async def test_a_host_that_names_the_agent_is_tested_whole_and_often(strict: House) -> None:
