@@ -25,7 +25,7 @@ from assay.infra.sql.state import SqlSharedState
 from assay.kit.errors import Unavailable
 from tests.fakes.clock import FrozenClock
 from tests.fakes.scripted_resolver import ScriptedResolver
-from tests.services.raw_server import plain
+from tests.services.raw_server import Request, plain, serving
 from tests.services.victim import suffering
 
 DEVELOPMENT = EgressPolicy(allow_private=True, require_https=False)
@@ -46,7 +46,7 @@ class Process:
         names: dict[str, list[list[str]]] | None = None,
     ) -> None:
         self.consents = Consents(SqlSharedState(database, clock), clock)
-        self.budget = EgressBudget(SqlBudgetLedger(database, clock), self.consents, rules, clock)
+        self.budget = EgressBudget(SqlBudgetLedger(database, clock), self.consents, rules)
         resolver = ScriptedResolver(**names) if names else None
         self.http = GuardedHttp(DEVELOPMENT, resolver, budget=self.budget)
 
@@ -182,6 +182,87 @@ async def test_glances_at_endless_answers_stay_below_it_as_well(one: Process) ->
                 glances += 1
         assert glances > 20
         assert victim.size_bytes <= BYTES
+
+
+@pytest.mark.parametrize("size_bytes", [900, 3_000, 6_000, 9_000, 30_000, 200_000])
+async def test_glances_at_answers_of_any_length_stay_below_it(
+    one: Process, size_bytes: int
+) -> None:
+    """Short ones are read to their end, and long ones cut: counted by the host's own system."""
+    async with suffering(plain(b"x" * size_bytes)) as victim:
+        with egress_use(RESERVED):
+            for _ in range(60):
+                try:
+                    await one.http.send(Outgoing("GET", victim.url()), Limits(body_bytes_max=1024))
+                except EgressError:
+                    break
+        assert len(victim.requests) >= min(60, BYTES // (size_bytes + 6_000))
+        assert len(victim.requests) > 30
+        assert victim.size_bytes <= BYTES
+
+
+async def test_a_short_rest_is_read_and_its_connection_kept(one: Process) -> None:
+    async with suffering(plain(b"x" * 5000)) as victim:
+        for _ in range(10):
+            reply = await one.http.send(Outgoing("GET", victim.url()), Limits(body_bytes_max=1024))
+            assert (len(reply.body), reply.truncated) == (1024, True)
+        assert victim.connections == 1
+
+
+async def test_a_glance_never_leaves_on_a_connection_with_a_wide_window(one: Process) -> None:
+    """It would be charged for all that such a connection may have under way."""
+    async with suffering(plain(b"x" * 50_000), OK) as victim:
+        assert isinstance(await one.ask(victim.url(), RESERVED), Reply)
+        with egress_use(RESERVED):
+            await one.http.send(Outgoing("GET", victim.url()), Limits(body_bytes_max=1024))
+            assert victim.connections == 2
+            for _ in range(28):
+                await one.http.send(Outgoing("GET", victim.url()), Limits(body_bytes_max=1024))
+
+
+async def test_a_connection_made_under_a_consent_is_not_used_without_one(
+    one: Process,
+) -> None:
+    """Its host may have as much under way on it as the system allows."""
+    async with suffering(OK) as victim:
+        origin = victim.url("")
+        await one.consents.record(origin, "agent", "127.0.0.1")
+        assert isinstance(await one.ask(victim.url()), Reply)
+        await one.consents.withdraw(origin, "agent")
+        assert isinstance(await one.ask(victim.url()), Reply)
+        assert victim.connections == 2
+        await one.consents.record(origin, "agent", "127.0.0.1")
+        assert isinstance(await one.ask(victim.url()), Reply)
+        assert victim.connections == 2
+        await one.consents.record(origin, "another", "127.0.0.9")
+        assert await one.ask(victim.url()) is Failure.BUDGET
+        assert isinstance(await one.ask(victim.url()), Reply)
+        assert victim.connections == 3
+
+
+async def test_waiting_for_an_addresss_budget_is_no_fault_of_the_hosts(
+    database: Database, clock: FrozenClock
+) -> None:
+    """Who holds up a rival's address must not make its agents time out."""
+    names = {f"n{n}_example": [["127.0.0.1"]] for n in range(5)}
+    process = Process(database, clock, names=names)
+    release = asyncio.Event()
+
+    async def hold(_: Request, writer: asyncio.StreamWriter) -> None:
+        await release.wait()
+        writer.write(OK)
+
+    async with serving(hold) as server, asyncio.TaskGroup() as group:
+        urls = [server.url(host=name.replace("_", ".")) for name in names]
+        held = [group.create_task(process.ask(url, RESERVED)) for url in urls[:4]]
+        while len(server.requests) < 4:  # noqa: ASYNC110 - a server has no event
+            await asyncio.sleep(0)
+        with egress_use(RESERVED), pytest.raises(EgressError) as raised:
+            await process.http.send(Outgoing("GET", urls[4]), Limits(connect_s=0.1, total_s=0.5))
+        assert (raised.value.failure, raised.value.is_sent) == (Failure.BUDGET, False)
+        release.set()
+    assert all(isinstance(task.result(), Reply) for task in held)
+    await process.http.aclose()
 
 
 async def test_what_is_sent_counts_as_well(one: Process) -> None:

@@ -20,6 +20,7 @@ from tests.services.raw_server import RawServer, Request, plain, serving
 from tests.services.victim import suffering
 
 JSON = "Content-Type: application/json"
+LEAKED_KEY = "AKIA" + "Q" * 16
 
 
 @pytest.fixture
@@ -146,6 +147,35 @@ async def test_a_visit_that_was_cut_in_the_middle_is_no_evidence(strict: House) 
         assert visited < len(server.requests) == 60
         assert told["score"] == before["score"]
         assert told["cachedReason"] == "egress_budget"
+
+
+async def test_a_critical_finding_of_a_visit_that_was_cut_short_counts(strict: House) -> None:
+    """No lack of budget makes one, and nobody gets out of one by using up the budget."""
+    headers = await strict.operator() | await strict.session()
+    leaks = False
+
+    def respond(line: bytes) -> bytes:
+        if line.startswith(b"GET / "):
+            return plain(b"x" * 12, "200 OK", "Content-Type: text/html")
+        body = json.dumps({"error": f"AWS key {LEAKED_KEY}"}) if leaks else '{"error": "no"}'
+        return plain(body.encode(), "404 Not Found", JSON)
+
+    async with suffering(respond=respond) as victim:
+        for name in "789":
+            strict.chain.agents[name] = agent(name, victim.url())
+        before = (await strict.gate(headers)).json()
+        for neighbour in "89":
+            assert (await strict.gate(headers, neighbour)).json()["sandboxRan"] is True
+        strict.clock.move(1)
+        leaks = True
+        told = (await strict.gate(headers, ttlMs=1)).json()
+        assert len(victim.requests) == 60  # it was cut short
+        assert (told["cached"], told["sandboxRan"], told["allow"]) == (False, True, False)
+        assert told["score"] < 35 < before["score"]
+        assert "cachedReason" not in told
+        assert any("secrets" in reason for reason in told["reasons"])
+        [newest, *_] = await strict.app.evaluator._needs.store.history(0, 100)
+        assert len(await strict.app.evaluator._needs.store.history(0, 100)) == 4, newest
 
 
 async def test_an_agent_nobody_could_test_yet_is_inconclusive_and_says_why(strict: House) -> None:

@@ -37,12 +37,16 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
+        began_s = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(timeout):
                 addresses = await judged_addresses(host, port, self._policy, self._resolver)
-                return await self._dial_one(addresses, port, timeout)
         except TimeoutError:
-            raise EgressError(Failure.TIMEOUT, f"connecting to {host} took too long") from None
+            raise EgressError(Failure.TIMEOUT, f"looking up {host} took too long") from None
+        # Each attempt has its share of what is left; waiting for the budget of an address is ours.
+        if timeout is not None:
+            timeout = max(0.0, timeout - (asyncio.get_running_loop().time() - began_s))
+        return await self._dial_one(addresses, port, timeout)
 
     async def _dial_one(
         self, addresses: Sequence[str], port: int, timeout_s: float | None

@@ -95,8 +95,12 @@ class GuardedHttp:
         except (TimeoutError, httpcore2.TimeoutException):
             _blame_the_budget(exchange, waited_s)
             raise EgressError(Failure.TIMEOUT, f"no whole reply in {limits.total_s} s") from None
+        except EgressError as error:
+            if error.failure is Failure.TIMEOUT:
+                _blame_the_budget(exchange, waited_s)
+            raise
         except OverBudget:
-            raise _over_budget() from None
+            raise _over_budget(is_sent=True) from None
         except (BodyBroken, httpcore2.ProtocolError, httpcore2.NetworkError) as error:
             detail = f"{type(error).__name__}: {error}"
             raise EgressError(Failure.PROTOCOL, detail) from error
@@ -176,11 +180,11 @@ BLAMED_FROM_S = 0.25
 def _blame_the_budget(exchange: Exchange | None, before_s: float) -> None:
     """Raises `EgressError` for a time-out that was our own."""
     if exchange is not None and exchange.waited_s - before_s >= BLAMED_FROM_S:
-        raise _over_budget() from None
+        raise _over_budget(is_sent=exchange.is_sent) from None
 
 
-def _over_budget() -> EgressError:
-    return EgressError(Failure.BUDGET, "the answer was cut off", is_sent=True)
+def _over_budget(*, is_sent: bool) -> EgressError:
+    return EgressError(Failure.BUDGET, "the request was cut off", is_sent=is_sent)
 
 
 def _reply(

@@ -6,8 +6,8 @@ are counted on the connection itself, TLS included. Source: decision 0016.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 
 from assay.egress.address import classify
@@ -26,7 +26,6 @@ from assay.egress.domain import domain_of, network_of
 from assay.egress.ports import EgressError, Limits
 from assay.egress.url import EgressPolicy, Target
 from assay.infra.http.budget_claims import ClaimQueue, refused_for_budget
-from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.ids import new_id
 
@@ -64,12 +63,11 @@ class EgressBudget:
         ledger: BudgetLedger,
         consents: Consents,
         rules: BudgetRules,
-        clock: Clock,
         configured: frozenset[str] = frozenset(),
     ) -> None:
         """`configured` are origins that the operator has set: they count as consenting."""
         self.ledger = ledger
-        self.queue = ClaimQueue(ledger, clock)
+        self.queue = ClaimQueue(ledger)
         self.consents = consents
         self.rules = rules
         self._configured = configured
@@ -204,9 +202,8 @@ class Exchange:
         if self._is_exempt:
             return wanted_bytes
         if self._left() <= 0:
-            began_s = asyncio.get_running_loop().time()
-            self._granted += await self._budget.queue.extend(self._claims, self._wanted_bytes())
-            self.waited_s += asyncio.get_running_loop().time() - began_s
+            with self._waiting():
+                self._granted += await self._budget.queue.extend(self._claims, self._wanted_bytes())
             if self._left() <= 0:
                 raise OverBudget
         # In small reads, so that whoever wants only the beginning of an answer pays for no more.
@@ -271,12 +268,22 @@ class Exchange:
         total_s = self._limits.total_s
         claim = Claim(self._id, key, ceiling, use, self._granted, total_s)
         try:
-            self.waited_s += await self._budget.queue.claim(claim, self._claims, total_s)
+            with self._waiting():
+                await self._budget.queue.claim(claim, self._claims, total_s)
         except EgressError:
             self._is_refused = True
             raise
         self._is_refused = False
         self._claims += (claim,)
+
+    @contextmanager
+    def _waiting(self) -> Generator[None]:
+        """What is waited for in the block is no time of the host's, be it cut off or not."""
+        began_s = asyncio.get_running_loop().time()
+        try:
+            yield
+        finally:
+            self.waited_s += asyncio.get_running_loop().time() - began_s
 
     async def _let_go(self) -> None:
         claims, self._claims = self._claims, ()
