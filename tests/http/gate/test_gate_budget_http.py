@@ -16,6 +16,7 @@ from assay.egress.budget import RESERVED, egress_use
 from assay.egress.ports import EgressError, Outgoing
 from tests.fakes.trust import NETWORK
 from tests.http.house import OWNER_KEY, House, address, open_house, refused
+from tests.services.certificates import TestAuthority
 from tests.services.raw_server import RawServer, Request, plain, serving
 from tests.services.victim import suffering
 
@@ -229,15 +230,22 @@ def site(page: bytes, *headers: str) -> Callable[[bytes], bytes]:
     return respond
 
 
+@pytest.mark.parametrize("is_tls", [False, True])
 @pytest.mark.parametrize("page_kib", [8, 16])
-async def test_a_page_of_common_length_fits_the_shared_half(strict: House, page_kib: int) -> None:
+async def test_a_page_of_common_length_fits_the_shared_half(
+    strict: House, page_kib: int, is_tls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Counted by the host's own system; half the budget is left for those it is reserved for."""
-    async with suffering(respond=site(b"x" * page_kib * 1024)) as victim:
+    authority = TestAuthority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate_file()))
+    tls = authority.server_context("127.0.0.1") if is_tls else None
+    async with suffering(respond=site(b"x" * page_kib * 1024), tls=tls) as victim:
         strict.chain.agents["7"] = agent("7", victim.url())
         told = await triggered(strict)
         assert told["testSummary"]["status"] == "tested"
         assert told["testSummary"]["unfinished"] == 0
         assert len(victim.requests) <= 30
+        assert victim.requests.count(b"GET / HTTP/1.1") == 5
         assert page_kib * 1024 < victim.size_bytes <= 128 * 1024
 
 
