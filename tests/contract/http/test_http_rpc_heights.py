@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import pytest
 
 from assay.infra.http.breaker import OPEN_S_MAX
+from assay.infra.http.rpc import JsonRpc
+from assay.infra.http.rpc_endpoint import RpcLimits
 from assay.infra.http.rpc_heights import HEAD_FORGOTTEN_S, STALE_BLOCKS_MAX
 from tests.services.ethereum_node import HEAD, NOW_S, Node, Reply, changing
-from tests.services.raw_server import plain
+from tests.services.raw_server import Request, plain
 from tests.services.rpc_bench import THREE, Bench, expected, unavailable
 
 BOASTS = [HEAD + STALE_BLOCKS_MAX + 1, HEAD + 1000, HEAD * 1000, 2**40, 2**60, 2**64 - 1]
@@ -132,3 +134,17 @@ async def test_a_node_that_boasted_once_is_asked_again_in_the_end(bench: Bench) 
     await unavailable(bench, network)
     bench.clock.move(HEAD_FORGOTTEN_S + OPEN_S_MAX)
     assert [r.data for r in await bench.rpc.call(network, THREE)] == expected()
+
+
+async def test_a_node_that_is_always_just_in_time_leaves_time_for_the_next(bench: Bench) -> None:
+    """Each exchange has its limit, and together they once took what all the nodes have."""
+    limits = RpcLimits(endpoint_s=4.0, total_s=9.0)
+
+    def slow(request: Request, _: bytes) -> bytes | None:
+        bench.clock.move(3.9)
+        return b"" if b"eth_call" in request.body else None
+
+    network = await bench.network(Node(respond=slow), Node())
+    rpc = JsonRpc(bench.clock, limits)
+    bench.stack.push_async_callback(rpc.aclose)
+    assert [r.data for r in await rpc.call(network, THREE)] == expected()
