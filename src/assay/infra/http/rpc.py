@@ -108,17 +108,18 @@ class JsonRpc:
             await endpoint.verify(deadline_s)
             head = await self._fetch_head(network, endpoint, deadline_s)
             until_s = min(deadline_s, self._clock.monotonic_s() + self._limits.untrusted_s)
+            endpoint.untrusted += 1
             try:
-                return await read_capped(endpoint, call, head, until_s, gas)
-            except BlockUnknown:
-                block = max(head - LAG_BLOCKS, 0)
-                return await read_capped(endpoint, call, block, until_s, gas)
+                return await _read_untrusted(endpoint, call, head, until_s, gas)
             except EndpointFault as fault:
                 if not fault.no_reply:
                     raise
-            # A node that still tells its height is well: then it is the contract that is not.
-            await self._fetch_head(network, endpoint, deadline_s)
-            return None
+                # A node that still tells its height is well: then it is the contract that is not.
+                # One that does not may be busy with it: that is for other reads to find out.
+                await _without_blame(self._fetch_head(network, endpoint, deadline_s))
+                return None
+            finally:
+                endpoint.untrusted -= 1
 
         try:
             async with asyncio.timeout(self._limits.total_s), self._untrusted:
@@ -240,6 +241,22 @@ class JsonRpc:
         return known
 
 
+async def _read_untrusted(
+    endpoint: Endpoint, call: Call, head: int, until_s: float, gas: int
+) -> Returned | Reverted:
+    try:
+        return await read_capped(endpoint, call, head, until_s, gas)
+    except BlockUnknown:
+        return await read_capped(endpoint, call, max(head - LAG_BLOCKS, 0), until_s, gas)
+
+
+async def _without_blame(work: Awaitable[object]) -> None:
+    try:
+        await work
+    except EndpointFault as fault:
+        raise EndpointFault(str(fault), blame=False) from fault
+
+
 def _require_shape(asked: Asked, answer: Result) -> JsonValue:
     """The result, when it can be one of the method that was asked. Raises `EndpointFault`."""
     if not is_shaped(*asked, answer.value):
@@ -248,6 +265,8 @@ def _require_shape(asked: Asked, answer: Result) -> JsonValue:
 
 
 def _hold_against(endpoint: Endpoint, fault: EndpointFault) -> None:
+    if fault.no_reply and endpoint.untrusted:
+        fault.blame = False  # it may be a contract that keeps the node from answering
     if fault.blame:
         fault.blame = False  # of one exchange, whoever shared it
         endpoint.doubt()

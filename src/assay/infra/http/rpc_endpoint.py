@@ -119,6 +119,8 @@ class Endpoint:
         costs: CostLedger,
     ) -> None:
         self.breaker = Breaker(clock)
+        self.untrusted = 0
+        """Calls under way of contracts that callers named: they may keep it from other answers."""
         self.has_multicall = True
         """Until a call to Multicall3 shows that there is no code."""
         self.takes_batches = True
