@@ -34,8 +34,6 @@ BURNERS = {
     "goes round for ever": "5b600056",
     "breaks off with all its gas": BREAKS_OFF,
     "takes memory": "5b6000526020620fffff0160005260206000f3",
-    "hashes for ever": "5b61ffff60002050600056",
-    "calls itself": "5b600060006000600060003061fffff1600056",
     "returns very much": "620f42406000f3",
     "answers with a word that is not the one": "60205ff3",
 }

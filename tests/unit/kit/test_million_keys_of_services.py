@@ -22,7 +22,7 @@ from assay.gate.model import Decision, GateRequest
 from assay.infra.sql.rollups import RollupWriter
 from assay.kit.leases import KEYS_MAX, Leases
 from assay.kit.shared_window import Ask, Grant
-from assay.trust.model import Evaluation, Subject
+from assay.trust.model import Collected, Evaluation, Evidence, SignalName, Subject, Weighed
 from assay.trust.scoring import DEFAULT_WEIGHTS
 from assay.trust.tiers import Rules, tiers_from
 from assay.web.repeats import REPEATS_MAX, Repeat, Repeats
@@ -37,6 +37,9 @@ MORE = 50_000
 """Keys beyond a bound where a million would take minutes."""
 
 TIERS = tiers_from()
+BEHAVED = Collected(
+    SignalName.SANDBOX, Evidence({"seen": 50}), Weighed(50.0, 1.0, ("It answers.",))
+)
 
 Put = Callable[[int], Awaitable[object]]
 
@@ -71,7 +74,7 @@ def leases() -> Filled:
             await asyncio.sleep(0)
             await made.round()
             for one in waiting:
-                assert await one is not None
+                await one
             waiting.clear()
 
     return Filled(put, ((slices, KEYS_MAX), (ending, KEYS_MAX), (asking, KEYS_MAX)))
@@ -123,7 +126,7 @@ class Keys:
         return found if self.known else None
 
     async def find(self, operator_id: str) -> Operator:
-        return cast("Any", SimpleNamespace(id=operator_id, suspended_at=None, active=True))
+        return cast("Any", SimpleNamespace(id=operator_id, is_suspended=False))
 
     async def touch(self, last_used: Mapping[str, datetime]) -> None:
         del last_used
@@ -192,7 +195,7 @@ def evaluation(address: str) -> Evaluation:
         chain="n",
         agent_id=address,
         wallet=address,
-        collected=(),
+        collected=(BEHAVED,),
         unavailable={},
         score=50.0,
         grade=grade,
