@@ -26,9 +26,15 @@ ENDLESS = 400
 """Pieces of an answer that does not end while anybody waits for it."""
 
 
+def as_list(honest: Honest) -> list[Any]:
+    """A batch as it is, a single one as a batch of one."""
+    return honest if isinstance(honest, list) else [honest]  # pyright: ignore[reportUnknownVariableType] - JSON
+
+
 def _each(honest: Honest, change: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
-    changed = [change(one) for one in honest] if isinstance(honest, list) else change(honest)
-    return plain(json.dumps(changed).encode("utf-8", "surrogatepass"))
+    changed = [change(one) for one in as_list(honest)]
+    sent: Any = changed if isinstance(honest, list) else changed[0]
+    return plain(json.dumps(sent).encode("utf-8", "surrogatepass"))
 
 
 def _with(**members: Any) -> Hostile:
@@ -76,7 +82,7 @@ def _batch(change: Callable[[list[Any]], Any]) -> Hostile:
     """Of a batch; what is asked alone gets it as a batch of one."""
 
     def reply(honest: Honest) -> bytes:
-        return plain(json.dumps(change(honest if isinstance(honest, list) else [honest])).encode())
+        return plain(json.dumps(change(as_list(honest))).encode())
 
     return reply
 
@@ -108,67 +114,67 @@ IDS: Mapping[str, Hostile] = {
     "id not a number": _with(id=float("nan")),
 }
 
+_RESULTS: Mapping[str, Any] = {
+    "null": None,
+    "true": True,
+    "a number": 7,
+    "negative": -1,
+    "a float": 1.5,
+    "not a number": float("nan"),
+    "infinite": float("inf"),
+    "empty": "",
+    "a minus": "-0x5",
+    "a minus within": "0x-5",
+    "an underscore": "0x_5",
+    "spaces": " 0x5 ",
+    "a line end": "0x55\n",
+    "wide digits": "0x\uff15\uff15",
+    "a letter": "0x5g",
+    "an upper-case X": "0X55",
+    "NUL": "0x55\0",
+    "half a character": "\ud800",
+    "half a character after hex": "0x55\udfff",
+    "words": "latest",
+    "65 digits": "0x" + "f" * 65,
+    "odd and long": "0x" + "f" * 70_001,
+    "a list": [],
+    "a list of lists": [[], [[]]],
+    "a list of null": [None],
+    "an object": {},
+    "an object of itself": {"result": {"result": "0x5"}},
+    "deep": _nested(60),
+    "too deep": _nested(70),
+    "a value of null": {"context": {}, "value": None, "x": 1, "number": "0x"},
+    "a value of words": {"context": {"slot": "x"}, "value": "words"},
+    "a value of floats": {"value": 1.5, "number": 1.5, "timestamp": 1.5},
+    "a negative value": {"value": -1, "number": "-0x1", "timestamp": "-0x1"},
+}
 RESULTS: Mapping[str, Hostile] = {
-    f"result {name}": _with(result=value)
-    for name, value in {
-        "null": None,
-        "true": True,
-        "a number": 7,
-        "negative": -1,
-        "a float": 1.5,
-        "not a number": float("nan"),
-        "infinite": float("inf"),
-        "empty": "",
-        "a minus": "-0x5",
-        "a minus within": "0x-5",
-        "an underscore": "0x_5",
-        "spaces": " 0x5 ",
-        "a line end": "0x55\n",
-        "wide digits": "0x\uff15\uff15",
-        "a letter": "0x5g",
-        "an upper-case X": "0X55",
-        "NUL": "0x55\0",
-        "half a character": "\ud800",
-        "half a character after hex": "0x55\udfff",
-        "words": "latest",
-        "65 digits": "0x" + "f" * 65,
-        "odd and long": "0x" + "f" * 70_001,
-        "a list": [],
-        "a list of lists": [[], [[]]],
-        "a list of null": [None],
-        "an object": {},
-        "an object of itself": {"result": {"result": "0x5"}},
-        "deep": _nested(60),
-        "too deep": _nested(70),
-        "a value of null": {"context": {}, "value": None, "x": 1, "number": "0x"},
-        "a value of words": {"context": {"slot": "x"}, "value": "words"},
-        "a value of floats": {"value": 1.5, "number": 1.5, "timestamp": 1.5},
-        "a negative value": {"value": -1, "number": "-0x1", "timestamp": "-0x1"},
-    }.items()
+    f"result {name}": _with(result=value) for name, value in _RESULTS.items()
 } | {"no result": _without("result"), "nothing": _without("result", "id", "jsonrpc")}
 
+_ERRORS: Mapping[str, Any] = {
+    "of words": "no",
+    "a list": [1],
+    "empty": {},
+    "false": False,
+    "zero": 0,
+    "without a message": {"code": -32000},
+    "with a message of null": {"code": -32000, "message": None},
+    "with a code of text": {"code": "-32000", "message": "no"},
+    "with a code of true": {"code": True, "message": "no"},
+    "with a code that is not a number": {"code": float("nan"), "message": "no"},
+    "with a float": {"code": -32000.5, "message": "no"},
+    "with a huge code": {"code": 10**300, "message": "no"},
+    "of half characters": {"code": -32005, "message": "\ud800\0\udfff slow down"},
+    "of a terminal": {"code": -32603, "message": "\x1b[2J\r\nroot: fine"},
+    "of very many words": {"code": -32603, "message": "slow " * 15_000},
+    "of deep data": {"code": -32603, "message": "no", "data": _nested(50)},
+    "of the limit": {"code": -32005, "message": "slow down"},
+    "internal": {"code": -32603, "message": "oops", "data": {"data": {"data": []}}},
+}
 ERRORS: Mapping[str, Hostile] = {
-    f"error {name}": _error(value)
-    for name, value in {
-        "of words": "no",
-        "a list": [1],
-        "empty": {},
-        "false": False,
-        "zero": 0,
-        "without a message": {"code": -32000},
-        "with a message of null": {"code": -32000, "message": None},
-        "with a code of text": {"code": "-32000", "message": "no"},
-        "with a code of true": {"code": True, "message": "no"},
-        "with a code that is not a number": {"code": float("nan"), "message": "no"},
-        "with a float": {"code": -32000.5, "message": "no"},
-        "with a huge code": {"code": 10**300, "message": "no"},
-        "of half characters": {"code": -32005, "message": "\ud800\0\udfff slow down"},
-        "of a terminal": {"code": -32603, "message": "\x1b[2J\r\nroot: fine"},
-        "of very many words": {"code": -32603, "message": "slow " * 15_000},
-        "of deep data": {"code": -32603, "message": "no", "data": _nested(50)},
-        "of the limit": {"code": -32005, "message": "slow down"},
-        "internal": {"code": -32603, "message": "oops", "data": {"data": {"data": []}}},
-    }.items()
+    f"error {name}": _error(value) for name, value in _ERRORS.items()
 } | {"error beside the result": _with(error={"code": -32603, "message": "oops"})}
 
 TEXTS: Mapping[str, Hostile] = {

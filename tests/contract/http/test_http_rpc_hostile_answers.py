@@ -6,7 +6,7 @@ those that say which chain it serves and how high it is, and then by both.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from assay.infra.http.rpc_endpoint import RpcLimits
 from assay.kit import base58
 from tests.fakes.clock import FrozenClock
 from tests.services.ethereum_node import CHAIN_ID, REGISTRY, Node
-from tests.services.hostile_answers import ALL, SLOW, Hostile
+from tests.services.hostile_answers import ALL, SLOW, Hostile, as_list
 from tests.services.raw_server import RawServer, Request, plain, serving
 from tests.services.rpc_bench import THREE, expected
 
@@ -32,7 +32,7 @@ BRIEF = RpcLimits(endpoint_s=0.8, total_s=10.0, reply_bytes_max=100_000)
 FIRST_QUESTIONS = {"eth_chainId", "eth_blockNumber", "getGenesisHash"}
 
 WORD = "0x" + "ab" * 32
-RECEIPT = {"status": "0x1", "transactionHash": WORD, "logs": []}
+RECEIPT: dict[str, Any] = {"status": "0x1", "transactionHash": WORD, "logs": []}
 KEY, SIGNATURE = base58.encode(b"\7" * 32), base58.encode(b"\7" * 64)
 ACCOUNT = {"owner": KEY, "data": ["AAAA", "base64"], "lamports": 1}
 
@@ -54,7 +54,9 @@ TOLD: Mapping[str, Any] = {
 """What an honest node says of both families."""
 
 COUNTS = [("eth_getTransactionCount", (f"0x{n:040x}", "latest")) for n in range(3)]
-PASTS = [("getSignaturesForAddress", (KEY, {})) for _ in range(3)]
+PASTS: list[tuple[str, tuple[Any, ...]]] = [
+    ("getSignaturesForAddress", (KEY, {})) for _ in range(3)
+]
 
 Ask = Callable[[JsonRpc, Network], Awaitable[Any]]
 HONEST = {
@@ -87,20 +89,20 @@ EVM: Mapping[str, tuple[Ask, Any]] = {
         }.items()
     },
 }
+SOLANA_PARAMS: Mapping[str, tuple[Any, ...]] = {
+    "getBalance": (KEY, {}),
+    "getLatestBlockhash": ({},),
+    "getMultipleAccounts": ([KEY, KEY], {}),
+    "getProgramAccounts": (KEY, {}),
+    "sendTransaction": ("AAAA", {}),
+}
 SOLANA: Mapping[str, tuple[Ask, Any]] = {
     "request_all": (
         lambda rpc, network: rpc.request_all(network, PASTS),
         [TOLD["getSignaturesForAddress"]] * 3,
     ),
     **{
-        method: (request(method, *params), TOLD[method])
-        for method, params in {
-            "getBalance": (KEY, {}),
-            "getLatestBlockhash": ({},),
-            "getMultipleAccounts": ([KEY, KEY], {}),
-            "getProgramAccounts": (KEY, {}),
-            "sendTransaction": ("AAAA", {}),
-        }.items()
+        method: (request(method, *params), TOLD[method]) for method, params in SOLANA_PARAMS.items()
     },
 }
 
@@ -113,8 +115,8 @@ class Liar:
     at_once: bool = True
 
     async def respond(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        asked = json.loads(request.body)
-        listed = asked if isinstance(asked, list) else [asked]
+        asked: Any = json.loads(request.body)
+        listed = as_list(asked)
         honest: Any = [_honest(one) for one in listed]
         honest = honest if isinstance(asked, list) else honest[0]
         is_first = not self.at_once and all(one["method"] in FIRST_QUESTIONS for one in listed)
@@ -146,7 +148,7 @@ def _honest(asked: dict[str, Any]) -> dict[str, Any]:
 @asynccontextmanager
 async def nodes(
     *liars: Liar, family: str, limits: RpcLimits = PATIENT
-) -> AsyncIterator[tuple[JsonRpc, Network]]:
+) -> AsyncGenerator[tuple[JsonRpc, Network]]:
     async with AsyncExitStack() as stack:
         running: list[RawServer] = [
             await stack.enter_async_context(serving(one.respond)) for one in liars

@@ -222,7 +222,10 @@ def gatekeeper() -> Gate:
     known = cast("Any", Known())
     rules = Rules(DEFAULT_WEIGHTS, TIERS)
     needs = GateNeeds(
-        *(known, known, known, cast("Any", None), rules, frozenset()), "", 10.0, FrozenClock()
+        *(known, known, known, cast("Any", None), rules, frozenset[SignalName]()),
+        "",
+        10.0,
+        FrozenClock(),
     )
     return Gate(needs)
 
@@ -239,7 +242,13 @@ def gate_memory() -> Filled:
 
 def gate_answers() -> Filled:
     """As the lane keeps them: each has its token and its body."""
-    made, tokens = gatekeeper(), SimpleNamespace(issue=lambda *_: "t" * 500)
+    made = gatekeeper()
+
+    def issue(*told: object) -> str:
+        del told
+        return "t" * 500
+
+    tokens = SimpleNamespace(issue=issue)
     settings = SimpleNamespace(solana_feedback_on="evaluation")
     app = SimpleNamespace(clock=FrozenClock(), decision_tokens=tokens, settings=settings)
     lane = GateLane(cast("Any", app))
