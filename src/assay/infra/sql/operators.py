@@ -25,6 +25,7 @@ from assay.accounts.ports import SignUp
 from assay.infra.sql.account_tables import account_codes, operators
 from assay.infra.sql.audit import write_note
 from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.login_origins import remember_origin
 from assay.kit.errors import TooMany
 from assay.kit.json import JsonObject
 
@@ -63,6 +64,9 @@ class SqlOperatorStore:
                 if sign_up is not None:
                     await self._admit(connection, operator, sign_up)
                 await connection.execute(insert(operators).values(values))
+                if sign_up is not None:  # strangers' failures do not hold up the first log-in
+                    at = operator.created_at
+                    await remember_origin(connection, operator.id, sign_up.origin, at)
                 await write_note(connection, note)
         except IntegrityError as error:
             raise EmailTaken("Another account has this e-mail address.") from error
