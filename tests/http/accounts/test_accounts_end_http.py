@@ -84,6 +84,10 @@ async def test_200_a_deleted_account_is_gone_at_once_and_its_address_is_free(
 
 async def test_nothing_personal_is_left_and_calls_and_payments_stay(house: House) -> None:
     _, token, wrapper = await settled_in(house)
+    renamed = {"name": "Otherwise"}
+    assert (await house.http.patch("/operator/me", headers=token, json=renamed)).is_success
+    wrong = {"email": EMAIL, "password": "wrong wrong wrong"}
+    refused(await house.http.post("/operator/login", json=wrong), 401, "unauthorized")
     operator = await house.app.operators.find_for_admin(EMAIL)
     now = house.clock.now()
     house.app.call_log.add(call(operator.id, wrapper["id"], now))
@@ -97,12 +101,16 @@ async def test_nothing_personal_is_left_and_calls_and_payments_stay(house: House
         for table in METADATA.sorted_tables:
             found = (await connection.execute(table.select())).all()
             rows[table.name] = repr([tuple(row) for row in found])
-    del rows["audit"]  # which nothing is ever taken out of: docs/accounts.md
     everything = "".join(rows.values())
-    for personal in (EMAIL, "'Op'", "argon2id", "mine alone", "8999/hook", "first key"):
+    for personal in (EMAIL, "'Op'", "argon2id", "mine alone", "8999/hook", "first key",
+                     "Otherwise", "127.0.0.1:8999"):
         assert personal not in everything, personal
     assert operator.id in rows["calls"]
     assert operator.id in rows["payments"]
+    assert "127.0.0.1" not in rows["audit"]
+    assert rows["audit"].count(operator.id) > 10
+    for action in ("account.registered", "account.renamed", "key.issued", "account.deleted"):
+        assert action in rows["audit"]
     assert rows["dashboard_sessions"] == rows["webhooks"] == rows["login_origins"] == "[]"
 
 

@@ -15,7 +15,7 @@ from assay.infra.sql.account_tables import (
     operators,
     recovery_codes,
 )
-from assay.infra.sql.audit import write_note
+from assay.infra.sql.audit import erase_personal_fields, write_note
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.tables import webhook_agents, webhook_deliveries, webhooks, wrappers
 from assay.webhooks.model import DeliveryState
@@ -41,6 +41,7 @@ class SqlAccountEnd:
             await _deactivate_wrappers(connection, operator_id)
             await _remove_webhooks(connection, operator_id, at)
             await write_note(connection, note)
+            await erase_personal_fields(connection, operator_id)
 
 
 async def _erase_account(
@@ -96,6 +97,8 @@ async def _deactivate_wrappers(connection: AsyncConnection, operator_id: str) ->
         "active": False,
         "route_key": None,
         "description": "",
+        "target_url": "",
+        "cors_origins": "",
         "upstream_auth_header": None,
         "upstream_auth_secret": None,
     }
