@@ -22,6 +22,7 @@ from assay.kit.addresses import caller_of
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.errors import TooMany
+from assay.kit.tasks import finish
 
 DAY_S = 86_400.0
 
@@ -252,7 +253,8 @@ class CostLedger:
     async def flush(self) -> None:
         """Write down a batch of what was counted since, and learn what others have.
 
-        On failure nothing is lost. A batch whose writing was cut off may be counted twice.
+        On failure nothing is lost; a batch of which the database did not say whether it was
+        written may be counted twice.
         """
         self._set_clock()
         async with self._turn:
@@ -273,8 +275,16 @@ class CostLedger:
         }
         if not batch or self._store is None:
             return
+        await finish(self._write(self._store, windows, batch))
+
+    async def _write(
+        self,
+        store: CostStore,
+        windows: Mapping[tuple[str, str], _Window],
+        batch: Mapping[CostKey, int],
+    ) -> None:
         try:
-            found = await self._store.add(batch)
+            found = await store.add(batch)
         except BaseException:
             for (name, cost, day), count in batch.items():
                 windows[name, cost].give_back(day, count)

@@ -102,8 +102,16 @@ async def test_nothing_personal_is_left_and_calls_and_payments_stay(house: House
             found = (await connection.execute(table.select())).all()
             rows[table.name] = repr([tuple(row) for row in found])
     everything = "".join(rows.values())
-    for personal in (EMAIL, "'Op'", "argon2id", "mine alone", "8999/hook", "first key",
-                     "Otherwise", "127.0.0.1:8999"):
+    for personal in (
+        EMAIL,
+        "'Op'",
+        "argon2id",
+        "mine alone",
+        "8999/hook",
+        "first key",
+        "Otherwise",
+        "127.0.0.1:8999",
+    ):
         assert personal not in everything, personal
     assert operator.id in rows["calls"]
     assert operator.id in rows["payments"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from assay.accounts.model import Role
-from assay.kit.costs import Bearer, Cost, address_bearer
+from assay.kit.costs import DAY_S, Bearer, Cost, address_bearer
 from tests.fakes.calls import call
 from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, open_house, refused
 
@@ -135,3 +135,34 @@ async def test_calls_of_a_caller_over_its_rows_are_not_logged_unless_they_were_p
             log.add(call("op", "w", now, agent_id="7", **more))
         assert log.waiting == (25 if paid else 10)
         assert log.over_quota == (0 if paid else 15)
+
+
+async def triggered(house: House) -> int:
+    return (await house.http.post("/operator/trigger-sandbox/7")).status_code
+
+
+async def test_429_what_was_spent_before_a_restart_stays_spent(tmp_path: Path) -> None:
+    async with open_house(tmp_path, quota_evaluations=2, **SETTINGS) as house:
+        assert [await triggered(house) for _ in range(3)] == [200, 200, 429]
+    async with open_house(tmp_path, quota_evaluations=2, **SETTINGS) as house:
+        assert await triggered(house) == 429
+        token = await admin(house)
+        stats = (await house.http.get("/operator/admin/stats", headers=token)).json()
+        assert {row["cost"]: row["used"] for row in stats["costs"]}["evaluations"] == 2
+        house.clock.move(2 * DAY_S)
+        assert await triggered(house) == 200
+
+
+async def test_429_two_processes_share_a_quota_but_for_one_interval_of_writing(
+    tmp_path: Path,
+) -> None:
+    quota = {"quota_evaluations": 6, **SETTINGS}
+    async with open_house(tmp_path, **quota) as one, open_house(tmp_path, **quota) as other:
+        served = 0
+        for _ in range(6):
+            for house in (one, other):
+                served += await triggered(house) == 200
+            for house in (one, other):
+                await house.app.flush()
+        assert 6 <= served <= 6 + 2
+        assert [await triggered(house) for house in (one, other)] == [429, 429]
