@@ -46,6 +46,8 @@ class Exchange:
     """The route's template, for the log: paths themselves may hold anything."""
     operator: Operator | None = None
     """Whose API key or dashboard token it carries, once that is known."""
+    key_digest: bytes | None = None
+    """Of the API key in `Authorization`, once it has been looked at."""
     counted_for: str | None = None
     """The operator it is counted for, or the owner of its dashboard token; None: its address."""
     session_id: str | None = None

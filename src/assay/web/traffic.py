@@ -6,6 +6,7 @@ too, not even when it is seen for the first time. Source: decisions, section 7.
 
 from typing import Final
 
+from assay.accounts.api_keys import key_digest
 from assay.accounts.model import API_KEY_PREFIX, AccountSuspended, InvalidCredentials, Operator
 from assay.kit.errors import Unavailable
 from assay.web.connections import ALWAYS_ANSWERED
@@ -59,7 +60,8 @@ class Traffic:
         token = _bearer(exchange)
         if token is None or scope["path"].startswith(COURSE):
             return await self._count_without_token(scope, exchange)
-        known = self._app.api_keys.authenticate_cached(token)
+        digest = exchange.key_digest = key_digest(token)
+        known = None if digest is None else self._app.api_keys.authenticate_cached(digest)
         if known is not None:
             exchange.operator = known
             return await self._key(known, exchange)
@@ -110,7 +112,8 @@ class Traffic:
                 exchange.counted_for = f"dashboard {owner}"
                 return await _taken(self._keyed, exchange.counted_for)
             return await self._guess(exchange)
-        if self._app.api_keys.is_ours(token):
+        digest = exchange.key_digest
+        if digest is not None and self._app.api_keys.is_ours(token, digest):
             operator = await self._operator(token, exchange)
             return await (
                 self._guess(exchange) if operator is None else self._key(operator, exchange)
@@ -130,7 +133,9 @@ class Traffic:
 
     async def _operator(self, token: str, exchange: Exchange) -> Operator | None:
         try:
-            exchange.operator = await self._app.api_keys.authenticate(token)
+            exchange.operator = await self._app.api_keys.authenticate(
+                token, digest=exchange.key_digest
+            )
         except (InvalidCredentials, AccountSuspended):
             return None
         return exchange.operator
