@@ -31,9 +31,7 @@ class Client:
 
 
 class Origins:
-    """Keyed hashes of networks and e-mail addresses: equal for equal ones, of no meaning without
-    the key.
-    """
+    """Keyed hashes of networks and e-mail addresses, of no meaning without the key."""
 
     def __init__(self, secret: str) -> None:
         self._key = hashlib.sha256(b"assay.origin|" + secret.encode()).digest()
