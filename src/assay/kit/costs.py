@@ -218,11 +218,12 @@ class CostLedger:
         quota, bearer = self.quotas.get(cost), bearer or _current()
         return quota is None or not bearer.is_limited or self.used(cost, bearer) < quota
 
-    def require(self, *costs: Cost) -> None:
+    def require(self, *costs: Cost, bearer: Bearer | None = None) -> None:
         """Raises `QuotaExceeded` when one of the bearer's quotas is used up."""
+        whose = bearer or _current()
         for cost in costs:
-            if not self.has_left(cost):
-                raise self._exceeded(cost, self.quotas[cost])
+            if not self.has_left(cost, whose):
+                raise self._exceeded(cost, self.quotas[cost], whose)
 
     def totals(self) -> Mapping[Cost, int]:
         """What everybody has cost in the last day."""
@@ -333,8 +334,8 @@ class CostLedger:
     def __len__(self) -> int:
         return len(self._windows)
 
-    def _exceeded(self, cost: Cost, quota: int) -> QuotaExceeded:
-        windows = self._windows.get(_current().name) or {}
+    def _exceeded(self, cost: Cost, quota: int, bearer: Bearer) -> QuotaExceeded:
+        windows = self._windows.get(bearer.name) or {}
         now_s = self._now_s()
         window = windows.get(cost) or _Window(int(now_s // DAY_S))
         what = cost.replace("_", " ")
