@@ -11,20 +11,19 @@ bearer can overrun a quota by what it spends within one interval of writing, in 
 
 import asyncio
 import heapq
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil, inf
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import ClassVar, Final
 
 from assay.kit.addresses import caller_of
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
+from assay.kit.cost_windows import DAY_S, CostKey, CostStore, CostWindow
 from assay.kit.errors import TooMany
 from assay.kit.tasks import finish
-
-DAY_S = 86_400.0
 
 BEARERS_MAX = 50_000
 """Bearers remembered; the one that cost nothing for longest is forgotten first."""
@@ -91,83 +90,6 @@ def address_bearer(client_address: str) -> Bearer:
     return Bearer(f"address {caller_of(client_address)}"[:NAME_CHARS_MAX])
 
 
-class CostKey(NamedTuple):
-    """What one count is of; `day` is a UTC calendar day, in days since 1970."""
-
-    name: str
-    cost: str
-    day: int
-
-
-class CostStore(Protocol):
-    """Counts of all processes on one database."""
-
-    async def add(self, counts: Mapping[CostKey, int]) -> Mapping[CostKey, int]:
-        """Add to the counts in one transaction.
-
-        Returns every count of the same bearers on those days and the days before them.
-        """
-        ...
-
-    async def largest(self, days: Collection[int], limit: int) -> Mapping[CostKey, int]:
-        """The largest counts of these days, at most so many in all, of each kind alike."""
-        ...
-
-
-@dataclass(slots=True)
-class _Window:
-    """What was counted in one UTC day and the one before."""
-
-    day: int
-    current: int = 0
-    previous: int = 0
-    unwritten: int = 0
-    """What of `current` the store does not have yet."""
-    unwritten_before: int = 0
-    """The same of `previous`."""
-
-    def at(self, now_s: float) -> float:
-        """The sum over the last 24 hours, what was counted in the day before taken as even."""
-        days = int(now_s // DAY_S) - self.day
-        if days > 0:  # never back: a clock that was put back forgives nothing
-            is_next = days == 1
-            self.previous = self.current if is_next else 0
-            self.unwritten_before = self.unwritten if is_next else 0
-            self.current = self.unwritten = 0
-            self.day += days
-        return self.current + self.previous * min(1.0, 1 + self.day - now_s / DAY_S)
-
-    def take(self) -> Iterator[tuple[int, int]]:
-        """Days with what of them is to be written, which from now on counts as written."""
-        if self.unwritten_before:
-            yield self.day - 1, self.unwritten_before
-        if self.unwritten:
-            yield self.day, self.unwritten
-        self.unwritten = self.unwritten_before = 0
-
-    def give_back(self, day: int, count: int) -> None:
-        """What was taken has not been written."""
-        if day == self.day:
-            self.unwritten += count
-        elif day == self.day - 1:
-            self.unwritten_before += count
-
-    def learn(self, day: int, written: int) -> None:
-        """Take a day's count from the store, which lacks what was counted since."""
-        if day == self.day:
-            self.current = written + self.unwritten
-        elif day == self.day - 1:
-            self.previous = written + self.unwritten_before
-
-    def wait_s(self, now_s: float, quota: int) -> float:
-        """Seconds until one more fits."""
-        left_s = (self.day + 1) * DAY_S - now_s
-        if self.current < quota:
-            room = quota - 1 - self.current
-            return left_s - DAY_S * room / max(1, self.previous)
-        return left_s + DAY_S * (1 - (quota - 1) / max(1, self.current))
-
-
 class CostLedger:
     """Counts costs by bearer over a sliding day, in memory of a fixed size. One per process.
 
@@ -184,9 +106,9 @@ class CostLedger:
         self.quotas = dict(quotas or {})
         self._clock = clock
         self._store = store
-        self._windows: BoundedMap[str, dict[str, _Window]] = BoundedMap(bearers_max)
-        self._totals: dict[str, _Window] = {}
-        self._unwritten: BoundedMap[tuple[str, str], _Window] = BoundedMap(2 * bearers_max)
+        self._windows: BoundedMap[str, dict[str, CostWindow]] = BoundedMap(bearers_max)
+        self._totals: dict[str, CostWindow] = {}
+        self._unwritten: BoundedMap[tuple[str, str], CostWindow] = BoundedMap(2 * bearers_max)
         self._turn = asyncio.Lock()
         self._offset_s = 0.0
         self._set_clock()
@@ -200,7 +122,7 @@ class CostLedger:
         for where, whose in ((windows, name), (self._totals, EVERYBODY)):
             window = where.get(cost)
             if window is None:
-                window = where[cost] = _Window(int(now_s // DAY_S))
+                window = where[cost] = CostWindow(int(now_s // DAY_S))
             window.at(now_s)
             window.current += amount
             if not window.unwritten and self._store is not None:
@@ -283,7 +205,7 @@ class CostLedger:
     async def _write(
         self,
         store: CostStore,
-        windows: Mapping[tuple[str, str], _Window],
+        windows: Mapping[tuple[str, str], CostWindow],
         batch: Mapping[CostKey, int],
     ) -> None:
         try:
@@ -295,9 +217,9 @@ class CostLedger:
             raise
         self._learn(found, self._now_s())
 
-    def _next_windows(self) -> dict[tuple[str, str], _Window]:
+    def _next_windows(self) -> dict[tuple[str, str], CostWindow]:
         """Take out what is written next."""
-        waiting: Iterable[tuple[tuple[str, str], _Window]] = self._unwritten.items()
+        waiting: Iterable[tuple[tuple[str, str], CostWindow]] = self._unwritten.items()
         if len(self._unwritten) > BATCH_MAX:
             waiting = heapq.nlargest(BATCH_MAX, waiting, key=self._part_of_quota)
         taken = dict(waiting)
@@ -306,7 +228,7 @@ class CostLedger:
         # A name that no database may hold stays in memory: it must not keep others' out of it.
         return {key: window for key, window in taken.items() if key[0].isprintable()}
 
-    def _part_of_quota(self, row: tuple[tuple[str, str], _Window]) -> float:
+    def _part_of_quota(self, row: tuple[tuple[str, str], CostWindow]) -> float:
         (name, cost), window = row
         if name == EVERYBODY:
             return inf
@@ -320,7 +242,7 @@ class CostLedger:
                 continue
             window = where.get(key.cost)
             if window is None:
-                window = where[key.cost] = _Window(int(now_s // DAY_S))
+                window = where[key.cost] = CostWindow(int(now_s // DAY_S))
             window.at(now_s)
             window.learn(key.day, written)
 
@@ -337,7 +259,7 @@ class CostLedger:
     def _exceeded(self, cost: Cost, quota: int, bearer: Bearer) -> QuotaExceeded:
         windows = self._windows.get(bearer.name) or {}
         now_s = self._now_s()
-        window = windows.get(cost) or _Window(int(now_s // DAY_S))
+        window = windows.get(cost) or CostWindow(int(now_s // DAY_S))
         what = cost.replace("_", " ")
         return QuotaExceeded(
             f"Your quota of {quota} {what} a day is used up.",

@@ -8,7 +8,7 @@ from assay.infra.log import Log
 from assay.infra.sql.costs import SqlCostStore
 from assay.infra.sql.retention import SqlRetention
 from assay.kit.clock import Clock
-from assay.kit.costs import DAY_S
+from assay.kit.cost_windows import DAY_S
 from assay.settings import Settings
 from assay.trust.ports import SnapshotBlobs
 

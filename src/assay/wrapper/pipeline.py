@@ -93,13 +93,6 @@ class Pipeline:
             await self._steps.pay.require(await self._bound(quote, matched, shares))
         return await self._serve_paid(journey, matched, quote, shares)
 
-    def known_cors(self, journey: Journey) -> Headers:
-        """What a browser is told with a refusal before its wrapper is looked for. No I/O."""
-        incoming = journey.incoming
-        method = preflighted_method(incoming) or incoming.method
-        route = self._steps.routes.last_known(journey.operator_id, method, incoming.path)
-        return () if route is None else cors_headers(route.config, incoming)
-
     def record(self, journey: Journey, status: int, response_bytes: int) -> None:
         """Write down how it ended; nothing of it is held any more."""
         if journey.let_go is not None:

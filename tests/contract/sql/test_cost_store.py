@@ -10,7 +10,8 @@ from assay.infra.sql.cost_tables import daily_costs
 from assay.infra.sql.costs import SqlCostStore
 from assay.infra.sql.engine import Database
 from assay.kit import costs as kit_costs
-from assay.kit.costs import DAY_S, EVERYBODY, Bearer, Cost, CostKey, CostLedger
+from assay.kit.cost_windows import DAY_S, CostKey
+from assay.kit.costs import EVERYBODY, Bearer, Cost, CostLedger
 from assay.kit.errors import Unavailable
 from tests.fakes.clock import FrozenClock
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from assay.accounts.model import Role
-from assay.kit.costs import DAY_S, Bearer, Cost, address_bearer
+from assay.kit.cost_windows import DAY_S
+from assay.kit.costs import Bearer, Cost, address_bearer
 from tests.fakes.calls import call
 from tests.http.house import OWNER_KEY, PASSWORD, STRANGER_KEY, House, address, open_house, refused
 

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from assay.infra.sql.cost_tables import daily_costs
 from assay.infra.sql.engine import Database
 from assay.kit.clock import Clock
-from assay.kit.costs import CostKey
+from assay.kit.cost_windows import CostKey
 
 ROWS_MAX: Final = 50_000
 """Rows of one kind and day; beyond, those that cost least go first: whoever has spent much is not

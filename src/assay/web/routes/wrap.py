@@ -95,7 +95,7 @@ class WrapLane:
         try:
             await self.limit.require(caller)
         except TooMany as refusal:
-            cors = self._app.wrappers.known_cors(journey)
+            cors = self._app.direct.known_cors(journey.operator_id, journey.incoming)
             if cors and preflighted_method(journey.incoming) is not None:
                 journey.refusal = refusal  # a browser may ask, to be able to read the refusal
                 return
