@@ -57,7 +57,7 @@ class RefusedKeys:
 
     def __init__(self, remembered_s: float) -> None:
         self._remembered_s = remembered_s
-        self._refused = _refusals()
+        self._refused: BoundedMap[bytes, tuple[Exception, float]] = BoundedMap(REFUSED_MAX)
 
     def find(self, digest: bytes, now_s: float) -> Exception | None:
         """Why it was refused, while that is remembered."""
@@ -70,8 +70,4 @@ class RefusedKeys:
 
     def clear(self) -> None:
         """Ask the store again about all of them."""
-        self._refused = _refusals()
-
-
-def _refusals() -> BoundedMap[bytes, tuple[Exception, float]]:
-    return BoundedMap(REFUSED_MAX)
+        self._refused.clear()

@@ -134,7 +134,7 @@ class Traffic:
     async def _operator(self, token: str, exchange: Exchange) -> Operator | None:
         try:
             exchange.operator = await self._app.api_keys.authenticate(
-                token, digest=exchange.key_digest
+                token, None, exchange.key_digest
             )
         except (InvalidCredentials, AccountSuspended):
             return None
