@@ -124,11 +124,9 @@ class ApiKeys:
             raise ApiKeyNotFound("You have no API key of this id.")
         self.forget(operator_id)
 
-    def authenticate_cached(self, key: str) -> Operator | None:
-        """Whose key this is, where that is remembered. No I/O."""
-        if not _shaped(key):
-            return None
-        known = self._recall(_hash(key))
+    def authenticate_cached(self, digest: bytes) -> Operator | None:
+        """Whose key this is by its digest, where that is remembered. No I/O."""
+        known = self._recall(digest)
         return known.operator if known is not None else None
 
     async def warm(self) -> None:
@@ -136,21 +134,25 @@ class ApiKeys:
         hashes = await self._store.recent_hashes(KNOWN_MAX)
         self._tags.remember(bytes.fromhex(one) for one in reversed(hashes))
 
-    def is_ours(self, key: str) -> bool:
+    def is_ours(self, key: str, digest: bytes) -> bool:
         """Whether the key can be told from a guess: it is tagged, or has held before. No I/O."""
-        return _shaped(key) and self._tags.is_ours(key, _hash(key))
+        return self._tags.is_ours(key, digest)
 
-    async def authenticate(self, key: str, scope: Scope | None = None) -> Operator:
+    async def authenticate(
+        self, key: str, scope: Scope | None = None, digest: bytes | None = None
+    ) -> Operator:
         """Whose key this is, if it was issued for `scope`.
+
+        `digest` is the key's, where somebody has computed it already.
 
         Raises `InvalidCredentials`, without saying what was wrong, `AccountSuspended` for a good
         key of a suspended account, and `InsufficientScope`.
 
         An unknown key costs the same hash and look-up as a known one.
         """
-        known = self._recall(_hash(key)) if _shaped(key) else None
-        if known is None:
-            known = await self._look_up(key)
+        if digest is None:
+            digest = key_digest(key) or _hash(key[:KEY_CHARS_MAX])
+        known = self._recall(digest) or await self._look_up(key, digest)
         if scope is not None and scope not in known.scopes:
             raise InsufficientScope(
                 f"This API key was not issued for {scope}: issue one with that scope.",
@@ -169,8 +171,8 @@ class ApiKeys:
         self._last_used[known.key_id] = now
         return known
 
-    async def _look_up(self, key: str) -> _Remembered:
-        digest, changes = _hash(key[:KEY_CHARS_MAX]), self._changes
+    async def _look_up(self, key: str, digest: bytes) -> _Remembered:
+        changes = self._changes
         refused = self._refused.find(digest, self._clock.monotonic_s())
         if refused is not None:
             raise type(refused)(str(refused))
@@ -248,6 +250,11 @@ def _check(scopes: frozenset[Scope], expires_at: datetime | None, now: datetime)
 
 def _is_over(expires_at: datetime | None, now: datetime) -> bool:
     return expires_at is not None and expires_at <= now
+
+
+def key_digest(key: str) -> bytes | None:
+    """The SHA-256 of what has the form of an API key; None for anything else."""
+    return _hash(key) if _shaped(key) else None
 
 
 def _shaped(key: str) -> bool:

@@ -31,12 +31,19 @@ class Client:
 
 
 class Origins:
-    """Keyed hashes of networks: equal for equal networks, of no meaning without the key."""
+    """Keyed hashes of networks and e-mail addresses, of no meaning without the key."""
 
     def __init__(self, secret: str) -> None:
         self._key = hashlib.sha256(b"assay.origin|" + secret.encode()).digest()
 
     def of(self, client: Client) -> str:
         """The hash of a client's network, 32 hex digits."""
-        network = client.network.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(network, key=self._key, digest_size=16).hexdigest()
+        return self._hash(client.network)
+
+    def of_mail(self, address: str) -> str:
+        """The hash of an e-mail address, 32 hex digits."""
+        return self._hash(f"mail {address}")
+
+    def _hash(self, text: str) -> str:
+        data = text.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(data, key=self._key, digest_size=16).hexdigest()

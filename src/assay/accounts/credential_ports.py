@@ -149,9 +149,13 @@ class CredentialStore(Protocol):
         ...
 
     async def confirm_totp(
-        self, operator_id: str, step: int, recovery: Sequence[str], at: datetime, note: Note
-    ) -> bool:
-        """Put the stored secret in force, with hashed recovery codes; False when one is."""
+        self, operator_id: str, sealed: bytes, step: int, recovery: Sequence[str], at: datetime,
+        note: Note,
+    ) -> bool:  # fmt: skip
+        """Put the stored secret in force, with hashed recovery codes.
+
+        False when one is, or when the stored one is not `sealed` any more.
+        """
         ...
 
     async def take_totp_step(self, operator_id: str, step: int) -> bool:

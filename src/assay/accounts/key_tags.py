@@ -5,10 +5,10 @@ before are remembered. Neither grants anything: the store decides, and it is ask
 once. For everything else it is asked as often as the limit of guesses allows.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
+from assay.kit.cache import BoundedMap
 from assay.kit.keyring import MacKeys, Secrets
 
 TAG_CHARS: Final = 16
@@ -26,7 +26,7 @@ class KeyTags:
 
     def __init__(self, secrets: Secrets) -> None:
         self._keys = MacKeys(b"assay.api-key|", secrets)
-        self._known: OrderedDict[bytes, None] = OrderedDict()
+        self._known: BoundedMap[bytes, bool] = BoundedMap(KNOWN_MAX)
 
     def tagged(self, key: str) -> str:
         """The key with its tag behind it."""
@@ -45,14 +45,11 @@ class KeyTags:
     def remember(self, digests: Iterable[bytes]) -> None:
         """These keys hold."""
         for digest in digests:
-            self._known[digest] = None
-            self._known.move_to_end(digest)
-            if len(self._known) > KNOWN_MAX:
-                self._known.popitem(last=False)
+            self._known.put(digest, value=True)
 
     def forget(self, digest: bytes) -> None:
         """This key does not hold any more."""
-        self._known.pop(digest, None)
+        self._known.pop(digest)
 
 
 class RefusedKeys:
@@ -60,7 +57,7 @@ class RefusedKeys:
 
     def __init__(self, remembered_s: float) -> None:
         self._remembered_s = remembered_s
-        self._refused: OrderedDict[bytes, tuple[Exception, float]] = OrderedDict()
+        self._refused: BoundedMap[bytes, tuple[Exception, float]] = BoundedMap(REFUSED_MAX)
 
     def find(self, digest: bytes, now_s: float) -> Exception | None:
         """Why it was refused, while that is remembered."""
@@ -69,10 +66,7 @@ class RefusedKeys:
 
     def add(self, digest: bytes, why: Exception, now_s: float) -> None:
         """Remember a refusal."""
-        self._refused[digest] = (why, now_s + self._remembered_s)
-        self._refused.move_to_end(digest)
-        if len(self._refused) > REFUSED_MAX:
-            self._refused.popitem(last=False)
+        self._refused.put(digest, (why, now_s + self._remembered_s))
 
     def clear(self) -> None:
         """Ask the store again about all of them."""

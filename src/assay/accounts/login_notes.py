@@ -9,7 +9,7 @@ from typing import Final
 from assay.kit.addresses import caller_of
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
-from assay.kit.costs import DAY_S
+from assay.kit.cost_windows import DAY_S
 
 NOTED_EACH: Final = 5
 """Log-ins of one kind, account and network that are noted one by one in a day."""

@@ -1,13 +1,13 @@
 """Mail to operators: what it says, and sending it beside the requests that ask for it."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Final
 
 from assay.accounts.credential_ports import Mailer, Message
-from assay.kit.clock import Clock, iso
+from assay.kit.clock import iso
+from assay.kit.costs import Bearer, Cost, CostLedger
 from assay.kit.errors import Unavailable
 
 WAITING_MAX: Final = 100
@@ -15,10 +15,7 @@ WAITING_MAX: Final = 100
 
 AT_ONCE: Final = 4
 PER_ADDRESS: Final = 10
-"""Mails to one address within `WINDOW_S`, whoever asks for them."""
-
-WINDOW_S: Final = 86_400.0
-ADDRESSES_MAX: Final = 50_000
+"""Mails to one address a day, whoever asks for them."""
 
 Job = Callable[[], Awaitable[Message | None]]
 """Finds out whether there is something to send, and makes it."""
@@ -28,14 +25,21 @@ class MailOutbox:
     """Sends mails in the background, so that an answer tells nothing by the time it takes."""
 
     def __init__(
-        self, mailer: Mailer, clock: Clock, warn: Callable[[str, str | None], None]
+        self,
+        mailer: Mailer,
+        costs: CostLedger,
+        pseudonym: Callable[[str], str],
+        warn: Callable[[str, str | None], None],
     ) -> None:
-        """`warn` is told, in a sentence and its detail, of what could not be sent."""
+        """`warn` is told, in a sentence and its detail, of what could not be sent.
+
+        Mails are counted in `costs` by the `pseudonym` of their address.
+        """
         self._mailer = mailer
-        self._clock = clock
+        self._costs = costs
+        self._pseudonym = pseudonym
         self._warn = warn
         self._jobs: asyncio.Queue[Job] = asyncio.Queue(WAITING_MAX)
-        self._sent: OrderedDict[str, list[float]] = OrderedDict()
 
     def add(self, job: Job) -> None:
         """Do it soon. A mail is not kept over a restart: whoever misses it asks again."""
@@ -70,17 +74,12 @@ class MailOutbox:
 
     def _count(self, address: str) -> bool:
         """Whether one more mail to the address is within its bound; then it is counted."""
-        now, key = self._clock.monotonic_s(), address.lower()
-        recent = [at for at in self._sent.pop(key, []) if now - at < WINDOW_S]
-        allowed = len(recent) < PER_ADDRESS
-        if allowed:
-            recent.append(now)
-        else:
+        whose = Bearer(f"mail {self._pseudonym(address.lower())}")
+        if not self._costs.has_left(Cost.MAILS, whose):
             self._warn("an address has had its mails of the day, one is dropped", None)
-        self._sent[key] = recent
-        while len(self._sent) > ADDRESSES_MAX:
-            self._sent.popitem(last=False)
-        return allowed
+            return False
+        self._costs.charge(Cost.MAILS, 1, whose)
+        return True
 
 
 def reset_mail(to: str, link: str, until: datetime) -> Message:

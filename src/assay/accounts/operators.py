@@ -130,7 +130,8 @@ class Operators:
     async def change_for_admin(self, who: str, change: Change, actor: Actor = TERMINAL) -> Operator:
         """Change an account named by id or e-mail; it counts at once in this process.
 
-        Raises `OperatorNotFound`, and `OwnAccount` for an admin that would lock itself out.
+        Raises `OperatorNotFound`, `OwnAccount` for an admin that would lock itself out, and
+        `LastAdmin`.
         """
         operator_id = await self._id_of(who)
         if operator_id == actor.operator_id and (change.suspended or change.role is Role.OPERATOR):

@@ -45,6 +45,7 @@ class Passwords:
     def __init__(self, dependencies: PasswordDependencies) -> None:
         self._dependencies = dependencies
         self._requests = RequestQuota(dependencies.clock)
+        self._guesses = RequestQuota(dependencies.clock)
 
     @property
     def sends_mail(self) -> bool:
@@ -126,16 +127,15 @@ class Passwords:
         """A new password for the account of a reset token; every session of it ends.
 
         The second factor stays in force. Raises `InvalidRequest`, `TokenInvalid`, and `TooMany`
-        for a network that tries too often.
+        for a network that guesses too often; a token that is good is no guess.
         """
         fields.password(new)
-        self._requests.require(client.network)
         store, clock = self._dependencies.store, self._dependencies.clock
         hashed_token = code_hash(token)
         code = await store.find_code(hashed_token, CodeKind.RESET, clock.now())
         record = await store.login_of(code.operator_id) if code and code.operator_id else None
         if record is None or record.operator.is_suspended:
-            raise _not_good()
+            raise self._not_good(client)
         operator = record.operator
         hashed = await self._dependencies.hasher.hash(new, HashClient(operator.id, is_known=True))
         actor = Actor("operator", operator.id, client.address, client.request_id)
@@ -144,7 +144,7 @@ class Passwords:
             operator.id, hashed_token, hashed, clock.now(), told, revoke_keys=revoke_keys
         )
         if ended is None:
-            raise _not_good()
+            raise self._not_good(client)
         # Whoever holds the owner's token is the owner: strangers' failures do not keep it out.
         self._dependencies.proof.throttle.forgive(operator.email)
         await store.know_origin(
@@ -166,17 +166,16 @@ class Passwords:
         self._outbox().add(job)
 
     async def verify_email(self, token: str, client: Client) -> None:
-        """Confirm the address a verification token was sent to. Raises `TokenInvalid`."""
-        self._requests.require(client.network)
+        """Confirm the address a verification token was sent to. Raises as `reset`."""
         store, now = self._dependencies.store, self._dependencies.clock.now()
         hashed = code_hash(token)
         code = await store.find_code(hashed, CodeKind.VERIFY, now)
         if code is None or code.operator_id is None:
-            raise _not_good()
+            raise self._not_good(client)
         actor = Actor("operator", code.operator_id, client.address, client.request_id)
         told = self._note(actor, "email.verified", code.operator_id)
         if not await store.verify_email(code.operator_id, hashed, now, told):
-            raise _not_good()
+            raise self._not_good(client)
 
     async def _reset_link(self, operator: Operator, actor: Actor) -> tuple[str, datetime] | None:
         token = new_token()
@@ -209,6 +208,7 @@ class Passwords:
     def _note(self, actor: Actor, action: Action, operator_id: str) -> Note:
         return note(self._dependencies.clock, actor, action, operator_id)
 
-
-def _not_good() -> TokenInvalid:
-    return TokenInvalid("The link is not good any more, or never was: ask for a new one.")
+    def _not_good(self, client: Client) -> TokenInvalid:
+        """The refusal of a token. Raises `TooMany` for a network that has guessed too often."""
+        self._guesses.require(client.network)
+        return TokenInvalid("The link is not good any more, or never was: ask for a new one.")

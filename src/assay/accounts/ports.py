@@ -62,7 +62,8 @@ class OperatorStore(Protocol):
     ) -> Operator:
         """Change the account, and note what was before and is after in `note`'s details.
 
-        Raises `OperatorNotFound`.
+        Raises `OperatorNotFound`, and `LastAdmin` where nobody would be left to undo it; the
+        terminal may.
         """
         ...
 

@@ -66,7 +66,9 @@ class SecondFactors:
         codes = new_recovery_codes()
         told = note(self._clock, actor, "totp.enabled", operator.id)
         hashed = [recovery_hash(one) for one in codes]
-        if not await self._store.confirm_totp(operator.id, step, hashed, self._clock.now(), told):
+        if not await self._store.confirm_totp(
+            operator.id, record.sealed_totp, step, hashed, self._clock.now(), told
+        ):
             raise TotpConflict("There is no second factor to confirm: enrol one first.")
         return codes
 

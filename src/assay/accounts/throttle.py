@@ -4,11 +4,11 @@ An attempt is counted before anything is waited for, and given back when it turn
 attempts at once cannot pass a bound together.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
+from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.errors import TooMany
 
@@ -56,7 +56,7 @@ class _Counts:
     def __init__(self, free: int, delay_max_s: float) -> None:
         self._free = free
         self._delay_max_s = delay_max_s
-        self._known: OrderedDict[str, _Count] = OrderedDict()
+        self._known: BoundedMap[str, _Count] = BoundedMap(REMEMBERED_MAX)
 
     def wait_s(self, key: str, now: float) -> float:
         """Seconds until the next attempt may be made; 0 or less: now."""
@@ -67,11 +67,9 @@ class _Counts:
         return known.last_s + delay - now
 
     def count(self, key: str, now: float) -> _Place:
-        before = self._known.pop(key, None)
+        before = self._known.get(key)
         fresh = before is not None and now - before.last_s < FORGET_S
-        self._known[key] = _Count(before.failures + 1 if before and fresh else 1, now)
-        while len(self._known) > REMEMBERED_MAX:
-            self._known.popitem(last=False)
+        self._known.put(key, _Count(before.failures + 1 if before and fresh else 1, now))
         return _Place(self, key, before)
 
     def give_back(self, place: _Place, at_s: float) -> None:
@@ -79,16 +77,14 @@ class _Counts:
         known = self._known.get(place.key)
         if known is None:
             return
-        if known.failures <= 1:
-            del self._known[place.key]
-        else:
-            last_s = known.last_s
-            if last_s == at_s and place.before is not None:
-                last_s = place.before.last_s
-            self._known[place.key] = _Count(known.failures - 1, last_s)
+        known.failures -= 1
+        if not known.failures:
+            self._known.pop(place.key)
+        elif known.last_s == at_s and place.before is not None:
+            known.last_s = place.before.last_s
 
     def forget(self, key: str) -> None:
-        self._known.pop(key, None)
+        self._known.pop(key)
 
     def __len__(self) -> int:
         return len(self._known)

@@ -52,6 +52,11 @@ class BoundedMap(Generic[K, T]):
             self._weight -= self._weigh(value)
         return value
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+        self._weight = 0
+
     def items(self) -> Iterator[tuple[K, T]]:
         """Every entry, the one written least recently first."""
         return iter(self._entries.items())

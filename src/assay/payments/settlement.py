@@ -61,6 +61,10 @@ class Settlement:
         """The protocol of a quote."""
         return self._protocols[quote.network.protocol]
 
+    def is_any_attached(self, headers: Headers) -> bool:
+        """Whether a payment of any protocol is attached, good or bad."""
+        return any(protocol.is_attached(headers) for protocol in self._protocols.values())
+
     def receipt(self, entry: Entry, *, is_refusal: bool = False) -> Headers:
         """The headers that say it was paid; on a refusal, where the protocol has any there."""
         protocol = self._protocols[entry.protocol]

@@ -60,6 +60,10 @@ class Till:
         """Whether a payment is attached, good or bad."""
         return self._settlement.of(quote).is_attached(headers)
 
+    def is_any_attached(self, headers: Headers) -> bool:
+        """Whether a payment of any protocol is attached, good or bad."""
+        return self._settlement.is_any_attached(headers)
+
     def binds_body(self, quote: Quote) -> bool:
         """Whether the 402 is bound to the body of the call."""
         return self._settlement.of(quote).binds_body

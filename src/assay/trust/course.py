@@ -192,6 +192,13 @@ class Course:
         run, _ = await self._place(token)
         await self._store.ended(call_id, self._ms(run))
 
+    def run_of(self, token: str) -> str | None:
+        """The id of the run a token of ours names, though the run be over; or None. No I/O."""
+        found = _TOKEN.fullmatch(token)
+        if found is None or not self._is_mac(f"step/{found[1]}/{int(found[2])}", found[3]):
+            return None
+        return found[1]
+
     def is_session_of(self, token: str, given: str) -> bool:
         """Whether that is the session header of the run a token names, if there is one."""
         return self._is_mac(f"session/{token.partition('.')[0]}", given)

@@ -41,7 +41,8 @@ def bearer(headers: Headers) -> str:
 
 async def operator_by_key(app: App, exchange: Exchange, scope: Scope) -> Operator:
     """The operator of an API key. Raises `InvalidCredentials` and `InsufficientScope`."""
-    operator = await app.api_keys.authenticate(bearer(exchange.headers), scope)
+    key, digest = bearer(exchange.headers), exchange.key_digest
+    operator = await app.api_keys.authenticate(key, scope, digest)
     exchange.operator = operator
     return operator
 

@@ -122,10 +122,17 @@ def envelope(error: ServiceError, request_id: str) -> bytes:
 
 
 def error_headers(error: ServiceError) -> list[tuple[bytes, bytes]]:
-    """The headers only a refusal has: `Retry-After`, and how to authenticate on a 401."""
+    """The headers only a refusal has: `Retry-After`, and how to authenticate.
+
+    That is said on a 401, and on the 403 of a key that lacks a scope (RFC 6750, section 3.1).
+    """
     headers: list[tuple[bytes, bytes]] = []
     if error.retry_after_s is not None:
         headers.append((b"retry-after", str(max(1, error.retry_after_s)).encode()))
     if error.code == "unauthorized":
         headers.append((b"www-authenticate", b'Bearer realm="assay"'))
+    scope = error.extras.get("scope") if error.code == "insufficient_scope" else None
+    if isinstance(scope, str):
+        told = f'Bearer realm="assay", error="insufficient_scope", scope="{scope}"'
+        headers.append((b"www-authenticate", told.encode()))
     return headers

@@ -46,6 +46,10 @@ class Exchange:
     """The route's template, for the log: paths themselves may hold anything."""
     operator: Operator | None = None
     """Whose API key or dashboard token it carries, once that is known."""
+    key_digest: bytes | None = None
+    """Of the API key in `Authorization`, once it has been looked at."""
+    counted_for: str | None = None
+    """The operator it is counted for, or the owner of its dashboard token; None: its address."""
     session_id: str | None = None
     """The session of its dashboard token, once that is known."""
     answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])

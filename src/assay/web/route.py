@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from assay.accounts.audit import Actor
 from assay.accounts.clients import Client
 from assay.accounts.model import Role
-from assay.kit.costs import Cost
+from assay.kit.costs import Bearer, Cost
 from assay.kit.errors import InvalidRequest, Problem
 from assay.web import credentials
 from assay.web.credentials import Credential
@@ -62,6 +62,18 @@ _KEY_CHECKS: Mapping[Credential, Callable[..., Awaitable[object]]] = {
 
 _ACCOUNT = frozenset({Credential.JWT, Credential.OP_KEY_OR_JWT, Credential.ADMIN})
 """With these an account is changed, if anything is: each change is a row that is never removed."""
+
+_PROVEN_BY_PASSWORD = frozenset(
+    {
+        "POST /operator/password",
+        "POST /operator/totp/disable",
+        "POST /operator/totp/recovery-codes",
+        "DELETE /operator/me",
+    }
+)
+"""What an owner ends a thief's access with: a stolen token must not use up its quota first."""
+
+_READS_THAT_ARE_NOTED = frozenset({"GET /operator/me/export"})
 
 B = TypeVar("B", bound=BaseModel)
 Endpoint = Callable[..., Awaitable[object]]
@@ -172,11 +184,27 @@ def _authenticate(
             return
         app = app_of(request)
         request.state.principal = await check(app, exchange_of(request.scope))
-        if credential in _ACCOUNT and request.method != "GET":
+        operation = f"{method} {path}"
+        if credential not in _ACCOUNT:
+            return
+        if operation in _PROVEN_BY_PASSWORD:
+            app.costs.require(Cost.ACCOUNT_CHANGES, bearer=_owner_of(request))
+        elif method != "GET" or operation in _READS_THAT_ARE_NOTED:
             app.costs.require(Cost.ACCOUNT_CHANGES)
             app.costs.charge(Cost.ACCOUNT_CHANGES)
 
     return authenticate
+
+
+def charge_owner(request: Request) -> None:
+    """Count a change that the account's password has proven, once it is made."""
+    app_of(request).costs.charge(Cost.ACCOUNT_CHANGES, 1, _owner_of(request))
+
+
+def _owner_of(request: Request) -> Bearer:
+    """Who bears what needs the password as well: nobody else can use up its quota."""
+    bearer = exchange_of(request.scope).bearer()
+    return Bearer(f"owner, {bearer.name}", bearer.is_limited)
 
 
 def _files(media_types: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:

@@ -6,6 +6,7 @@ too, not even when it is seen for the first time. Source: decisions, section 7.
 
 from typing import Final
 
+from assay.accounts.api_keys import key_digest
 from assay.accounts.model import API_KEY_PREFIX, AccountSuspended, InvalidCredentials, Operator
 from assay.kit.errors import Unavailable
 from assay.web.connections import ALWAYS_ANSWERED
@@ -22,6 +23,17 @@ keep anybody from the keys that tokens are verified with."""
 COURSE: Final = "/operator/sandbox/course/"
 """Below it `Authorization` is part of what an agent is asked to do: no credential of ours."""
 
+CREDENTIAL_IN_BODY: Final = frozenset(
+    {
+        "/operator/login",
+        "/operator/password/reset",
+        "/operator/email/verify",
+        "/operator/key/verify",
+    }
+)
+"""A password, a token or a signature comes in the body, and each of these operations bounds the
+guesses at it by itself, before it waits for anything that costs."""
+
 
 class Traffic:
     """The traffic limits: of operators, of guesses at credentials, and of everybody else."""
@@ -32,6 +44,10 @@ class Traffic:
         self._anonymous = rate_limit("anonymous", settings.anonymous_per_minute, clock, app.leases)
         self._keyed = rate_limit("keyed", settings.keyed_per_minute, clock, app.leases)
         self._guesses = rate_limit("guesses", settings.guesses_per_minute, clock, app.leases)
+        # Sized as an operator's: what bounds these callers is their credential. It bounds how much
+        # one address can have checked, or can get by making agents, which costs nothing.
+        self._presented = rate_limit("presented", settings.keyed_per_minute, clock, app.leases)
+        self._agents = rate_limit("agents", settings.anonymous_per_minute, clock, app.leases)
 
     async def count(self, scope: Scope, exchange: Exchange) -> Verdict:
         """Count the request for whom it is of, and say whether it is allowed.
@@ -43,15 +59,45 @@ class Traffic:
             return Verdict(allowed=True, limit=limit, remaining=limit, reset_s=0)
         token = _bearer(exchange)
         if token is None or scope["path"].startswith(COURSE):
-            return await _taken(self._anonymous, caller_of(exchange.client_address))
-        known = self._app.api_keys.authenticate_cached(token)
+            return await self._count_without_token(scope, exchange)
+        digest = exchange.key_digest = key_digest(token)
+        known = None if digest is None else self._app.api_keys.authenticate_cached(digest)
         if known is not None:
             exchange.operator = known
-            return await _taken(self._keyed, known.id)
+            return await self._key(known, exchange)
         try:
             return await self._count_unknown(token, exchange)
         except Unavailable:  # nobody can say whose it is; who needs to know it refuses the call
             return await _taken(self._anonymous, caller_of(exchange.client_address))
+
+    async def _count_without_token(self, scope: Scope, exchange: Exchange) -> Verdict:
+        """Count a request for its address, unless it shows a credential of another kind."""
+        caller = caller_of(exchange.client_address)
+        if scope["method"] == "POST" and scope["path"] in CREDENTIAL_IN_BODY:
+            return await _taken(self._presented, caller)
+        verdict = await _taken(self._anonymous, caller)
+        agent = None if verdict.allowed else self._agent(scope["path"], exchange)
+        if agent is None:
+            return verdict
+        room = await _taken(self._presented, caller)
+        if not room.allowed:
+            return room
+        verdict = await _taken(self._agents, agent)
+        if not verdict.allowed:
+            self._presented.give_back(caller)
+        return verdict
+
+    def _agent(self, path: str, exchange: Exchange) -> str | None:
+        """The agent of an authentic session, or a run of the course by the token of its step.
+
+        Either may be over: no store is asked.
+        """
+        session = exchange.headers.get("x-agent-session")
+        agent = None if session is None else self._app.sessions.owner_of(session)
+        if agent is None and path.startswith(COURSE):
+            run = self._app.course.run_of(path.removeprefix(COURSE).partition("/")[0])
+            return None if run is None else f"run {run}"
+        return agent
 
     async def _count_unknown(self, token: str, exchange: Exchange) -> Verdict:
         """Count a request whose credential is not one that held a moment ago.
@@ -63,11 +109,15 @@ class Traffic:
             # dashboard token in the wrong hands uses up nothing of the gate's.
             owner = self._app.logins.owner_of(token)
             if owner is not None:
-                return await _taken(self._keyed, f"dashboard {owner}")
+                exchange.counted_for = f"dashboard {owner}"
+                return await _taken(self._keyed, exchange.counted_for)
             return await self._guess(exchange)
-        if self._app.api_keys.is_ours(token):
+        digest = exchange.key_digest
+        if digest is not None and self._app.api_keys.is_ours(token, digest):
             operator = await self._operator(token, exchange)
-            return await (self._guess(exchange) if operator is None else self._key(operator))
+            return await (
+                self._guess(exchange) if operator is None else self._key(operator, exchange)
+            )
         verdict = await self._guess(exchange)  # before the store is asked: guesses must not load it
         if not verdict.allowed:
             return verdict
@@ -79,16 +129,19 @@ class Traffic:
         if operator is None:
             return verdict
         self._give_back(exchange)
-        return await self._key(operator)
+        return await self._key(operator, exchange)
 
     async def _operator(self, token: str, exchange: Exchange) -> Operator | None:
         try:
-            exchange.operator = await self._app.api_keys.authenticate(token)
+            exchange.operator = await self._app.api_keys.authenticate(
+                token, None, exchange.key_digest
+            )
         except (InvalidCredentials, AccountSuspended):
             return None
         return exchange.operator
 
-    async def _key(self, operator: Operator) -> Verdict:
+    async def _key(self, operator: Operator, exchange: Exchange) -> Verdict:
+        exchange.counted_for = operator.id
         return await _taken(self._keyed, operator.id)
 
     async def _guess(self, exchange: Exchange) -> Verdict:

@@ -58,6 +58,7 @@ from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
 from assay.infra.sql.audit import SqlAuditStore
 from assay.infra.sql.conduct import SqlConductStore
+from assay.infra.sql.costs import SqlCostStore
 from assay.infra.sql.course import SqlCourseStore
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
@@ -198,6 +199,7 @@ class App:
         await self.allowance.flush()
         await self.call_log.flush()
         await self.conduct_log.flush()
+        await self.costs.flush()
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +264,7 @@ async def assemble(
         if serving:
             await _serve_beside(app, outside, tasks)
         stack.callback(app.request_log.flush)
+        stack.push_async_callback(app.costs.close)
         stack.push_async_callback(app.flush)
         stack.push_async_callback(tasks.drain, 0)
         if app.write_back is not None and serving:
@@ -282,10 +285,12 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     if app.outbox is not None:
         tasks.spawn("mail", app.outbox.run())
     await app.api_keys.warm()
+    await app.costs.load()
     tasks.spawn("deliver", deliver_forever(app.deliverer, log))
     keep = timedelta(hours=settings.paid_response_hours)
     tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
-    retention = Retention(SqlRetention(outside.database), outside.blobs, settings, clock)
+    removed = SqlRetention(outside.database), SqlCostStore(outside.database, clock)
+    retention = Retention(*removed, outside.blobs, settings, clock)
     tasks.spawn("retention", retain_forever(retention, log))
 
 
@@ -304,7 +309,7 @@ async def _open(
     budget = egress_budget(settings, database, clock)
     http = GuardedHttp(_agents_egress(settings), budget=budget)
     stack.push_async_callback(http.aclose)
-    costs = CostLedger(clock, quotas(settings))
+    costs = CostLedger(clock, quotas(settings), store=SqlCostStore(database, clock))
     rpc = JsonRpc(clock, costs=costs)
     stack.push_async_callback(rpc.aclose)
     documents = GuardedDocuments(http, settings.ipfs_gateway or None)
@@ -443,6 +448,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             box=box,
             tokens=login_tokens,
             origins=Origins(secrets["session"][0]),
+            costs=outside.costs,
         ),
         stack,
     )

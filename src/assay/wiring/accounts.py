@@ -24,6 +24,7 @@ from assay.infra.sql.credentials import SqlCredentialStore
 from assay.infra.sql.dashboard_sessions import SqlSessionStore
 from assay.infra.sql.engine import Database
 from assay.kit.clock import Clock
+from assay.kit.costs import CostLedger
 from assay.settings import Settings
 
 
@@ -40,6 +41,7 @@ class AccountDependencies:
     box: SecretBox
     tokens: JwtLoginTokens
     origins: Origins
+    costs: CostLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ def _outbox(dependencies: AccountDependencies, stack: AsyncExitStack) -> MailOut
     stack.callback(mailer.close)
     return MailOutbox(
         mailer,
-        dependencies.clock,
+        dependencies.costs,
+        dependencies.origins.of_mail,
         lambda event, detail: dependencies.log.warning(event, detail=detail),
     )

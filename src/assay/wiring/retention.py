@@ -3,9 +3,12 @@
 import asyncio
 from datetime import timedelta
 
+from assay.accounts.sign_up import QUOTA_WINDOW
 from assay.infra.log import Log
+from assay.infra.sql.costs import SqlCostStore
 from assay.infra.sql.retention import SqlRetention
 from assay.kit.clock import Clock
+from assay.kit.cost_windows import DAY_S
 from assay.settings import Settings
 from assay.trust.ports import SnapshotBlobs
 
@@ -22,9 +25,15 @@ class Retention:
     """One batch of each kind a round."""
 
     def __init__(
-        self, store: SqlRetention, blobs: SnapshotBlobs, settings: Settings, clock: Clock
+        self,
+        store: SqlRetention,
+        costs: SqlCostStore,
+        blobs: SnapshotBlobs,
+        settings: Settings,
+        clock: Clock,
     ) -> None:
         self._store = store
+        self._costs = costs
         self._blobs = blobs
         self._settings = settings
         self._clock = clock
@@ -32,13 +41,15 @@ class Retention:
     async def run(self) -> bool:
         """Remove a batch of everything that is due; whether more may be."""
         now, settings = self._clock.now(), self._settings
-        more = False
+        yesterday = int(now.timestamp() // DAY_S) - 1
+        more = await self._costs.remove(yesterday, ROWS_AT_ONCE) == ROWS_AT_ONCE
+        await self._store.forget_sign_up_origins(now - QUOTA_WINDOW)
         if settings.unproven_days:
             before = now - timedelta(days=settings.unproven_days)
             uris = await self._store.remove_unproven(before, AGENTS_AT_ONCE)
             for uri in uris or ():
                 await self._blobs.remove(uri)
-            more = uris is not None
+            more = more or uris is not None
         if settings.key_agent_days:
             before = now - timedelta(days=settings.key_agent_days)
             removed = await self._store.remove_key_agents(before, ROWS_AT_ONCE)

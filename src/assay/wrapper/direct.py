@@ -81,6 +81,12 @@ class Direct:
             return False
         return preflighted_method(incoming) is None
 
+    def known_cors(self, operator_id: str, incoming: Incoming) -> Headers:
+        """What a browser is told with a refusal before its wrapper is looked for. No I/O."""
+        method = preflighted_method(incoming) or incoming.method
+        route = self._steps.routes.last_known(operator_id, method, incoming.path)
+        return () if route is None else cors_headers(route.config, incoming)
+
     def begin(self, carried: Carried, trip: Trip, sink: ReplySink) -> tuple[Exchange, bytes] | None:
         """Send it, if its wrapper, its trust and its limit allow that now; else None.
 

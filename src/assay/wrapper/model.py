@@ -290,3 +290,7 @@ class Journey:
     """Headers for whatever the answer turns out to be: a session that began, say."""
     let_go: "Callable[[], None] | None" = None
     """Gives back the memory that is held for it; called at the end."""
+    refusal: "ServiceError | None" = None
+    """Its address is over its limit: only a payment that holds is served, else this is raised."""
+    admit_payer: "Callable[[str], Awaitable[None]] | None" = None
+    """Counts it for its payer, once the payment is verified; raises `TooMany`."""

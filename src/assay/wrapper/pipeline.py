@@ -79,12 +79,15 @@ class Pipeline:
             return preflight
         matched = await self._match(journey)
         quote = self._steps.pay.quote(matched)
+        is_paid = quote is not None and self._steps.pay.is_attached(quote, matched.incoming)
+        if journey.refusal is not None and not is_paid:
+            raise journey.refusal
         if quote is None:
             return await self._serve_free(journey, matched)
         journey.quote = quote
         shares = self._held.shares(caller_of(matched.incoming.client_address))
         journey.let_go = shares.close
-        if not self._steps.pay.is_attached(quote, matched.incoming):
+        if not is_paid:
             if self._steps.trust.is_presented(matched):
                 await self._trust(journey, matched, None)
             await self._steps.pay.require(await self._bound(quote, matched, shares))
@@ -199,6 +202,8 @@ class Pipeline:
         """Forward, settle, answer; whatever fails before settling releases the payment."""
         journey.entry = held.entry
         try:
+            if journey.admit_payer is not None:
+                await journey.admit_payer(held.entry.payer)
             stored = await self._forward_whole(paid, share)
         except BaseException as error:
             await self._till.release(held, getattr(error, "code", type(error).__name__))

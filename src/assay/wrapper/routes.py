@@ -59,6 +59,12 @@ class Routes:
             return None
         return None if found is None else found.value
 
+    def last_known(self, operator_id: str, method: str, path: str) -> Route | None:
+        """The route as it was when the operator's were last read, however old. No I/O."""
+        known = self._memory.get(operator_id)
+        found = None if known is None else _found(known.table, method, path)
+        return None if found is None else found.route
+
     async def find(self, operator_id: str, method: str, path: str) -> RouteMatch:
         """The route, and the path that is forwarded.
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from sqlalchemy import func, select
 
 from assay.identity.model import KeyAgent
+from assay.infra.sql.costs import SqlCostStore
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.key_agents import SqlKeyAgentStore
@@ -53,6 +54,10 @@ async def rows(database: Database) -> tuple[int, int]:
     async with database.read() as connection:
         other = (await connection.execute(select(func.count()).select_from(snapshots))).scalar_one()
     return one, other
+
+
+def stores(database: Database) -> tuple[SqlRetention, SqlCostStore]:
+    return SqlRetention(database), SqlCostStore(database, CLOCK)
 
 
 async def removed(database: Database, at_most: int = 50) -> Sequence[str] | None:
@@ -125,7 +130,7 @@ class Blobs:
 async def test_a_round_removes_what_is_due_and_its_blocks(database: Database) -> None:
     blobs = Blobs()
     await evaluated(database, f"key/{stranger(1)}", 30)
-    retention = Retention(SqlRetention(database), blobs, load(), CLOCK)  # type: ignore[arg-type]
+    retention = Retention(*stores(database), blobs, load(), CLOCK)  # type: ignore[arg-type]
     assert await retention.run()
     assert not await retention.run()
     assert blobs.removed == [f"ipfs://key/{stranger(1)}/30"]
@@ -137,7 +142,7 @@ async def test_zero_switches_every_removal_off(database: Database) -> None:
     await evaluated(database, f"key/{stranger(1)}", 3000)
     await SqlKeyAgentStore(database).remember(KeyAgent(stranger(2), NOW - timedelta(days=3000)))
     off = load(unproven_days=0, key_agent_days=0, snapshot_blocks_mib=0)
-    retention = Retention(SqlRetention(database), blobs, off, CLOCK)  # type: ignore[arg-type]
+    retention = Retention(*stores(database), blobs, off, CLOCK)  # type: ignore[arg-type]
     assert not await retention.run()
     assert await rows(database) == (1, 1)
     assert await SqlKeyAgentStore(database).find(stranger(2)) is not None

@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from assay.accounts.audit import Actor, Note, note
 from assay.accounts.model import ApiKey, Change, Operator, OperatorNotFound, Plan, Role
 from assay.calls.rollup import DAY_US
+from assay.infra.sql.account_end import SqlAccountEnd
 from assay.infra.sql.admin import SqlAdminStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
 from assay.infra.sql.audit import SqlAuditStore
@@ -125,3 +126,39 @@ async def test_the_database_refuses_to_change_or_to_forget_a_note(database: Data
                 await connection.execute(text(attempt))
         assert "only added to" in f"{refusal.value} {refusal.value.__cause__}"
     assert len(await SqlAuditStore(database).page_for_admin(None, None, 10)) == 1
+
+
+async def test_only_personal_fields_of_deleted_accounts_can_be_erased(database: Database) -> None:
+    store, trail = SqlOperatorStore(database), SqlAuditStore(database)
+    clock = FrozenClock(NOW)
+    ann, bea = await account(database, "ann@b.cc"), await account(database, "bea@b.cc")
+    owner = Actor("operator", ann, "192.0.2.1", "hers")
+    admin = Actor("admin", bea, "192.0.2.2", "theirs")
+    await store.note(note(clock, owner, "key.issued", ann, "k", label="Ann's laptop"))
+    await store.note(note(clock, Actor("anonymous", None, "192.0.2.3"), "login.failed", ann))
+    await store.note(note(clock, admin, "account.changed", ann, plan="pro"))
+    erase = text("UPDATE audit SET client = '', request_id = '', details = '{}'")
+    with pytest.raises((Unavailable, IntegrityError)) as refusal:
+        async with database.write() as connection:
+            await connection.execute(erase)
+    assert "only added to" in f"{refusal.value} {refusal.value.__cause__}"
+    deleted = note(clock, owner, "account.deleted", ann)
+    await SqlAccountEnd(database).erase(ann, NOW, NOW, deleted)
+    lines = [
+        (one.action, one.actor.client, one.actor.request_id, dict(one.details))
+        for one in await trail.page_for_admin(ann, None, 10)
+    ]
+    assert lines[:4] == [
+        ("account.deleted", "", "", {}),
+        ("account.changed", "192.0.2.2", "theirs", {"plan": "pro"}),
+        ("login.failed", "", "", {}),
+        ("key.issued", "", "", {}),
+    ]
+    for statement in (
+        text("UPDATE audit SET action = 'x' WHERE id = :id"),
+        text("UPDATE audit SET client = '192.0.2.9' WHERE id = :id"),
+        text("UPDATE audit SET details = '[]' WHERE id = :id"),
+    ):
+        with pytest.raises((Unavailable, IntegrityError)):
+            async with database.write() as connection:
+                await connection.execute(statement.bindparams(id=deleted.id))

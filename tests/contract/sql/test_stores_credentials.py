@@ -184,11 +184,13 @@ async def test_each_step_and_each_recovery_code_is_taken_once(
     database: Database, ann: Operator
 ) -> None:
     store = SqlCredentialStore(database)
-    assert await store.confirm_totp(ann.id, 7, ["a"], NOW, told()) is False
+    assert await store.confirm_totp(ann.id, b"", 7, ["a"], NOW, told()) is False
+    assert await store.begin_totp(ann.id, b"replaced") is True
     assert await store.begin_totp(ann.id, b"sealed") is True
-    assert await store.confirm_totp(ann.id, 7, ["a", "b"], NOW, told()) is True
+    assert await store.confirm_totp(ann.id, b"replaced", 7, ["a"], NOW, told()) is False
+    assert await store.confirm_totp(ann.id, b"sealed", 7, ["a", "b"], NOW, told()) is True
     assert await store.begin_totp(ann.id, b"other") is False
-    assert await store.confirm_totp(ann.id, 8, ["c"], NOW, told()) is False
+    assert await store.confirm_totp(ann.id, b"sealed", 8, ["c"], NOW, told()) is False
     assert await store.take_totp_step(ann.id, 7) is False
     assert await winners([lambda: store.take_totp_step(ann.id, 8)] * 5) == 1
     assert await winners([lambda: store.take_recovery_code(ann.id, "a", told())] * 5) == 1

@@ -1,7 +1,7 @@
 """Guessing passwords adds few rows to the trail, and what administrators do is all there."""
 
 from assay.accounts.login_notes import NOTED_EACH, NOTED_OF_ACCOUNT, LoginNotes
-from assay.kit.costs import DAY_S
+from assay.kit.cost_windows import DAY_S
 from tests.fakes.clock import FrozenClock
 from tests.http.house import House
 

@@ -1,11 +1,14 @@
 """An account's data, handed out and erased (issue 12, section 4)."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
-from assay.accounts.model import Role
+from assay.accounts.audit import Actor
+from assay.accounts.model import Change, LastAdmin, Role
 from assay.infra.sql.tables import METADATA
 from tests.fakes.calls import call, claimed, payment
 from tests.http.house import PASSWORD, House, open_house, refused
@@ -84,6 +87,10 @@ async def test_200_a_deleted_account_is_gone_at_once_and_its_address_is_free(
 
 async def test_nothing_personal_is_left_and_calls_and_payments_stay(house: House) -> None:
     _, token, wrapper = await settled_in(house)
+    renamed = {"name": "Otherwise"}
+    assert (await house.http.patch("/operator/me", headers=token, json=renamed)).is_success
+    wrong = {"email": EMAIL, "password": "wrong wrong wrong"}
+    refused(await house.http.post("/operator/login", json=wrong), 401, "unauthorized")
     operator = await house.app.operators.find_for_admin(EMAIL)
     now = house.clock.now()
     house.app.call_log.add(call(operator.id, wrapper["id"], now))
@@ -97,12 +104,24 @@ async def test_nothing_personal_is_left_and_calls_and_payments_stay(house: House
         for table in METADATA.sorted_tables:
             found = (await connection.execute(table.select())).all()
             rows[table.name] = repr([tuple(row) for row in found])
-    del rows["audit"]  # which nothing is ever taken out of: docs/accounts.md
     everything = "".join(rows.values())
-    for personal in (EMAIL, "'Op'", "argon2id", "mine alone", "8999/hook", "first key"):
+    for personal in (
+        EMAIL,
+        "'Op'",
+        "argon2id",
+        "mine alone",
+        "8999/hook",
+        "first key",
+        "Otherwise",
+        "127.0.0.1:8999",
+    ):
         assert personal not in everything, personal
     assert operator.id in rows["calls"]
     assert operator.id in rows["payments"]
+    assert "127.0.0.1" not in rows["audit"]
+    assert rows["audit"].count(operator.id) > 10
+    for action in ("account.registered", "account.renamed", "key.issued", "account.deleted"):
+        assert action in rows["audit"]
     assert rows["dashboard_sessions"] == rows["webhooks"] == rows["login_origins"] == "[]"
 
 
@@ -121,6 +140,49 @@ async def test_409_the_only_admin_stays(house: House) -> None:
     await house.operator("two@example.com")
     await house.app.operators.set_role_for_admin("two@example.com", Role.ADMIN)
     assert (await delete(house, token)).status_code == 200
+
+
+async def test_409_of_admins_that_take_each_others_role_at_once_one_is_left(
+    house: House,
+) -> None:
+    tokens, ids = [], []
+    for email in ("one@example.com", "two@example.com"):
+        await house.operator(email)
+        await house.app.operators.set_role_for_admin(email, Role.ADMIN)
+        tokens.append(await house.token(email))
+        ids.append((await house.app.operators.find_for_admin(email)).id)
+    paths = [f"/operator/admin/operators/{one}" for one in reversed(ids)]
+    for body in ({"suspended": True}, {"role": "operator"}):
+        async with asyncio.TaskGroup() as group:
+            asked = [
+                group.create_task(house.http.patch(path, headers=token, json=body))
+                for path, token in zip(paths, tokens, strict=True)
+            ]
+        statuses = sorted(task.result().status_code for task in asked)
+        assert statuses[0] == 200
+        assert statuses[1] in {403, 409}
+        found = [await house.app.operators.find_for_admin(one) for one in ids]
+        left = [one for one in found if one.role is Role.ADMIN and not one.is_suspended]
+        assert len(left) == 1
+        for one in ids:
+            await house.app.operators.change_for_admin(
+                one, Change(role=Role.ADMIN, suspended=False)
+            )
+
+
+async def test_409_an_admin_cannot_end_itself_while_it_takes_the_others_role(
+    house: House,
+) -> None:
+    ids = []
+    for email in ("one@example.com", "two@example.com"):
+        await house.operator(email)
+        await house.app.operators.set_role_for_admin(email, Role.ADMIN)
+        ids.append((await house.app.operators.find_for_admin(email)).id)
+    one = await house.app.operators.find_for_admin(ids[0])
+    await house.app.account_data.delete_for_admin(one.id)
+    stale = Actor("admin", one.id)  # a request of its, let in a moment before
+    with pytest.raises(LastAdmin):
+        await house.app.operators.change_for_admin(ids[1], Change(role=Role.OPERATOR), stale)
 
 
 async def test_404_no_admin_restores_a_deleted_account(house: House) -> None:

@@ -248,8 +248,38 @@ async def test_429_mails_are_bounded_by_network_and_silently_by_account(
     before = len(inbox[0].mails)
     statuses = [(await ask(posting)).status_code for _ in range(25)]
     await sent(posting)
-    assert statuses == [200] * 19 + [429] * 6  # the verification was one
+    assert statuses == [200] * 20 + [429] * 5  # a verification with a good token is none
     assert len(inbox[0].mails) == before + 3
+
+
+async def test_an_address_has_ten_mails_a_day_whatever_restarts_meanwhile(
+    tmp_path: Path, inbox: tuple[Inbox, int]
+) -> None:
+    settings = {
+        "smtp_url": f"smtp+plain://127.0.0.1:{inbox[1]}",
+        "smtp_from": "Assay <no-reply@assay.example>",
+        "account_url": "https://assay.example/account",
+    }
+    async with open_house(tmp_path / "data", **settings) as house:
+        await verified(house, inbox[0])
+        await asked_often(house)
+        assert len(inbox[0].mails) == 10
+        after = house.clock.now()
+    async with open_house(tmp_path / "data", **settings) as house:
+        house.clock.set(after)
+        await asked_often(house)
+        assert len(inbox[0].mails) == 10
+        house.clock.move(2 * 86_400)
+        await asked_often(house)
+        assert len(inbox[0].mails) == 20
+
+
+async def asked_often(house: House) -> None:
+    """An account has three links in half an hour."""
+    for _ in range(12):
+        house.clock.move(1_000)
+        await ask(house)
+        await sent(house)
 
 
 async def test_400_a_verification_of_another_kind_or_a_second_time_is_not_good(

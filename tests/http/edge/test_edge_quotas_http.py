@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from assay.accounts.model import Role
+from assay.kit.cost_windows import DAY_S
 from assay.kit.costs import Bearer, Cost, address_bearer
 from tests.fakes.calls import call
-from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, open_house, refused
+from tests.http.house import OWNER_KEY, PASSWORD, STRANGER_KEY, House, address, open_house, refused
 
 SETTINGS = {"sandbox_per_minute": 100_000, "sandbox_per_agent_minute": 100_000}
 
@@ -135,3 +136,67 @@ async def test_calls_of_a_caller_over_its_rows_are_not_logged_unless_they_were_p
             log.add(call("op", "w", now, agent_id="7", **more))
         assert log.waiting == (25 if paid else 10)
         assert log.over_quota == (0 if paid else 15)
+
+
+async def triggered(house: House) -> int:
+    return (await house.http.post("/operator/trigger-sandbox/7")).status_code
+
+
+async def test_429_what_was_spent_before_a_restart_stays_spent(tmp_path: Path) -> None:
+    async with open_house(tmp_path, quota_evaluations=2, **SETTINGS) as house:
+        assert [await triggered(house) for _ in range(3)] == [200, 200, 429]
+    async with open_house(tmp_path, quota_evaluations=2, **SETTINGS) as house:
+        assert await triggered(house) == 429
+        token = await admin(house)
+        stats = (await house.http.get("/operator/admin/stats", headers=token)).json()
+        assert {row["cost"]: row["used"] for row in stats["costs"]}["evaluations"] == 2
+        house.clock.move(2 * DAY_S)
+        assert await triggered(house) == 200
+
+
+async def test_429_two_processes_share_a_quota_but_for_one_interval_of_writing(
+    tmp_path: Path,
+) -> None:
+    quota = {"quota_evaluations": 6, **SETTINGS}
+    async with open_house(tmp_path, **quota) as one, open_house(tmp_path, **quota) as other:
+        served = 0
+        for _ in range(6):
+            for house in (one, other):
+                served += await triggered(house) == 200
+            for house in (one, other):
+                await house.app.flush()
+        assert 6 <= served <= 6 + 2
+        assert [await triggered(house) for house in (one, other)] == [429, 429]
+
+
+async def test_429_exports_leave_a_bounded_number_of_notes(tmp_path: Path) -> None:
+    async with open_house(tmp_path, quota_account_changes=3) as house:
+        await house.operator()
+        token = await house.token()
+        answers = [await house.http.get("/operator/me/export", headers=token) for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [200] * 3 + [429] * 2
+
+
+async def test_200_a_stolen_token_cannot_use_up_what_its_owner_needs_to_end_it(
+    tmp_path: Path,
+) -> None:
+    async with open_house(tmp_path, quota_account_changes=3) as house:
+        await house.operator()
+        stolen, token = await house.token(), await house.token()
+        change = {"password": "wrong wrong wrong", "newPassword": "another good one"}
+        for _ in range(5):
+            await house.http.patch("/operator/me", json={"name": "N"}, headers=stolen)
+            await house.http.post("/operator/password", json=change, headers=stolen)
+        answer = await house.http.patch("/operator/me", json={"name": "N"}, headers=token)
+        refused(answer, 429, "quota_exceeded")
+        house.clock.move(3600)  # wrong passwords from the same address hold its owner up as well
+        change["password"] = PASSWORD
+        answer = await house.http.post("/operator/password", json=change, headers=token)
+        assert answer.status_code == 200, answer.text
+        assert (await house.http.get("/operator/me", headers=stolen)).status_code == 401
+        statuses: list[int] = []
+        for number in range(3):
+            change = {"password": change["newPassword"], "newPassword": f"yet another {number}"}
+            answer = await house.http.post("/operator/password", json=change, headers=token)
+            statuses.append(answer.status_code)
+        assert statuses == [200, 200, 429]

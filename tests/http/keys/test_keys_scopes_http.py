@@ -45,6 +45,9 @@ async def test_403_a_key_does_what_it_was_issued_for_and_nothing_else(
                 assert answer.status_code != 401
             else:
                 assert refused(answer, 403, "insufficient_scope")["scope"] == other
+                assert answer.headers["www-authenticate"] == (
+                    f'Bearer realm="assay", error="insufficient_scope", scope="{other}"'
+                )
 
 
 async def test_200_a_key_that_names_no_scope_has_all_but_wrappers(house: House) -> None:
@@ -129,16 +132,17 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
         key = await house.operator()
         await house.app.flush()  # nothing is left to be written into what is dropped
         async with house.app.database.write() as connection:
+            await connection.exec_driver_sql("DROP TRIGGER audit_keeps_update")
             await connection.exec_driver_sql("ALTER TABLE api_keys DROP COLUMN scopes")
             await connection.exec_driver_sql("ALTER TABLE api_keys DROP COLUMN expires_us")
             for table in (
                 *("dashboard_sessions", "account_codes", "recovery_codes", "login_origins"),
-                *("call_id_key", "egress_usage"),
+                *("call_id_key", "egress_usage", "daily_costs"),
             ):
                 await connection.exec_driver_sql(f"DROP TABLE {table}")
             for index in (
                 *("ix_operators_origin", "ix_webhook_deliveries_domain"),
-                "ix_key_agents_verified",
+                *("ix_key_agents_verified", "ix_audit_actor"),
             ):
                 await connection.exec_driver_sql(f"DROP INDEX {index}")
             for table, column in (

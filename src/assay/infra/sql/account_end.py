@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
-from sqlalchemy import and_, delete, func, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.audit import Note
-from assay.accounts.model import LastAdmin, OperatorNotFound, Role
+from assay.accounts.model import OperatorNotFound, Role
 from assay.infra.sql.account_tables import (
     account_codes,
     api_keys,
@@ -15,8 +15,9 @@ from assay.infra.sql.account_tables import (
     operators,
     recovery_codes,
 )
-from assay.infra.sql.audit import write_note
+from assay.infra.sql.audit import erase_personal_fields, write_note
 from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.operators import ADMINS, require_another_admin
 from assay.infra.sql.tables import webhook_agents, webhook_deliveries, webhooks, wrappers
 from assay.webhooks.model import DeliveryState
 
@@ -35,12 +36,13 @@ class SqlAccountEnd:
         self, operator_id: str, at: datetime, origin_until: datetime, note: Note
     ) -> None:
         async with self._database.write() as connection:
-            await self._database.lock(connection, "admins")
+            await self._database.lock(connection, ADMINS)
             await _erase_account(connection, operator_id, at, origin_until)
             await _erase_credentials(connection, operator_id)
             await _deactivate_wrappers(connection, operator_id)
             await _remove_webhooks(connection, operator_id, at)
             await write_note(connection, note)
+            await erase_personal_fields(connection, operator_id)
 
 
 async def _erase_account(
@@ -52,7 +54,7 @@ async def _erase_account(
     if row is None:
         raise OperatorNotFound("There is no account of this id.")
     if row["role"] == Role.ADMIN:
-        await _require_another_admin(connection, operator_id)
+        await require_another_admin(connection, operator_id)
     values = {
         "email": pseudonym(operator_id),
         "email_lower": pseudonym(operator_id),
@@ -72,17 +74,6 @@ async def _erase_account(
     await connection.execute(update(operators).where(*mine).values(values))
 
 
-async def _require_another_admin(connection: AsyncConnection, operator_id: str) -> None:
-    others = and_(
-        operators.c.role == Role.ADMIN.value,
-        operators.c.suspended_us.is_(None),
-        operators.c.id != operator_id,
-    )
-    count = select(func.count()).select_from(operators).where(others)
-    if not (await connection.execute(count)).scalar_one():
-        raise LastAdmin("This is the only admin: make another account an admin first.")
-
-
 async def _erase_credentials(connection: AsyncConnection, operator_id: str) -> None:
     for table in (dashboard_sessions, account_codes, recovery_codes, login_origins):
         await connection.execute(delete(table).where(table.c.operator_id == operator_id))
@@ -96,6 +87,8 @@ async def _deactivate_wrappers(connection: AsyncConnection, operator_id: str) ->
         "active": False,
         "route_key": None,
         "description": "",
+        "target_url": "",
+        "cors_origins": "",
         "upstream_auth_header": None,
         "upstream_auth_secret": None,
     }

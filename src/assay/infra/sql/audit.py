@@ -1,15 +1,18 @@
-"""The audit trail in SQL; that nothing leaves it, the database itself sees to."""
+"""The audit trail in SQL; that no line leaves it, the database itself sees to."""
 
 import json
 from collections.abc import Sequence
 from typing import Any, cast
 
-from sqlalchemy import RowMapping, func, insert, select
+from sqlalchemy import RowMapping, and_, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.audit import Action, Actor, ActorKind, Note
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.tables import audit
+
+_WITH_PERSONAL_DETAILS: tuple[Action, ...] = ("account.renamed", "key.issued", "endpoint.created")
+"""Names, labels, and what was written into a wrapper."""
 
 
 class SqlAuditStore:
@@ -56,6 +59,21 @@ async def write_note(connection: AsyncConnection, made: Note | None) -> None:
         "details": json.dumps(made.details),
     }
     await connection.execute(insert(audit).values(values))
+
+
+async def erase_personal_fields(connection: AsyncConnection, operator_id: str) -> None:
+    """Take a deleted account's addresses and names out of the trail; every line of it stays.
+
+    The database lets nothing else be changed, and this of deleted accounts only.
+    """
+    by_owner = or_(
+        audit.c.actor_id == operator_id,
+        and_(audit.c.operator_id == operator_id, audit.c.actor_kind == "anonymous"),
+    )
+    statement = update(audit).where(by_owner).values(client="", request_id="")
+    await connection.execute(statement)
+    written = (audit.c.operator_id == operator_id, audit.c.action.in_(_WITH_PERSONAL_DETAILS))
+    await connection.execute(update(audit).where(*written).values(details="{}"))
 
 
 def _note(row: RowMapping) -> Note:

@@ -81,14 +81,15 @@ class SqlCredentialStore(SqlCodeStore):
             return bool((await connection.execute(statement)).rowcount)
 
     async def confirm_totp(
-        self, operator_id: str, step: int, recovery: Sequence[str], at: datetime, note: Note
-    ) -> bool:
+        self, operator_id: str, sealed: bytes, step: int, recovery: Sequence[str], at: datetime,
+        note: Note,
+    ) -> bool:  # fmt: skip
         statement = (
             update(operators)
             .where(
                 *_present(operator_id),
                 operators.c.totp_confirmed_us.is_(None),
-                operators.c.totp_secret.is_not(None),
+                operators.c.totp_secret == sealed,
             )
             .values(totp_confirmed_us=to_us(at), totp_step=step)
         )

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import RowMapping, func, insert, or_, select, update
+from sqlalchemy import RowMapping, and_, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -16,6 +16,7 @@ from assay.accounts.model import (
     Change,
     EmailTaken,
     InviteInvalid,
+    LastAdmin,
     Operator,
     OperatorNotFound,
     Plan,
@@ -25,8 +26,12 @@ from assay.accounts.ports import SignUp
 from assay.infra.sql.account_tables import account_codes, operators
 from assay.infra.sql.audit import write_note
 from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.login_origins import remember_origin
 from assay.kit.errors import TooMany
 from assay.kit.json import JsonObject
+
+ADMINS = "admins"
+"""What is locked to take an admin away: of several at once, each sees what the others did."""
 
 SIGN_UP_RETRY_S = 3600
 """When an origin that has used up its quota may try again: by then some of it may have passed."""
@@ -63,6 +68,9 @@ class SqlOperatorStore:
                 if sign_up is not None:
                     await self._admit(connection, operator, sign_up)
                 await connection.execute(insert(operators).values(values))
+                if sign_up is not None:  # strangers' failures do not hold up the first log-in
+                    at = operator.created_at
+                    await remember_origin(connection, operator.id, sign_up.origin, at)
                 await write_note(connection, note)
         except IntegrityError as error:
             raise EmailTaken("Another account has this e-mail address.") from error
@@ -138,7 +146,12 @@ class SqlOperatorStore:
         self, operator_id: str, change: Change, at: datetime, note: Note
     ) -> Operator:
         async with self._database.write() as connection:
+            takes = note.actor.kind != "terminal" and _takes_admin(change)
+            if takes:
+                await self._database.lock(connection, ADMINS)
             before = await _locked(connection, operator_id)
+            if takes and before.role is Role.ADMIN:
+                await require_another_admin(connection, operator_id)
             after = await _change(connection, operator_id, _values(before, change, at), at)
             told = replace(note, details=_differences(before, after))
             await write_note(connection, told)
@@ -147,6 +160,22 @@ class SqlOperatorStore:
     async def note(self, note: Note) -> None:
         async with self._database.write() as connection:
             await write_note(connection, note)
+
+
+async def require_another_admin(connection: AsyncConnection, operator_id: str) -> None:
+    """Raises `LastAdmin` where no other account is an admin; the caller has locked `ADMINS`."""
+    others = and_(
+        operators.c.role == Role.ADMIN.value,
+        operators.c.suspended_us.is_(None),
+        operators.c.id != operator_id,
+    )
+    count = select(func.count()).select_from(operators).where(others)
+    if not (await connection.execute(count)).scalar_one():
+        raise LastAdmin("This is the only admin: make another account an admin first.")
+
+
+def _takes_admin(change: Change) -> bool:
+    return change.role is Role.OPERATOR or bool(change.suspended)
 
 
 async def _locked(connection: AsyncConnection, operator_id: str) -> Operator:

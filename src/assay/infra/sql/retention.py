@@ -36,6 +36,10 @@ _REMOVE_KEY_AGENTS = text(
     " AND NOT EXISTS (SELECT 1 FROM wrapper_conduct w WHERE w.address = k.address)"
     " ORDER BY k.verified_us LIMIT :at_most) RETURNING 1"
 )
+_FORGET_ORIGINS = text(
+    "UPDATE operators SET sign_up_origin = NULL"
+    " WHERE deleted_us IS NOT NULL AND sign_up_origin IS NOT NULL AND created_us < :before_us"
+)
 
 
 class SqlRetention:
@@ -64,6 +68,11 @@ class SqlRetention:
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of key agents")
             return len((await connection.execute(_REMOVE_KEY_AGENTS, values)).all())
+
+    async def forget_sign_up_origins(self, before: datetime) -> None:
+        """Forget where deleted accounts signed up, once the quota of sign-ups is past it."""
+        async with self._database.write() as connection:
+            await connection.execute(_FORGET_ORIGINS, {"before_us": to_us(before)})
 
     async def _remove(self, key: str, before_us: int) -> list[str]:
         values = {"key": key, "before_us": before_us, "address": key.removeprefix("key/")}

@@ -26,6 +26,7 @@ from assay.infra.sql.account_tables import (
     operators,
     recovery_codes,
 )
+from assay.infra.sql.cost_tables import daily_costs
 from assay.infra.sql.egress_tables import egress_usage
 from assay.infra.sql.evidence_tables import (
     course_calls,
@@ -61,6 +62,7 @@ __all__ = [
     "calls",
     "course_calls",
     "course_runs",
+    "daily_costs",
     "dashboard_sessions",
     "egress_usage",
     "endpoint_days",
@@ -98,6 +100,7 @@ audit = Table(
     Column("target", String(64), nullable=False),
     Column("details", Text, nullable=False),
     Index("ix_audit_operator", "operator_id", "seq"),
+    Index("ix_audit_actor", "actor_id"),
 )
 
 allowance = Table(

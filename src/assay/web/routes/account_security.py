@@ -5,7 +5,7 @@ from fastapi import APIRouter, Request
 from assay.accounts.model import Operator
 from assay.web.credentials import Credential
 from assay.web.exchange import exchange_of
-from assay.web.route import actor_of, app_of, client_of, read, route
+from assay.web.route import actor_of, app_of, charge_owner, client_of, read, route
 from assay.web.wire import account_security as wire
 
 router = APIRouter(tags=["Accounts and keys"])
@@ -31,6 +31,7 @@ async def change_password(request: Request) -> wire.PasswordChanged:
         actor_of(request),
         revoke_keys=body.revoke_keys,
     )
+    charge_owner(request)
     return wire.password_changed(ended)
 
 
@@ -144,6 +145,7 @@ async def replace_recovery_codes(request: Request) -> wire.RecoveryCodes:
     codes = await app_of(request).second_factors.replace_recovery_codes(
         _operator(request), body.password, body.code, client_of(request), actor_of(request)
     )
+    charge_owner(request)
     return wire.RecoveryCodes(recovery_codes=list(codes))
 
 
@@ -162,6 +164,7 @@ async def disable_totp(request: Request) -> wire.Done:
     await app_of(request).second_factors.disable(
         _operator(request), body.password, body.code, client_of(request), actor_of(request)
     )
+    charge_owner(request)
     return wire.Done()
 
 

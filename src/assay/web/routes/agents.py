@@ -130,16 +130,24 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
 
 
 def _sandbox_limits(app: App) -> Callable[[Request, Subject], Awaitable[None]]:
-    """An evaluation costs the agent real requests: limited per caller and per agent."""
+    """An evaluation costs the agent real requests: limited per caller and per agent.
+
+    A caller is an operator where the request has a credential of one, else an address.
+    """
     settings, clock, leases = app.settings, app.clock, app.leases
-    by_address = rate_limit("sandbox", settings.sandbox_per_minute, clock, leases)
+    by_caller = rate_limit("sandbox", settings.sandbox_per_minute, clock, leases)
     by_agent = rate_limit("sandbox agent", settings.sandbox_per_agent_minute, clock, leases)
 
     async def admit(request: Request, subject: Subject) -> None:
-        await by_address.require(caller_of(exchange_of(request.scope).client_address))
+        await by_caller.require(_caller(request))
         await by_agent.require(subject.key)
 
     return admit
+
+
+def _caller(request: Request) -> str:
+    exchange = exchange_of(request.scope)
+    return exchange.counted_for or caller_of(exchange.client_address)
 
 
 def _declare_sandbox(router: APIRouter, app: App) -> None:
@@ -195,7 +203,7 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
 
 def _declare_liveness(router: APIRouter, app: App) -> None:
     per_minute = app.settings.sandbox_per_minute
-    by_address = rate_limit("liveness", per_minute, app.clock, app.leases)
+    by_caller = rate_limit("liveness", per_minute, app.clock, app.leases)
 
     @route(
         router,
@@ -209,7 +217,7 @@ def _declare_liveness(router: APIRouter, app: App) -> None:
         if network.family != "solana":
             message = "liveness is known of Solana agents only: add chain=solana"
             raise InvalidRequest(message, details=[Problem(("query", "chain"), message)])
-        await by_address.require(caller_of(exchange_of(request.scope).client_address))
+        await by_caller.require(_caller(request))
         number = number_asked(network, agent_id)
         subject = await app.subjects.find(network, agent_id)
         report = await app.liveness.report(subject)

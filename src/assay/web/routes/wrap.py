@@ -16,6 +16,7 @@ from assay.web.exchange import Exchange, Receive, Scope, Send, note_detail
 from assay.web.limits import caller_of, rate_limit
 from assay.web.outgoing import Outgoing
 from assay.wiring import App
+from assay.wrapper.cors import preflighted_method
 from assay.wrapper.model import (
     Incoming,
     Journey,
@@ -41,6 +42,11 @@ class WrapLane:
         per_minute = app.settings.wrapper_per_minute
         self.limit = rate_limit("wrappers", per_minute, app.clock, app.leases)
         self._agents = rate_limit("wrapper agents", per_minute, app.clock, app.leases)
+        self._payers = rate_limit("wrapper payers", per_minute, app.clock, app.leases)
+        self._unverified = rate_limit("wrapper payments", per_minute, app.clock, app.leases)
+        # Agents are made for nothing: those of one address have as much together as one operator.
+        keyed = app.settings.keyed_per_minute
+        self._presented = rate_limit("wrapper presented", keyed, app.clock, app.leases)
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, exchange: Exchange
@@ -56,7 +62,7 @@ class WrapLane:
         )
         outgoing = Outgoing(send, exchange, journey, app.clock)
         try:
-            await self._admit(exchange)
+            await self._admit(exchange, journey)
             self._require_host(exchange)
             await self._watched(journey, body, outgoing)
         except ServiceError as error:
@@ -80,19 +86,45 @@ class WrapLane:
         if not origin.serves_wrappers(exchange.headers.get("host", "")):
             raise WrapperNotFound(f"Wrappers are served at {origin.address}.")
 
-    async def _admit(self, exchange: Exchange) -> None:
-        """Count the call for its address, and where strangers have used that up, for its agent.
+    async def _admit(self, exchange: Exchange, journey: Journey) -> None:
+        """Count the call for its address; where strangers have used that up, for who it shows.
 
-        Raises `TooMany`.
+        That is its agent, or its payer once the payment is verified. Raises `TooMany`.
         """
+        caller = caller_of(exchange.client_address)
         try:
-            await self.limit.require(caller_of(exchange.client_address))
-        except TooMany:
-            session = exchange.headers.get("x-agent-session")
-            agent = None if session is None else self._app.sessions.owner_of(session)
-            if agent is None:
+            await self.limit.require(caller)
+        except TooMany as refusal:
+            cors = self._app.direct.known_cors(journey.operator_id, journey.incoming)
+            if cors and preflighted_method(journey.incoming) is not None:
+                journey.refusal = refusal  # a browser may ask, to be able to read the refusal
+                return
+            try:
+                await self._admit_beyond(exchange, journey, caller, refusal)
+            except TooMany:
+                journey.answer_headers.extend(cors)
                 raise
+
+    async def _admit_beyond(
+        self, exchange: Exchange, journey: Journey, caller: str, refusal: TooMany
+    ) -> None:
+        """Count a call of an address that has used up its limit. Raises `TooMany`."""
+        session = exchange.headers.get("x-agent-session")
+        agent = None if session is None else self._app.sessions.owner_of(session)
+        if agent is not None:
+            await self._presented.require(caller)
             await self._agents.require(agent)
+            return
+        if not self._app.till.is_any_attached(journey.incoming.headers):
+            raise refusal
+        await self._unverified.require(caller)
+        journey.refusal = refusal
+
+        async def admit_payer(payer: str) -> None:
+            self._unverified.give_back(caller)
+            await self._payers.require(payer)
+
+        journey.admit_payer = admit_payer
 
     async def _watched(self, journey: Journey, body: "_Body", outgoing: Outgoing) -> None:
         """Answer; a caller that goes away meanwhile takes its upstream call with it."""

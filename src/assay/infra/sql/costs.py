@@ -1,0 +1,94 @@
+"""What callers cost in a day, in SQL: one ledger for every process on the database."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from sqlalchemy import RowMapping, delete, func, select, tuple_
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.infra.sql.cost_tables import daily_costs
+from assay.infra.sql.engine import Database
+from assay.kit.clock import Clock
+from assay.kit.cost_windows import CostKey
+
+ROWS_MAX: Final = 50_000
+"""Rows of one kind and day; beyond, those that cost least go first: whoever has spent much is not
+forgotten for others who spent little."""
+
+TRIM_EVERY_S: Final = 60.0
+_ROWS = daily_costs
+
+
+class SqlCostStore:
+    """Implements `kit.costs.CostStore`."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._trim_at_s = clock.monotonic_s()
+        made = (sqlite_insert if database.kind == "sqlite" else postgresql_insert)(_ROWS)
+        self._add = made.on_conflict_do_update(
+            index_elements=[_ROWS.c.bearer, _ROWS.c.cost, _ROWS.c.day],
+            set_={"used": _ROWS.c.used + made.excluded.used},
+        )
+
+    async def add(self, counts: Mapping[CostKey, int]) -> Mapping[CostKey, int]:
+        rows: list[dict[str, Any]] = [
+            {"bearer": name, "cost": cost, "day": day, "used": count}
+            for (name, cost, day), count in sorted(counts.items())
+        ]
+        names, days = {key.name for key in counts}, {key.day for key in counts}
+        known = select(_ROWS).where(
+            _ROWS.c.bearer.in_(sorted(names)),
+            _ROWS.c.day.in_(sorted(days | {day - 1 for day in days})),
+        )
+        async with self._database.write() as connection:
+            await self._database.lock(connection, "daily costs")
+            await connection.execute(self._add, rows)
+            await self._trim_when_due(connection, days)
+            found = (await connection.execute(known)).mappings().all()
+        return _counts(found)
+
+    async def largest(self, days: Collection[int], limit: int) -> Mapping[CostKey, int]:
+        place = func.row_number().over(
+            partition_by=(_ROWS.c.cost, _ROWS.c.day), order_by=_ROWS.c.used.desc()
+        )
+        ranked = select(_ROWS, place.label("place")).where(_ROWS.c.day.in_(days)).subquery()
+        statement = select(ranked).order_by(ranked.c.place).limit(limit)
+        async with self._database.read() as connection:
+            return _counts((await connection.execute(statement)).mappings().all())
+
+    async def remove(self, before_day: int, at_most: int) -> int:
+        """Remove counts of earlier days; how many there were."""
+        key = tuple_(_ROWS.c.bearer, _ROWS.c.cost, _ROWS.c.day)
+        old = select(_ROWS.c.bearer, _ROWS.c.cost, _ROWS.c.day).where(_ROWS.c.day < before_day)
+        async with self._database.write() as connection:
+            await self._database.lock(connection, "daily costs")
+            removed = await connection.execute(delete(_ROWS).where(key.in_(old.limit(at_most))))
+            return removed.rowcount
+
+    async def _trim_when_due(self, connection: AsyncConnection, days: Collection[int]) -> None:
+        now_s = self._clock.monotonic_s()
+        if now_s < self._trim_at_s:
+            return
+        self._trim_at_s = now_s + TRIM_EVERY_S
+        counted = (
+            select(_ROWS.c.cost, _ROWS.c.day, func.count().label("rows"))
+            .where(_ROWS.c.day.in_(sorted(days)))
+            .group_by(_ROWS.c.cost, _ROWS.c.day)
+        )
+        for cost, day, rows in (await connection.execute(counted)).all():
+            if rows > ROWS_MAX:
+                await _remove_least(connection, cost, day, rows - ROWS_MAX)
+
+
+async def _remove_least(connection: AsyncConnection, cost: str, day: int, at_most: int) -> None:
+    mine = (_ROWS.c.cost == cost, _ROWS.c.day == day)
+    least = select(_ROWS.c.bearer).where(*mine).order_by(_ROWS.c.used).limit(at_most)
+    await connection.execute(delete(_ROWS).where(*mine, _ROWS.c.bearer.in_(least)))
+
+
+def _counts(rows: Collection[RowMapping]) -> Mapping[CostKey, int]:
+    return {CostKey(row["bearer"], row["cost"], row["day"]): int(row["used"]) for row in rows}

@@ -1,0 +1,77 @@
+"""Callers that pay are served whatever strangers at their address have used up (issue 12, 1)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_e2e_payment_attacks import fresh_account
+from tests.services.shop import Dollars, Shop, Upstream, encoded, shop, upstream
+
+pytestmark = pytest.mark.e2e
+LIMIT = 20
+CENT = 10_000
+PAGE = "https://page.example"
+
+
+@pytest.fixture(scope="module")
+def up() -> Iterator[Upstream]:
+    with upstream() as state:
+        yield state
+
+
+@pytest.fixture
+def store(tmp_path: Path, dollar_chain: Dollars, up: Upstream) -> Iterator[Shop]:
+    limits = {"ASSAY_WRAPPER_PER_MINUTE": str(LIMIT)}
+    with shop(tmp_path / "data", dollar_chain, up, **limits) as made:
+        yield made
+
+
+def exhaust(store: Shop, url: str) -> None:
+    for _ in range(10 * LIMIT):
+        if store.http.get(url).status_code == 429:
+            return
+    raise AssertionError("never refused")
+
+
+def test_a_payment_that_holds_is_served_beyond_its_addresss_limit(
+    store: Shop, dollar_chain: Dollars
+) -> None:
+    url, payer = store.wrap("/echo"), fresh_account()
+    dollar_chain.mint(payer.address, 10 * CENT)
+    payments = [store.payment(url, payer) for _ in range(3)]
+    for payment in payments:
+        exhaust(store, url)
+        answer = store.pay(url, payment)
+        assert answer.status_code == 200, answer.text
+    exhaust(store, url)  # what pays has used up nothing of the strangers'
+
+
+def test_a_payment_that_does_not_hold_buys_no_limit_of_its_own(store: Shop, up: Upstream) -> None:
+    paid, free = store.wrap("/echo"), store.wrap("/free", price=0)
+    unfunded = store.payment(paid, fresh_account())
+    exhaust(store, free)
+    seen = len(up.seen)
+    junk = {"payment-signature": encoded({"x402Version": 2})}
+    assert store.http.get(free, headers=junk).status_code == 429
+    statuses = [store.pay(paid, unfunded).status_code for _ in range(2 * LIMIT)]
+    assert set(statuses) == {402, 429}
+    assert statuses.count(402) <= LIMIT + 2
+    assert len(up.seen) == seen
+
+
+def test_a_page_reads_that_its_address_is_over_the_limit(store: Shop) -> None:
+    url, other = store.wrap("/paged", price=0, corsOrigins=[PAGE]), store.wrap("/plain", price=0)
+    origin = {"origin": PAGE}
+    exhaust(store, url)
+    refused = store.http.get(url, headers=origin)
+    assert refused.status_code == 429
+    assert refused.headers["access-control-allow-origin"] == PAGE
+    asks = {**origin, "access-control-request-method": "GET"}
+    assert store.http.options(url, headers=asks).status_code == 204
+    for headers in ({"origin": "https://other.example"}, {}):
+        answer = store.http.get(url, headers=headers)
+        assert answer.status_code == 429
+        assert "access-control-allow-origin" not in answer.headers
+    assert store.http.options(other, headers=asks).status_code == 429
+    assert "access-control-allow-origin" not in store.http.get(other, headers=origin).headers
