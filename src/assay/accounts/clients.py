@@ -31,12 +31,23 @@ class Client:
 
 
 class Origins:
-    """Keyed hashes of networks: equal for equal networks, of no meaning without the key."""
+    """Keyed hashes of networks and mailboxes: equal for equal ones, meaningless without the key."""
 
     def __init__(self, secret: str) -> None:
         self._key = hashlib.sha256(b"assay.origin|" + secret.encode()).digest()
 
     def of(self, client: Client) -> str:
         """The hash of a client's network, 32 hex digits."""
-        network = client.network.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(network, key=self._key, digest_size=16).hexdigest()
+        return self._hash(client.network)
+
+    def of_mailbox(self, email: str) -> str:
+        """The hash of an e-mail address, 32 hex digits: equal for all tags of one mailbox.
+
+        `Local+tag@Domain` counts as `local@domain`. For counting only: mail is sent as written.
+        """
+        local, _, domain = email.lower().rpartition("@")
+        return self._hash(f"mailbox|{local.partition('+')[0] or local}@{domain.rstrip('.')}")
+
+    def _hash(self, text: str) -> str:
+        shown = text.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(shown, key=self._key, digest_size=16).hexdigest()

@@ -1,41 +1,34 @@
 """Mail to operators: what it says, and sending it beside the requests that ask for it."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Final
 
 from assay.accounts.credential_ports import Mailer, Message
-from assay.kit.clock import Clock, iso
+from assay.kit.clock import iso
 from assay.kit.errors import Unavailable
 
 WAITING_MAX: Final = 100
 """Mails that wait; what comes beyond is dropped, and logged."""
 
 AT_ONCE: Final = 4
-PER_ADDRESS: Final = 10
-"""Mails to one address within `WINDOW_S`, whoever asks for them."""
-
-WINDOW_S: Final = 86_400.0
-ADDRESSES_MAX: Final = 50_000
 
 Job = Callable[[], Awaitable[Message | None]]
 """Finds out whether there is something to send, and makes it."""
 
 
 class MailOutbox:
-    """Sends mails in the background, so that an answer tells nothing by the time it takes."""
+    """Sends mails in the background, so that an answer tells nothing by the time it takes.
 
-    def __init__(
-        self, mailer: Mailer, clock: Clock, warn: Callable[[str, str | None], None]
-    ) -> None:
+    How many is bounded before a mail is made, by the code it carries (`code_bounds`).
+    """
+
+    def __init__(self, mailer: Mailer, warn: Callable[[str, str | None], None]) -> None:
         """`warn` is told, in a sentence and its detail, of what could not be sent."""
         self._mailer = mailer
-        self._clock = clock
         self._warn = warn
         self._jobs: asyncio.Queue[Job] = asyncio.Queue(WAITING_MAX)
-        self._sent: OrderedDict[str, list[float]] = OrderedDict()
 
     def add(self, job: Job) -> None:
         """Do it soon. A mail is not kept over a restart: whoever misses it asks again."""
@@ -59,7 +52,7 @@ class MailOutbox:
             job = await self._jobs.get()
             try:
                 message = await job()
-                if message is not None and self._count(message.to):
+                if message is not None:
                     await self._mailer.send(message)
             except Unavailable as error:
                 self._warn("a mail could not be sent", error.detail)
@@ -67,20 +60,6 @@ class MailOutbox:
                 self._warn("a mail could not be made", repr(error))
             finally:
                 self._jobs.task_done()
-
-    def _count(self, address: str) -> bool:
-        """Whether one more mail to the address is within its bound; then it is counted."""
-        now, key = self._clock.monotonic_s(), address.lower()
-        recent = [at for at in self._sent.pop(key, []) if now - at < WINDOW_S]
-        allowed = len(recent) < PER_ADDRESS
-        if allowed:
-            recent.append(now)
-        else:
-            self._warn("an address has had its mails of the day, one is dropped", None)
-        self._sent[key] = recent
-        while len(self._sent) > ADDRESSES_MAX:
-            self._sent.popitem(last=False)
-        return allowed
 
 
 def reset_mail(to: str, link: str, until: datetime) -> Message:

@@ -103,6 +103,5 @@ def _outbox(dependencies: AccountDependencies, stack: AsyncExitStack) -> MailOut
     stack.callback(mailer.close)
     return MailOutbox(
         mailer,
-        dependencies.clock,
         lambda event, detail: dependencies.log.warning(event, detail=detail),
     )

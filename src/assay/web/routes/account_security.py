@@ -76,7 +76,7 @@ async def reset_password(request: Request) -> wire.PasswordChanged:
 )
 async def request_email_verification(request: Request) -> wire.Done:
     """Ask for a mail with a link that confirms the account's e-mail address."""
-    app_of(request).passwords.request_verification(_operator(request))
+    app_of(request).passwords.request_verification(_operator(request), client_of(request))
     return wire.Done()
 
 
