@@ -58,6 +58,7 @@ from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
 from assay.infra.sql.audit import SqlAuditStore
 from assay.infra.sql.conduct import SqlConductStore
+from assay.infra.sql.conduct_retention import SqlConductRetention
 from assay.infra.sql.course import SqlCourseStore
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
@@ -104,6 +105,7 @@ from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.accounts import AccountDependencies, account_services
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
+from assay.wiring.conduct_retention import ConductRetention
 from assay.wiring.egress import egress_budget, gate_quota
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.retention import Retention, retain_forever
@@ -184,6 +186,7 @@ class App:
     webhooks: Webhooks
     webhook_store: WebhookStore
     deliverer: Deliverer
+    event_outbox: Outbox
     proxy: Proxy
     playground: Playground
     probes: Mapping[str, Probe]
@@ -282,6 +285,8 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
     retention = Retention(SqlRetention(outside.database), outside.blobs, settings, clock)
     tasks.spawn("retention", retain_forever(retention, log))
+    conduct = ConductRetention(SqlConductRetention(outside.database), clock)
+    tasks.spawn("retention of conduct", retain_forever(conduct, log))
 
 
 async def _open(
@@ -340,7 +345,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         secrets["session"],
     )
     sessions = Sessions(HmacSessionTokens(secrets["session"]), state, clock)
-    evaluations = SqlEvaluationStore(database, Outbox(MIN_SCORE_DEFAULT))
+    event_outbox = Outbox(MIN_SCORE_DEFAULT, outside.costs)
+    evaluations = SqlEvaluationStore(database, event_outbox)
     subjects = Subjects(outside.readers, outside.costs)
     course = Course(
         SqlCourseStore(database),
@@ -349,10 +355,11 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         secrets=secrets["session"],
         address=settings.address,
         elsewhere=settings.course_elsewhere_url,
+        costs=outside.costs,
     )
     baits = Baits(state, secrets["session"], settings.address)
     conduct_store = SqlConductStore(database)
-    conduct_log = ConductLog(conduct_store)
+    conduct_log = ConductLog(conduct_store, outside.costs)
     sources = replace(
         evidence.sources(settings, networks, outside.rpc, database, clock),
         conduct=ConductRecord(course, conduct_store, clock),
@@ -531,6 +538,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         webhooks=webhooks,
         webhook_store=webhook_store,
         deliverer=deliverer,
+        event_outbox=event_outbox,
         proxy=Proxy(caller, gate, settings.upgrade_address),
         playground=Playground(
             PlaygroundNeeds(caller, gate, wrapped.routes, profiles, key_profiles)

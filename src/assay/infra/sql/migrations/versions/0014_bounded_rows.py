@@ -1,4 +1,4 @@
-"""Who asked for codes of accounts; deliveries by turns; what deletions had left behind."""
+"""Who asked for codes; indexes for deliveries by turns and for removal; what deletions left."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,15 +8,16 @@ down_revision = "0012"
 
 
 def upgrade() -> None:
-    """Columns of codes, an index of deliveries, and what deleted accounts had written."""
+    """Columns of codes, indexes, and an end of what deleted accounts had written."""
     asked_by = sa.Column("asked_by", sa.String(16), nullable=False, server_default="terminal")
     op.add_column("account_codes", asked_by)
     for name in ("origin", "mailbox"):
         op.add_column("account_codes", sa.Column(name, sa.String(64)))
         op.create_index(f"ix_account_codes_{name}", "account_codes", [name])
-    op.create_index(
-        "ix_webhook_deliveries_turn", "webhook_deliveries", ["state", "operator_id", "seq"]
-    )
+    by_turn = ["state", "operator_id", "seq", "wait_until_us"]
+    op.create_index("ix_webhook_deliveries_turn", "webhook_deliveries", by_turn)
+    op.create_index("ix_course_runs_finished", "course_runs", ["finished_us", "begun_us"])
+    op.create_index("ix_wrapper_conduct_day", "wrapper_conduct", ["day"])
     for statement in _ERASE:
         op.execute(statement)
 
