@@ -124,7 +124,7 @@ class Step:
 class Course:
     """Sends agents through the obstacles, and keeps what they do."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of, by name
         self,
         store: CourseStore,
         obstacles: Mapping[str, Obstacle],

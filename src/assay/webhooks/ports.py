@@ -42,7 +42,10 @@ class WebhookStore(Protocol):
         at_most: int,
         offset: int = 0,
     ) -> Sequence[Delivery]:
-        """The operator's deliveries, newest first, older than the one of id `before`."""
+        """The operator's deliveries, newest first, older than the one of id `before`.
+
+        Raises `DeliveryNotFound` when the operator has none of that id.
+        """
         ...
 
     async def count_deliveries(self, operator_id: str, webhook_id: str | None) -> int:

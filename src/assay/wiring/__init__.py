@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from importlib import import_module
 
 from assay.accounts.allowance import Allowance
@@ -40,7 +40,7 @@ from assay.infra.agents.dialers import StockDialers
 from assay.infra.blobs import IpfsSnapshotBlobs, LocalSnapshotBlobs, NoSnapshotBlobs
 from assay.infra.contract_wallets import OnchainWallets
 from assay.infra.crowd import CrowdNotice
-from assay.infra.crypto.decision_tokens import Es256DecisionSigner
+from assay.infra.crypto.decision_tokens import Es256DecisionSigner, ed25519_kids
 from assay.infra.crypto.ed25519 import SolanaSignatures
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
 from assay.infra.crypto.eip3009 import sign_authorization
@@ -60,6 +60,7 @@ from assay.infra.sql.audit import SqlAuditStore
 from assay.infra.sql.conduct import SqlConductStore
 from assay.infra.sql.conduct_retention import SqlConductRetention
 from assay.infra.sql.course import SqlCourseStore
+from assay.infra.sql.earlier_keys import SqlEarlierKeys
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.key_agents import SqlKeyAgentStore
@@ -216,6 +217,8 @@ class _Outside:
     readers: Mapping[Family, ChainReader]
     blobs: SnapshotBlobs
     leases: Leases | None
+    earlier_keys: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
+    """Until when keys of versions before ES256 are published."""
 
 
 def networks_from(settings: Settings) -> Networks:
@@ -250,6 +253,8 @@ async def assemble(
     async with AsyncExitStack() as stack:
         leases = await shared_limits(settings, clock, log, stack, serving=serving)
         outside = await _open(stack, settings, networks, clock, leases)
+        earlier = await _earlier_keys(outside.database, settings, clock, serving=serving)
+        outside = replace(outside, earlier_keys=earlier)
         if readers is not None:
             outside = replace(outside, readers=readers)
         tasks = Tasks(
@@ -270,6 +275,16 @@ async def assemble(
                 "private upstreams are allowed: for development only, never on the open internet"
             )
         yield app
+
+
+async def _earlier_keys(
+    database: Database, settings: Settings, clock: Clock, *, serving: bool
+) -> Mapping[str, datetime]:
+    """Their time begins with the first process that serves, and never again."""
+    store, now = SqlEarlierKeys(database), clock.now()
+    if serving:
+        await store.begin(ed25519_kids(secret_rings(settings, now)["signing"]), now + TOKEN_TTL)
+    return await store.find()
 
 
 async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
@@ -509,7 +524,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         rules=rules,
         audit=Audit(evaluations, outside.blobs, signals, probes),
         decision_tokens=DecisionTokens(
-            Es256DecisionSigner(secrets["signing"], clock.now() + TOKEN_TTL), settings.address
+            Es256DecisionSigner(secrets["signing"], outside.earlier_keys), settings.address
         ),
         endpoints=wrapped.endpoints,
         wrappers=wrapped.pipeline,

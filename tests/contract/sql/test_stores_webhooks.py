@@ -22,7 +22,7 @@ from assay.infra.sql.outbox import Outbox
 from assay.infra.sql.webhooks import SqlWebhookStore
 from assay.kit.ids import new_id
 from assay.trust.model import Evaluation, Grade, Snapshot
-from assay.webhooks.model import AgentRef, DeliveryState, Registration
+from assay.webhooks.model import AgentRef, DeliveryNotFound, DeliveryState, Registration
 from assay.webhooks.payload import secret_bytes
 from assay.webhooks.proof import ReceiverProofs
 from assay.webhooks.register import NewWebhook, Webhooks, place
@@ -259,7 +259,9 @@ async def test_the_delivery_log_is_paged_and_forgets_what_is_old(
     whole = await store.deliveries(owner, None, None, 10)
     rest = await store.deliveries(owner, None, whole[1].id, 10)
     assert rest == whole[2:]
-    assert await store.deliveries("somebody", None, whole[1].id, 10) == []
+    for who, before in (("somebody", whole[1].id), (owner, new_id())):
+        with pytest.raises(DeliveryNotFound):
+            await store.deliveries(who, None, before, 10)
     begun = await store.begin(NOW, 3, ())
     for one in begun:
         await store.end(one.id, DeliveryState.FAILED, None, "timeout", NOW)

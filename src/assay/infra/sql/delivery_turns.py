@@ -42,19 +42,19 @@ async def due_by_turns(
     connection: AsyncConnection, now: datetime, turn: Turn
 ) -> tuple[list[int], str]:
     """Numbers of deliveries that are due, in turn, and whose turn was last."""
-    after, is_wrapped = turn.after, not turn.after
+    after, is_round = turn.after, False
     for _ in range(PAGES_MAX):
-        page = await _operators(connection, after, turn.but_not)
+        page, but_not = await _operators(connection, after, turn.but_not), turn.but_not
+        if len(page) < PAGE:  # and on from the start
+            page += await _operators(connection, "", [*but_not, *page]) if after else []
+            is_round = True
         due = await _due_of(connection, page, now, turn) if page else []
         if due:
             return [seq for seq, _ in due], due[-1][1]
-        if len(page) == PAGE:
-            after = page[-1]
-        elif is_wrapped:
-            return [], ""
-        else:
-            after, is_wrapped = "", True
-    return [], after
+        if is_round:
+            break
+        after = page[-1]
+    return [], after if not is_round else ""
 
 
 async def _operators(

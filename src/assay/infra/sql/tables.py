@@ -26,6 +26,7 @@ from assay.infra.sql.account_tables import (
     operators,
     recovery_codes,
 )
+from assay.infra.sql.earlier_keys import earlier_keys
 from assay.infra.sql.egress_tables import egress_usage
 from assay.infra.sql.evidence_tables import (
     course_calls,
@@ -62,6 +63,7 @@ __all__ = [
     "course_calls",
     "course_runs",
     "dashboard_sessions",
+    "earlier_keys",
     "egress_usage",
     "endpoint_days",
     "endpoint_totals",

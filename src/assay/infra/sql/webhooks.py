@@ -12,7 +12,13 @@ from assay.infra.sql.delivery_turns import Turn, due_by_turns
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.tables import operators, webhook_agents, webhook_deliveries, webhooks
 from assay.webhooks.address import domain_of_url
-from assay.webhooks.model import OVER_BUDGET, Delivery, DeliveryState, Registration
+from assay.webhooks.model import (
+    OVER_BUDGET,
+    Delivery,
+    DeliveryNotFound,
+    DeliveryState,
+    Registration,
+)
 
 _ROWS = webhook_deliveries
 PURGED_AT_ONCE = 10_000
@@ -115,12 +121,15 @@ class SqlWebhookStore:
         statement = select(_ROWS).where(_ROWS.c.operator_id == operator_id)
         if webhook_id is not None:
             statement = statement.where(_ROWS.c.webhook_id == webhook_id)
-        if before is not None:
-            mine = (_ROWS.c.id == before, _ROWS.c.operator_id == operator_id)
-            place = select(_ROWS.c.seq).where(*mine).scalar_subquery()
-            statement = statement.where(_ROWS.c.seq < place)
         statement = statement.order_by(_ROWS.c.seq.desc()).limit(at_most).offset(offset)
         async with self._database.read() as connection:
+            if before is not None:
+                mine = (_ROWS.c.id == before, _ROWS.c.operator_id == operator_id)
+                place = select(_ROWS.c.seq).where(*mine)
+                seq = (await connection.execute(place)).scalar_one_or_none()
+                if seq is None:
+                    raise DeliveryNotFound("The delivery that the page begins after is not there.")
+                statement = statement.where(_ROWS.c.seq < seq)
             rows = (await connection.execute(statement)).mappings().all()
         return [_delivery(row) for row in rows]
 

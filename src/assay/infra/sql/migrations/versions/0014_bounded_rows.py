@@ -1,4 +1,4 @@
-"""Who asked for codes; indexes for deliveries by turns and for removal; what deletions left."""
+"""Who asked for codes; the end of Ed25519; indexes for turns and removal; what deletions left."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0012"
 
 
 def upgrade() -> None:
-    """Columns of codes, indexes, and an end of what deleted accounts had written."""
+    """Columns of codes, a table, indexes, and an end of what deleted accounts had written."""
     asked_by = sa.Column("asked_by", sa.String(16), nullable=False, server_default="terminal")
     op.add_column("account_codes", asked_by)
     for name in ("origin", "mailbox"):
@@ -18,6 +18,14 @@ def upgrade() -> None:
     op.create_index("ix_webhook_deliveries_turn", "webhook_deliveries", by_turn)
     op.create_index("ix_course_runs_finished", "course_runs", ["finished_us", "begun_us"])
     op.create_index("ix_wrapper_conduct_day", "wrapper_conduct", ["day"])
+    op.create_table(
+        "earlier_keys",
+        sa.Column("id", sa.Integer(), primary_key=True),
+        sa.Column("kids", sa.Text(), nullable=False),
+        sa.Column("until_us", sa.BigInteger()),
+    )
+    # Decisions are signed for operators: without one, none was signed before ES256 either.
+    op.execute("INSERT INTO earlier_keys SELECT 1, '', NULL WHERE EXISTS (SELECT 1 FROM operators)")
     for statement in _ERASE:
         op.execute(statement)
 
