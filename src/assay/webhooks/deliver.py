@@ -9,6 +9,7 @@ from typing import Any, Final
 from assay.egress.budget import UseClass, egress_use
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
 from assay.kit.clock import Clock
+from assay.kit.tasks import finish
 from assay.trust.model import EvaluationCompleted
 from assay.webhooks.model import (
     DELIVERY_S,
@@ -94,7 +95,8 @@ class Deliverer:
         await self._care()
         while (at_most := self._slots.batch()) > 0:
             full, left = self._slots.full(), self._slots.left
-            begun = await self._store.begin(self._clock.now(), at_most, full, left)
+            # A write that is cut off on the way keeps the database to itself: it is finished.
+            begun = await finish(self._store.begin(self._clock.now(), at_most, full, left))
             for delivery in begun:
                 self._slots.begin(delivery.operator_id)
                 self._spawn("webhook delivery", self._deliver(delivery))
@@ -121,12 +123,11 @@ class Deliverer:
         try:
             ended = await self._attempt(delivery)
             if isinstance(ended, _Waits):
-                await self._store.put_back(delivery, ended.until)
+                await finish(self._store.put_back(delivery, ended.until))
                 return
             is_slow = self._clock.monotonic_s() - begun_s >= SLOW_S
-            await self._store.end(
-                delivery.id, ended.state, ended.status, ended.reason, self._clock.now()
-            )
+            now = self._clock.now()
+            await finish(self._store.end(delivery.id, ended.state, ended.status, ended.reason, now))
             is_slow = is_slow and not await self._is_proven(delivery)
         finally:
             self._slots.end(delivery.operator_id, is_slow=is_slow)

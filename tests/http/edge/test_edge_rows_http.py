@@ -45,16 +45,6 @@ async def test_429_an_account_is_exported_ten_times_an_hour(house: House) -> Non
     assert (await _export(house, token)).status_code == 200
 
 
-async def test_429_an_export_counts_as_a_change_of_the_account(tmp_path: Path) -> None:
-    async with open_house(tmp_path, quota_account_changes=3) as house:
-        await house.operator()
-        token = await house.token()
-        for _ in range(3):
-            assert (await _export(house, token)).status_code == 200
-        body = refused(await _export(house, token), 429, "quota_exceeded")
-        assert body["quota"] == "account_changes"
-
-
 async def _begin(house: House, key: str = OWNER_KEY) -> httpx2.Response:
     return await house.http.post(COURSE, headers=await house.session(key))
 

@@ -75,7 +75,7 @@ class Outbox:
         ]
         await connection.execute(insert(webhook_deliveries), made)
 
-    def _charge(self, row: Row[Any]) -> bool:
+    def _charge(self, row: Row[*tuple[Any, ...]]) -> bool:
         """Whether the owner bears one more row; then it is counted."""
         if self._costs is None:
             return True
