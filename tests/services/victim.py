@@ -2,8 +2,9 @@
 
 import asyncio
 import socket
+import ssl
 import struct
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -19,6 +20,7 @@ class Victim:
     """What came, and the bytes that went over the wire in both directions, TCP payload alone."""
 
     port: int = 0
+    scheme: str = "http"
     requests: list[bytes] = field(default_factory=list)
     """The first line of each request."""
     connections: int = 0
@@ -31,13 +33,22 @@ class Victim:
         return self.closed_bytes + sum(_bytes_of(one) for one in self.open)
 
     def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
-        return f"http://{host}:{self.port}{path}"
+        return f"{self.scheme}://{host}:{self.port}{path}"
 
 
 @asynccontextmanager
-async def suffering(*answers: bytes, endless: bool = False) -> AsyncIterator[Victim]:
-    """A victim that gives `answers` in turn, round and round; `endless` ones never end."""
-    victim = Victim()
+async def suffering(
+    *answers: bytes,
+    endless: bool = False,
+    respond: Callable[[bytes], bytes] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[Victim]:
+    """A victim that gives `answers` in turn, round and round; `endless` ones never end.
+
+    Where `respond` is given, it makes the answer to a request's first line instead.
+    """
+    victim = Victim(scheme="https" if tls else "http")
+    respond = respond or (lambda _: answers[len(victim.requests) % len(answers)])
     handlers: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -46,11 +57,11 @@ async def suffering(*answers: bytes, endless: bool = False) -> AsyncIterator[Vic
         handlers.add(task)
         try:
             with _counted(victim, writer):
-                await _converse(victim, reader, writer, answers, endless=endless)
+                await _converse(victim, reader, writer, respond, endless=endless)
         finally:
             handlers.discard(task)
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
     victim.port = server.sockets[0].getsockname()[1]
     try:
         yield victim
@@ -84,7 +95,7 @@ async def _converse(
     victim: Victim,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    answers: tuple[bytes, ...],
+    respond: Callable[[bytes], bytes],
     *,
     endless: bool,
 ) -> None:
@@ -96,7 +107,7 @@ async def _converse(
             (n.partition(b":")[2] for n in names if n.startswith(b"content-length")), b"0"
         )
         await reader.readexactly(int(length))
-        writer.write(answers[len(victim.requests) % len(answers)])
+        writer.write(respond(victim.requests[-1]))
         while endless:
             writer.write(b"x" * 1024)
             await writer.drain()

@@ -6,12 +6,12 @@ then pointed at somebody else carries nothing there.
 
 import hashlib
 import json
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, cast
 
 from assay.egress.domain import network_of
 from assay.egress.url import Target
+from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.json import JsonValue, is_array, is_object
 from assay.kit.state import SharedState
@@ -51,7 +51,7 @@ class Consents:
     def __init__(self, state: SharedState, clock: Clock) -> None:
         self._state = state
         self._clock = clock
-        self._remembered: OrderedDict[str, tuple[Consent | None, float]] = OrderedDict()
+        self._remembered: BoundedMap[str, tuple[Consent | None, float]] = BoundedMap(REMEMBERED_MAX)
 
     async def find(self, name: str) -> Consent | None:
         """The consent kept under that name, at most `REMEMBERED_S` late."""
@@ -81,10 +81,7 @@ class Consents:
             self._remember(name, None)
 
     def _remember(self, name: str, found: Consent | None) -> None:
-        self._remembered[name] = (found, self._clock.monotonic_s() + REMEMBERED_S)
-        self._remembered.move_to_end(name)
-        if len(self._remembered) > REMEMBERED_MAX:
-            self._remembered.popitem(last=False)
+        self._remembered.put(name, (found, self._clock.monotonic_s() + REMEMBERED_S))
 
 
 def _key(name: str) -> str:

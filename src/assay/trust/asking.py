@@ -6,6 +6,7 @@ same evidence. Source: decisions, section 5.
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Literal, cast
 from urllib.parse import urljoin, urlsplit
 
@@ -31,6 +32,9 @@ is every other 4xx, and 501; `broken` every other 5xx; `cut` came back but is no
 
 LIMITS = Limits(connect_s=2.0, total_s=4.0)
 """What one question may cost: less than the 5 s after which an answer counts as hanging."""
+
+GLANCE_BYTES = 1024
+"""Read of an answer of which only the class is wanted."""
 
 MALFORMED_JSON = b'{"assay": '
 """Ends where a value must follow: no parser can make anything of it."""
@@ -66,6 +70,17 @@ async def ask(visit: Visit, request: Outgoing, limits: Limits = LIMITS) -> Reply
         return await visit.http.send(request, limits)
     except EgressError as error:
         return error.failure
+
+
+async def ask_class(visit: Visit, request: Outgoing) -> Reply | Failure:
+    """As `ask`, where the answer's class is all that is wanted.
+
+    Of a host that has not agreed to more only the beginning is read: many long pages are a small
+    budget.
+    """
+    if visit.may_burden(request.url):
+        return await ask(visit, request)
+    return await ask(visit, request, replace(LIMITS, body_bytes_max=GLANCE_BYTES))
 
 
 def answer_class(heard: Reply | Failure) -> AnswerClass:
@@ -161,9 +176,10 @@ async def json_target(visit: Visit, endpoint: str) -> tuple[str, bool]:
     bodies that cannot be parsed are ever sent there, so nothing can be changed by them.
     """
     root = urljoin(endpoint, "/")
-    for url in dict.fromkeys(
-        (endpoint, urljoin(_folder(endpoint), "openapi.json"), root + "openapi.json")
-    ):
+    places = [endpoint, urljoin(_folder(endpoint), "openapi.json"), root + "openapi.json"]
+    if not visit.may_burden(endpoint) and is_html(await ask(visit, Outgoing("GET", endpoint))):
+        places.remove(endpoint)  # a page for people, which is not asked for twice
+    for url in dict.fromkeys(places):
         heard = await ask(visit, Outgoing("GET", url, {"accept": "application/json"}))
         document = decode(heard.body) if isinstance(heard, Reply) else None
         if is_object(document) and "openapi" in document:

@@ -4,7 +4,6 @@ A receiver that did has a budget of its own; nobody else's deliveries use it up,
 nobody's. Nothing depends on it but that.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +11,7 @@ from typing import Final
 from assay.egress.budget import EgressUse, UseClass, egress_use
 from assay.egress.consent import Consents
 from assay.egress.ports import EgressError, Limits, Outgoing, SafeHttp
+from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.keyring import MacKeys, Secrets
 from assay.kit.singleflight import SingleFlight
@@ -46,7 +46,7 @@ class ReceiverProofs:
         self._http = http
         self._keys = MacKeys(b"assay.webhook-receiver|", secrets)
         self._clock = clock
-        self._asked: OrderedDict[str, float] = OrderedDict()
+        self._asked: BoundedMap[str, float] = BoundedMap(ASKED_MAX)
         self._flights: SingleFlight[bool] = SingleFlight()
 
     def verification(self, operator_id: str, url: str) -> Verification | None:
@@ -89,7 +89,7 @@ class ReceiverProofs:
         except EgressError:
             return False
         finally:
-            self._note(name)
+            self._asked.put(name, self._clock.monotonic_s() + ASKED_AGAIN_S)
         lines: Sequence[bytes] = reply.body.split(b"\n") if reply.status == _OK else ()
         is_shown = any(self._is_token(name, line.strip()) for line in lines)
         if is_shown and reply.address is not None:
@@ -106,13 +106,7 @@ class ReceiverProofs:
         return len(mac) == _TOKEN_BYTES and self._keys.is_mac(name.encode(), mac)
 
     def _was_asked(self, name: str) -> bool:
-        return self._clock.monotonic_s() < self._asked.get(name, 0.0)
-
-    def _note(self, name: str) -> None:
-        self._asked[name] = self._clock.monotonic_s() + ASKED_AGAIN_S
-        self._asked.move_to_end(name)
-        if len(self._asked) > ASKED_MAX:
-            self._asked.popitem(last=False)
+        return self._clock.monotonic_s() < (self._asked.get(name) or 0.0)
 
 
 def _name(operator_id: str, url: str) -> str:

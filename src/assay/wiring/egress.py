@@ -22,7 +22,6 @@ def egress_budget(settings: Settings, database: Database, clock: Clock) -> Egres
         SqlBudgetLedger(database, clock),
         Consents(SqlSharedState(database, clock), clock),
         budget_rules(settings),
-        clock,
         _configured(settings),
     )
 

@@ -74,11 +74,11 @@ def dials(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Every address that reaches the network, which none of them may here."""
     seen: list[tuple[str, int]] = []
 
-    async def record(_: object, host: str, port: int, *__: object, **___: object) -> None:
+    async def record(host: str, port: int, *_: object) -> None:
         seen.append((host, port))
         raise OSError("not from a test")
 
-    monkeypatch.setattr("httpcore2.AnyIOBackend.connect_tcp", record)
+    monkeypatch.setattr("assay.infra.http.dial.dial_counted", record)
     return seen
 
 

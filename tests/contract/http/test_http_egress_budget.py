@@ -1,7 +1,9 @@
 """Nobody is sent more than a budget: counted at a real victim, on every database."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -25,11 +27,13 @@ from assay.infra.sql.state import SqlSharedState
 from assay.kit.errors import Unavailable
 from tests.fakes.clock import FrozenClock
 from tests.fakes.scripted_resolver import ScriptedResolver
-from tests.services.raw_server import plain
+from tests.services.certificates import TestAuthority
+from tests.services.raw_server import Request, plain, serving
 from tests.services.victim import suffering
 
 DEVELOPMENT = EgressPolicy(allow_private=True, require_https=False)
 LIMITS = Limits(total_s=20.0)
+GLANCE = Limits(body_bytes_max=1024)
 OK = plain(b"ok")
 RULES = BudgetRules(holds_private=True)
 BYTES = RULES.unproven.size_bytes
@@ -44,11 +48,12 @@ class Process:
         clock: FrozenClock,
         rules: BudgetRules = RULES,
         names: dict[str, list[list[str]]] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.consents = Consents(SqlSharedState(database, clock), clock)
-        self.budget = EgressBudget(SqlBudgetLedger(database, clock), self.consents, rules, clock)
+        self.budget = EgressBudget(SqlBudgetLedger(database, clock), self.consents, rules)
         resolver = ScriptedResolver(**names) if names else None
-        self.http = GuardedHttp(DEVELOPMENT, resolver, budget=self.budget)
+        self.http = GuardedHttp(DEVELOPMENT, resolver, budget=self.budget, tls=tls)
 
     async def ask(self, url: str, use: EgressUse = ANYBODY, body: bytes = b"") -> Reply | Failure:
         with egress_use(use):
@@ -64,6 +69,16 @@ class Process:
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(self.ask(url, use)) for _ in range(times)]
         return sum(isinstance(task.result(), Reply) for task in asked)
+
+    async def glance_often(self, url: str, times: int = 60) -> int:
+        """How many of requests, one after the other, got the beginning of an answer."""
+        with egress_use(RESERVED):
+            for number in range(times):
+                try:
+                    await self.http.send(Outgoing("GET", url), GLANCE)
+                except EgressError:
+                    return number
+        return times
 
 
 @pytest.fixture
@@ -172,16 +187,116 @@ async def test_many_endless_answers_at_once_stay_below_it_too(one: Process) -> N
 
 async def test_glances_at_endless_answers_stay_below_it_as_well(one: Process) -> None:
     async with suffering(b"HTTP/1.1 200 OK\r\n\r\n", endless=True) as victim:
-        glances = 0
-        with egress_use(RESERVED):
-            for _ in range(60):
-                try:
-                    await one.http.send(Outgoing("GET", victim.url()), Limits(body_bytes_max=1024))
-                except EgressError:
-                    break
-                glances += 1
-        assert glances > 20
+        assert await one.glance_often(victim.url()) > 20
         assert victim.size_bytes <= BYTES
+
+
+@pytest.mark.parametrize("size_bytes", [900, 3_000, 6_000, 9_000, 30_000, 200_000])
+async def test_glances_at_answers_of_any_length_stay_below_it(
+    one: Process, size_bytes: int
+) -> None:
+    """Short ones are read to their end, and long ones cut: counted by the host's own system."""
+    async with suffering(plain(b"x" * size_bytes)) as victim:
+        await one.glance_often(victim.url())
+        assert len(victim.requests) >= min(60, BYTES // (size_bytes + 6_000))
+        assert len(victim.requests) > 30
+        assert victim.size_bytes <= BYTES
+
+
+@pytest.mark.parametrize("size_bytes", [10, 16_384, 100_000])
+async def test_glances_over_tls_stay_below_it_as_well(
+    database: Database, clock: FrozenClock, tmp_path: Path, size_bytes: int
+) -> None:
+    """A record has to be read whole, and a connection that was cut costs a handshake."""
+    authority = TestAuthority(tmp_path)
+    process = Process(database, clock, tls=authority.client_context())
+    tls = authority.server_context("127.0.0.1")
+    async with suffering(plain(b"x" * size_bytes), tls=tls) as victim:
+        assert await process.glance_often(victim.url()) > 8
+        assert len(victim.requests) <= 60
+        assert victim.size_bytes <= BYTES
+    await process.http.aclose()
+
+
+async def test_glances_of_several_processes_at_names_of_one_address_stay_below_it(
+    database: Database, clock: FrozenClock
+) -> None:
+    names = {f"victim_{n}_example": [["127.0.0.1"]] for n in range(20)}
+    processes = [Process(database, clock, names=dict(names)) for _ in range(3)]
+    async with suffering(b"HTTP/1.1 200 OK\r\n\r\n", endless=True) as victim:
+        urls = [victim.url(host=name.replace("_", ".")) for name in names]
+        async with asyncio.TaskGroup() as group:
+            for process in processes:
+                for url in urls:
+                    group.create_task(process.glance_often(url, 1))
+        assert victim.requests
+        assert victim.size_bytes <= BYTES
+    for process in processes:
+        await process.http.aclose()
+
+
+async def test_a_short_rest_is_read_and_its_connection_kept(one: Process) -> None:
+    async with suffering(plain(b"x" * 5000)) as victim:
+        for _ in range(10):
+            reply = await one.http.send(Outgoing("GET", victim.url()), GLANCE)
+            assert (len(reply.body), reply.truncated) == (1024, True)
+        assert victim.connections == 1
+
+
+async def test_a_glance_never_leaves_on_a_connection_with_a_wide_window(one: Process) -> None:
+    """It would be charged for all that such a connection may have under way."""
+    async with suffering(plain(b"x" * 50_000), OK) as victim:
+        assert isinstance(await one.ask(victim.url(), RESERVED), Reply)
+        with egress_use(RESERVED):
+            await one.http.send(Outgoing("GET", victim.url()), GLANCE)
+            assert victim.connections == 2
+            for _ in range(28):
+                await one.http.send(Outgoing("GET", victim.url()), GLANCE)
+
+
+async def test_a_connection_made_under_a_consent_is_not_used_without_one(
+    one: Process,
+) -> None:
+    """Its host may have as much under way on it as the system allows."""
+    async with suffering(OK) as victim:
+        origin = victim.url("")
+        await one.consents.record(origin, "agent", "127.0.0.1")
+        assert isinstance(await one.ask(victim.url()), Reply)
+        await one.consents.withdraw(origin, "agent")
+        assert isinstance(await one.ask(victim.url()), Reply)
+        assert victim.connections == 2
+        await one.consents.record(origin, "agent", "127.0.0.1")
+        assert isinstance(await one.ask(victim.url()), Reply)
+        assert victim.connections == 2
+        await one.consents.record(origin, "another", "127.0.0.9")
+        assert await one.ask(victim.url()) is Failure.BUDGET
+        assert isinstance(await one.ask(victim.url()), Reply)
+        assert victim.connections == 3
+
+
+async def test_waiting_for_an_addresss_budget_is_no_fault_of_the_hosts(
+    database: Database, clock: FrozenClock
+) -> None:
+    """Who holds up a rival's address must not make its agents time out."""
+    names = {f"n{n}_example": [["127.0.0.1"]] for n in range(5)}
+    process = Process(database, clock, names=names)
+    release = asyncio.Event()
+
+    async def hold(_: Request, writer: asyncio.StreamWriter) -> None:
+        await release.wait()
+        writer.write(OK)
+
+    async with serving(hold) as server, asyncio.TaskGroup() as group:
+        urls = [server.url(host=name.replace("_", ".")) for name in names]
+        held = [group.create_task(process.ask(url, RESERVED)) for url in urls[:4]]
+        while len(server.requests) < 4:  # noqa: ASYNC110 - a server has no event
+            await asyncio.sleep(0)
+        with egress_use(RESERVED), pytest.raises(EgressError) as raised:
+            await process.http.send(Outgoing("GET", urls[4]), Limits(connect_s=0.1, total_s=0.5))
+        assert (raised.value.failure, raised.value.is_sent) == (Failure.BUDGET, False)
+        release.set()
+    assert all(isinstance(task.result(), Reply) for task in held)
+    await process.http.aclose()
 
 
 async def test_what_is_sent_counts_as_well(one: Process) -> None:

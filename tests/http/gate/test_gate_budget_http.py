@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,12 @@ from assay.egress.budget import RESERVED, egress_use
 from assay.egress.ports import EgressError, Outgoing
 from tests.fakes.trust import NETWORK
 from tests.http.house import OWNER_KEY, House, address, open_house, refused
+from tests.services.certificates import TestAuthority
 from tests.services.raw_server import RawServer, Request, plain, serving
+from tests.services.victim import suffering
 
 JSON = "Content-Type: application/json"
+LEAKED_KEY = "AKIA" + "Q" * 16
 
 
 @pytest.fixture
@@ -57,13 +60,14 @@ async def hosted(
 
 async def use_up(house: House, server: RawServer) -> None:
     """Somebody has everything sent to the host that anybody may."""
+    with pytest.raises(EgressError, match="egress_budget"):
+        await send_often(house, server.url("/x"), 61)
+
+
+async def send_often(house: House, url: str, times: int) -> None:
     with egress_use(RESERVED):
-        for _ in range(61):
-            try:
-                await house.app.evaluator._needs.http.send(Outgoing("GET", server.url("/x")))
-            except EgressError:
-                return
-    raise AssertionError("there is no budget")
+        for _ in range(times):
+            await house.app.evaluator._needs.http.send(Outgoing("GET", url))
 
 
 async def triggered(house: House, agent_id: str = "7") -> dict[str, Any]:
@@ -139,12 +143,43 @@ async def test_a_visit_that_was_cut_in_the_middle_is_no_evidence(strict: House) 
         before = (await strict.gate(headers)).json()
         for neighbour in "89":
             assert (await strict.gate(headers, neighbour)).json()["sandboxRan"] is True
+        await send_often(strict, server.url("/x"), 55 - len(server.requests))
         strict.clock.move(1)
         visited = len(server.requests)
         told = (await strict.gate(headers, ttlMs=1)).json()
         assert visited < len(server.requests) == 60
         assert told["score"] == before["score"]
         assert told["cachedReason"] == "egress_budget"
+
+
+async def test_a_critical_finding_of_a_visit_that_was_cut_short_counts(strict: House) -> None:
+    """No lack of budget makes one, and nobody gets out of one by using up the budget."""
+    headers = await strict.operator() | await strict.session()
+    leaks = False
+
+    def respond(line: bytes) -> bytes:
+        if line.startswith(b"GET / "):
+            return plain(b"x" * 12, "200 OK", "Content-Type: text/html")
+        body = json.dumps({"error": f"AWS key {LEAKED_KEY}"}) if leaks else '{"error": "no"}'
+        return plain(body.encode(), "404 Not Found", JSON)
+
+    async with suffering(respond=respond) as victim:
+        for name in "789":
+            strict.chain.agents[name] = agent(name, victim.url())
+        before = (await strict.gate(headers)).json()
+        for neighbour in "89":
+            assert (await strict.gate(headers, neighbour)).json()["sandboxRan"] is True
+        await send_often(strict, victim.url("/x"), 47 - len(victim.requests))
+        strict.clock.move(1)
+        leaks = True
+        told = (await strict.gate(headers, ttlMs=1)).json()
+        assert len(victim.requests) == 60  # it was cut short
+        assert (told["cached"], told["sandboxRan"], told["allow"]) == (False, True, False)
+        assert told["score"] < 35 < before["score"]
+        assert "cachedReason" not in told
+        assert any("secrets" in reason for reason in told["reasons"])
+        [newest, *_] = await strict.app.evaluator._needs.store.history(0, 100)
+        assert len(await strict.app.evaluator._needs.store.history(0, 100)) == 4, newest
 
 
 async def test_an_agent_nobody_could_test_yet_is_inconclusive_and_says_why(strict: House) -> None:
@@ -185,6 +220,36 @@ async def test_a_visit_fits_the_shared_half_and_sends_no_large_body(strict: Hous
         assert outcome(told, "http_oversized_body") == "not_tested"
         assert len(server.requests) <= 30
         assert max(len(request.body) for request in server.requests) < 16_384
+
+
+def site(page: bytes, *headers: str) -> Callable[[bytes], bytes]:
+    """A decent website: a page for people, and a short refusal of everything else."""
+
+    def respond(line: bytes) -> bytes:
+        if line.startswith(b"GET / "):
+            return plain(page, "200 OK", "Content-Type: text/html", *headers)
+        return plain(b'{"error": "no"}', "404 Not Found", JSON)
+
+    return respond
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("page_kib", [8, 16])
+async def test_a_page_of_common_length_fits_the_shared_half(
+    strict: House, page_kib: int, scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted by the host's own system; half the budget is left for those it is reserved for."""
+    authority = TestAuthority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate_file()))
+    tls = authority.server_context("127.0.0.1") if scheme == "https" else None
+    async with suffering(respond=site(b"x" * page_kib * 1024), tls=tls) as victim:
+        strict.chain.agents["7"] = agent("7", victim.url())
+        told = await triggered(strict)
+        assert told["testSummary"]["status"] == "tested"
+        assert told["testSummary"]["unfinished"] == 0
+        assert len(victim.requests) <= 30
+        assert victim.requests.count(b"GET / HTTP/1.1") == 5
+        assert page_kib * 1024 < victim.size_bytes <= 128 * 1024
 
 
 async def test_a_host_that_names_the_agent_is_tested_whole_and_often(strict: House) -> None:

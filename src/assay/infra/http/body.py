@@ -1,8 +1,10 @@
 """Reading a body that may be endless, a decompression bomb or cut off, within fixed bounds."""
 
 import zlib
-from collections.abc import AsyncIterable
-from dataclasses import dataclass
+from collections.abc import AsyncIterable, Sequence
+from dataclasses import dataclass, field
+
+import httpcore2
 
 from assay.infra.http.egress_budget import OverBudget
 
@@ -11,6 +13,7 @@ ACCEPTED_ENCODINGS = "gzip, deflate"
 
 _INFLATE_STEP_BYTES = 64 * 1024
 _MAGIC_BYTES = 2
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
 
 
 class BodyBroken(Exception):
@@ -19,12 +22,16 @@ class BodyBroken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The decoded bytes, whether they were cut, and whether at the ratio or an egress budget."""
+    """The decoded bytes, whether they were cut, and whether at the ratio or an egress budget.
+
+    `received_bytes` counts what was read of it, as it was encoded.
+    """
 
     data: bytes
     truncated: bool
     is_bomb: bool = False
     over_budget: bool = False
+    received_bytes: int = field(default=0, compare=False)
 
 
 async def read_body(
@@ -46,12 +53,36 @@ async def read_body(
             piece = chunk[: room + 1] if inflate is None else inflate.feed(chunk, room + 1)
             decoded += piece
             if len(decoded) > allowed:
-                return Body(bytes(decoded[:allowed]), truncated=True, is_bomb=allowed < bytes_max)
+                is_bomb = allowed < bytes_max
+                data = bytes(decoded[:allowed])
+                return Body(data, truncated=True, is_bomb=is_bomb, received_bytes=received)
     except OverBudget:
-        return Body(bytes(decoded), truncated=True, over_budget=True)
+        data = bytes(decoded)
+        return Body(data, truncated=True, over_budget=True, received_bytes=received)
     if inflate is not None and received and not inflate.ended:
         raise BodyBroken("the compressed body ends in the middle")
-    return Body(bytes(decoded), truncated=False)
+    return Body(bytes(decoded), truncated=False, received_bytes=received)
+
+
+async def read_rest(chunks: AsyncIterable[bytes]) -> bool:
+    """Read what follows a bound and keep none of it; whether the end was reached."""
+    try:
+        async for _ in chunks:
+            pass
+    except (OverBudget, httpcore2.ProtocolError, httpcore2.NetworkError):
+        return False
+    return True
+
+
+def declared_length(headers: Sequence[tuple[str, str]]) -> int | None:
+    """The bytes of a body as its headers declare them; None where only its end tells.
+
+    Source: RFC 9112, section 6.3. The parser has refused lengths that are none.
+    """
+    found = {name: value for name, value in headers if name in _FRAMING}
+    if "transfer-encoding" in found or not found.get("content-length", "").isdecimal():
+        return None
+    return int(found["content-length"])
 
 
 def _inflate_for(encoding: str) -> "_Inflate | None":

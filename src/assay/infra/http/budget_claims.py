@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from assay.egress.budget import BudgetLedger, Claim
 from assay.egress.ports import EgressError, Failure
-from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 
 BYTES_EACH = 64 * 1024
@@ -28,17 +27,15 @@ class _Busy:
 class ClaimQueue:
     """Claims for the requests of one process. What is kept is of requests under way alone."""
 
-    def __init__(self, ledger: BudgetLedger, clock: Clock) -> None:
+    def __init__(self, ledger: BudgetLedger) -> None:
         self._ledger = ledger
-        self._clock = clock
         self._busy: dict[str, _Busy] = {}
 
-    async def claim(self, claim: Claim, held: tuple[Claim, ...], wait_s: float) -> float:
+    async def claim(self, claim: Claim, held: tuple[Claim, ...], wait_s: float) -> None:
         """Count a claim beside those `held`, waiting for requests of this process under way.
 
-        Returns the seconds waited. Raises `EgressError` when there is no room after that.
+        Raises `EgressError` when there is no room after that.
         """
-        began_s = self._clock.monotonic_s()
         ends_s = asyncio.get_running_loop().time() + wait_s
         with self._waiting(held):
             while True:
@@ -53,7 +50,7 @@ class ClaimQueue:
                     raise refused_for_budget("the budget cannot be read", 1.0) from error
                 if spent is None:
                     self._busy.setdefault(claim.key, _Busy()).active += 1
-                    return self._clock.monotonic_s() - began_s
+                    return
                 if not await self._one_ends(self._movable([claim.key]), ends_s):
                     why = "its host has had its share of requests"
                     raise refused_for_budget(why, spent.retry_s)

@@ -14,22 +14,23 @@ import httpcore2
 from anyio.streams.tls import TLSAttribute, TLSStream
 from typing_extensions import override
 
+from assay.egress.ports import EgressError, Failure
 from assay.infra.http.egress_budget import Exchange, current_exchange
 
 
 async def dial_counted(
-    address: str, port: int, timeout_s: float | None, exchange: Exchange
+    address: str, port: int, timeout_s: float | None, exchange: Exchange | None
 ) -> httpcore2.AsyncNetworkStream:
     """Connect to a judged and claimed address, with as much room to receive as `exchange` says.
 
     Raises `httpcore2.ConnectError` and `httpcore2.ConnectTimeout`.
     """
+    window_bytes = None if exchange is None else exchange.window_bytes
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setblocking(False)  # noqa: FBT003 - its only form
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        window_bytes = exchange.window_bytes
         if window_bytes is not None:
             # Before it connects: a window that was offered cannot be taken back. Linux doubles
             # what is asked for. Source: socket(7), SO_RCVBUF.
@@ -45,7 +46,8 @@ async def dial_counted(
     except BaseException:
         made.close()
         raise
-    return CountedStream(_Counted(made, address, window_bytes))
+    counted = _Counted(made, address, window_bytes)
+    return CountedStream(counted, counted)
 
 
 class _Counted(anyio.abc.ByteStream):
@@ -58,15 +60,24 @@ class _Counted(anyio.abc.ByteStream):
         self._socket = connected
         self._address = address
         self._window_bytes = window_bytes
+        self._bytes = self._opening_bytes = 0
+
+    def is_open(self) -> None:
+        """Its TLS handshake is over."""
+        self._opening_bytes = self._bytes
+
+    def _count(self, exchange: Exchange, size_bytes: int) -> None:
+        self._bytes += size_bytes
+        exchange.count(size_bytes)
 
     @override
     async def send(self, item: bytes) -> None:
         exchange = current_exchange()
         if exchange is not None:
             await exchange.connect(self._address)  # a kept connection was not dialled for it
-            exchange.uses(self._window_bytes)
+            exchange.uses(self._window_bytes, self._opening_bytes)
             exchange.is_sent = True
-            exchange.count(len(item))
+            self._count(exchange, len(item))
         try:
             await asyncio.get_running_loop().sock_sendall(self._socket, item)
         except OSError as error:
@@ -81,7 +92,7 @@ class _Counted(anyio.abc.ByteStream):
         except OSError as error:
             raise anyio.BrokenResourceError from error
         if exchange is not None:
-            exchange.count(len(data))
+            self._count(exchange, len(data))
         if not data:
             raise anyio.EndOfStream
         return data
@@ -102,10 +113,11 @@ class _Counted(anyio.abc.ByteStream):
 
 
 class CountedStream(httpcore2.AsyncNetworkStream):
-    """A byte stream as the pool knows them; failures are the pool's own."""
+    """A byte stream as the pool knows them; failures are the pool's own, but those of TLS."""
 
-    def __init__(self, stream: anyio.abc.ByteStream) -> None:
+    def __init__(self, stream: anyio.abc.ByteStream, counted: _Counted) -> None:
         self._stream = stream
+        self._counted = counted
 
     @override
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -136,19 +148,23 @@ class CountedStream(httpcore2.AsyncNetworkStream):
         timeout: float | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         try:
-            with _mapped(httpcore2.ConnectTimeout, httpcore2.ConnectError):
-                async with asyncio.timeout(timeout):
-                    secured = await TLSStream.wrap(
-                        self._stream,
-                        ssl_context=ssl_context,
-                        hostname=server_hostname,
-                        standard_compatible=False,
-                        server_side=False,
-                    )
-        except BaseException:
+            async with asyncio.timeout(timeout):
+                secured = await TLSStream.wrap(
+                    self._stream,
+                    ssl_context=ssl_context,
+                    hostname=server_hostname,
+                    standard_compatible=False,
+                    server_side=False,
+                )
+        except BaseException as error:
             await self.aclose()
+            if isinstance(error, TimeoutError):
+                raise EgressError(Failure.TIMEOUT, "the TLS handshake took too long") from None
+            if isinstance(error, _TLS_FAILURES):
+                raise EgressError(Failure.TLS, str(error) or type(error).__name__) from error
             raise
-        return CountedStream(secured)
+        self._counted.is_open()
+        return CountedStream(secured, self._counted)
 
     @override
     def get_extra_info(self, info: str) -> Any:
@@ -158,6 +174,16 @@ class CountedStream(httpcore2.AsyncNetworkStream):
             attribute = anyio.abc.SocketAttribute.raw_socket
             return _is_readable(self._stream.extra(attribute, None))  # noqa: S610 - not Django
         return None
+
+
+_TLS_FAILURES = (
+    ssl.SSLError,
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+    anyio.EndOfStream,
+    OSError,
+    ValueError,  # a name that no certificate can have
+)
 
 
 @contextmanager

@@ -1,10 +1,8 @@
 """Connections to exactly the addresses that were judged: one look-up, then no name any more."""
 
 import asyncio
-import ssl
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
-from typing import Any, cast
 
 import httpcore2
 from typing_extensions import override
@@ -29,8 +27,6 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
     def __init__(self, policy: EgressPolicy, resolver: Resolver) -> None:
         self._policy = policy
         self._resolver = resolver
-        # A cast, for the package declares a stand-in of this name for when anyio is missing.
-        self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
     @override
     async def connect_tcp(
@@ -41,12 +37,16 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
+        began_s = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(timeout):
                 addresses = await judged_addresses(host, port, self._policy, self._resolver)
-                return await self._dial_one(addresses, port, timeout)
         except TimeoutError:
-            raise EgressError(Failure.TIMEOUT, f"connecting to {host} took too long") from None
+            raise EgressError(Failure.TIMEOUT, f"looking up {host} took too long") from None
+        # Each attempt has its share of what is left; waiting for the budget of an address is ours.
+        if timeout is not None:
+            timeout = max(0.0, timeout - (asyncio.get_running_loop().time() - began_s))
+        return await self._dial_one(addresses, port, timeout)
 
     async def _dial_one(
         self, addresses: Sequence[str], port: int, timeout_s: float | None
@@ -57,7 +57,7 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
         timed_out = False
         for address in tried:
             try:
-                return _Stream(await self._connect(address, port, share))
+                return await self._connect(address, port, share)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failures.append(f"{address}: {type(error).__name__} {error}")
                 timed_out = isinstance(error, httpcore2.ConnectTimeout)
@@ -68,9 +68,8 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
         self, address: str, port: int, share_s: float | None
     ) -> httpcore2.AsyncNetworkStream:
         exchange = current_exchange()
-        if exchange is None:
-            return await self._network.connect_tcp(address, port, share_s)
-        await exchange.connect(address)
+        if exchange is not None:
+            await exchange.connect(address)
         return await dial_counted(address, port, share_s, exchange)
 
 
@@ -110,40 +109,3 @@ def _first_of_each_family(addresses: Sequence[str]) -> list[str]:
     versions = {ip_address(a).version: a for a in reversed(addresses)}
     firsts = [a for a in addresses if a in versions.values()]
     return firsts + [a for a in addresses if a not in firsts]
-
-
-class _Stream(httpcore2.AsyncNetworkStream):
-    """A dialled connection whose TLS failures say that they are TLS failures."""
-
-    def __init__(self, inner: httpcore2.AsyncNetworkStream) -> None:
-        self._inner = inner
-
-    @override
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return await self._inner.read(max_bytes, timeout)
-
-    @override
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        await self._inner.write(buffer, timeout)
-
-    @override
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    @override
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        try:
-            return await self._inner.start_tls(ssl_context, server_hostname, timeout)
-        except httpcore2.ConnectTimeout:
-            raise EgressError(Failure.TIMEOUT, "the TLS handshake took too long") from None
-        except (httpcore2.ConnectError, ssl.SSLError, OSError, ValueError) as error:
-            raise EgressError(Failure.TLS, str(error) or type(error).__name__) from error
-
-    @override
-    def get_extra_info(self, info: str) -> Any:
-        return self._inner.get_extra_info(info)

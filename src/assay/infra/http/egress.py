@@ -3,7 +3,7 @@
 import asyncio
 import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -11,14 +11,22 @@ import httpcore2
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.egress.url import EgressPolicy, Refused, Target, parse_target
-from assay.infra.http.body import ACCEPTED_ENCODINGS, Body, BodyBroken, read_body
+from assay.infra.http.body import (
+    ACCEPTED_ENCODINGS,
+    Body,
+    BodyBroken,
+    declared_length,
+    read_body,
+    read_rest,
+)
 from assay.infra.http.dial import JudgingBackend
 from assay.infra.http.egress_budget import EgressBudget, Exchange, OverBudget
 from assay.infra.http.resolver import Resolver, SystemResolver
 from assay.kit.clock import Clock, SystemClock
 
 CONNECTIONS_MAX = 200
-"""At once, over all hosts. A request that waits for one spends its own total time."""
+"""At once, over all hosts, of each size of receive window. A request that waits for one spends its
+own total time."""
 
 KEEP_ALIVE_S = 2.0
 """Idle time before a connection is closed: below the 5 s after which common servers close theirs,
@@ -62,7 +70,7 @@ class GuardedHttp:
         self._tls = tls
         self._clock = clock or SystemClock()
         self._keep_alive_s = keep_alive_s
-        self._pool: httpcore2.AsyncConnectionPool | None = None
+        self._pools: dict[int | None, httpcore2.AsyncConnectionPool] = {}
 
     async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
         target = parse_target(request.url, self._policy)
@@ -83,54 +91,86 @@ class GuardedHttp:
         waited_s = exchange.waited_s if exchange else 0.0
         try:
             async with asyncio.timeout(limits.total_s):
-                status, headers, body = await self._exchange(prepared, limits)
+                status, headers, body = await self._exchange(prepared, limits, exchange)
         except (TimeoutError, httpcore2.TimeoutException):
             _blame_the_budget(exchange, waited_s)
             raise EgressError(Failure.TIMEOUT, f"no whole reply in {limits.total_s} s") from None
+        except EgressError as error:
+            if error.failure is Failure.TIMEOUT:
+                _blame_the_budget(exchange, waited_s)
+            raise
         except OverBudget:
-            raise _over_budget() from None
+            raise _over_budget(is_sent=True) from None
         except (BodyBroken, httpcore2.ProtocolError, httpcore2.NetworkError) as error:
             detail = f"{type(error).__name__}: {error}"
             raise EgressError(Failure.PROTOCOL, detail) from error
         elapsed_s = self._clock.monotonic_s() - started
         if exchange is None:
             return _reply(status, headers, body, elapsed_s)
-        exchange.is_whole = not body.truncated
         elapsed_s = max(0.0, elapsed_s - (exchange.waited_s - waited_s))
         return replace(_reply(status, headers, body, elapsed_s), address=exchange.address)
 
     async def aclose(self) -> None:
         """Close every connection and let the resolver's threads end."""
-        if self._pool is not None:
-            await self._pool.aclose()
+        for pool in self._pools.values():
+            await pool.aclose()
         self._system.close()
 
     async def _exchange(
-        self, request: httpcore2.Request, limits: Limits
+        self, request: httpcore2.Request, limits: Limits, exchange: Exchange | None
     ) -> tuple[int, tuple[tuple[str, str], ...], Body]:
-        response = await self._opened_pool().handle_async_request(request)
+        pool = self._opened_pool(exchange.pool if exchange else None)
+        response = await pool.handle_async_request(request)
         try:
             headers = _read_headers(response.headers, limits)
+            length = declared_length(headers)
+            if exchange is not None and length is not None:
+                exchange.expect(min(length, limits.body_bytes_max + 1))
             encoding = ",".join(value for name, value in headers if name == "content-encoding")
             async with aclosing(response.aiter_stream()) as chunks:
                 body = await read_body(
                     chunks, encoding, limits.body_bytes_max, limits.decompression_ratio_max
                 )
+                if exchange is not None:
+                    exchange.is_whole = not body.truncated or await _is_read_on(
+                        exchange, length, body, chunks
+                    )
         finally:
             # A connection with an unread rest is closed by this, never given back to the pool.
             await response.aclose()
         return response.status, headers, body
 
-    def _opened_pool(self) -> httpcore2.AsyncConnectionPool:
-        """Made at the first request: reading the system's certificates takes 30 ms."""
-        if self._pool is None:
-            self._pool = httpcore2.AsyncConnectionPool(
-                ssl_context=self._tls or httpcore2.default_ssl_context(),
+    def _opened_pool(self, window_bytes: int | None) -> httpcore2.AsyncConnectionPool:
+        """Made at the first request: reading the system's certificates takes 30 ms.
+
+        One for each size of window: a request is never sent on a connection that lets its host
+        have more under way than it was claimed for.
+        """
+        if window_bytes not in self._pools:
+            self._tls = self._tls or httpcore2.default_ssl_context()
+            self._pools[window_bytes] = httpcore2.AsyncConnectionPool(
+                ssl_context=self._tls,
                 max_connections=CONNECTIONS_MAX,
                 keepalive_expiry=self._keep_alive_s,
                 network_backend=self._backend,
             )
-        return self._pool
+        return self._pools[window_bytes]
+
+
+async def _is_read_on(
+    exchange: Exchange,
+    length: int | None,
+    body: Body,
+    chunks: AsyncIterable[bytes],
+) -> bool:
+    """Whether an answer that is longer than wanted was read to its end all the same.
+
+    A short rest costs its host no more than what would count as under way, and the connection is
+    kept.
+    """
+    if length is None or body.over_budget:
+        return False
+    return length - body.received_bytes <= exchange.cut_bytes and await read_rest(chunks)
 
 
 BLAMED_FROM_S = 0.25
@@ -140,11 +180,11 @@ BLAMED_FROM_S = 0.25
 def _blame_the_budget(exchange: Exchange | None, before_s: float) -> None:
     """Raises `EgressError` for a time-out that was our own."""
     if exchange is not None and exchange.waited_s - before_s >= BLAMED_FROM_S:
-        raise _over_budget() from None
+        raise _over_budget(is_sent=exchange.is_sent) from None
 
 
-def _over_budget() -> EgressError:
-    return EgressError(Failure.BUDGET, "the answer was cut off", is_sent=True)
+def _over_budget(*, is_sent: bool) -> EgressError:
+    return EgressError(Failure.BUDGET, "the request was cut off", is_sent=is_sent)
 
 
 def _reply(

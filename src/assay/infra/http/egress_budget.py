@@ -6,8 +6,8 @@ are counted on the connection itself, TLS included. Source: decision 0016.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 
 from assay.egress.address import classify
@@ -26,7 +26,6 @@ from assay.egress.domain import domain_of, network_of
 from assay.egress.ports import EgressError, Limits
 from assay.egress.url import EgressPolicy, Target
 from assay.infra.http.budget_claims import ClaimQueue, refused_for_budget
-from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.ids import new_id
 
@@ -44,7 +43,11 @@ ANSWER_BYTES = 8 * 1024
 """What an answer may have before it asks for more: a TLS handshake and a short body."""
 
 EXTENSION_BYTES = 32 * 1024
+"""Asked for at a time where nobody knows how long an answer is."""
+
 READ_BYTES = 4 * 1024
+RECORD_PART = 32
+"""What the records of TLS add, as a part; where it is more, more is asked for."""
 
 
 class OverBudget(Exception):
@@ -59,12 +62,11 @@ class EgressBudget:
         ledger: BudgetLedger,
         consents: Consents,
         rules: BudgetRules,
-        clock: Clock,
         configured: frozenset[str] = frozenset(),
     ) -> None:
         """`configured` are origins that the operator has set: they count as consenting."""
         self.ledger = ledger
-        self.queue = ClaimQueue(ledger, clock)
+        self.queue = ClaimQueue(ledger)
         self.consents = consents
         self.rules = rules
         self._configured = configured
@@ -121,7 +123,8 @@ class Exchange:
         is_glance = limits.body_bytes_max <= GLANCE_BYTES_MAX
         self._window_bytes = GLANCE_WINDOW_BYTES if is_glance else WINDOW_BYTES
         self._granted = request_bytes + ANSWER_BYTES + self._window_bytes
-        self._bytes = 0
+        self._bytes = self._opening_bytes = 0
+        self._ends_bytes = 0
         self._is_exempt = self._is_refused = False
         self.address: str | None = None
         """Where it is connected to."""
@@ -134,13 +137,30 @@ class Exchange:
 
     @property
     def window_bytes(self) -> int | None:
-        """How much may be under way on a connection made for it; None: as the system has it."""
+        """What may be under way on a connection made for it; None: as the system has it."""
         return None if self._is_exempt or self._consents_at(self.address) else self._window_bytes
 
-    def uses(self, window_bytes: int | None) -> None:
-        """It is sent on a connection with this window, which may have been made for another."""
+    @property
+    def pool(self) -> int | None:
+        """Names the connections it may use: those of hosts that consent have any window."""
+        return None if self._consent else self._window_bytes
+
+    @property
+    def cut_bytes(self) -> int:
+        """What cutting its answer off costs: what is under way, and another TLS handshake."""
+        return 0 if self.window_bytes is None else self._window_bytes + self._opening_bytes
+
+    def uses(self, window_bytes: int | None, opening_bytes: int) -> None:
+        """It is sent on a connection with this window, which may have been made for another.
+
+        Opening that connection took so many bytes. Raises `EgressError` when more may be under way
+        on it than can be counted.
+        """
+        self._opening_bytes = opening_bytes
         if window_bytes is not None:
             self._window_bytes = max(self._window_bytes, window_bytes)
+        elif self.window_bytes is not None:
+            raise refused_for_budget("its connection was made while its host consented", 1.0)
 
     async def open(self, target: Target) -> None:
         """Claim the budget of the host's name. Raises `EgressError`."""
@@ -152,7 +172,7 @@ class Exchange:
         self._any_network = self._budget.is_configured(origin)
         rules = self._budget.rules
         if self._consent is None:
-            await self._claim(f"domain {domain_of(target.host)}", rules.unproven)
+            await self._claim_narrow(f"domain {domain_of(target.host)}", rules.unproven)
         elif self._use.use_class is UseClass.OWN:
             await self._claim(f"own {self._use.own}", rules.consenting)
         else:
@@ -178,14 +198,17 @@ class Exchange:
         if self._is_exempt:
             return wanted_bytes
         if self._left() <= 0:
-            began_s = asyncio.get_running_loop().time()
-            self._granted += await self._budget.queue.extend(self._claims, EXTENSION_BYTES)
-            self.waited_s += asyncio.get_running_loop().time() - began_s
+            with self._waiting():
+                self._granted += await self._budget.queue.extend(self._claims, self._wanted_bytes())
             if self._left() <= 0:
                 raise OverBudget
         # In small reads, so that whoever wants only the beginning of an answer pays for no more.
         wanted_bytes = min(wanted_bytes, READ_BYTES) if self._consent is None else wanted_bytes
         return min(wanted_bytes, self._left())
+
+    def expect(self, size_bytes: int) -> None:
+        """So many bytes of answer are left to be read, as its head says."""
+        self._ends_bytes = self._bytes + size_bytes + size_bytes // RECORD_PART
 
     def count(self, size_bytes: int) -> None:
         """So many bytes were read or written."""
@@ -207,6 +230,10 @@ class Exchange:
         finally:
             self._budget.queue.release(claims)
 
+    def _wanted_bytes(self) -> int:
+        expected = self._ends_bytes - self._bytes or EXTENSION_BYTES
+        return min(max(expected, READ_BYTES), EXTENSION_BYTES)
+
     def _left(self) -> int:
         return self._granted - self._window_bytes - self._bytes
 
@@ -217,6 +244,17 @@ class Exchange:
             return self._any_network
         return network_of(address) in self._consent.networks
 
+    async def _claim_narrow(self, key: str, ceiling: Ceiling) -> None:
+        """Claim with a narrower window where there is no room for a wider one."""
+        try:
+            await self._claim(key, ceiling)
+        except EgressError:
+            if self._window_bytes == GLANCE_WINDOW_BYTES:
+                raise
+            self._granted -= self._window_bytes - GLANCE_WINDOW_BYTES
+            self._window_bytes = GLANCE_WINDOW_BYTES
+            await self._claim(key, ceiling)
+
     async def _claim(self, key: str, ceiling: Ceiling) -> None:
         if any(claim.key == key for claim in self._claims):
             return
@@ -226,11 +264,22 @@ class Exchange:
         total_s = self._limits.total_s
         claim = Claim(self._id, key, ceiling, use, self._granted, total_s)
         try:
-            self.waited_s += await self._budget.queue.claim(claim, self._claims, total_s)
+            with self._waiting():
+                await self._budget.queue.claim(claim, self._claims, total_s)
         except EgressError:
             self._is_refused = True
             raise
+        self._is_refused = False
         self._claims += (claim,)
+
+    @contextmanager
+    def _waiting(self) -> Generator[None]:
+        """What is waited for in the block is no time of the host's, be it cut off or not."""
+        began_s = asyncio.get_running_loop().time()
+        try:
+            yield
+        finally:
+            self.waited_s += asyncio.get_running_loop().time() - began_s
 
     async def _let_go(self) -> None:
         claims, self._claims = self._claims, ()

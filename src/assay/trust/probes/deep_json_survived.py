@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject
-from assay.trust.asking import answer_class, ask, first, json_target, post_json, rpc_url
+from assay.trust.asking import answer_class, ask_class, first, json_target, post_json, rpc_url
 from assay.trust.ports import Finding, Probe, Severity, Visit
 
 DEPTH = 1000
@@ -23,7 +23,7 @@ class DeepJsonSurvived:
     async def collect(self, visit: Visit) -> JsonObject | None:
         seen: dict[str, str] = {}
         for kind, url in (await _targets(visit)).items():
-            seen[kind] = answer_class(await ask(visit, post_json(url, BODY)))
+            seen[kind] = answer_class(await ask_class(visit, post_json(url, BODY)))
         return seen or None
 
     def weigh(self, seen: JsonObject) -> Finding:

@@ -4,7 +4,7 @@ from typing import ClassVar, Final
 
 from assay.egress.ports import Outgoing
 from assay.kit.json import JsonObject
-from assay.trust.asking import answer_class, ask, first, is_html
+from assay.trust.asking import answer_class, ask_class, first, is_html
 from assay.trust.ports import Finding, Probe, Severity, Visit
 
 METHOD = "PROPFIND"
@@ -23,7 +23,7 @@ class HttpWrongMethod:
         service = first(visit, "http")
         if service is None:
             return None
-        heard = await ask(visit, Outgoing(METHOD, service.service.endpoint))
+        heard = await ask_class(visit, Outgoing(METHOD, service.service.endpoint))
         return {"answer": answer_class(heard), "page": is_html(heard)}
 
     def weigh(self, seen: JsonObject) -> Finding:

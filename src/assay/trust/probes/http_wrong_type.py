@@ -4,7 +4,7 @@ from typing import ClassVar, Final
 
 from assay.egress.ports import Outgoing
 from assay.kit.json import JsonObject
-from assay.trust.asking import answer_class, ask, canary, first, json_target
+from assay.trust.asking import answer_class, ask_class, canary, first, json_target
 from assay.trust.ports import Finding, Probe, Severity, Visit
 
 
@@ -22,7 +22,7 @@ class HttpWrongType:
         url, documented = await json_target(visit, service.service.endpoint)
         headers = {"content-type": "application/x-assay", "accept": "application/json"}
         body = canary(visit, "wrong type").encode()
-        heard = await ask(visit, Outgoing("POST", url, headers, body))
+        heard = await ask_class(visit, Outgoing("POST", url, headers, body))
         return {"answer": answer_class(heard), "documented": documented}
 
     def weigh(self, seen: JsonObject) -> Finding:

@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject
-from assay.trust.asking import answer_class, ask, first, json_target, post_json, rpc_url
+from assay.trust.asking import answer_class, ask_class, first, json_target, post_json, rpc_url
 from assay.trust.ports import Finding, Probe, Severity, Visit
 
 BODIES = (
@@ -30,7 +30,9 @@ class OddJsonSurvived:
             url = await rpc_url(visit, a2a)
         if url is None:
             return None
-        return {"answers": [answer_class(await ask(visit, post_json(url, b))) for b in BODIES]}
+        return {
+            "answers": [answer_class(await ask_class(visit, post_json(url, b))) for b in BODIES]
+        }
 
     def weigh(self, seen: JsonObject) -> Finding:
         answers = seen["answers"]
