@@ -164,11 +164,13 @@ class SqlWebhookStore:
             )
         if not due:
             return []
-        mine = (_ROWS.c.seq.in_(due), _ROWS.c.state == DeliveryState.PENDING)
-        free = select(_ROWS.c.seq).where(*mine).with_for_update(skip_locked=True)
+        # Asked again: somebody may have begun it, or have put it off with others, meanwhile.
+        still = (_ROWS.c.state == DeliveryState.PENDING, _ROWS.c.wait_until_us <= to_us(now))
+        free = select(_ROWS.c.seq).where(_ROWS.c.seq.in_(due), *still)
+        free = free.with_for_update(skip_locked=True)
         statement = (
             update(_ROWS)
-            .where(_ROWS.c.seq.in_(free.scalar_subquery()), mine[1])
+            .where(_ROWS.c.seq.in_(free.scalar_subquery()), *still)
             .values(state=DeliveryState.SENDING.value, begun_us=to_us(now))
             .returning(_ROWS)
         )
