@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final, Literal, Protocol
 
 from assay.kit.clock import Clock
+from assay.kit.errors import NotFound
 from assay.kit.ids import new_id
 from assay.kit.json import JsonObject
 
@@ -73,13 +74,22 @@ class Note:
     details: JsonObject
 
 
+class NoteNotFound(NotFound):
+    """The trail has no note of this id."""
+
+    code = "note_not_found"
+
+
 class AuditStore(Protocol):
     """The trail. Nothing changes or removes a note."""
 
     async def page_for_admin(
         self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
     ) -> Sequence[Note]:
-        """Notes, newest first: of one account or of all, older than the note of that id."""
+        """Notes, newest first: of one account or of all, older than the note of that id.
+
+        Raises `NoteNotFound` when there is none of that id.
+        """
         ...
 
     async def count_for_admin(self, operator_id: str | None) -> int:

@@ -31,7 +31,7 @@ class Client:
 
 
 class Origins:
-    """Keyed hashes of networks and e-mail addresses, of no meaning without the key."""
+    """Keyed hashes of networks and mailboxes: equal for equal ones, meaningless without the key."""
 
     def __init__(self, secret: str) -> None:
         self._key = hashlib.sha256(b"assay.origin|" + secret.encode()).digest()
@@ -40,10 +40,14 @@ class Origins:
         """The hash of a client's network, 32 hex digits."""
         return self._hash(client.network)
 
-    def of_mail(self, address: str) -> str:
-        """The hash of an e-mail address, 32 hex digits."""
-        return self._hash(f"mail {address}")
+    def of_mailbox(self, email: str) -> str:
+        """The hash of an e-mail address, 32 hex digits: equal for all tags of one mailbox.
+
+        `Local+tag@Domain` counts as `local@domain`. For counting only: mail is sent as written.
+        """
+        local, _, domain = email.lower().rpartition("@")
+        return self._hash(f"mailbox|{local.partition('+')[0] or local}@{domain.rstrip('.')}")
 
     def _hash(self, text: str) -> str:
-        data = text.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(data, key=self._key, digest_size=16).hexdigest()
+        shown = text.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(shown, key=self._key, digest_size=16).hexdigest()

@@ -10,11 +10,7 @@ from assay.accounts.api_keys import base62
 RESET_TTL: Final = timedelta(minutes=30)
 """Lifetime of a reset link. Source: issue 12 (10 to 60 minutes)."""
 
-RESETS_PER_TTL: Final = 3
-"""Reset links of one account in that time."""
-
 VERIFY_TTL: Final = timedelta(hours=24)
-VERIFICATIONS_PER_TTL: Final = 5
 INVITE_TTL: Final = timedelta(days=7)
 
 RECOVERY_CODES: Final = 10

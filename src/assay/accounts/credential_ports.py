@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from assay.accounts.audit import Note
 from assay.accounts.model import DashboardSession, Ended, Operator
@@ -21,6 +21,17 @@ class CodeKind(StrEnum):
     """An account where sign-up is by invitation."""
 
 
+class AskedBy(StrEnum):
+    """Who asked for a code: each is bounded apart from the others."""
+
+    TERMINAL = "terminal"
+    """Whoever runs the service."""
+    OWNER = "owner"
+    """Somebody in a network from which the account's owner has logged in."""
+    STRANGER = "stranger"
+    """Anybody else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Code:
     """A single-use code; the code itself is never stored, only its SHA-256 (64 hex digits)."""
@@ -33,6 +44,20 @@ class Code:
     """The only address it is good for; None: any."""
     created_at: datetime
     expires_at: datetime
+    asked_by: AskedBy = AskedBy.TERMINAL
+    origin: str | None = None
+    """A keyed hash of the network that asked for it; None: no network did."""
+    mailbox: str | None = None
+    """A keyed hash of the mailbox it is sent to, whatever tag its address has."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBound:
+    """At most so many codes of a kind since a moment that are alike in all of `alike`."""
+
+    at_most: int
+    since: datetime
+    alike: tuple[Literal["operator_id", "asked_by", "origin", "mailbox"], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +112,10 @@ class SessionStore(Protocol):
         ...
 
     async def purge(self, now: datetime) -> None:
-        """Remove expired sessions and codes, a bounded number."""
+        """Remove expired sessions and codes, a bounded number; codes are kept for a day at least.
+
+        How many were issued of late is counted by rows.
+        """
         ...
 
 
@@ -126,11 +154,10 @@ class CredentialStore(Protocol):
         """Remember a network of the owner's."""
         ...
 
-    async def issue_code(self, code: Code, since: datetime, limit: int, note: Note | None) -> bool:
-        """Store a code, spending earlier ones of its account and kind.
+    async def issue_code(self, code: Code, bounds: Sequence[CodeBound], note: Note | None) -> bool:
+        """Store a code. A verification spends earlier ones of its account, a reset does not.
 
-        False, and nothing stored, when `limit` were issued since then. A code without an account
-        has no such limit.
+        False, and nothing stored, when one of the bounds is reached: also by several at once.
         """
         ...
 

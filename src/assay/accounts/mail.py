@@ -7,37 +7,26 @@ from typing import Final
 
 from assay.accounts.credential_ports import Mailer, Message
 from assay.kit.clock import iso
-from assay.kit.costs import Bearer, Cost, CostLedger
 from assay.kit.errors import Unavailable
 
 WAITING_MAX: Final = 100
 """Mails that wait; what comes beyond is dropped, and logged."""
 
 AT_ONCE: Final = 4
-PER_ADDRESS: Final = 10
-"""Mails to one address a day, whoever asks for them."""
 
 Job = Callable[[], Awaitable[Message | None]]
 """Finds out whether there is something to send, and makes it."""
 
 
 class MailOutbox:
-    """Sends mails in the background, so that an answer tells nothing by the time it takes."""
+    """Sends mails in the background, so that an answer tells nothing by the time it takes.
 
-    def __init__(
-        self,
-        mailer: Mailer,
-        costs: CostLedger,
-        pseudonym: Callable[[str], str],
-        warn: Callable[[str, str | None], None],
-    ) -> None:
-        """`warn` is told, in a sentence and its detail, of what could not be sent.
+    How many is bounded before a mail is made, by the code it carries (`code_bounds`).
+    """
 
-        Mails are counted in `costs` by the `pseudonym` of their address.
-        """
+    def __init__(self, mailer: Mailer, warn: Callable[[str, str | None], None]) -> None:
+        """`warn` is told, in a sentence and its detail, of what could not be sent."""
         self._mailer = mailer
-        self._costs = costs
-        self._pseudonym = pseudonym
         self._warn = warn
         self._jobs: asyncio.Queue[Job] = asyncio.Queue(WAITING_MAX)
 
@@ -63,7 +52,7 @@ class MailOutbox:
             job = await self._jobs.get()
             try:
                 message = await job()
-                if message is not None and self._count(message.to):
+                if message is not None:
                     await self._mailer.send(message)
             except Unavailable as error:
                 self._warn("a mail could not be sent", error.detail)
@@ -71,15 +60,6 @@ class MailOutbox:
                 self._warn("a mail could not be made", repr(error))
             finally:
                 self._jobs.task_done()
-
-    def _count(self, address: str) -> bool:
-        """Whether one more mail to the address is within its bound; then it is counted."""
-        whose = Bearer(f"mail {self._pseudonym(address.lower())}")
-        if not self._costs.has_left(Cost.MAILS, whose):
-            self._warn("an address has had its mails of the day, one is dropped", None)
-            return False
-        self._costs.charge(Cost.MAILS, 1, whose)
-        return True
 
 
 def reset_mail(to: str, link: str, until: datetime) -> Message:

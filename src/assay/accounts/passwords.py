@@ -1,21 +1,20 @@
 """Passwords changed and reset, e-mail addresses verified (issue 12, section 4)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from assay.accounts import fields
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.audit import TERMINAL, Action, Actor, Note, note
 from assay.accounts.clients import Client
+from assay.accounts.code_bounds import reset_bounds, verification_bounds
 from assay.accounts.codes import (
     RESET_TTL,
-    RESETS_PER_TTL,
-    VERIFICATIONS_PER_TTL,
     VERIFY_TTL,
     code_hash,
     new_token,
 )
-from assay.accounts.credential_ports import Code, CodeKind, CredentialStore, Message
+from assay.accounts.credential_ports import AskedBy, Code, CodeKind, CredentialStore, Message
 from assay.accounts.mail import MailOutbox, reset_mail, verification_mail
 from assay.accounts.model import Ended, MailDisabled, Operator, TokenInvalid
 from assay.accounts.ports import HashClient, PasswordHasher
@@ -97,20 +96,24 @@ class Passwords:
     def request_reset(self, email: str, client: Client) -> None:
         """Send a reset link to the account of this address, if there is one and it is verified.
 
-        Says and takes the same whether or not there is one. Raises `MailDisabled`, and `TooMany`
+        Within `code_bounds`; what exceeds them is dropped. Says and takes the same in every case.
+        Raises `MailDisabled`, and `TooMany`
         for a network that asks too often.
         """
         outbox = self._outbox()
         self._requests.require(client.network)
         email = email.strip()[: fields.EMAIL_CHARS_MAX]
         actor = Actor("anonymous", None, client.address, client.request_id)
+        origin = self._dependencies.proof.origins.of(client)
 
         async def job() -> Message | None:
-            record = await self._dependencies.store.find_login(email, "")
+            record = await self._dependencies.store.find_login(email, origin)
             operator = record.operator if record else None
             if operator is None or operator.is_suspended or operator.email_verified_at is None:
                 return None
-            link = await self._reset_link(operator, actor)
+            is_known = record is not None and record.is_known_origin
+            asked_by = AskedBy.OWNER if is_known else AskedBy.STRANGER
+            link = await self._reset_link(operator, actor, asked_by, origin)
             return link and reset_mail(operator.email, *link)
 
         outbox.add(job)
@@ -119,7 +122,7 @@ class Passwords:
         self, operator: Operator, actor: Actor = TERMINAL
     ) -> tuple[str, datetime] | None:
         """A reset link and until when it is good; None when there were too many of late."""
-        return await self._reset_link(operator, actor)
+        return await self._reset_link(operator, actor, AskedBy.TERMINAL, None)
 
     async def reset(
         self, token: str, new: str, client: Client, *, revoke_keys: bool = False
@@ -153,15 +156,25 @@ class Passwords:
         self._forget(operator)
         return ended
 
-    def request_verification(self, operator: Operator) -> None:
-        """Send a link that confirms the account's e-mail address. Raises `MailDisabled`."""
+    def request_verification(self, operator: Operator, client: Client) -> None:
+        """Send a link that confirms the account's e-mail address. Raises `MailDisabled`.
+
+        Within `code_bounds`; what exceeds them is dropped.
+        """
+        origin = self._dependencies.proof.origins.of(client)
 
         async def job() -> Message | None:
-            token, until = new_token(), self._dependencies.clock.now() + VERIFY_TTL
-            code = self._code(token, CodeKind.VERIFY, operator, VERIFY_TTL)
-            if not await self._issue(code, VERIFICATIONS_PER_TTL, None):
+            token = new_token()
+            code = replace(
+                self._code(token, CodeKind.VERIFY, operator, VERIFY_TTL),
+                asked_by=AskedBy.OWNER,
+                origin=origin,
+            )
+            bounds = verification_bounds(code.created_at)
+            if not await self._dependencies.store.issue_code(code, bounds, None):
                 return None
-            return verification_mail(operator.email, self._link("verify", token), until)
+            link = self._link("verify", token)
+            return verification_mail(operator.email, link, code.expires_at)
 
         self._outbox().add(job)
 
@@ -177,21 +190,25 @@ class Passwords:
         if not await store.verify_email(code.operator_id, hashed, now, told):
             raise self._not_good(client)
 
-    async def _reset_link(self, operator: Operator, actor: Actor) -> tuple[str, datetime] | None:
+    async def _reset_link(
+        self, operator: Operator, actor: Actor, asked_by: AskedBy, origin: str | None
+    ) -> tuple[str, datetime] | None:
         token = new_token()
-        code = self._code(token, CodeKind.RESET, operator, RESET_TTL)
+        code = replace(
+            self._code(token, CodeKind.RESET, operator, RESET_TTL),
+            asked_by=asked_by,
+            origin=origin,
+        )
         told = self._note(actor, "password.reset_link", operator.id)
-        if not await self._issue(code, RESETS_PER_TTL, told):
+        bounds = reset_bounds(asked_by, code.created_at)
+        if not await self._dependencies.store.issue_code(code, bounds, told):
             return None
         return self._link("reset", token), code.expires_at
 
-    async def _issue(self, code: Code, limit: int, told: Note | None) -> bool:
-        since = code.created_at - (code.expires_at - code.created_at)
-        return await self._dependencies.store.issue_code(code, since, limit, told)
-
     def _code(self, token: str, kind: CodeKind, operator: Operator, ttl: timedelta) -> Code:
-        now = self._dependencies.clock.now()
-        return Code(code_hash(token), kind, operator.id, operator.email, now, now + ttl)
+        now, email = self._dependencies.clock.now(), operator.email
+        mailbox = self._dependencies.proof.origins.of_mailbox(email)
+        return Code(code_hash(token), kind, operator.id, email, now, now + ttl, mailbox=mailbox)
 
     def _link(self, name: str, token: str) -> str:
         """The token stands in the fragment, which no browser sends and no server logs."""

@@ -1,4 +1,4 @@
-"""How often one network may ask for mail or try a token: a window in memory, bounded."""
+"""How often somebody may ask for something within an hour: a window in memory, bounded."""
 
 from collections import OrderedDict, deque
 from math import ceil
@@ -14,10 +14,11 @@ NETWORKS_MAX: Final = 50_000
 
 
 class RequestQuota:
-    """At most `PER_WINDOW` requests of a network in any `WINDOW_S`."""
+    """At most `per_window` requests of a network, or of an account, in any `WINDOW_S`."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, per_window: int = PER_WINDOW) -> None:
         self._clock = clock
+        self._per_window = per_window
         self._asked: OrderedDict[str, deque[float]] = OrderedDict()
 
     def require(self, network: str) -> None:
@@ -27,7 +28,7 @@ class RequestQuota:
         while recent and now - recent[0] >= WINDOW_S:
             recent.popleft()
         self._asked[network] = recent
-        if len(recent) >= PER_WINDOW:
+        if len(recent) >= self._per_window:
             wait = recent[0] + WINDOW_S - now
             raise TooMany("Too many requests of this kind: wait.", retry_after_s=ceil(wait))
         recent.append(now)

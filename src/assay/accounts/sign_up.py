@@ -73,7 +73,7 @@ class SignUps:
         token, now = new_token(), self._clock.now()
         code = Code(code_hash(token), CodeKind.INVITE, None, address, now, now + INVITE_TTL)
         told = note(self._clock, actor, "account.invited", "")
-        await self._store.issue_code(code, now, 0, told)
+        await self._store.issue_code(code, (), told)
         return token, code.expires_at
 
     async def _invitation(self, invite: str | None, now: datetime) -> str | None:

@@ -136,12 +136,12 @@ class LoginThrottle:
         first.kind.forget(first.key)
 
     def forgive(self, email: str) -> None:
-        """Forget what is counted of an account over all networks, and its wrong codes.
+        """Forget the wrong passwords counted of an account over all networks.
 
-        For somebody who has proven to be the owner in another way.
+        For somebody who has proven to be the owner in another way; its wrong codes stay counted,
+        for whoever reads the owner's mail is not yet known to hold the second factor.
         """
         self._accounts.forget(email.lower())
-        self._codes.forget(email.lower())
 
     def sizes(self) -> tuple[int, ...]:
         """How many keys each count remembers: pairs, networks, accounts, codes."""

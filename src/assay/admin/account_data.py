@@ -12,6 +12,7 @@ from assay.accounts.logins import Logins
 from assay.accounts.model import ApiKey, DashboardSession, Operator
 from assay.accounts.operators import Operators
 from assay.accounts.proof import PasswordProof
+from assay.accounts.request_quota import RequestQuota
 from assay.accounts.second_factor import SecondFactors
 from assay.accounts.sign_up import QUOTA_WINDOW
 from assay.admin.ports import AccountEnd
@@ -25,6 +26,10 @@ from assay.wrapper.model import WrapperConfig
 
 NOTES_MAX: Final = 5000
 """Lines of the audit trail in an export, the newest."""
+
+
+EXPORTS_PER_HOUR: Final = 10
+"""Exports of one account, in one process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +70,15 @@ class AccountData:
 
     def __init__(self, dependencies: AccountDataDependencies) -> None:
         self._dependencies = dependencies
+        self._exports = RequestQuota(dependencies.clock, EXPORTS_PER_HOUR)
 
     async def export(self, operator: Operator, actor: Actor = TERMINAL) -> AccountExport:
-        """What is kept of the account; no secret is in it, not even as a hash."""
+        """What is kept of the account; no secret is in it, not even as a hash.
+
+        Each is a line of the audit trail. Raises `TooMany` beyond `EXPORTS_PER_HOUR`.
+        """
         dependencies, operator_id = self._dependencies, operator.id
+        self._exports.require(operator_id)
         told = note(dependencies.clock, actor, "account.exported", operator_id)
         await dependencies.operators.note(told)
         return AccountExport(

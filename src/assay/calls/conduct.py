@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Protocol
 
 from assay.calls.model import Call
+from assay.kit.costs import Cost, CostLedger, address_bearer
 from assay.kit.tasks import finish
 
 EARLY_S = 1.0
@@ -52,6 +53,8 @@ class _Recent:
     limited_at: dict[str, datetime] = field(default_factory=dict[str, datetime])
     error: tuple[str, str, int] | None = None
     run: int = 0
+    day: str = ""
+    """The last day its calls were counted on: each is a row."""
 
 
 class ConductStore(Protocol):
@@ -69,13 +72,18 @@ class ConductStore(Protocol):
 class ConductLog:
     """Counts calls of addresses that proved themselves."""
 
-    def __init__(self, store: ConductStore) -> None:
+    def __init__(self, store: ConductStore, costs: CostLedger | None = None) -> None:
         self._store = store
+        self._costs = costs
         self._recent: OrderedDict[str, _Recent] = OrderedDict()
         self._waiting: dict[tuple[str, str], Tally] = {}
 
     def note(self, call: Call) -> None:
-        """Count a call. No I/O."""
+        """Count a call. No I/O.
+
+        An address and day are a row of the caller's network; beyond its quota, none is begun for
+        calls that were not paid for.
+        """
         kind = call.kind
         address = kind.agent_address if kind.identity_proven else kind.payer
         if address is None:
@@ -96,6 +104,8 @@ class ConductLog:
         recent.error = error
         tally.error_run = recent.run
         key = (address, call.at.date().isoformat())
+        if not self._has_row(recent, key[1], call):
+            return
         if key in self._waiting or len(self._waiting) < WAITING_MAX:
             self._waiting.setdefault(key, Tally()).add(tally)
 
@@ -112,6 +122,17 @@ class ConductLog:
             for key, tally in waiting.items():
                 self._waiting.setdefault(key, Tally()).add(tally)
             raise
+
+    def _has_row(self, recent: _Recent, day: str, call: Call) -> bool:
+        """Whether the caller bears the row of this day; one that is begun is charged."""
+        if self._costs is None or recent.day == day:
+            return True
+        bearer = address_bearer(call.client)
+        if call.payment_id is None and not self._costs.has_left(Cost.ROWS, bearer):
+            return False
+        self._costs.charge(Cost.ROWS, 1, bearer)
+        recent.day = day
+        return True
 
     def _of(self, address: str) -> _Recent:
         recent = self._recent.get(address)

@@ -56,8 +56,6 @@ class Cost(StrEnum):
     """Changes of an account, its keys, wrappers and webhooks; each is a row of the audit trail."""
     DISK_BYTES = "disk_bytes"
     """Bytes of snapshots and evidence."""
-    MAILS = "mails"
-    """Mails to one address, which bears them whoever asks; its name is a pseudonym."""
 
 
 class QuotaExceeded(TooMany):

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from assay.kit.clock import Clock
+from assay.kit.costs import Cost, CostLedger
 from assay.kit.errors import Conflict, NotFound
 from assay.kit.ids import new_id
 from assay.kit.json import JsonObject
@@ -123,7 +124,7 @@ class Step:
 class Course:
     """Sends agents through the obstacles, and keeps what they do."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of, by name
         self,
         store: CourseStore,
         obstacles: Mapping[str, Obstacle],
@@ -132,8 +133,10 @@ class Course:
         secrets: Secrets,
         address: str,
         elsewhere: str | None,
+        costs: CostLedger,
     ) -> None:
         """`elsewhere` is another origin under which this service answers too."""
+        self._costs = costs
         self._store = store
         self._obstacles = obstacles
         self._clock = clock
@@ -142,7 +145,8 @@ class Course:
         self._elsewhere = elsewhere
 
     async def enter(self, address: str) -> Entered:
-        """A new run of a proven, lower-case address."""
+        """A new run of a proven, lower-case address. Raises `QuotaExceeded`."""
+        self._charge()
         now = self._clock.now()
         run_id, seed = new_id(), self._mac(f"seed/{new_id()}")
         steps = sorted(self._obstacles, key=lambda name: Dice(seed).word(f"order/{name}"))
@@ -161,7 +165,7 @@ class Course:
         """Answer a call of the step a token names.
 
         Raises `CourseNotFound` for a token that is not ours or over, `StepLeft` for a step the
-        agent has left.
+        agent has left, `QuotaExceeded` when the caller has used up its rows of the day.
         """
         run, step = await self._place(token)
         if step == len(run.steps):
@@ -176,6 +180,7 @@ class Course:
         own = request.carries_session
         request = replace(request, trail=trail, carries_session=own)
         facts = obstacle.note(dice, request)
+        self._charge()
         kept = Kept(new_id(), step, CourseCall(self._ms(run), None, trail, facts))
         await self._store.note(replace(run, at_step=step), kept)
         earlier = [one.call for one in calls if one.step == step and not one.call.trail]
@@ -206,6 +211,10 @@ class Course:
     async def observed(self, addresses: Sequence[str]) -> JsonObject | None:
         """What the newest finished run of any of the addresses showed, by obstacle."""
         return await self._store.newest(addresses, self._clock.now() - COUNTS_FOR)
+
+    def _charge(self) -> None:
+        self._costs.require(Cost.ROWS)
+        self._costs.charge(Cost.ROWS)
 
     async def _result(self, run: Run, step: int) -> Step:
         if run.at_step < step - 1:

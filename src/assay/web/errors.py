@@ -41,6 +41,8 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "endpoint_not_found": 404,
         "wrapper_not_found": 404,
         "call_not_found": 404,
+        "delivery_not_found": 404,
+        "note_not_found": 404,
         "webhook_not_found": 404,
         "method_not_allowed": 405,
         "request_timeout": 408,

@@ -7,7 +7,8 @@ from email.utils import formatdate
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
-from assay.accounts.model import Operator, Plan, Role
+from assay.accounts.bearers import operator_bearer
+from assay.accounts.model import Operator
 from assay.kit.costs import Bearer, address_bearer
 from assay.kit.errors import ServiceError
 from assay.web.errors import envelope, error_headers, status_of
@@ -62,8 +63,7 @@ class Exchange:
         operator = self.operator
         if operator is None:
             return address_bearer(self.client_address)
-        is_stranger = operator.plan is Plan.FREE and operator.role is not Role.ADMIN
-        return Bearer(f"operator {operator.id}", is_limited=is_stranger)
+        return operator_bearer(operator.id, operator.plan, operator.role)
 
 
 def headers_of(scope: Scope) -> Headers:

@@ -1,7 +1,6 @@
 """Delivering what is pending: at most one attempt each, whatever happens (decisions, 11)."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,6 +9,7 @@ from typing import Any, Final
 from assay.egress.budget import UseClass, egress_use
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
 from assay.kit.clock import Clock
+from assay.kit.tasks import finish
 from assay.trust.model import EvaluationCompleted
 from assay.webhooks.model import (
     DELIVERY_S,
@@ -23,12 +23,7 @@ from assay.webhooks.payload import signature
 from assay.webhooks.ports import Secrets, WebhookStore
 from assay.webhooks.proof import ReceiverProofs
 from assay.webhooks.register import place
-
-AT_ONCE: Final = 64
-"""Attempts under way in one process."""
-
-AT_ONCE_OPERATOR: Final = 8
-"""Of one operator, about: its slow receivers hold up its own deliveries, and nobody else's."""
+from assay.webhooks.slots import SLOW_S, DeliverySlots
 
 ABANDONED_AFTER: Final = timedelta(seconds=60)
 """An attempt takes ten seconds; one that nobody has ended by then, nobody will."""
@@ -86,7 +81,7 @@ class Deliverer:
         self._clock = clock
         self._spawn = spawn
         self._news = asyncio.Event()
-        self._busy: Counter[str] = Counter()
+        self._slots = DeliverySlots()
         self._care_at_s = 0.0
 
     def evaluated(self, news: EvaluationCompleted) -> None:
@@ -98,14 +93,14 @@ class Deliverer:
         """One round: begin what can be begun now, then wait for news, or a moment."""
         self._news.clear()
         await self._care()
-        while (room := AT_ONCE - self._busy.total()) > 0:
-            full = [who for who, count in self._busy.items() if count >= AT_ONCE_OPERATOR]
-            wanted = min(room, AT_ONCE_OPERATOR)
-            begun = await self._store.begin(self._clock.now(), wanted, full)
+        while (at_most := self._slots.batch()) > 0:
+            full, left = self._slots.full(), self._slots.left
+            # A write that is cut off on the way keeps the database to itself: it is finished.
+            begun = await finish(self._store.begin(self._clock.now(), at_most, full, left))
             for delivery in begun:
-                self._busy[delivery.operator_id] += 1
+                self._slots.begin(delivery.operator_id)
                 self._spawn("webhook delivery", self._deliver(delivery))
-            if len(begun) < wanted:
+            if not begun:
                 break
         try:
             async with asyncio.timeout(IDLE_S):
@@ -124,19 +119,23 @@ class Deliverer:
         await self._store.purge(now - KEPT)
 
     async def _deliver(self, delivery: Delivery) -> None:
+        begun_s, is_slow = self._clock.monotonic_s(), None
         try:
             ended = await self._attempt(delivery)
             if isinstance(ended, _Waits):
-                await self._store.put_back(delivery, ended.until)
+                await finish(self._store.put_back(delivery, ended.until))
                 return
-            await self._store.end(
-                delivery.id, ended.state, ended.status, ended.reason, self._clock.now()
-            )
+            is_slow = self._clock.monotonic_s() - begun_s >= SLOW_S
+            now = self._clock.now()
+            await finish(self._store.end(delivery.id, ended.state, ended.status, ended.reason, now))
+            is_slow = is_slow and not await self._is_proven(delivery)
         finally:
-            self._busy[delivery.operator_id] -= 1
-            if not self._busy[delivery.operator_id]:
-                del self._busy[delivery.operator_id]
+            self._slots.end(delivery.operator_id, is_slow=is_slow)
             self._news.set()  # there is room again
+
+    async def _is_proven(self, delivery: Delivery) -> bool:
+        use = await self._proofs.use_of(delivery.operator_id, delivery.url)
+        return use.use_class is UseClass.OWN
 
     async def _attempt(self, delivery: Delivery) -> "_Ended | _Waits":
         found = await self._store.find(delivery.operator_id, delivery.webhook_id)

@@ -33,6 +33,12 @@ class WebhookNotFound(NotFound):
     code = "webhook_not_found"
 
 
+class DeliveryNotFound(NotFound):
+    """The operator has no delivery of this id, or none any more."""
+
+    code = "delivery_not_found"
+
+
 class WebhookLimitReached(Conflict):
     """The operator has as many registrations as there may be."""
 

@@ -1,6 +1,6 @@
 """What webhooks need of the outside."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -42,7 +42,10 @@ class WebhookStore(Protocol):
         at_most: int,
         offset: int = 0,
     ) -> Sequence[Delivery]:
-        """The operator's deliveries, newest first, older than the one of id `before`."""
+        """The operator's deliveries, newest first, older than the one of id `before`.
+
+        Raises `DeliveryNotFound` when the operator has none of that id.
+        """
         ...
 
     async def count_deliveries(self, operator_id: str, webhook_id: str | None) -> int:
@@ -56,11 +59,17 @@ class WebhookStore(Protocol):
         ...
 
     async def begin(
-        self, now: datetime, at_most: int, but_not: Collection[str]
+        self,
+        now: datetime,
+        at_most: int,
+        but_not: Collection[str] = (),
+        left: Callable[[str], int] | None = None,
     ) -> Sequence[Delivery]:
-        """Take pending deliveries, oldest first, none of the operators `but_not`.
+        """Take pending deliveries, of each operator the oldest first, none of those `but_not`.
 
-        Each is `sending` when this returns, durably, and nobody else gets it.
+        Operators take turns, one delivery each, wherever the last call ended; of one there are at
+        most as many as `left` says. Each is `sending` when this returns, durably, and nobody else
+        gets it.
         """
         ...
 

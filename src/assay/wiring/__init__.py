@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from importlib import import_module
 
 from assay.accounts.allowance import Allowance
@@ -40,7 +40,7 @@ from assay.infra.agents.dialers import StockDialers
 from assay.infra.blobs import IpfsSnapshotBlobs, LocalSnapshotBlobs, NoSnapshotBlobs
 from assay.infra.contract_wallets import OnchainWallets
 from assay.infra.crowd import CrowdNotice
-from assay.infra.crypto.decision_tokens import Es256DecisionSigner
+from assay.infra.crypto.decision_tokens import Es256DecisionSigner, ed25519_kids
 from assay.infra.crypto.ed25519 import SolanaSignatures
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
 from assay.infra.crypto.eip3009 import sign_authorization
@@ -58,8 +58,10 @@ from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
 from assay.infra.sql.audit import SqlAuditStore
 from assay.infra.sql.conduct import SqlConductStore
+from assay.infra.sql.conduct_retention import SqlConductRetention
 from assay.infra.sql.costs import SqlCostStore
 from assay.infra.sql.course import SqlCourseStore
+from assay.infra.sql.earlier_keys import SqlEarlierKeys
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.key_agents import SqlKeyAgentStore
@@ -105,6 +107,7 @@ from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.accounts import AccountDependencies, account_services
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
+from assay.wiring.conduct_retention import ConductRetention
 from assay.wiring.egress import egress_budget, gate_quota
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.naming import naming
@@ -186,6 +189,7 @@ class App:
     webhooks: Webhooks
     webhook_store: WebhookStore
     deliverer: Deliverer
+    event_outbox: Outbox
     proxy: Proxy
     playground: Playground
     probes: Mapping[str, Probe]
@@ -216,6 +220,8 @@ class _Outside:
     readers: Mapping[Family, ChainReader]
     blobs: SnapshotBlobs
     leases: Leases | None
+    earlier_keys: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
+    """Until when keys of versions before ES256 are published."""
 
 
 def networks_from(settings: Settings) -> Networks:
@@ -254,6 +260,8 @@ async def assemble(
     async with AsyncExitStack() as stack:
         leases = await shared_limits(settings, clock, log, stack, serving=serving)
         outside = await _open(stack, settings, networks, clock, leases)
+        earlier = await _earlier_keys(outside.database, settings, clock, serving=serving)
+        outside = replace(outside, earlier_keys=earlier)
         if readers is not None:
             outside = replace(outside, readers=readers)
         tasks = Tasks(
@@ -277,6 +285,16 @@ async def assemble(
         yield app
 
 
+async def _earlier_keys(
+    database: Database, settings: Settings, clock: Clock, *, serving: bool
+) -> Mapping[str, datetime]:
+    """Their time begins with the first process that serves, and never again."""
+    store, now = SqlEarlierKeys(database), clock.now()
+    if serving:
+        await store.begin(ed25519_kids(secret_rings(settings, now)["signing"]), now + TOKEN_TTL)
+    return await store.find()
+
+
 async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     """Start what only a serving process does besides answering."""
     settings, clock, log = app.settings, app.clock, app.log
@@ -292,6 +310,8 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     removed = SqlRetention(outside.database), SqlCostStore(outside.database, clock)
     retention = Retention(*removed, outside.blobs, settings, clock)
     tasks.spawn("retention", retain_forever(retention, log))
+    conduct = ConductRetention(SqlConductRetention(outside.database), clock)
+    tasks.spawn("retention of conduct", retain_forever(conduct, log))
 
 
 async def _open(
@@ -351,7 +371,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         secrets["session"],
     )
     sessions = Sessions(HmacSessionTokens(secrets["session"]), state, clock)
-    evaluations = SqlEvaluationStore(database, Outbox(MIN_SCORE_DEFAULT))
+    event_outbox = Outbox(MIN_SCORE_DEFAULT, outside.costs)
+    evaluations = SqlEvaluationStore(database, event_outbox)
     subjects = Subjects(outside.readers, outside.costs)
     course = Course(
         SqlCourseStore(database),
@@ -360,10 +381,11 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         secrets=secrets["session"],
         address=settings.address,
         elsewhere=settings.course_elsewhere_url,
+        costs=outside.costs,
     )
     baits = Baits(state, secrets["session"], settings.address)
     conduct_store = SqlConductStore(database)
-    conduct_log = ConductLog(conduct_store)
+    conduct_log = ConductLog(conduct_store, outside.costs)
     sources = replace(
         evidence.sources(settings, networks, outside.rpc, database, clock),
         conduct=ConductRecord(course, conduct_store, clock),
@@ -514,7 +536,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         rules=rules,
         audit=Audit(evaluations, outside.blobs, signals, probes),
         decision_tokens=DecisionTokens(
-            Es256DecisionSigner(secrets["signing"], clock.now() + TOKEN_TTL), settings.address
+            Es256DecisionSigner(secrets["signing"], outside.earlier_keys), settings.address
         ),
         endpoints=wrapped.endpoints,
         wrappers=wrapped.pipeline,
@@ -543,6 +565,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         webhooks=webhooks,
         webhook_store=webhook_store,
         deliverer=deliverer,
+        event_outbox=event_outbox,
         proxy=Proxy(caller, gate, settings.upgrade_address),
         playground=Playground(
             PlaygroundNeeds(caller, gate, wrapped.routes, profiles, key_profiles)

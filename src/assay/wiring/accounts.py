@@ -105,7 +105,5 @@ def _outbox(dependencies: AccountDependencies, stack: AsyncExitStack) -> MailOut
     stack.callback(mailer.close)
     return MailOutbox(
         mailer,
-        dependencies.costs,
-        dependencies.origins.of_mail,
         lambda event, detail: dependencies.log.warning(event, detail=detail),
     )

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
-from assay.accounts.mail import PER_ADDRESS
 from assay.infra.log import Log
 from assay.infra.state.address import state_address
 from assay.infra.state.valkey import ValkeyWindow
@@ -23,7 +22,6 @@ def quotas(settings: Settings) -> Mapping[Cost, int]:
         Cost.ROWS: settings.quota_rows,
         Cost.ACCOUNT_CHANGES: settings.quota_account_changes,
         Cost.DISK_BYTES: settings.quota_disk_mib * 1024 * 1024,
-        Cost.MAILS: PER_ADDRESS,
     }
 
 

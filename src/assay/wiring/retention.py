@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Protocol
 
 from assay.accounts.sign_up import QUOTA_WINDOW
 from assay.infra.log import Log
@@ -61,7 +62,15 @@ class Retention:
         return more
 
 
-async def retain_forever(retention: Retention, log: Log) -> None:
+class Removal(Protocol):
+    """Removes what is due, a batch at a time."""
+
+    async def run(self) -> bool:
+        """Remove a batch; whether more may be due."""
+        ...
+
+
+async def retain_forever(retention: Removal, log: Log) -> None:
     """Every ten minutes; a store that is down now is tried again."""
     more = False
     while True:

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,9 +63,16 @@ class MemoryWebhooks:
         found = self.registrations.get(webhook_id)
         return found if found and found.operator_id == operator_id else None
 
-    async def begin(self, now: Any, at_most: int, but_not: Any) -> list[Delivery]:
+    async def begin(
+        self, now: Any, at_most: int, but_not: Any, left: Callable[[str], int]
+    ) -> list[Delivery]:
         del now
-        begun = [d for d in self.pending if d.operator_id not in but_not][:at_most]
+        begun: list[Delivery] = []
+        for one in self.pending:
+            same = sum(other.operator_id == one.operator_id for other in begun)
+            if one.operator_id not in but_not and same < left(one.operator_id):
+                begun.append(one)
+        begun = begun[:at_most]
         self.pending = [d for d in self.pending if d not in begun]
         return begun
 

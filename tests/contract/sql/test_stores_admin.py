@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from assay.accounts.audit import Actor, Note, note
+from assay.accounts.audit import Actor, Note, NoteNotFound, note
 from assay.accounts.model import ApiKey, Change, Operator, OperatorNotFound, Plan, Role
 from assay.calls.rollup import DAY_US
 from assay.infra.sql.account_end import SqlAccountEnd
@@ -113,7 +113,8 @@ async def test_notes_are_read_back_as_they_were_page_by_page(database: Database)
     assert await trail.page_for_admin(None, None, 10) == notes[::-1]
     assert await trail.page_for_admin("operator 1", None, 2) == [notes[5], notes[3]]
     assert await trail.page_for_admin("operator 1", notes[3].id, 2) == [notes[1]]
-    assert await trail.page_for_admin(None, "nothing", 10) == []
+    with pytest.raises(NoteNotFound):
+        await trail.page_for_admin(None, "nothing", 10)
 
 
 async def test_the_database_refuses_to_change_or_to_forget_a_note(database: Database) -> None:

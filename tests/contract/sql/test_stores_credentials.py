@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from assay.accounts.audit import TERMINAL, Note, note
-from assay.accounts.credential_ports import Code, CodeKind
+from assay.accounts.credential_ports import AskedBy, Code, CodeBound, CodeKind
 from assay.accounts.model import (
     ApiKey,
     DashboardSession,
@@ -133,7 +133,7 @@ async def test_a_reset_code_is_spent_by_one_of_many_and_ends_every_session(
         ApiKey(new_id(), ann.id, "p", None, revoked=False, last_used=None, created_at=NOW), "a" * 64
     )
     reset = code(CodeKind.RESET, ann.id)
-    assert await store.issue_code(reset, NOW - DAY, 3, told())
+    assert await store.issue_code(reset, [], told())
     assert await store.find_code(reset.code_hash, CodeKind.VERIFY, NOW) is None
     assert await store.find_code(reset.code_hash, CodeKind.RESET, NOW + DAY) is None
     found = await store.find_code(reset.code_hash, CodeKind.RESET, NOW)
@@ -153,15 +153,53 @@ async def test_a_reset_code_is_spent_by_one_of_many_and_ends_every_session(
         await store.set_password(new_id(), "x", NOW, told())
 
 
-async def test_codes_of_an_account_are_bounded_and_the_newest_alone_is_good(
-    database: Database, ann: Operator
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [(CodeKind.RESET, [True, True, True, False]), (CodeKind.VERIFY, [False, False, True, False])],
+)
+async def test_codes_of_an_account_are_bounded_and_of_verifications_the_newest_alone_is_good(
+    database: Database, ann: Operator, kind: CodeKind, expected: list[bool]
 ) -> None:
     store = SqlCredentialStore(database)
-    codes = [code(CodeKind.RESET, ann.id) for _ in range(4)]
-    issued = [await store.issue_code(one, NOW - DAY, 3, None) for one in codes]
+    codes = [code(kind, ann.id) for _ in range(4)]
+    bounds = [CodeBound(3, NOW - DAY, ("operator_id",))]
+    issued = [await store.issue_code(one, bounds, None) for one in codes]
     assert issued == [True, True, True, False]
-    good = [await store.find_code(c.code_hash, CodeKind.RESET, NOW) is not None for c in codes]
-    assert good == [False, False, True, False]
+    good = [await store.find_code(c.code_hash, kind, NOW) is not None for c in codes]
+    assert good == expected
+
+
+async def test_codes_are_bounded_by_who_asked_and_what_they_have_in_common(
+    database: Database, ann: Operator
+) -> None:
+    """Also those asked for at once, of several accounts."""
+    store = SqlCredentialStore(database)
+    bounds = [CodeBound(2, NOW - DAY, ("operator_id", "asked_by", "origin"))]
+    bounds += [CodeBound(5, NOW - DAY, ("mailbox",))]
+
+    def issue(asked_by: AskedBy, origin: str) -> Callable[[], Awaitable[bool]]:
+        one = replace(code(CodeKind.RESET, ann.id), asked_by=asked_by, origin=origin, mailbox="box")
+        return lambda: store.issue_code(one, bounds, None)
+
+    assert await winners([issue(AskedBy.STRANGER, "one") for _ in range(6)]) == 2
+    assert await winners([issue(AskedBy.OWNER, "one") for _ in range(6)]) == 2
+    assert await winners([issue(AskedBy.STRANGER, "two") for _ in range(6)]) == 1
+
+
+async def test_codes_are_kept_for_a_day_and_until_they_expire(
+    database: Database, ann: Operator
+) -> None:
+    store, sessions = SqlCredentialStore(database), SqlSessionStore(database)
+    bounds = [CodeBound(1, NOW - DAY, ("operator_id",))]
+    short = replace(code(CodeKind.RESET, ann.id), expires_at=NOW + timedelta(minutes=30))
+    long = replace(code(CodeKind.VERIFY, ann.id), expires_at=NOW + 2 * DAY)
+    await store.issue_code(short, [], None)
+    await store.issue_code(long, [], None)
+    await sessions.purge(NOW + timedelta(hours=23))
+    assert await store.issue_code(code(CodeKind.RESET, ann.id), bounds, None) is False
+    await sessions.purge(NOW + DAY)
+    assert await store.issue_code(code(CodeKind.RESET, ann.id), bounds, None) is True
+    assert await store.find_code(long.code_hash, CodeKind.VERIFY, NOW) is not None
 
 
 async def test_an_address_is_verified_by_its_own_code_once(
@@ -169,9 +207,9 @@ async def test_an_address_is_verified_by_its_own_code_once(
 ) -> None:
     store = SqlCredentialStore(database)
     right, foreign = code(CodeKind.VERIFY, ann.id), code(CodeKind.VERIFY, ann.id)
-    await store.issue_code(replace(foreign, email="b@example.com"), NOW, 9, None)
+    await store.issue_code(replace(foreign, email="b@example.com"), [], None)
     assert await store.verify_email(ann.id, foreign.code_hash, NOW, told()) is False
-    await store.issue_code(right, NOW, 9, None)
+    await store.issue_code(right, [], None)
     assert await store.verify_email(new_id(), right.code_hash, NOW, told()) is False
     assert await store.verify_email(ann.id, right.code_hash, NOW, told()) is True
     assert await store.verify_email(ann.id, right.code_hash, NOW, told()) is False
@@ -211,7 +249,7 @@ async def test_each_step_and_each_recovery_code_is_taken_once(
 async def test_sign_ups_at_once_pass_neither_quota_nor_invitation(database: Database) -> None:
     store, codes = SqlOperatorStore(database), SqlCredentialStore(database)
     invite = replace(code(CodeKind.INVITE, None), email=None)
-    await codes.issue_code(invite, NOW, 0, told(""))
+    await codes.issue_code(invite, [], told(""))
 
     async def sign_up(number: int, invite_hash: str | None, origin: str) -> bool:
         asked = SignUp(origin, NOW - DAY, 2, invite_hash)
@@ -251,7 +289,7 @@ async def test_a_deleted_account_is_found_nowhere_and_its_address_is_free(
     store, sessions = SqlCredentialStore(database), SqlSessionStore(database)
     one = session(ann.id)
     await sessions.begin(one, "hash", "home", 5, told())
-    await store.issue_code(code(CodeKind.RESET, ann.id), NOW, 9, None)
+    await store.issue_code(code(CodeKind.RESET, ann.id), [], None)
     await end.erase(ann.id, NOW + DAY, NOW, told())
     assert await sessions.owner(ann.id, one.id, NOW) is None
     assert await store.find_login(ann.email, "home") is None

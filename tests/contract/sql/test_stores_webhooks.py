@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -13,6 +14,7 @@ from assay.accounts.model import Change, Operator, Plan, Role
 from assay.egress.url import EgressPolicy
 from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.sql.audit import SqlAuditStore
+from assay.infra.sql.delivery_turns import PAGE
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.operators import SqlOperatorStore
@@ -20,7 +22,7 @@ from assay.infra.sql.outbox import Outbox
 from assay.infra.sql.webhooks import SqlWebhookStore
 from assay.kit.ids import new_id
 from assay.trust.model import Evaluation, Grade, Snapshot
-from assay.webhooks.model import AgentRef, DeliveryState, Registration
+from assay.webhooks.model import AgentRef, DeliveryNotFound, DeliveryState, Registration
 from assay.webhooks.payload import secret_bytes
 from assay.webhooks.proof import ReceiverProofs
 from assay.webhooks.register import NewWebhook, Webhooks, place
@@ -165,6 +167,47 @@ async def test_an_operator_that_is_busy_holds_up_nobody_else(
     assert begun.state is DeliveryState.SENDING
 
 
+async def test_operators_take_turns_whatever_each_of_them_has_waiting(database: Database) -> None:
+    """Also over calls; none is passed over, and each has its oldest first."""
+    store = SqlWebhookStore(database)
+    names = [await account(database, f"{n}@example.com") for n in range(5)]
+    for name in [names[0]] * 6 + names[1:]:
+        await add(store, registration(name))
+    await evaluated(database, score=70.0)
+    await evaluated(database, score=71.0)
+    begun = [await store.begin(NOW, 3) for _ in range(10)]
+    owners = [delivery.operator_id for batch in begun for delivery in batch]
+    assert len(owners) == 20
+    assert set(owners[:5]) == set(owners[5:10]) == set(names)
+    oldest = [d for batch in begun for d in batch if d.operator_id == names[1]]
+    assert oldest == sorted(oldest, key=lambda delivery: delivery.created_at)
+
+
+async def test_no_operator_gets_more_than_it_has_left(database: Database, owner: str) -> None:
+    store, other = SqlWebhookStore(database), await account(database, "b@example.com")
+    for name in [owner] * 4 + [other] * 4:
+        await add(store, registration(name))
+    await evaluated(database)
+    begun = await store.begin(NOW, 8, (), lambda name: 1 if name == owner else 3)
+    assert Counter(delivery.operator_id for delivery in begun) == {owner: 1, other: 3}
+
+
+async def test_operators_beyond_a_page_have_their_turn(database: Database) -> None:
+    """Though all of the first page wait for a budget."""
+    store = SqlWebhookStore(database)
+    names = sorted([await account(database, f"{n}@example.com") for n in range(PAGE + 3)])
+    for name in names:
+        await add(store, registration(name))
+    await evaluated(database)
+    last = names[-1]
+    for _ in range(2):
+        for one in await store.begin(NOW, PAGE + 3, {last}):
+            await store.put_back(one, LATER)
+    assert [delivery.operator_id for delivery in await store.begin(NOW, 9)] == [last]
+    begun = [await store.begin(LATER, PAGE + 3) for _ in range(3)]
+    assert sorted(delivery.operator_id for batch in begun for delivery in batch) == names[:-1]
+
+
 async def test_an_attempt_that_began_is_never_begun_again(database: Database, owner: str) -> None:
     """The process dies between the attempt and its end: failed, and not repeated."""
     store = SqlWebhookStore(database)
@@ -216,7 +259,9 @@ async def test_the_delivery_log_is_paged_and_forgets_what_is_old(
     whole = await store.deliveries(owner, None, None, 10)
     rest = await store.deliveries(owner, None, whole[1].id, 10)
     assert rest == whole[2:]
-    assert await store.deliveries("somebody", None, whole[1].id, 10) == []
+    for who, before in (("somebody", whole[1].id), (owner, new_id())):
+        with pytest.raises(DeliveryNotFound):
+            await store.deliveries(who, None, before, 10)
     begun = await store.begin(NOW, 3, ())
     for one in begun:
         await store.end(one.id, DeliveryState.FAILED, None, "timeout", NOW)

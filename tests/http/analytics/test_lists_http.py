@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from assay.accounts.model import Role
+from assay.kit.ids import new_id
 from assay.web.app import openapi_document
+from assay.web.wire.page import cursor_after
 from tests.fakes.calls import call
 from tests.http.house import House, refused
 
@@ -97,6 +99,26 @@ async def test_a_cursor_that_is_none_is_refused(house: House, path: str, cursor:
     token = await house.token()
     answer = await house.http.get(path, headers=token, params={"cursor": cursor})
     refused(answer, 400, "invalid_request")
+
+
+async def _by_ids(house: House) -> dict[str, str]:
+    """Every list that is gone through by the ids of its rows, with its code for none of them."""
+    owner = await house.app.operators.find_for_admin("op0@example.com")
+    return {
+        "/operator/analytics/logs": "call_not_found",
+        f"/operator/admin/operators/{owner.id}/logs": "call_not_found",
+        "/operator/webhooks/deliveries": "delivery_not_found",
+        "/operator/admin/audit": "note_not_found",
+    }
+
+
+async def test_404_a_cursor_of_a_row_that_is_not_there_is_said_on_every_list(house: House) -> None:
+    """As after a removal; nobody is told that a list ends where it does not."""
+    token, unknown = await filled(house), new_id()
+    for path, code in (await _by_ids(house)).items():
+        for params in ({"cursor": cursor_after(unknown)}, {"before": unknown}):
+            answer = await house.http.get(path, headers=token, params=params)
+            refused(answer, 404, code)
 
 
 async def test_the_earlier_names_are_still_there(house: House) -> None:

@@ -20,7 +20,7 @@ from joserfc import jws, jwt
 from joserfc.jwk import KeySet, OctKey, OKPKey
 
 from assay.accounts.ports import HashClient
-from assay.infra.crypto.decision_tokens import Es256DecisionSigner
+from assay.infra.crypto.decision_tokens import Es256DecisionSigner, ed25519_kids
 from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
 from assay.infra.crypto.passwords import AT_ONCE, WAITING_PER_CALLER, Argon2PasswordHasher
 from assay.infra.crypto.secretbox import SecretBox
@@ -175,7 +175,8 @@ def test_a_ring_opens_what_an_older_key_sealed_and_seals_with_the_newest() -> No
 
 
 def es256(*secrets: str, ed25519_for: timedelta = timedelta(0)) -> Es256DecisionSigner:
-    return Es256DecisionSigner(secrets, FrozenClock().now() + ed25519_for)
+    until = FrozenClock().now() + ed25519_for
+    return Es256DecisionSigner(secrets, dict.fromkeys(ed25519_kids(secrets), until))
 
 
 def keys_of(signer: Es256DecisionSigner) -> list[dict[str, str]]:

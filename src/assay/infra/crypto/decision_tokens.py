@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -24,11 +25,11 @@ _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC6325
 class Es256DecisionSigner:
     """Signs with the key of the ring's first secret; all keys of the ring are published.
 
-    A key's id is its RFC 7638 thumbprint. Until `ed25519_until` the keys of versions that signed
-    with Ed25519 are published as well.
+    A key's id is its RFC 7638 thumbprint. Keys of versions that signed with Ed25519 are published
+    as well, those of `earlier` by id, each until its time.
     """
 
-    def __init__(self, secrets: Secrets, ed25519_until: datetime) -> None:
+    def __init__(self, secrets: Secrets, earlier: Mapping[str, datetime]) -> None:
         keys = [_key(secret) for secret in secrets]
         self._key = keys[0]
         self._header: Header = {
@@ -37,17 +38,28 @@ class Es256DecisionSigner:
             "typ": "assay-decision+jwt",
         }
         self._published = [_public(key, _ALGORITHM) for key in keys]
-        self._earlier = [_public(_ed25519(secret), "Ed25519") for secret in secrets]
-        self._ed25519_until = ed25519_until
+        known = {
+            kid: _ed25519(secret)
+            for kid, secret in zip(ed25519_kids(secrets), secrets, strict=True)
+        }
+        self._earlier = [
+            (until, _public(known[kid], "Ed25519"))
+            for kid, until in earlier.items()
+            if kid in known
+        ]
 
     def sign(self, claims: JsonObject) -> str:
         payload = json.dumps(claims, separators=(",", ":")).encode()
         return jws.serialize_compact(self._header, payload, self._key, algorithms=[_ALGORITHM])
 
     def jwks(self, now: datetime) -> JsonObject:
-        if now < self._ed25519_until:
-            return {"keys": [*self._published, *self._earlier]}
-        return {"keys": [*self._published]}
+        earlier = [key for until, key in self._earlier if now < until]
+        return {"keys": [*self._published, *earlier]}
+
+
+def ed25519_kids(secrets: Secrets) -> list[str]:
+    """The ids of the keys that versions before ES256 made of these secrets."""
+    return [_ed25519(secret).thumbprint() for secret in secrets]
 
 
 def _key(secret: str) -> ECKey:

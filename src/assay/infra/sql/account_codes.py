@@ -1,12 +1,13 @@
 """Single-use codes of accounts in SQL: resets, verifications, invitations."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.audit import Note
-from assay.accounts.credential_ports import Code, CodeKind
+from assay.accounts.credential_ports import AskedBy, Code, CodeBound, CodeKind
 from assay.infra.sql.account_tables import account_codes, operators
 from assay.infra.sql.audit import write_note
 from assay.infra.sql.engine import Database, from_us, to_us
@@ -18,12 +19,17 @@ class SqlCodeStore:
     def __init__(self, database: Database) -> None:
         self._codes_in = database
 
-    async def issue_code(self, code: Code, since: datetime, limit: int, note: Note | None) -> bool:
+    async def issue_code(self, code: Code, bounds: Sequence[CodeBound], note: Note | None) -> bool:
+        # In one order always, so that two writers never wait for each other crosswise.
+        locks = sorted({f"codes {_shared(code, bound)}" for bound in bounds})
         async with self._codes_in.write() as connection:
-            if code.operator_id is not None:
-                await self._codes_in.lock(connection, f"codes {code.operator_id}")
-                if await _issued(connection, code.operator_id, code.kind, since) >= limit:
+            for lock in locks:
+                await self._codes_in.lock(connection, lock)
+            for bound in bounds:
+                if await _issued(connection, code, bound) >= bound.at_most:
                     return False
+            # Resets are asked for by strangers too: theirs do not end the owner's.
+            if code.kind is CodeKind.VERIFY and code.operator_id is not None:
                 await spend_codes(connection, code.operator_id, code.kind, code.created_at)
             values = {
                 "code_hash": code.code_hash,
@@ -32,6 +38,9 @@ class SqlCodeStore:
                 "email_lower": None if code.email is None else code.email.lower(),
                 "created_us": to_us(code.created_at),
                 "expires_us": to_us(code.expires_at),
+                "asked_by": code.asked_by.value,
+                "origin": code.origin,
+                "mailbox": code.mailbox,
             }
             await connection.execute(insert(account_codes).values(values))
             await write_note(connection, note)
@@ -55,6 +64,9 @@ class SqlCodeStore:
             email=row["email_lower"],
             created_at=from_us(row["created_us"]),
             expires_at=from_us(row["expires_us"]),
+            asked_by=AskedBy(row["asked_by"]),
+            origin=row["origin"],
+            mailbox=row["mailbox"],
         )
 
     async def verify_email(
@@ -117,16 +129,21 @@ async def spend_codes(
     await connection.execute(statement)
 
 
-async def _issued(
-    connection: AsyncConnection, operator_id: str, kind: CodeKind, since: datetime
-) -> int:
+def _shared(code: Code, bound: CodeBound) -> str:
+    """The narrowest thing that whoever is counted together has in common."""
+    name = bound.alike[-1] if "operator_id" not in bound.alike else "operator_id"
+    return f"{name} {getattr(code, name)}"
+
+
+async def _issued(connection: AsyncConnection, code: Code, bound: CodeBound) -> int:
+    alike = (account_codes.c[name] == getattr(code, name) for name in bound.alike)
     statement = (
         select(func.count())
         .select_from(account_codes)
         .where(
-            account_codes.c.operator_id == operator_id,
-            account_codes.c.kind == kind.value,
-            account_codes.c.created_us > to_us(since),
+            account_codes.c.kind == code.kind.value,
+            account_codes.c.created_us > to_us(bound.since),
+            *alike,
         )
     )
     return (await connection.execute(statement)).scalar_one()

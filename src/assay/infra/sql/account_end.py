@@ -38,7 +38,7 @@ class SqlAccountEnd:
         async with self._database.write() as connection:
             await self._database.lock(connection, ADMINS)
             await _erase_account(connection, operator_id, at, origin_until)
-            await _erase_credentials(connection, operator_id)
+            await _erase_credentials(connection, operator_id, at)
             await _deactivate_wrappers(connection, operator_id)
             await _remove_webhooks(connection, operator_id, at)
             await write_note(connection, note)
@@ -74,9 +74,12 @@ async def _erase_account(
     await connection.execute(update(operators).where(*mine).values(values))
 
 
-async def _erase_credentials(connection: AsyncConnection, operator_id: str) -> None:
-    for table in (dashboard_sessions, account_codes, recovery_codes, login_origins):
+async def _erase_credentials(connection: AsyncConnection, operator_id: str, at: datetime) -> None:
+    for table in (dashboard_sessions, recovery_codes, login_origins):
         await connection.execute(delete(table).where(table.c.operator_id == operator_id))
+    # Else who deletes could have mail sent without end: rows count what was sent in a day.
+    codes = update(account_codes).where(account_codes.c.operator_id == operator_id)
+    await connection.execute(codes.values(email_lower=None, spent_us=to_us(at)))
     keys = update(api_keys).where(api_keys.c.operator_id == operator_id)
     await connection.execute(keys.values(revoked=True, label=None))
 
@@ -109,7 +112,8 @@ async def _remove_webhooks(connection: AsyncConnection, operator_id: str, at: da
         "ended_us": to_us(at),
     }
     await connection.execute(update(webhook_deliveries).where(theirs, pending).values(gone))
-    await connection.execute(update(webhook_deliveries).where(theirs).values(url=""))
+    erased = {"url": "", "domain": None}
+    await connection.execute(update(webhook_deliveries).where(theirs).values(erased))
 
 
 def pseudonym(operator_id: str) -> str:

@@ -82,8 +82,14 @@ account_codes = Table(
     Column("email_lower", Text),
     Column("created_us", BigInteger, nullable=False),
     Column("expires_us", BigInteger, nullable=False),
-    # Kept until it would have expired: how many were issued of late is counted by rows.
+    # Kept for a day, and until it would have expired: what was issued of late is counted by rows.
     Column("spent_us", BigInteger),
+    Column("asked_by", String(16), nullable=False, server_default="terminal"),
+    # Keyed hashes of the network that asked for it and of the mailbox it went to.
+    Column("origin", String(64)),
+    Column("mailbox", String(64)),
+    Index("ix_account_codes_origin", "origin"),
+    Index("ix_account_codes_mailbox", "mailbox"),
     Index("ix_account_codes_operator", "operator_id", "kind"),
     Index("ix_account_codes_expires", "expires_us"),
 )

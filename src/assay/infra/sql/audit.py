@@ -7,7 +7,7 @@ from typing import Any, cast
 from sqlalchemy import RowMapping, and_, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.accounts.audit import Action, Actor, ActorKind, Note
+from assay.accounts.audit import Action, Actor, ActorKind, Note, NoteNotFound
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.tables import audit
 
@@ -27,10 +27,13 @@ class SqlAuditStore:
         statement = select(audit).order_by(audit.c.seq.desc()).limit(at_most).offset(offset)
         if operator_id is not None:
             statement = statement.where(audit.c.operator_id == operator_id)
-        if before is not None:
-            place = select(audit.c.seq).where(audit.c.id == before).scalar_subquery()
-            statement = statement.where(audit.c.seq < place)
         async with self._database.read() as connection:
+            if before is not None:
+                place = select(audit.c.seq).where(audit.c.id == before)
+                seq = (await connection.execute(place)).scalar_one_or_none()
+                if seq is None:
+                    raise NoteNotFound("There is no note of the id that the page begins after.")
+                statement = statement.where(audit.c.seq < seq)
             rows = (await connection.execute(statement)).mappings().all()
         return [_note(row) for row in rows]
 

@@ -1,7 +1,7 @@
 """Dashboard sessions in SQL."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import RowMapping, bindparam, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -16,6 +16,8 @@ from assay.infra.sql.operators import operator_of
 
 PURGE_MAX = 5000
 """Rows removed at a time."""
+
+CODES_KEPT = timedelta(days=1)
 
 
 class SqlSessionStore:
@@ -145,7 +147,10 @@ class SqlSessionStore:
             (dashboard_sessions, dashboard_sessions.c.id),
             (account_codes, account_codes.c.code_hash),
         ):
-            old = select(key).where(table.c.expires_us <= to_us(now)).limit(PURGE_MAX)
+            over = [table.c.expires_us <= to_us(now)]
+            if table is account_codes:  # how many were issued in a day is counted by rows
+                over.append(table.c.created_us <= to_us(now - CODES_KEPT))
+            old = select(key).where(*over).limit(PURGE_MAX)
             async with self._database.read() as connection:  # mostly there is nothing to do
                 if (await connection.execute(old.limit(1))).first() is None:
                     continue

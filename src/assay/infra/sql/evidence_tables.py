@@ -38,6 +38,7 @@ course_runs = Table(
     Column("at_step", Integer, nullable=False),
     Column("seen", Text),
     Index("ix_course_runs_address", "address", "finished_us"),
+    Index("ix_course_runs_finished", "finished_us", "begun_us"),
 )
 
 course_calls = Table(
@@ -63,4 +64,5 @@ wrapper_conduct = Table(
     Column("limited", BigInteger, nullable=False),
     Column("early", BigInteger, nullable=False),
     Column("error_run", BigInteger, nullable=False),
+    Index("ix_wrapper_conduct_day", "day"),
 )

@@ -27,6 +27,7 @@ from assay.infra.sql.account_tables import (
     recovery_codes,
 )
 from assay.infra.sql.cost_tables import daily_costs
+from assay.infra.sql.earlier_keys import earlier_keys
 from assay.infra.sql.egress_tables import egress_usage
 from assay.infra.sql.evidence_tables import (
     course_calls,
@@ -64,6 +65,7 @@ __all__ = [
     "course_runs",
     "daily_costs",
     "dashboard_sessions",
+    "earlier_keys",
     "egress_usage",
     "endpoint_days",
     "endpoint_totals",

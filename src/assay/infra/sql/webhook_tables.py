@@ -59,5 +59,6 @@ webhook_deliveries = Table(
     Column("wait_until_us", BigInteger, nullable=False, server_default="0"),
     Index("ix_webhook_deliveries_domain", "state", "domain"),
     Index("ix_webhook_deliveries_state", "state", "seq"),
+    Index("ix_webhook_deliveries_turn", "state", "operator_id", "seq", "wait_until_us"),
     Index("ix_webhook_deliveries_operator", "operator_id", "seq"),
 )

@@ -1,17 +1,24 @@
 """Webhook registrations and deliveries in SQL."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from sqlalchemy import RowMapping, delete, func, insert, select, update
 
 from assay.accounts.audit import Note
 from assay.infra.sql.audit import write_note
+from assay.infra.sql.delivery_turns import Turn, due_by_turns
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.tables import operators, webhook_agents, webhook_deliveries, webhooks
 from assay.webhooks.address import domain_of_url
-from assay.webhooks.model import OVER_BUDGET, Delivery, DeliveryState, Registration
+from assay.webhooks.model import (
+    OVER_BUDGET,
+    Delivery,
+    DeliveryNotFound,
+    DeliveryState,
+    Registration,
+)
 
 _ROWS = webhook_deliveries
 PURGED_AT_ONCE = 10_000
@@ -22,6 +29,8 @@ class SqlWebhookStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._after = ""
+        """The operator whose turn was last."""
 
     async def add(self, made: Registration, keys: Sequence[str], at_most: int, note: Note) -> bool:
         mine = webhooks.c.operator_id == made.operator_id
@@ -112,12 +121,15 @@ class SqlWebhookStore:
         statement = select(_ROWS).where(_ROWS.c.operator_id == operator_id)
         if webhook_id is not None:
             statement = statement.where(_ROWS.c.webhook_id == webhook_id)
-        if before is not None:
-            mine = (_ROWS.c.id == before, _ROWS.c.operator_id == operator_id)
-            place = select(_ROWS.c.seq).where(*mine).scalar_subquery()
-            statement = statement.where(_ROWS.c.seq < place)
         statement = statement.order_by(_ROWS.c.seq.desc()).limit(at_most).offset(offset)
         async with self._database.read() as connection:
+            if before is not None:
+                mine = (_ROWS.c.id == before, _ROWS.c.operator_id == operator_id)
+                place = select(_ROWS.c.seq).where(*mine)
+                seq = (await connection.execute(place)).scalar_one_or_none()
+                if seq is None:
+                    raise DeliveryNotFound("The delivery that the page begins after is not there.")
+                statement = statement.where(_ROWS.c.seq < seq)
             rows = (await connection.execute(statement)).mappings().all()
         return [_delivery(row) for row in rows]
 
@@ -140,26 +152,31 @@ class SqlWebhookStore:
         return [_delivery(row) for row in rows]
 
     async def begin(
-        self, now: datetime, at_most: int, but_not: Collection[str]
+        self,
+        now: datetime,
+        at_most: int,
+        but_not: Collection[str] = (),
+        left: Callable[[str], int] | None = None,
     ) -> Sequence[Delivery]:
-        pending = select(_ROWS.c.seq).where(
-            _ROWS.c.state == DeliveryState.PENDING, _ROWS.c.wait_until_us <= to_us(now)
-        )
-        if but_not:
-            pending = pending.where(_ROWS.c.operator_id.not_in(but_not))
-        pending = pending.order_by(_ROWS.c.seq).limit(at_most)
         async with self._database.read() as connection:  # mostly there is nothing to do
-            if (await connection.execute(pending.limit(1))).first() is None:
-                return []
+            due, self._after = await due_by_turns(
+                connection, now, Turn(at_most, but_not, self._after, left)
+            )
+        if not due:
+            return []
+        # Asked again: somebody may have begun it, or have put it off with others, meanwhile.
+        still = (_ROWS.c.state == DeliveryState.PENDING, _ROWS.c.wait_until_us <= to_us(now))
+        free = select(_ROWS.c.seq).where(_ROWS.c.seq.in_(due), *still)
+        free = free.with_for_update(skip_locked=True)
         statement = (
             update(_ROWS)
-            .where(_ROWS.c.seq.in_(pending.with_for_update(skip_locked=True).scalar_subquery()))
+            .where(_ROWS.c.seq.in_(free.scalar_subquery()), *still)
             .values(state=DeliveryState.SENDING.value, begun_us=to_us(now))
             .returning(_ROWS)
         )
         async with self._database.write() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [_delivery(row) for row in sorted(rows, key=lambda row: row["seq"])]
+        return [_delivery(row) for row in sorted(rows, key=lambda row: due.index(row["seq"]))]
 
     async def end(
         self, delivery_id: str, state: DeliveryState, status: int | None, reason: str | None,

@@ -77,7 +77,7 @@ async def reset_password(request: Request) -> wire.PasswordChanged:
 )
 async def request_email_verification(request: Request) -> wire.Done:
     """Ask for a mail with a link that confirms the account's e-mail address."""
-    app_of(request).passwords.request_verification(_operator(request))
+    app_of(request).passwords.request_verification(_operator(request), client_of(request))
     return wire.Done()
 
 
@@ -176,7 +176,7 @@ async def disable_totp(request: Request) -> wire.Done:
     answers=wire.AccountExportResponse,
 )
 async def export_account(request: Request) -> wire.AccountExportResponse:
-    """Everything that is kept of the account; calls and payments have an export of their own."""
+    """Everything that is kept of the account, ten times an hour; calls have their own export."""
     app = app_of(request)
     found = await app.account_data.export(_operator(request), actor_of(request))
     return wire.export(found, exchange_of(request.scope).session_id, app.clock.now())

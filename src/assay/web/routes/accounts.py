@@ -28,7 +28,7 @@ async def register(request: Request) -> wire.Registered:
     app, new = app_of(request), (body.email, body.password, body.name)
     operator, key = await app.sign_ups.register(new, body.invite, client_of(request))
     if app.passwords.sends_mail:
-        app.passwords.request_verification(operator)
+        app.passwords.request_verification(operator, client_of(request))
     return wire.Registered(operator=wire.brief(operator), api_key=key)
 
 

@@ -39,7 +39,8 @@ async def admin_stats(request: Request) -> wire.PlatformStatsShape:
     """The whole platform's sums."""
     app = app_of(request)
     written = None if app.write_back is None else app.write_back.counts
-    return wire.platform(await app.admin.stats(), app.costs, app.call_log.over_quota, written)
+    lost = app.call_log.over_quota, app.event_outbox.undelivered
+    return wire.platform(await app.admin.stats(), app.costs, *lost, written)
 
 
 @route(

@@ -57,6 +57,10 @@ class PlatformStatsShape(Answer):
     unlogged_calls: Annotated[
         int, Field(description="Unpaid calls not logged: their callers' rows were used up.")
     ]
+    undelivered: Annotated[
+        int,
+        Field(description="Webhook deliveries not made: their owners' rows were used up."),
+    ]
     solana_write_back: Annotated[
         dict[str, int] | None,
         Field(
@@ -178,12 +182,14 @@ def platform(
     found: PlatformStats,
     ledger: CostLedger,
     unlogged_calls: int,
+    undelivered: int,
     written: Mapping[str, int] | None,
 ) -> PlatformStatsShape:
     """The platform on the wire; `written` counts write-backs by outcome, where there are any."""
     return PlatformStatsShape(
         costs=costs(ledger),
         unlogged_calls=unlogged_calls,
+        undelivered=undelivered,
         operators=found.operators,
         pro_operators=found.pro,
         admins=found.admins,

@@ -1,7 +1,8 @@
 """Lists in pages: `{items, total, limit, offset, nextCursor}`, where the interface names no array.
 
 A cursor says where the next page begins. It is opaque to callers, short, and read strictly. It
-holds nothing but what its caller has seen, so that it needs no signature.
+holds nothing but what its caller has seen, so that it needs no signature. One that names a row
+which is not there, or not there any more, is 404 on every list: whoever pages begins anew.
 """
 
 import base64
