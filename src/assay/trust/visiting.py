@@ -58,6 +58,7 @@ class VisitHttp:
         self._remembered: dict[str, Reply | EgressError] = {}
         self._flights: SingleFlight[Reply] = SingleFlight()
         self._waited_for: Counter[str] = Counter()
+        self._refused: set[str] = set()
         self.sent = 0
         self.replied = 0
         self.over_budget = False
@@ -97,6 +98,8 @@ class VisitHttp:
             site = urlsplit(request.url).netloc
         except ValueError:
             raise EgressError(Failure.REFUSED_ADDRESS, "no address") from None
+        if site in self._refused:
+            raise BudgetExhausted  # whoever waits for room once need not do so for every question
         if self._waited_for[site] >= TIMEOUTS_MAX:
             raise EgressError(Failure.TIMEOUT, "the site kept this visit waiting before")
         self.sent += 1
@@ -109,6 +112,8 @@ class VisitHttp:
         except EgressError as error:
             if error.failure is Failure.BUDGET:
                 self.over_budget = True
+                if not error.is_sent:
+                    self._refused.add(site)
                 raise BudgetExhausted from error
             # An answer that our own haste cut off says nothing about the agent.
             if error.failure is Failure.TIMEOUT and left_s < limits.total_s:
