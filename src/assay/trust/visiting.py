@@ -98,10 +98,7 @@ class VisitHttp:
             site = urlsplit(request.url).netloc
         except ValueError:
             raise EgressError(Failure.REFUSED_ADDRESS, "no address") from None
-        if site in self._refused:
-            raise BudgetExhausted  # whoever waits for room once need not do so for every question
-        if self._waited_for[site] >= TIMEOUTS_MAX:
-            raise EgressError(Failure.TIMEOUT, "the site kept this visit waiting before")
+        self._require_patience(site)
         self.sent += 1
         headers = {n: v for n, v in request.headers.items() if n.lower() != "user-agent"}
         named = replace(request, headers={**headers, "user-agent": USER_AGENT})
@@ -112,8 +109,7 @@ class VisitHttp:
         except EgressError as error:
             if error.failure is Failure.BUDGET:
                 self.over_budget = True
-                if not error.is_sent:
-                    self._refused.add(site)
+                self._refused.update(() if error.is_sent else (site,))
                 raise BudgetExhausted from error
             # An answer that our own haste cut off says nothing about the agent.
             if error.failure is Failure.TIMEOUT and left_s < limits.total_s:
@@ -125,6 +121,13 @@ class VisitHttp:
             raise BudgetExhausted
         self.replied += 1
         return reply
+
+    def _require_patience(self, site: str) -> None:
+        """Raises for a site that is not asked again in this visit."""
+        if site in self._refused:
+            raise BudgetExhausted  # whoever waited for room once need not do so for every question
+        if self._waited_for[site] >= TIMEOUTS_MAX:
+            raise EgressError(Failure.TIMEOUT, "the site kept this visit waiting before")
 
 
 def _question(request: Outgoing) -> str:
