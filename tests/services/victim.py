@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -19,6 +20,7 @@ class Victim:
     """What came, and the bytes that went over the wire in both directions, TCP payload alone."""
 
     port: int = 0
+    scheme: str = "http"
     requests: list[bytes] = field(default_factory=list)
     """The first line of each request."""
     connections: int = 0
@@ -31,18 +33,21 @@ class Victim:
         return self.closed_bytes + sum(_bytes_of(one) for one in self.open)
 
     def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
-        return f"http://{host}:{self.port}{path}"
+        return f"{self.scheme}://{host}:{self.port}{path}"
 
 
 @asynccontextmanager
 async def suffering(
-    *answers: bytes, endless: bool = False, respond: Callable[[bytes], bytes] | None = None
+    *answers: bytes,
+    endless: bool = False,
+    respond: Callable[[bytes], bytes] | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Victim]:
     """A victim that gives `answers` in turn, round and round; `endless` ones never end.
 
     Where `respond` is given, it makes the answer to a request's first line instead.
     """
-    victim = Victim()
+    victim = Victim(scheme="https" if tls else "http")
     respond = respond or (lambda _: answers[len(victim.requests) % len(answers)])
     handlers: set[asyncio.Task[None]] = set()
 
@@ -56,7 +61,7 @@ async def suffering(
         finally:
             handlers.discard(task)
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
     victim.port = server.sockets[0].getsockname()[1]
     try:
         yield victim

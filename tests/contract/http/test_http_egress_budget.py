@@ -1,7 +1,9 @@
 """Nobody is sent more than a budget: counted at a real victim, on every database."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -25,11 +27,13 @@ from assay.infra.sql.state import SqlSharedState
 from assay.kit.errors import Unavailable
 from tests.fakes.clock import FrozenClock
 from tests.fakes.scripted_resolver import ScriptedResolver
+from tests.services.certificates import TestAuthority
 from tests.services.raw_server import Request, plain, serving
 from tests.services.victim import suffering
 
 DEVELOPMENT = EgressPolicy(allow_private=True, require_https=False)
 LIMITS = Limits(total_s=20.0)
+GLANCE = Limits(body_bytes_max=1024)
 OK = plain(b"ok")
 RULES = BudgetRules(holds_private=True)
 BYTES = RULES.unproven.size_bytes
@@ -44,11 +48,12 @@ class Process:
         clock: FrozenClock,
         rules: BudgetRules = RULES,
         names: dict[str, list[list[str]]] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.consents = Consents(SqlSharedState(database, clock), clock)
         self.budget = EgressBudget(SqlBudgetLedger(database, clock), self.consents, rules)
         resolver = ScriptedResolver(**names) if names else None
-        self.http = GuardedHttp(DEVELOPMENT, resolver, budget=self.budget)
+        self.http = GuardedHttp(DEVELOPMENT, resolver, budget=self.budget, tls=tls)
 
     async def ask(self, url: str, use: EgressUse = ANYBODY, body: bytes = b"") -> Reply | Failure:
         with egress_use(use):
@@ -64,6 +69,16 @@ class Process:
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(self.ask(url, use)) for _ in range(times)]
         return sum(isinstance(task.result(), Reply) for task in asked)
+
+    async def glance_often(self, url: str, times: int = 60) -> int:
+        """How many of requests, one after the other, got the beginning of an answer."""
+        with egress_use(RESERVED):
+            for number in range(times):
+                try:
+                    await self.http.send(Outgoing("GET", url), GLANCE)
+                except EgressError:
+                    return number
+        return times
 
 
 @pytest.fixture
@@ -172,15 +187,7 @@ async def test_many_endless_answers_at_once_stay_below_it_too(one: Process) -> N
 
 async def test_glances_at_endless_answers_stay_below_it_as_well(one: Process) -> None:
     async with suffering(b"HTTP/1.1 200 OK\r\n\r\n", endless=True) as victim:
-        glances = 0
-        with egress_use(RESERVED):
-            for _ in range(60):
-                try:
-                    await one.http.send(Outgoing("GET", victim.url()), Limits(body_bytes_max=1024))
-                except EgressError:
-                    break
-                glances += 1
-        assert glances > 20
+        assert await one.glance_often(victim.url()) > 20
         assert victim.size_bytes <= BYTES
 
 
@@ -190,21 +197,48 @@ async def test_glances_at_answers_of_any_length_stay_below_it(
 ) -> None:
     """Short ones are read to their end, and long ones cut: counted by the host's own system."""
     async with suffering(plain(b"x" * size_bytes)) as victim:
-        with egress_use(RESERVED):
-            for _ in range(60):
-                try:
-                    await one.http.send(Outgoing("GET", victim.url()), Limits(body_bytes_max=1024))
-                except EgressError:
-                    break
+        await one.glance_often(victim.url())
         assert len(victim.requests) >= min(60, BYTES // (size_bytes + 6_000))
         assert len(victim.requests) > 30
         assert victim.size_bytes <= BYTES
 
 
+@pytest.mark.parametrize("size_bytes", [10, 16_384, 100_000])
+async def test_glances_over_tls_stay_below_it_as_well(
+    database: Database, clock: FrozenClock, tmp_path: Path, size_bytes: int
+) -> None:
+    """A record has to be read whole, and a connection that was cut costs a handshake."""
+    authority = TestAuthority(tmp_path)
+    process = Process(database, clock, tls=authority.client_context())
+    tls = authority.server_context("127.0.0.1")
+    async with suffering(plain(b"x" * size_bytes), tls=tls) as victim:
+        assert await process.glance_often(victim.url()) > 8
+        assert len(victim.requests) <= 60
+        assert victim.size_bytes <= BYTES
+    await process.http.aclose()
+
+
+async def test_glances_of_several_processes_at_names_of_one_address_stay_below_it(
+    database: Database, clock: FrozenClock
+) -> None:
+    names = {f"victim_{n}_example": [["127.0.0.1"]] for n in range(20)}
+    processes = [Process(database, clock, names=dict(names)) for _ in range(3)]
+    async with suffering(b"HTTP/1.1 200 OK\r\n\r\n", endless=True) as victim:
+        urls = [victim.url(host=name.replace("_", ".")) for name in names]
+        async with asyncio.TaskGroup() as group:
+            for process in processes:
+                for url in urls:
+                    group.create_task(process.glance_often(url, 1))
+        assert victim.requests
+        assert victim.size_bytes <= BYTES
+    for process in processes:
+        await process.http.aclose()
+
+
 async def test_a_short_rest_is_read_and_its_connection_kept(one: Process) -> None:
     async with suffering(plain(b"x" * 5000)) as victim:
         for _ in range(10):
-            reply = await one.http.send(Outgoing("GET", victim.url()), Limits(body_bytes_max=1024))
+            reply = await one.http.send(Outgoing("GET", victim.url()), GLANCE)
             assert (len(reply.body), reply.truncated) == (1024, True)
         assert victim.connections == 1
 
@@ -214,10 +248,10 @@ async def test_a_glance_never_leaves_on_a_connection_with_a_wide_window(one: Pro
     async with suffering(plain(b"x" * 50_000), OK) as victim:
         assert isinstance(await one.ask(victim.url(), RESERVED), Reply)
         with egress_use(RESERVED):
-            await one.http.send(Outgoing("GET", victim.url()), Limits(body_bytes_max=1024))
+            await one.http.send(Outgoing("GET", victim.url()), GLANCE)
             assert victim.connections == 2
             for _ in range(28):
-                await one.http.send(Outgoing("GET", victim.url()), Limits(body_bytes_max=1024))
+                await one.http.send(Outgoing("GET", victim.url()), GLANCE)
 
 
 async def test_a_connection_made_under_a_consent_is_not_used_without_one(

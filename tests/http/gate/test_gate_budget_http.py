@@ -16,6 +16,7 @@ from assay.egress.budget import RESERVED, egress_use
 from assay.egress.ports import EgressError, Outgoing
 from tests.fakes.trust import NETWORK
 from tests.http.house import OWNER_KEY, House, address, open_house, refused
+from tests.services.certificates import TestAuthority
 from tests.services.raw_server import RawServer, Request, plain, serving
 from tests.services.victim import suffering
 
@@ -59,13 +60,14 @@ async def hosted(
 
 async def use_up(house: House, server: RawServer) -> None:
     """Somebody has everything sent to the host that anybody may."""
+    with pytest.raises(EgressError, match="egress_budget"):
+        await send_often(house, server.url("/x"), 61)
+
+
+async def send_often(house: House, url: str, times: int) -> None:
     with egress_use(RESERVED):
-        for _ in range(61):
-            try:
-                await house.app.evaluator._needs.http.send(Outgoing("GET", server.url("/x")))
-            except EgressError:
-                return
-    raise AssertionError("there is no budget")
+        for _ in range(times):
+            await house.app.evaluator._needs.http.send(Outgoing("GET", url))
 
 
 async def triggered(house: House, agent_id: str = "7") -> dict[str, Any]:
@@ -141,6 +143,7 @@ async def test_a_visit_that_was_cut_in_the_middle_is_no_evidence(strict: House) 
         before = (await strict.gate(headers)).json()
         for neighbour in "89":
             assert (await strict.gate(headers, neighbour)).json()["sandboxRan"] is True
+        await send_often(strict, server.url("/x"), 55 - len(server.requests))
         strict.clock.move(1)
         visited = len(server.requests)
         told = (await strict.gate(headers, ttlMs=1)).json()
@@ -166,6 +169,7 @@ async def test_a_critical_finding_of_a_visit_that_was_cut_short_counts(strict: H
         before = (await strict.gate(headers)).json()
         for neighbour in "89":
             assert (await strict.gate(headers, neighbour)).json()["sandboxRan"] is True
+        await send_often(strict, victim.url("/x"), 47 - len(victim.requests))
         strict.clock.move(1)
         leaks = True
         told = (await strict.gate(headers, ttlMs=1)).json()
@@ -229,15 +233,22 @@ def site(page: bytes, *headers: str) -> Callable[[bytes], bytes]:
     return respond
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("page_kib", [8, 16])
-async def test_a_page_of_common_length_fits_the_shared_half(strict: House, page_kib: int) -> None:
+async def test_a_page_of_common_length_fits_the_shared_half(
+    strict: House, page_kib: int, scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Counted by the host's own system; half the budget is left for those it is reserved for."""
-    async with suffering(respond=site(b"x" * page_kib * 1024)) as victim:
+    authority = TestAuthority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate_file()))
+    tls = authority.server_context("127.0.0.1") if scheme == "https" else None
+    async with suffering(respond=site(b"x" * page_kib * 1024), tls=tls) as victim:
         strict.chain.agents["7"] = agent("7", victim.url())
         told = await triggered(strict)
         assert told["testSummary"]["status"] == "tested"
         assert told["testSummary"]["unfinished"] == 0
         assert len(victim.requests) <= 30
+        assert victim.requests.count(b"GET / HTTP/1.1") == 5
         assert page_kib * 1024 < victim.size_bytes <= 128 * 1024
 
 

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import AsyncIterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httpcore2
 
@@ -31,7 +31,7 @@ class Body:
     truncated: bool
     is_bomb: bool = False
     over_budget: bool = False
-    received_bytes: int = 0
+    received_bytes: int = field(default=0, compare=False)
 
 
 async def read_body(

@@ -47,8 +47,7 @@ EXTENSION_BYTES = 32 * 1024
 
 READ_BYTES = 4 * 1024
 RECORD_PART = 32
-"""The records of TLS take up to so many times less than what is in them, as servers make them.
-Where they take more, more is asked for."""
+"""What the records of TLS add, as a part; where it is more, more is asked for."""
 
 
 class OverBudget(Exception):
@@ -138,7 +137,7 @@ class Exchange:
 
     @property
     def window_bytes(self) -> int | None:
-        """How much may be under way on a connection made for it; None: as the system has it."""
+        """What may be under way on a connection made for it; None: as the system has it."""
         return None if self._is_exempt or self._consents_at(self.address) else self._window_bytes
 
     @property
@@ -148,10 +147,7 @@ class Exchange:
 
     @property
     def cut_bytes(self) -> int:
-        """What it costs the host at most when its answer is cut off, besides what was read.
-
-        That is what is under way, and the handshake of the connection that must take its place.
-        """
+        """What cutting its answer off costs: what is under way, and another TLS handshake."""
         return 0 if self.window_bytes is None else self._window_bytes + self._opening_bytes
 
     def uses(self, window_bytes: int | None, opening_bytes: int) -> None:
@@ -235,8 +231,8 @@ class Exchange:
             self._budget.queue.release(claims)
 
     def _wanted_bytes(self) -> int:
-        expected = self._ends_bytes - self._bytes
-        return min(max(expected, READ_BYTES), EXTENSION_BYTES) if expected else EXTENSION_BYTES
+        expected = self._ends_bytes - self._bytes or EXTENSION_BYTES
+        return min(max(expected, READ_BYTES), EXTENSION_BYTES)
 
     def _left(self) -> int:
         return self._granted - self._window_bytes - self._bytes
