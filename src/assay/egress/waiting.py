@@ -6,7 +6,7 @@ names, for a connection. That time is never the host's. Source: decision 0016.
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
 BLAMED_FROM_S = 1.0
@@ -24,7 +24,29 @@ class OwnWaits:
     def __init__(self, *, is_visit: bool) -> None:
         self.is_visit = is_visit
         """Whether the requests judge an agent, and are not made for a caller."""
-        self.waited_s = 0.0
+        self._ended_s = 0.0
+        self._open = 0
+        self._open_since_s = 0.0
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds, summed over all waits, those among them that go on."""
+        now_s = asyncio.get_running_loop().time()
+        return self._ended_s + self._open * now_s - self._open_since_s
+
+    @contextmanager
+    def waiting(self) -> Generator[None]:
+        """Somebody of the block waits."""
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        self._open += 1
+        self._open_since_s += began_s
+        try:
+            yield
+        finally:
+            self._open -= 1
+            self._open_since_s = self._open_since_s - began_s if self._open else 0.0
+            self._ended_s += loop.time() - began_s
 
 
 _blocks: ContextVar[tuple[OwnWaits, ...]] = ContextVar("assay_own_waits", default=())
@@ -57,14 +79,15 @@ def own_wait() -> Generator[None]:
     paused = [(t, t.when()) for t in _timeouts.get() if not t.expired()]
     for timeout, _ in paused:
         timeout.reschedule(None)
-    try:
-        yield
-    finally:
-        waited_s = loop.time() - began_s
+    with ExitStack() as stack:
         for block in _blocks.get():
-            block.waited_s += waited_s
-        for timeout, when in paused:
-            timeout.reschedule(None if when is None else when + waited_s)
+            stack.enter_context(block.waiting())
+        try:
+            yield
+        finally:
+            waited_s = loop.time() - began_s
+            for timeout, when in paused:
+                timeout.reschedule(None if when is None else when + waited_s)
 
 
 @asynccontextmanager
