@@ -2,8 +2,9 @@
 
     ./.venv/bin/python bench/loop_lag.py [--at-once 3]
 
-Every text of tests/fakes/hostile_texts.py is read as a probe reads it, `--at-once` at a time, while
-a task looks at every turn of the loop how much processor time the last one took. Printed are the
+Every text of tests/fakes/hostile_texts.py and hostile_documents.py is read as a probe reads it,
+`--at-once` at a time, and every JSON body as a registration file and as an answer, while a task
+looks at every turn of the loop how much processor time the last one took. Printed are the
 worst turns, by family, and the same for plain text of the same length. Processor time, not waits:
 on a busy machine a wait is mostly that of others. The target is 50 ms for 200 documents.
 """
@@ -13,19 +14,23 @@ import asyncio
 import statistics
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
+from assay.chains.registration import NotRegistration, parse_registration  # noqa: E402
 from assay.kit.slice_runner import Slices  # noqa: E402
 from assay.trust.asking import decode  # noqa: E402
 from assay.trust.patterns import find_internals, find_secrets  # noqa: E402
 from assay.trust.poisoning import find_poison  # noqa: E402
+from tests.fakes.hostile_documents import bodies, documents, lists  # noqa: E402
 from tests.fakes.hostile_texts import CHARS, hostile_json, hostile_texts  # noqa: E402
 
 
-async def lag_of(text: str, at_once: int) -> float:
-    """Processor time of the longest turn of the loop while the text is read, in milliseconds."""
+async def lag_of(texts: Sequence[str], at_once: int) -> float:
+    """Processor time of the longest turn of the loop while the texts are read, in milliseconds."""
     slices, worst, over = Slices(), 0.0, False
 
     async def watch() -> None:
@@ -39,23 +44,33 @@ async def lag_of(text: str, at_once: int) -> float:
     await asyncio.sleep(0)
     async with asyncio.TaskGroup() as group:
         for _ in range(at_once):
-            group.create_task(slices.run(find_poison([text, text])))
-            group.create_task(slices.run(find_secrets([text])))
-            group.create_task(slices.run(find_internals([text], ())))
+            group.create_task(slices.run(find_poison(texts)))
+            group.create_task(slices.run(find_secrets(texts)))
+            group.create_task(slices.run(find_internals(texts, ())))
     over = True
     await watching
     return worst * 1000
 
 
+def parse_time_of(body: bytes) -> float:
+    """Processor time of reading the body, which is one turn of the loop, in milliseconds."""
+    begun = time.thread_time()
+    decode(body)
+    took = time.thread_time() - begun
+    begun = time.thread_time()
+    with suppress(NotRegistration):
+        parse_registration(body)
+    return max(took, time.thread_time() - begun) * 1000
+
+
 async def measure(at_once: int) -> None:
     """Print the table."""
-    plain = [await lag_of("Looks a word up. " * (CHARS // 17), at_once) for _ in range(5)]
-    print(f"plain text: worst of each {[round(one, 1) for one in plain]} ms")
-    rows = [(await lag_of(text, at_once), name) for name, text in hostile_texts()]
-    for name, body in hostile_json():
-        begun = time.thread_time()
-        decode(body)
-        rows.append(((time.thread_time() - begun) * 1000, f"JSON: {name}"))
+    plain = ["Looks a word up. " * (CHARS // 17)] * 2
+    lags = [await lag_of(plain, at_once) for _ in range(5)]
+    print(f"plain text: worst of each {[round(one, 1) for one in lags]} ms")
+    texts = [(name, [text, text]) for name, text in (*hostile_texts(), *documents())]
+    rows = [(await lag_of(some, at_once), name) for name, some in (*texts, *lists())]
+    rows += [(parse_time_of(body), f"JSON: {name}") for name, body in (*hostile_json(), *bodies())]
     rows.sort(reverse=True)
     for lag, name in rows[:10]:
         print(f"{lag:8.1f} ms  {name}")

@@ -484,13 +484,20 @@ class Settings(BaseSettings):
         "open_endpoints",
         "contract_wallet_chains",
         "security_contact",
-        *_RINGS,
         mode="before",
     )
     @classmethod
     def _comma_separated(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator(*_RINGS, mode="before")
+    @classmethod
+    def _ring(cls, value: object) -> object:
+        """Empty members stay, and are refused: a variable that was empty changes nothing."""
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",")) if value else ()
         return value
 
     @field_validator("security_contact")
@@ -544,9 +551,12 @@ class Settings(BaseSettings):
     def _http_address(cls, value: str | None) -> str | None:
         if not value:
             return value
-        parts = urlsplit(value)
+        message = "must be an http(s) address"
+        try:
+            parts = urlsplit(value)
+        except ValueError:  # its text quotes the value, which may hold a password
+            raise ValueError(message) from None
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            message = "must be an http(s) address"
             raise ValueError(message)
         return value.rstrip("/")
 

@@ -24,6 +24,7 @@ api_key = "{session}"
 """
 
 
+@pytest.mark.slow
 def test_the_fuzzer_finds_no_fault_of_ours_and_nothing_undocumented(
     world: World, tmp_path: Path
 ) -> None:

@@ -130,3 +130,74 @@ def test_any_method_token_is_passed_on(room: Room, method: str) -> None:
         client.send(request(method, outside))
         assert client.answer().status == 200
     assert [one.method for one in room.up.to(seen)] == [method]
+
+
+def test_an_absolute_target_does_not_excuse_a_host_that_is_none(room: Room) -> None:
+    outside, seen = room.place()
+    for host in ("a b", "a@b", "", "a..b", "a:99999"):
+        with room.client(5) as client:
+            client.send(f"GET http://x{outside} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            assert client.answer().status == 400
+    assert room.up.to(seen) == []
+
+
+@pytest.mark.parametrize("host", ["a..b", ".", "..", ".a", "a.."])
+def test_a_host_with_an_empty_label_is_refused(room: Room, host: str) -> None:
+    outside, _ = room.place()
+    with room.client(5) as client:
+        client.send(f"GET {outside} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert client.answer().status == 400
+
+
+def test_a_caller_of_http_1_0_gets_no_interim_answer(room: Room) -> None:
+    outside, seen = room.place()
+    with room.client(5) as client:
+        head = f"POST {outside} HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+        client.send(head.encode() + b"ok")
+        got = client.answer()
+        assert (got.status, got.interim) == (200, [])
+    assert [one.body for one in room.up.to(seen)] == [b"ok"]
+
+
+@pytest.mark.parametrize(
+    "bad", ["Content-Length: x", "X : y", "Connection: Upgrade\r\nTransfer-Encoding: gzip"]
+)
+def test_a_refused_head_request_gets_no_body(room: Room, bad: str) -> None:
+    outside, _ = room.place()
+    with room.client(5) as client:
+        client.send(f"HEAD {outside} HTTP/1.1\r\nHost: x\r\n{bad}\r\n\r\n".encode())
+        assert client.answer(bare=True).status == 400
+        assert client.rest() == b""
+
+
+def test_what_comes_before_a_refused_request_decides_nothing_of_its_answer(room: Room) -> None:
+    """A HEAD request, and then one whose method was never read."""
+    outside, _ = room.place()
+    with room.client(5) as client:
+        assert client.ask("HEAD", outside).status == 200
+        client.send(b"GET /" + b"a" * 70_000)
+        got = client.answer()
+        assert (got.status, json.loads(got.body)["code"]) == (431, "request_head_too_large")
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+@pytest.mark.parametrize("target", ["/wrap/nobody/x", "/operator/nothing"])
+def test_a_caller_that_was_not_told_to_go_on_sends_nothing_more(
+    room: Room, target: str, framing: str
+) -> None:
+    """Whether it sends its body now or its next request, nobody takes one for the other."""
+    inside, hidden_seen = room.place()
+    hidden = HIDDEN.format(inside=inside).encode()
+    line, _ = framed(hidden, framing)
+    head = f"POST {target} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n{line}\r\n\r\n"
+    with room.client(5) as client:
+        client.send(head.encode())
+        got = client.head()
+        if got.status == 100:  # then the body is its body
+            return
+        assert got.status == 404
+        assert got.all("connection") == ["close"]
+        with suppress(ConnectionError):
+            client.send(hidden + hidden)
+        client.rest(1.0)
+    assert room.up.to(hidden_seen) == []

@@ -764,6 +764,8 @@ FAULTS = {
     "cut in the status line": b"HTTP/1.1 20",
     "cut in a header": HEAD + b"content-le",
     "cut before the empty line": HEAD + b"content-length: 0\r\n",
+    "two codings": HEAD
+    + b"transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
     "two lengths": HEAD + b"content-length: 1\r\ncontent-length: 2\r\n\r\nab",
     "the same length twice": HEAD + b"content-length: 2\r\ncontent-length: 2\r\n\r\nab",
     "lengths in one line": HEAD + b"content-length: 2, 2\r\n\r\nab",

@@ -18,6 +18,7 @@ from assay.wiring import App, assemble
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import NETWORK, FakeChain
 from tests.http.promises import promises_of
+from tests.services.databases import migrated_sqlite
 
 OWNER_KEY = "0x" + "11" * 32
 STRANGER_KEY = "0x" + "22" * 32
@@ -76,9 +77,18 @@ class House:
         return await self.http.post(f"/operator/gate/{agent_id}", headers=headers, json=body)
 
 
+def _with_schema(folder: Path) -> None:
+    """A new data directory gets a database that need not be migrated; one in use stays."""
+    if not folder.exists():
+        folder.mkdir(mode=0o700, parents=True)
+        migrated_sqlite(folder / "assay.db")
+
+
 @asynccontextmanager
 async def open_house(folder: Path, **settings: Any) -> AsyncGenerator[House]:
     clock, chain = FrozenClock(), FakeChain(agent("7"), agent("8"))
+    if "database_url" not in settings:
+        _with_schema(folder)
     made = load(
         data_dir=folder,
         chains={

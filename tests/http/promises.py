@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cache
 
 import httpx2
 
@@ -22,15 +21,18 @@ _ALWAYS = (
 )
 
 
-def promises_of(  # noqa: C901 - one promise after the other
-    app: App,
-) -> Callable[[httpx2.Response], Awaitable[None]]:
-    """A response hook that fails the test of an answer nobody was promised."""
+Documented = list[tuple[re.Pattern[str], Statuses]]
 
-    @cache
-    def documented() -> list[tuple[re.Pattern[str], Statuses]]:
+_known: dict[frozenset[str], Documented] = {}
+# Half a second each, and most tests ask for the same: only this setting changes which operations
+# need a credential, and so which statuses they have.
+
+
+def _documented(app: App) -> Documented:
+    key = frozenset(app.settings.open_endpoints)
+    if key not in _known:
         paths = openapi_document(app)["paths"]
-        return [
+        _known[key] = [
             (
                 re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path))),
                 {m.upper(): frozenset(map(int, op["responses"])) for m, op in item.items()},
@@ -38,10 +40,17 @@ def promises_of(  # noqa: C901 - one promise after the other
             for path, item in sorted(paths.items(), key=lambda pair: pair[0].count("{"))
             if not path.startswith("/wrap/")
         ]
+    return _known[key]
+
+
+def promises_of(
+    app: App,
+) -> Callable[[httpx2.Response], Awaitable[None]]:
+    """A response hook that fails the test of an answer nobody was promised."""
 
     def statuses(method: str, path: str) -> frozenset[int] | None:
         """Of the template that fits best; None for a path that is in no document."""
-        for pattern, methods in documented():
+        for pattern, methods in _documented(app):
             if pattern.fullmatch(path):
                 return methods.get(method, frozenset({405, 413, 408, 429, 400}))
         return None

@@ -235,6 +235,7 @@ def test_wrong_codes_are_counted_by_the_account_alone() -> None:
     throttle.begin_code("b@b.cc")
 
 
+@pytest.mark.slow
 def test_a_million_strangers_fill_no_memory() -> None:
     throttle = LoginThrottle(FrozenClock())
     for number in range(1_000_000):

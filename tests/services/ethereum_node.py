@@ -10,12 +10,16 @@ from typing import Any
 from eth_abi import decode, encode
 
 from assay.infra.http.multicall import AGGREGATE3, MULTICALL3
+from tests.fakes.clock import FrozenClock
 from tests.services.raw_server import RawServer, Request, plain, serving
 
 CHAIN_ID = 31337
 REGISTRY = "0x" + "a0" * 20
 OWNER_OF, NOBODY = b"\x63\x52\x21\x1e", bytes.fromhex("7e273289")
 HEAD = 5000
+SLOT_S = 12
+NOW_S = int(FrozenClock().now().timestamp())
+"""When block `HEAD` was made, and those above it."""
 
 Reply = dict[str, Any]
 
@@ -77,6 +81,9 @@ class Node:
                 return {"result": hex(self.head)}
             case "eth_call":
                 return self._eth_call(params[0]["to"], bytes.fromhex(params[0]["data"][2:]), params)
+            case "eth_getBlockByNumber":
+                made_s = NOW_S - SLOT_S * max(0, HEAD - self.head)
+                return {"result": {"number": hex(self.head), "timestamp": hex(made_s)}}
             case "eth_getLogs":
                 return {"result": []}
             case _:

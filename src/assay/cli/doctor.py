@@ -12,6 +12,7 @@ from rich.markup import escape
 from assay.chains.model import ChainUnavailable, Network
 from assay.cli.connections_note import read_note
 from assay.cli.run import read_settings
+from assay.cli.unsafe_hosts import shown
 from assay.cli.unsafe_settings import Finding, findings
 from assay.kit.clock import SystemClock
 from assay.kit.errors import ServiceError
@@ -44,9 +45,9 @@ def doctor(*, strict: bool = False) -> int:
     console = Console(highlight=False, soft_wrap=True)
     for check in checks:
         mark = "[green]works[/]" if check.works else "[red]fails[/]"
-        console.print(f"{mark}  [bold]{check.name}[/]  {check.says}")
+        console.print(f"{mark}  [bold]{escape(check.name)}[/]  {escape(check.says)}")
         if not check.works:
-            console.print(f"       mend: {check.mend}")
+            console.print(f"       mend: {escape(check.mend)}")
     mark = "[red]unsafe[/]" if strict else "[yellow]warns[/]"
     for finding in unsafe:
         console.print(f"{mark}  [bold]{finding.name}[/]  {escape(finding.what)}")
@@ -72,6 +73,7 @@ async def _examine(settings: Settings) -> Sequence[Check]:
         networks_from(settings)
         async with assemble(settings, serving=False) as app:
             checks += [await _database(app), *await _state(app), _exposure(settings)]
+            checks.append(_payments(settings))
             checks += await _chains(app)
             is_default = app.networks.default.family == "solana"
             if is_default or any(n.startswith("solana_") for n in settings.model_fields_set):
@@ -123,6 +125,17 @@ def _exposure(settings: Settings) -> Check:
     mend = "unset ASSAY_ALLOW_PRIVATE_UPSTREAMS on anything but a developer's machine"
     local = settings.host in {"127.0.0.1", "::1", "localhost"}
     return Check(name, works=local, says="private addresses are allowed", mend=mend)
+
+
+def _payments(settings: Settings) -> Check:
+    """Who settles x402 payments; the facilitator does where both are set."""
+    name, has_key = "x402 payments", settings.x402_private_key is not None
+    if settings.x402_facilitator_url:
+        says = f"settled by the facilitator {shown(settings.x402_facilitator_url)}"
+        unused = ", and ASSAY_X402_PRIVATE_KEY is not used: unset it" * has_key
+        return Check(name, works=True, says=says + unused)
+    says = "settled with ASSAY_X402_PRIVATE_KEY" if has_key else "not settled: nothing is set"
+    return Check(name, works=True, says=says)
 
 
 async def _chains(app: App) -> Sequence[Check]:

@@ -14,12 +14,17 @@ from typing import Any
 import httpx2
 
 from assay.cli.run import FAILED, complain
+from assay.kit.numbers import NotANumber, decimal_number, whole_number
 from assay.payments.model import DECIMALS, PaymentNetwork
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization
 from assay.wiring import address_of_key, sign_authorization
 
 TIMEOUT_S = 60.0
+AMOUNT_MAX = 2**256 - 1
+TIMEOUT_S_MAX = 86_400
+"""How long what is signed may be good for."""
+
 _PAYMENT_REQUIRED = 402
 _SHOWN_CHARS = 2000
 
@@ -69,7 +74,7 @@ def call(http: httpx2.Client, url: str, payer: Payer, say: Say) -> httpx2.Respon
         return answer
     required = _decoded(answer.headers.get("payment-required"))
     requirement, network = _choose(required, payer)
-    usd = Decimal(int(requirement["amount"])).scaleb(-DECIMALS)
+    usd = Decimal(_amount(requirement)).scaleb(-DECIMALS)
     say(f"  asks for {usd:.6f} USD on {network.id} to {requirement['payTo']}; signing")
     header = _payment(payer.key, required, requirement, network)
     answer = http.get(url, headers={**payer.headers, "payment-signature": header})
@@ -89,7 +94,7 @@ def _choose(required: Mapping[str, Any], payer: Payer) -> tuple[Mapping[str, Any
             continue
         if str(requirement.get("asset")).lower() != network.asset.address:
             continue
-        if int(requirement["amount"]) > payer.amount_max:
+        if _amount(requirement) > payer.amount_max:
             raise CannotPay("it asks for more than --max-usd")
         return requirement, network
     raise CannotPay("it asks for no payment that can be made here")
@@ -107,9 +112,9 @@ def _payment(
         Authorization(
             payer=address_of_key(key),
             to=str(requirement["payTo"]).lower(),
-            value=int(requirement["amount"]),
+            value=_amount(requirement),
             valid_after=now - 60,
-            valid_before=now + int(requirement.get("maxTimeoutSeconds", 60)),
+            valid_before=now + _timeout_s(requirement),
             nonce="0x" + secrets.token_hex(32),
             signature="",
         ),
@@ -132,6 +137,20 @@ def _payment(
         },
     }
     return base64.b64encode(json.dumps(payment).encode()).decode()
+
+
+def _amount(requirement: Mapping[str, Any]) -> int:
+    try:
+        return decimal_number(requirement.get("amount"), AMOUNT_MAX)
+    except NotANumber as error:
+        raise CannotPay(f"its 402 asks for no amount: {error}") from None
+
+
+def _timeout_s(requirement: Mapping[str, Any]) -> int:
+    try:
+        return whole_number(requirement.get("maxTimeoutSeconds", 60), TIMEOUT_S_MAX)
+    except NotANumber as error:
+        raise CannotPay(f"its 402 has no maxTimeoutSeconds: {error}") from None
 
 
 def _decoded(header: str | None) -> Mapping[str, Any]:

@@ -1,35 +1,31 @@
-"""Unsafe settings of addresses: where the service listens, whom it believes, what it asks."""
+"""Unsafe settings of addresses: where the service listens, whom it believes, what it publishes."""
 
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
-from urllib.parse import parse_qs, urlsplit
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
+from urllib.parse import urlsplit
 
-from assay.kit.json import is_array
+from assay.cli.unsafe_hosts import is_local, is_plain_elsewhere, loopback_of, shown
+from assay.kit.addresses import parsed_address
+from assay.kit.origins import ANY, authority_of
 from assay.settings import Settings
 
-PREFIX_BITS_MIN = {4: 12, 6: 32}
-"""A trusted network with a shorter prefix holds more hosts than one organisation controls."""
+PREFIX_BITS_MIN = {4: 12, 6: 28}
+"""A trusted network with a shorter prefix holds more hosts than one organisation controls. Content
+networks publish theirs: Cloudflare's list has an IPv4 /13 and an IPv6 /29."""
+
+TRUSTED_BITS_MAX = {4: 22, 6: 104}
+"""The same of all trusted networks together, as a power of two: an IPv4 /10, an IPv6 /24. Whole
+lists of content networks fit in."""
 
 _MAPPED = IPv6Network("::ffff:0:0/96")
 """IPv4 addresses written as IPv6 ones. Source: RFC 4291, 2.5.5.2."""
 
-_VERIFIED = frozenset({"verify-ca", "verify-full"})
-"""The modes of libpq that prove who the server is. Source: PostgreSQL manual, 34.19.1."""
-
-
-def is_local(host: str | None) -> bool:
-    """Whether it is this machine: a loopback address, `localhost`, or the path of a Unix socket."""
-    if host is None:
-        return False
-    if host == "localhost" or host.startswith("/"):
-        return True
-    address = _address(host)
-    return address is not None and address.is_loopback
+_Network = IPv4Network | IPv6Network
 
 
 def open_bind(settings: Settings) -> Iterator[str]:
     """An address to listen on that strangers may reach. A name may mean any address."""
-    address = _address(settings.host)
+    address = parsed_address(settings.host)
     if address is None:
         is_open = settings.host != "localhost"
     else:
@@ -39,124 +35,94 @@ def open_bind(settings: Settings) -> Iterator[str]:
 
 
 def wide_proxies(settings: Settings) -> Iterator[str]:
-    """Networks whose X-Forwarded-For is believed and that are anybody's."""
-    for text in settings.trusted_proxies:
-        network = ip_network(text)
-        bits_min = PREFIX_BITS_MIN[network.version]
-        if isinstance(network, IPv6Network) and network.subnet_of(_MAPPED):
-            bits_min = _MAPPED.prefixlen + PREFIX_BITS_MIN[4]
-        if network.prefixlen < bits_min:
-            yield f"ASSAY_TRUSTED_PROXIES contains {text}"
+    """Networks whose X-Forwarded-For is believed and that are anybody's, one or all together."""
+    written = [(text, _unmapped(ip_network(text))) for text in settings.trusted_proxies]
+    wide = [text for text, network in written if network.prefixlen < _bits_min(network)]
+    for text in wide:
+        yield f"ASSAY_TRUSTED_PROXIES contains {text}"
+    networks = [network for _, network in written if not network.is_loopback]
+    unions = {
+        4: collapse_addresses(n for n in networks if isinstance(n, IPv4Network)),
+        6: collapse_addresses(n for n in networks if isinstance(n, IPv6Network)),
+    }
+    for version, union in unions.items():
+        count = sum(network.num_addresses for network in union)
+        if not wide and count > 2 ** TRUSTED_BITS_MAX[version]:
+            yield f"ASSAY_TRUSTED_PROXIES holds {count} IPv{version} addresses in all"
 
 
 def proxy_not_trusted(settings: Settings) -> Iterator[str]:
-    """A public address that somebody must be passing on, and nobody is believed."""
+    """A public address that a proxy must be passing on, and no proxy there is believed."""
     url = settings.public_url
-    if url is not None and not is_local(urlsplit(url).hostname) and not settings.trusted_proxies:
-        yield f"ASSAY_PUBLIC_URL is {url}, and ASSAY_TRUSTED_PROXIES is empty"
+    if not url or is_local(urlsplit(url).hostname):
+        return
+    trusted = [_unmapped(ip_network(text)) for text in settings.trusted_proxies]
+    callers = loopback_of(settings.host)
+    if not trusted:
+        yield f"ASSAY_PUBLIC_URL is {shown(url)}, and ASSAY_TRUSTED_PROXIES is empty"
+    elif callers and not any(caller in network for caller in callers for network in trusted):
+        yield (
+            f"ASSAY_HOST is {settings.host}, and ASSAY_TRUSTED_PROXIES does not contain"
+            f" {' or '.join(sorted(map(str, callers)))}"
+        )
 
 
 def public_url_plain(settings: Settings) -> Iterator[str]:
     """Callers' credentials in clear text."""
-    if settings.public_url is not None and _is_plain_elsewhere(settings.public_url):
-        yield f"ASSAY_PUBLIC_URL is {settings.public_url}"
+    if settings.public_url and is_plain_elsewhere(settings.public_url):
+        yield f"ASSAY_PUBLIC_URL is {shown(settings.public_url)}"
 
 
 def public_url_missing(settings: Settings) -> Iterator[str]:
     """Challenges that name an address every installation has."""
-    if settings.public_url is not None:
+    url = settings.public_url
+    if url and not is_local(urlsplit(url).hostname):
         return
     if settings.trusted_proxies or not is_local(settings.host):
-        yield f"ASSAY_PUBLIC_URL is unset, so challenges name {settings.address}"
+        said = f"is {shown(url)}" if url else "is unset"
+        yield f"ASSAY_PUBLIC_URL {said}, so challenges name {shown(settings.address)}"
 
 
-def database_plain(settings: Settings) -> Iterator[str]:
-    """A PostgreSQL elsewhere whose server is not proven."""
-    if settings.database_url is None:
-        return
-    try:
-        parts = urlsplit(settings.database_url.get_secret_value())
-        options = parse_qs(parts.query)
-    except ValueError:  # its text quotes the URL; opening the database says what is wrong
-        return
-    if parts.scheme == "sqlite":
-        return
-    listed = parts.netloc.rpartition("@")[2].split(",") + options.get("host", [])
-    hosts = [_without_port(host) for host in listed if host]
-    elsewhere = [host for host in hosts if not is_local(host)]
-    mode = options.get("sslmode", [""])[-1]
-    if elsewhere and mode not in _VERIFIED:
-        said = f"with sslmode={mode}" if mode else "without sslmode"
-        yield f"ASSAY_DATABASE_URL names {elsewhere[0]} {said}"
+def published_url(settings: Settings) -> Iterator[str]:
+    """Addresses that callers are sent to: in clear text, or with a user's name in them."""
+    others = {
+        "ASSAY_ACCOUNT_URL": settings.account_url,
+        "ASSAY_WRAP_URL": settings.wrap_url,
+        "ASSAY_COURSE_ELSEWHERE_URL": settings.course_elsewhere_url,
+        "ASSAY_UPGRADE_URL": settings.upgrade_url,
+    }
+    for name, url in others.items():
+        if url and is_plain_elsewhere(url):
+            yield f"{name} is on {shown(url)}"
+    for name, url in ({"ASSAY_PUBLIC_URL": settings.public_url} | others).items():
+        if url and "@" in urlsplit(url).netloc:
+            yield f"{name} holds a user's name before the host {urlsplit(url).hostname}"
 
 
-def state_plain(settings: Settings) -> Iterator[str]:
-    """A Valkey elsewhere that anybody on the way may speak to."""
-    if settings.state_url is None:
-        return
-    try:
-        parts = urlsplit(settings.state_url.get_secret_value())
-    except ValueError:
-        return
-    lacks = ["TLS"] * (parts.scheme != "valkeys") + ["a password"] * (not parts.password)
-    if lacks and not is_local(parts.hostname):
-        yield f"ASSAY_STATE_URL names {parts.hostname} without {' and without '.join(lacks)}"
+def wrap_origin(settings: Settings) -> Iterator[str]:
+    """Wrappers that are to have an origin of their own, and have the service's."""
+    if settings.wrap_url and _origin(settings.wrap_url) == _origin(settings.address):
+        yield "ASSAY_WRAP_URL is the origin of ASSAY_PUBLIC_URL"
 
 
-def plain_http_services(settings: Settings) -> Iterator[str]:
-    """Services elsewhere whose answers decide something, and are asked in clear text."""
-    for name, url in _services(settings):
-        if _is_plain_elsewhere(url):
-            yield f"{name} names {_origin(url)}"  # the rest of the URL may hold a key
+def cors_origins(settings: Settings) -> Iterator[str]:
+    """Pages that anybody can write, and that may call the API. The start refuses `null`."""
+    for origin in settings.cors_origins:
+        if origin == ANY or is_plain_elsewhere(origin):
+            yield f"ASSAY_CORS_ORIGINS contains {origin}"
 
 
-def _services(settings: Settings) -> Iterator[tuple[str, str]]:
-    for name, url in (
-        ("ASSAY_SOLANA_RPC_URL", settings.solana_rpc_url),
-        ("ASSAY_SOLANA_INDEXER_URL", settings.solana_indexer_url),
-        ("ASSAY_X402_FACILITATOR_URL", settings.x402_facilitator_url),
-        ("ASSAY_WORLD_ID_API", settings.world_id_api),
-        ("ASSAY_IPFS_GATEWAY", settings.ipfs_gateway),
-        ("ASSAY_IPFS_API", settings.ipfs_api if settings.snapshot_store == "ipfs" else None),
-    ):
-        if url:
-            yield name, url
-    for chain in settings.chains.values():
-        for url in _texts(chain.get("rpc_urls")):
-            yield "ASSAY_CHAINS", url
-    for urls in settings.payment_rpc.values():
-        for url in urls:
-            yield "ASSAY_PAYMENT_RPC", url
+def _unmapped(network: _Network) -> _Network:
+    if isinstance(network, IPv6Network) and network.subnet_of(_MAPPED):
+        first = int(network.network_address) - int(_MAPPED.network_address)
+        return IPv4Network((first, network.prefixlen - _MAPPED.prefixlen))
+    return network
 
 
-def _texts(value: object) -> Iterator[str]:
-    """The texts of a list; what else a chain's row may hold is refused at the start."""
-    if is_array(value):
-        yield from (text for text in value if isinstance(text, str))
+def _bits_min(network: _Network) -> int:
+    return 0 if network.is_loopback else PREFIX_BITS_MIN[network.version]
 
 
-def _is_plain_elsewhere(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme == "http" and not is_local(parts.hostname)
-
-
-def _origin(url: str) -> str:
+def _origin(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host if host.count(":") > 1 else host.partition(":")[0]
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
+    return parts.scheme, authority_of(parts.scheme, parts.netloc.rpartition("@")[2])

@@ -1,108 +1,133 @@
-"""Unsafe settings of secrets and of keys that spend. No value of theirs is ever repeated."""
+"""Unsafe settings of secrets. No value of theirs is ever repeated."""
 
+import hashlib
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations, pairwise
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from assay.cli.unsafe_hosts import passwords
+from assay.kit.clock import SystemClock
 from assay.kit.json import is_array
-from assay.settings import PREFIX, Settings, is_in_environment
-from assay.wiring import address_of_key
+from assay.settings import PREFIX, SECRET_CHARS_MIN, Settings
+from assay.wiring.secrets import generated_secrets
 
 DISTINCT_CHARS_MIN = 8
 ENTROPY_BITS_MIN = 80
 """What 32 hexadecimal digits drawn at random have: 14 different ones on average, and 115 bits by
 their frequencies. Fewer than 8, or 80, happen less than once in ten million draws."""
 
+_PASSWORD_REST_MIN = 4
+"""A password to another service is weak when it is a common word and less than this besides."""
+
 _STEPS_SHARE = 0.5
 """The share of neighbouring characters one code point apart, from which text counts up or down."""
 
-_WORDS = ("changeme", "default", "example", "insecure", "letmein", "password", "secret", "testtest")
-
-_NOBODYS = frozenset(
-    int(text, 16)
-    for text in (
-        "000000000000000000000000000000000000dead",
-        "dead000000000000000000000000000000000000",
-        "dead000000000000000042069420694206942069",
-        "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee",
-        "ffffffffffffffffffffffffffffffffffffffff",
-    )
+# fmt: off
+_WORDS = (
+    "admin", "assay", "battery", "bits", "change", "changeme", "characters", "correct", "default",
+    "dev", "example", "for", "here", "horse", "insecure", "jwt", "key", "least", "letmein",
+    "long", "my", "new", "old", "passw0rd", "passwd", "password", "payment", "please", "prod",
+    "production", "random", "replace", "root", "secret", "session", "signing", "snapshot",
+    "staging", "staple", "string", "super", "test", "the", "this", "token", "upstream", "user",
+    "value", "with", "your",
 )
-_PRECOMPILES_MAX = 0x1FF
-"""Source: EIP-7951 has the highest precompiled contract so far, at 0x100."""
+# fmt: on
+_LINES = (
+    "abcdefghijklmnopqrstuvwxyz",
+    "01234567890",
+    "0123456789abcdef",
+    "qwertyuiop",
+    "asdfghjkl",
+    "zxcvbnm",
+)
+_RUN_CHARS = 4
+_RUNS = frozenset(
+    line[at : at + _RUN_CHARS]
+    for text in _LINES
+    for line in (text, text[::-1])
+    for at in range(len(text) - _RUN_CHARS + 1)
+)
+"""What is typed and not drawn: the alphabet, digits, a keyboard's rows, both ways."""
 
 
 def weak(settings: Settings) -> Iterator[str]:
     """Secrets that somebody made up."""
+    words = _words(settings)
     for name, secret in _secrets(settings):
-        reason = _weakness(secret)
+        reason = weakness(secret, words)
         if reason is not None:
             yield f"{name} {reason}"
+    for name, password in passwords(settings):
+        if len(_without_typed(password, words)) < _PASSWORD_REST_MIN <= len(password):
+            yield f"{name} holds a password that is a common word"
 
 
 def equal(settings: Settings) -> Iterator[str]:
-    """One secret for two purposes, or twice in one ring."""
-    for (one, first), (other, second) in combinations(_secrets(settings), 2):
-        if first == second:
-            twice = "holds the same secret twice" if one == other else f"equals {other}"
-            yield f"{one} {twice}"
-
-
-def open_sign_up(settings: Settings) -> Iterator[str]:
-    """Anybody may have an account, and accounts spend."""
-    key = _spending_key(settings)
-    if settings.sign_up == "open" and key is not None:
-        yield f"ASSAY_SIGN_UP is open, and {key} is set"
-
-
-def stranger_write_back(settings: Settings) -> Iterator[str]:
-    """Anybody may trigger evaluations, and those are written to a chain."""
-    if settings.solana_keypair is not None and "trigger-sandbox" in settings.open_endpoints:
-        yield "ASSAY_OPEN_ENDPOINTS contains trigger-sandbox, and ASSAY_SOLANA_KEYPAIR is set"
-
-
-def key_in_environment(settings: Settings) -> Iterator[str]:
-    """Keys with money, where they are easily shown."""
-    if settings.x402_private_key is not None and is_in_environment("x402_private_key"):
-        yield "ASSAY_X402_PRIVATE_KEY is an environment variable"
-    keypair = settings.solana_keypair
-    if keypair is not None and is_in_environment("solana_keypair") and is_inline(keypair):
-        yield "ASSAY_SOLANA_KEYPAIR is an environment variable that holds the key itself"
-
-
-def is_inline(keypair: SecretStr) -> bool:
-    """Whether it is the JSON array, and no file's name."""
-    return keypair.get_secret_value().lstrip().startswith("[")
-
-
-def payout_address(settings: Settings) -> Iterator[str]:
-    """A wallet that nobody can spend from, or that a thief of the settling key can."""
-    address = settings.payout_address
-    if address is None:
-        return
-    number = int(address, 16)
-    if number <= _PRECOMPILES_MAX or number in _NOBODYS:
-        yield f"ASSAY_PAYOUT_ADDRESS is {address}, which nobody owns"
-    if number == _settling_wallet(settings):
-        yield "ASSAY_PAYOUT_ADDRESS is the wallet of ASSAY_X402_PRIVATE_KEY"
-
-
-def _settling_wallet(settings: Settings) -> int | None:
-    if settings.x402_private_key is None:
-        return None
-    try:
-        return int(address_of_key(settings.x402_private_key.get_secret_value()), 16)
-    except ValueError:  # the start refuses such a key, and says so
-        return None
-
-
-def _spending_key(settings: Settings) -> str | None:
+    """One secret for two purposes, twice in one ring, or as part of another."""
+    given = _secrets(settings)
+    others = [(f"the password in {name}", text) for name, text in passwords(settings)]
+    others += _generated(settings)
     if settings.x402_private_key is not None:
-        return "ASSAY_X402_PRIVATE_KEY"
-    return None if settings.solana_keypair is None else "ASSAY_SOLANA_KEYPAIR"
+        others.append(("ASSAY_X402_PRIVATE_KEY", settings.x402_private_key.get_secret_value()))
+    pairs = [*combinations(given, 2), *((one, other) for one in given for other in others)]
+    for (one, first), (other, second) in pairs:
+        relation = _relation(_normal(first), _normal(second))
+        if relation is not None:
+            same = "holds the same secret twice" if relation == "equals" else "is made of its old"
+            yield f"{one} {same}" if one == other else f"{one} {relation} {other}"
+
+
+def weakness(secret: str, words: tuple[str, ...] = _WORDS) -> str | None:
+    """Why it can be guessed, if it can; never with the secret in it."""
+    if secret in (secret + secret)[1:-1]:
+        return "repeats itself"
+    if secret.lower() in {hashlib.sha256(word.encode()).hexdigest() for word in ("", *words)}:
+        return "is the hash of a common word"
+    if sum(abs(ord(b) - ord(a)) == 1 for a, b in pairwise(secret)) > _STEPS_SHARE * len(secret):
+        return "counts up or down"
+    if len(set(secret)) < DISTINCT_CHARS_MIN or _entropy_bits(secret) < ENTROPY_BITS_MIN:
+        return "uses few different characters"
+    if _entropy_bits(_without_typed(secret, words)) < ENTROPY_BITS_MIN:
+        return "is made of common words, or of keys that lie side by side"
+    return None
+
+
+def _words(settings: Settings) -> tuple[str, ...]:
+    """Common ones, and the installation's own name."""
+    host = urlsplit(settings.address).hostname
+    return _WORDS if host is None else (*_WORDS, host)
+
+
+def _without_typed(text: str, words: tuple[str, ...]) -> str:
+    """What is left of it without words, runs of keys, and what stands between words."""
+    longest_first = sorted(words, key=len, reverse=True)
+    rest = re.sub("|".join(map(re.escape, longest_first)), "", text.lower())
+    typed = {
+        at + offset
+        for at in range(len(rest))
+        if rest[at : at + _RUN_CHARS] in _RUNS
+        for offset in range(_RUN_CHARS)
+    }
+    return "".join(char for at, char in enumerate(rest) if at not in typed and char.isalnum())
+
+
+def _relation(first: str, second: str) -> str | None:
+    if first == second:
+        return "equals"
+    shorter, longer = sorted((first, second), key=len)
+    return (
+        "shares its text with" if len(shorter) >= SECRET_CHARS_MIN and shorter in longer else None
+    )
+
+
+def _normal(secret: str) -> str:
+    """One spelling of hexadecimal digits."""
+    return secret.strip().lower().removeprefix("0x")
 
 
 def _secrets(settings: Settings) -> list[tuple[str, str]]:
@@ -115,22 +140,18 @@ def _secrets(settings: Settings) -> list[tuple[str, str]]:
     return found
 
 
+def _generated(settings: Settings) -> list[tuple[str, str]]:
+    """Those that were drawn; none where the start refuses the file."""
+    try:
+        rings = generated_secrets(settings, SystemClock().now())
+    except RuntimeError:
+        return []
+    return [(f"{name} of secrets.json", text) for name, ring in rings.items() for text in ring]
+
+
 def _texts(value: object) -> list[str]:
     ring = value if is_array(value) else (value,)
     return [item.get_secret_value() for item in ring if isinstance(item, SecretStr)]
-
-
-def _weakness(secret: str) -> str | None:
-    word = next((word for word in _WORDS if word in secret.lower()), None)
-    if word is not None:
-        return "contains a common word"
-    if secret in (secret + secret)[1:-1]:
-        return "repeats itself"
-    if sum(abs(ord(b) - ord(a)) == 1 for a, b in pairwise(secret)) > _STEPS_SHARE * len(secret):
-        return "counts up or down"
-    if len(set(secret)) < DISTINCT_CHARS_MIN or _entropy_bits(secret) < ENTROPY_BITS_MIN:
-        return "uses few different characters"
-    return None
 
 
 def _entropy_bits(text: str) -> float:

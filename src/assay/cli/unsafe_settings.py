@@ -3,13 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from assay.cli import unsafe_files, unsafe_network, unsafe_secrets
+from assay.cli import (
+    unsafe_files,
+    unsafe_keys,
+    unsafe_limits,
+    unsafe_network,
+    unsafe_secrets,
+    unsafe_services,
+    unsafe_trust,
+)
 from assay.settings import Settings
-
-PER_MINUTE_MAX = 60_000
-EVALUATIONS_PER_MINUTE_MAX = 600
-BODY_BYTES_MAX = 64 * 1024 * 1024
-"""Above these a limit limits nobody: five hundred times the default, fifty, and sixty-four."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Finding:
 def findings(settings: Settings) -> Sequence[Finding]:
     """Everything unsafe about the settings and the files they name, in the order of `RULES`.
 
-    Reads files' modes and nothing else; asks no network.
+    Reads files: modes, the Solana keypair and the generated secrets. Asks no network.
     """
     return [
         Finding(rule.name, what, rule.why, rule.do)
@@ -47,31 +50,9 @@ def findings(settings: Settings) -> Sequence[Finding]:
     ]
 
 
-def _identity_asserted(settings: Settings) -> Iterator[str]:
-    if settings.identity_proof == "asserted":
-        yield "ASSAY_IDENTITY_PROOF is asserted"
-
-
 def _private_upstreams(settings: Settings) -> Iterator[str]:
     if settings.allow_private_upstreams:
         yield "ASSAY_ALLOW_PRIVATE_UPSTREAMS is on"
-
-
-def _debug_log(settings: Settings) -> Iterator[str]:
-    if settings.log_level == "debug":
-        yield "ASSAY_LOG_LEVEL is debug"
-
-
-def _limits_lifted(settings: Settings) -> Iterator[str]:
-    for name, value, most in (
-        ("ANONYMOUS_PER_MINUTE", settings.anonymous_per_minute, PER_MINUTE_MAX),
-        ("WRAPPER_PER_MINUTE", settings.wrapper_per_minute, PER_MINUTE_MAX),
-        ("SANDBOX_PER_MINUTE", settings.sandbox_per_minute, EVALUATIONS_PER_MINUTE_MAX),
-        ("SANDBOX_PER_AGENT_MINUTE", settings.sandbox_per_agent_minute, EVALUATIONS_PER_MINUTE_MAX),
-        ("BODY_BYTES_MAX", settings.body_bytes_max, BODY_BYTES_MAX),
-    ):
-        if value > most:
-            yield f"ASSAY_{name} is {value}, more than {most}"
 
 
 RULES = (
@@ -109,7 +90,7 @@ RULES = (
         "identity-asserted",
         "anyone can act as any agent by sending its name",
         "set it to required; relax single wrappers with identityProof instead",
-        _identity_asserted,
+        unsafe_trust.identity_asserted,
     ),
     Rule(
         "weak-secret",
@@ -127,13 +108,13 @@ RULES = (
         "open-sign-up",
         "anyone can open an account and have the key pay for transactions",
         "set ASSAY_SIGN_UP to invite or closed, or remove the key",
-        unsafe_secrets.open_sign_up,
+        unsafe_keys.open_sign_up,
     ),
     Rule(
         "stranger-write-back",
         "each evaluation that a stranger triggers is a transaction that the key pays for",
         "leave trigger-sandbox out of ASSAY_OPEN_ENDPOINTS, or unset the keypair",
-        unsafe_secrets.stranger_write_back,
+        unsafe_keys.stranger_write_back,
     ),
     Rule(
         "private-upstreams",
@@ -158,43 +139,110 @@ RULES = (
         "child processes, crash reports and container tools show the environment",
         "put the keypair into a file of mode 0600 and name that file; put the private key into"
         " the file of ASSAY_CONFIG",
-        unsafe_secrets.key_in_environment,
+        unsafe_keys.key_in_environment,
     ),
     Rule(
         "database-plain",
         "password hashes and the ledger can be read and changed on the way",
         "add ?sslmode=verify-full to the URL",
-        unsafe_network.database_plain,
+        unsafe_services.database_plain,
     ),
     Rule(
         "state-plain",
         "neighbours can lift or use up every caller's limits",
         "use valkeys://:password@host:6379/0",
-        unsafe_network.state_plain,
+        unsafe_services.state_plain,
     ),
     Rule(
         "plain-http-service",
         "whoever is on the way decides what is read, and so grades and payments",
         "use https://, or run the service on this host",
-        unsafe_network.plain_http_services,
+        unsafe_services.plain_http_services,
     ),
     Rule(
         "payout-address",
         "payments are lost, or the revenue lies on a key that is online",
         "name a wallet whose key is kept elsewhere",
-        unsafe_secrets.payout_address,
-    ),
-    Rule(
-        "debug-log",
-        "libraries' debug lines may quote what callers and upstreams send",
-        "set it to info",
-        _debug_log,
+        unsafe_keys.payout_address,
     ),
     Rule(
         "limits-lifted",
         "one caller can take all of the processor, the memory or the evaluations",
         "return to the default",
-        _limits_lifted,
+        unsafe_limits.limits_lifted,
+    ),
+    Rule(
+        "published-url",
+        "callers are led there: credentials, reset links and payments can be read and changed on"
+        " the way, or the host is not the one it seems to be",
+        "set an https:// address without user and password",
+        unsafe_network.published_url,
+    ),
+    Rule(
+        "wrap-origin",
+        "upstreams share the service's origin, though you mean to separate them",
+        "name another host that leads to the same service, or unset it",
+        unsafe_network.wrap_origin,
+    ),
+    Rule(
+        "cors-origins",
+        "pages that anyone can write or change call the API from their visitors' addresses",
+        "list the https:// origins of your own pages",
+        unsafe_network.cors_origins,
+    ),
+    Rule(
+        "mail-plain",
+        "links that reset a password can be read on the way, an administrator's as well",
+        "use smtps:// or smtp:// (STARTTLS), or a mail server on this host",
+        unsafe_services.mail_plain,
+    ),
+    Rule(
+        "known-key",
+        "others have the key: they empty its wallet and sign in your name",
+        "draw a new key",
+        unsafe_keys.known_key,
+    ),
+    Rule(
+        "connection-caps",
+        "one caller can hold every connection",
+        "raise ASSAY_CONNECTIONS_MAX, or lower the caps of one address and of one network",
+        unsafe_limits.connection_caps,
+    ),
+    Rule(
+        "egress-budget",
+        "strangers can make this service attack a host that they name",
+        "return to the default",
+        unsafe_limits.egress_budget,
+    ),
+    Rule(
+        "retention",
+        "what strangers leave fills the disk, and what people bought stays in every backup",
+        "return to the default",
+        unsafe_limits.retention,
+    ),
+    Rule(
+        "settlement-lease",
+        "another process takes over a payment that is being settled, and may settle it again",
+        "make the lease at least twice as long as a settlement may take",
+        unsafe_limits.settlement_lease,
+    ),
+    Rule(
+        "forgeable-proofs",
+        "agents prove a person or an attestation that they made up",
+        "use the app of production, and name the attesters that you trust",
+        unsafe_trust.forgeable_proofs,
+    ),
+    Rule(
+        "open-tiers",
+        "every agent passes, whatever its score",
+        "lead low scores to sandbox or sandbox_only",
+        unsafe_trust.open_tiers,
+    ),
+    Rule(
+        "test-network",
+        "registrations and contracts cost nothing there, and count for agents of main networks",
+        "name main networks only",
+        unsafe_trust.test_networks,
     ),
 )
 """Source: docs/doctor.md, which lists them in this order."""

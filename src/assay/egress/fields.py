@@ -39,8 +39,16 @@ OVERRIDES: Final = frozenset(
 )
 """Fields by which an upstream takes a request for another method or path than the wrapper did."""
 
+_NOT_SENT_SUFFIXES: Final = (
+    *(b"forwarded-for", b"client-ip", b"clientip", b"real-ip", b"remote-ip", b"remote-addr"),
+    *(b"connecting-ip", b"from-ip", b"source-ip", b"client-addr", b"client-address"),
+    *(b"method-override", b"override-method", b"url-override", b"path-override", b"host-override"),
+    *(b"rest-method", b"request-uri"),
+)
+"""How fields of the same two kinds end that one network or framework has for itself."""
+
 _NOT_SENT: Final = HOP_BY_HOP | CLIENT_ADDRESSES | OVERRIDES | {
-    b"host", b"content-length", b"expect", b"via", b"x-request-id",
+    b"host", b"content-length", b"expect", b"via", b"x-request-id", b"http2-settings",
     b"x-payment", b"payment-signature", b"payment-authorization",
     b"proxy",  # no header of HTTP's: as HTTP_PROXY it is an upstream's own proxy (CVE-2016-5385)
 }  # fmt: skip
@@ -71,9 +79,14 @@ def is_remembered(name: bytes, known: Mapping[bytes, bool]) -> bool:
 class FieldFilter:
     """Which header fields pass; every name is judged once. The same few names come again."""
 
-    def __init__(self, dropped: frozenset[bytes], prefixes: tuple[bytes, ...]) -> None:
+    def __init__(
+        self,
+        dropped: frozenset[bytes],
+        prefixes: tuple[bytes, ...],
+        suffixes: tuple[bytes, ...] = (),
+    ) -> None:
         self._dropped = dropped
-        self._prefixes = prefixes
+        self._prefixes, self._suffixes = prefixes, suffixes
         self._known: dict[bytes, bool] = {}
 
     def passes(self, name: bytes) -> bool:
@@ -81,13 +94,17 @@ class FieldFilter:
         known = self._known.get(name)
         if known is None:
             read = as_gateways_read(name)
-            known = read not in self._dropped and not read.startswith(self._prefixes)
+            known = not (
+                read in self._dropped
+                or read.startswith(self._prefixes)
+                or read.endswith(self._suffixes)
+            )
             if is_remembered(name, self._known):
                 self._known[name] = known
         return known
 
 
-REQUEST_FIELDS: Final = FieldFilter(_NOT_SENT, _NOT_SENT_PREFIXES)
+REQUEST_FIELDS: Final = FieldFilter(_NOT_SENT, _NOT_SENT_PREFIXES, _NOT_SENT_SUFFIXES)
 """What a caller may say to a target."""
 
 

@@ -21,6 +21,7 @@ from assay.chains.ports import Call, Returned, Rpc
 from assay.kit.cache import Cache
 from assay.kit.clock import Clock
 from assay.kit.json import is_array
+from assay.kit.numbers import NotANumber, hex_number
 from assay.trust.model import Attestation, Handle
 
 TTL_S = 300.0
@@ -119,10 +120,12 @@ class EasAttestations:
             ["0x" + address_word(one).hex() for one in source.attesters],
             source.schema,
         ]
-        if not isinstance(head, str):
-            raise BadAnswer("no block number")
+        try:
+            newest_block = hex_number(head, 64)
+        except NotANumber:
+            raise BadAnswer("no block number") from None
         logs = await read_logs(
-            self._rpc, network, source.eas, [*topics], int(head, 16), self._clock, BUDGET_S,
+            self._rpc, network, source.eas, [*topics], newest_block, self._clock, BUDGET_S,
             source.since_block,
         )  # fmt: skip
         newest = sorted(logs.found, key=lambda log: -log.block)[:LOOKED_AT]

@@ -43,6 +43,12 @@ def load_or_create(path: Path, names: Sequence[str], now: datetime) -> dict[str,
     return {name: _ring(known, name, now) for name in names}
 
 
+def load_known(path: Path, names: Sequence[str], now: datetime) -> dict[str, Secrets]:
+    """The rings that the file holds already; none is drawn. Raises `SecretFileError`."""
+    known = _read(path)
+    return {name: _ring(known, name, now) for name in names if {name, name + NEXT} <= known.keys()}
+
+
 def rotate(path: Path, name: str, now: datetime, keep_until: datetime | None) -> None:
     """Put the next secret in use and draw another; the old one is accepted until then.
 

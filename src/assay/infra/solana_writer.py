@@ -20,6 +20,7 @@ from assay.chains.model import ChainUnavailable, Network, OnchainAgent
 from assay.chains.ports import Rpc, RpcRefused, WriteRefused
 from assay.chains.solana.feedback import GiveFeedback, Given, give_feedback
 from assay.kit.json import JsonObject, is_object
+from assay.kit.numbers import NotANumber, whole_number
 
 UNITS = 400_000
 UNITS_SPREAD = 32
@@ -112,9 +113,10 @@ class SolanaWriter:
         options = {"commitment": "confirmed"}
         answer = await self._rpc.request(network, "getBalance", [self.address, options])
         value = answer.get("value") if is_object(answer) else None
-        if not isinstance(value, int):
-            raise ChainUnavailable("The balance of the writing wallet cannot be read.")
-        return value
+        try:
+            return whole_number(value, 2**64 - 1)
+        except NotANumber:
+            raise ChainUnavailable("The balance of the writing wallet cannot be read.") from None
 
     async def _blockhash(self, network: Network) -> str:
         options = {"commitment": "confirmed"}

@@ -120,6 +120,8 @@ class Leases:
         held, now_s = self._slices.get(key), self._clock.monotonic_s()
         if held is not None and now_s < held.refused_until_s:
             return -1, held.room(now_s)[1]
+        if len(self._asking) >= KEYS_MAX and key not in self._asking:
+            return None  # the store has not answered for long, and who asked may be gone
         waiter: _Waiter = asyncio.get_running_loop().create_future()
         self._asking.setdefault(key, _Asking(limit)).waiters.append(waiter)
         self._wake.set()
@@ -211,6 +213,9 @@ class Leases:
         self._ending.append((key, held))
         if len(self._slices) > KEYS_MAX:
             self._slices.popitem(last=False)
+        if len(self._ending) > KEYS_MAX:
+            _, oldest = self._ending.popleft()
+            oldest.units = 0  # nobody gives them back: they leave the shared window by themselves
 
     def _next(self, *, everything: bool) -> "list[tuple[Ask, _Asking]]":
         """What is asked in one exchange: for those who wait, and what is to be given back."""

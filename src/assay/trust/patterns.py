@@ -16,6 +16,12 @@ from assay.kit.slices import Meter, Sliced, occurs, whole
 ERROR_MAX = 65_536
 """Characters read of one error message."""
 
+TEXTS_MAX = 10_000
+"""Error messages read of one agent: a visit makes far fewer requests."""
+
+_TEXT_COSTS = 64
+"""What a message costs beside its characters, counted as characters: it may have none."""
+
 _ERROR_REACH = 768
 """Longest match that is found, beyond a window. A file path of more characters is none."""
 
@@ -65,7 +71,9 @@ def find_secrets(texts: Iterable[str]) -> Sliced[frozenset[str]]:
     """The kinds of secret in error messages."""
     found: set[str] = set()
     meter = Meter()
-    for text in texts:
+    for _, text in zip(range(TEXTS_MAX), texts, strict=False):
+        if meter.spend(_TEXT_COSTS):
+            yield
         cut = text[:ERROR_MAX]
         for kind, pattern in _SECRETS.items():
             if (yield from occurs(pattern, cut, meter, _ERROR_REACH)):
@@ -83,7 +91,9 @@ def find_internals(texts: Iterable[str], own_hosts: Iterable[str]) -> Sliced[fro
     own = frozenset(own_hosts)
     found: set[str] = set()
     meter = Meter()
-    for text in texts:
+    for _, text in zip(range(TEXTS_MAX), texts, strict=False):
+        if meter.spend(_TEXT_COSTS):
+            yield
         cut = text[:ERROR_MAX]
         for kind, pattern in _INTERNALS.items():
             if (yield from occurs(pattern, cut, meter, _ERROR_REACH)):

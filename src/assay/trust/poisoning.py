@@ -31,6 +31,9 @@ _PIECE = 1_024
 _TEXT_COSTS = 32
 """What a text costs beside its characters, counted as characters."""
 
+_COMMENT_COSTS = 16
+"""What an HTML comment costs beside its characters: it may have none."""
+
 _DESCRIPTION_REACH = 256
 """Longest match that is found, beyond a window."""
 
@@ -56,7 +59,10 @@ _COMMANDING = re.compile(
     r"\b(?:you must|you should|always|never|ignore|secretly|do not|don't|send|forward|call|execute"
     r"|upload|exfiltrate|read)\b"
 )
-_BLOB = re.compile(r"[A-Za-z0-9+/_-]{32,4000}={0,2}")
+_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{32,}+={0,2}")
+"""Tried once a run: from every place of runs that are too short it takes sixteen times as long."""
+
+_BLOB_CHARS = (32, 4_000)
 _BLOBS_MAX = 40
 _ZERO_WIDTH = "\u200b\u2060\ufeff\u180e"
 _SPLIT_WORD = re.compile(rf"[A-Za-z][{_ZERO_WIDTH}\u200c\u200d][A-Za-z]")
@@ -128,6 +134,8 @@ def _poison_of(text: str, meter: Meter) -> Sliced[set[str]]:
     if (yield from _instructs(text, meter)):
         found.add("instructions to the reader")
     for comment in _comments(text):
+        if meter.spend(_COMMENT_COSTS):
+            yield
         if (yield from _commands(comment, meter)):
             found.add("hidden comment")
             break
@@ -179,9 +187,9 @@ def _commands(comment: str, meter: Meter) -> Sliced[bool]:
 
 def _encodes(text: str, meter: Meter) -> Sliced[bool]:
     """Whether what base64 and hexadecimal runs say, where they say text, is an instruction."""
-    for _, match in zip(range(_BLOBS_MAX), _BLOB.finditer(text), strict=False):
+    for _, blob in zip(range(_BLOBS_MAX), _blobs(text), strict=False):
         for decode in (_from_hex, _from_base64):
-            decoded = decode(match.group())
+            decoded = decode(blob)
             if (
                 decoded is not None
                 and "".join(decoded.split()).isprintable()
@@ -189,6 +197,16 @@ def _encodes(text: str, meter: Meter) -> Sliced[bool]:
             ):
                 return True
     return False
+
+
+def _blobs(text: str) -> Iterator[str]:
+    """What may be encoded text, a longer run in pieces."""
+    least, most = _BLOB_CHARS
+    for match in _RUN.finditer(text):
+        run = match.group()
+        for at in range(0, len(run), most):
+            if len(run[at : at + most].rstrip("=")) >= least:
+                yield run[at : at + most]
 
 
 def _plain(text: str, meter: Meter) -> Sliced[str]:

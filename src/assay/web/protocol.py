@@ -19,6 +19,7 @@ from assay.kit.ids import new_id
 from assay.kit.outbox import Outbox
 from assay.web.bounds import BOUNDS, Bounds
 from assay.web.connections import ALWAYS_ANSWERED, ConnectionCaps, Connections
+from assay.web.cycles import ExpectingCycle, UnchunkedCycle
 from assay.web.edge import Edge
 from assay.web.errors import TooManyConnections
 from assay.web.fast import FastCycle
@@ -29,7 +30,6 @@ from assay.web.repeats import Repeat, Repeats
 from assay.web.request_parser import RequestParser
 from assay.web.routes.course import CUT
 from assay.web.routes.wrap import EMPTY_QUERY
-from assay.web.unchunked import UnchunkedCycle
 
 PREFIX = b"/wrap/"
 COURSE = b"/operator/sandbox/course/"
@@ -161,8 +161,9 @@ class FastProtocol(HttpToolsProtocol):
             cycle.disconnected = True
             cycle.message_event.set()
         if is_unanswered:
-            self.transport.write(refusal(error))
+            self.transport.write(refusal(error, is_head=self._requests.method == b"HEAD"))
         self.transport.close()
+        self._cut_unread()
 
     def _bound_late(self, more_bytes: int) -> None:
         """What nobody waits for (the rest of a refused body) is not parsed or read for ever."""
@@ -202,6 +203,8 @@ class FastProtocol(HttpToolsProtocol):
             self.scope["extensions"] = {EMPTY_QUERY: {}}
         if self.scope["http_version"] == "1.0":
             self.cycle.__class__ = UnchunkedCycle
+        elif self.expect_100_continue:
+            self.cycle.__class__ = ExpectingCycle
 
     def _require_place(self) -> None:
         """Raises unless the path is answered whoever else is there."""
@@ -232,6 +235,25 @@ class FastProtocol(HttpToolsProtocol):
             self._await_next()
         if self._ahead:
             self.loop.call_soon(self._take_ahead)
+        self._cut_unread()
+
+    def _cut_unread(self) -> None:
+        """Give what a closed connection has left to send its time, and no more.
+
+        The transport itself waits for its reader for ever.
+        """
+        transport = self.transport
+        if (
+            self._unread_timer is None
+            and transport.is_closing()
+            and transport.get_write_buffer_size()
+        ):
+            self._unread_timer = self.loop.call_later(self._bounds.unread_s, transport.abort)
+
+    @override
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._cut_unread()
 
     @override
     def on_message_complete(self) -> None:
@@ -242,12 +264,14 @@ class FastProtocol(HttpToolsProtocol):
         """Close a connection on which an answered request's body is still coming."""
         if self._is_lingering and self.cycle is cycle:
             self.transport.close()
+            self._cut_unread()
 
     @override
     def shutdown(self) -> None:
         if self._fast is not None:
             self._fast.send()
         super().shutdown()
+        self._cut_unread()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
@@ -264,6 +288,8 @@ class FastProtocol(HttpToolsProtocol):
     @override
     def pause_writing(self) -> None:
         super().pause_writing()
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
         self._unread_timer = self.loop.call_later(self._bounds.unread_s, self.transport.abort)
         if self._fast is not None and not self._fast.response_complete:
             self._fast.pause()
@@ -271,7 +297,7 @@ class FastProtocol(HttpToolsProtocol):
     @override
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._unread_timer is not None:
+        if self._unread_timer is not None and not self.transport.is_closing():
             self._unread_timer.cancel()
             self._unread_timer = None
         if self._fast is not None and not self._fast.response_complete:

@@ -9,8 +9,11 @@ from assay.web.errors import envelope, error_headers, status_of
 _ALLOW = (b"allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 
 
-def refusal(error: ServiceError) -> bytes:
-    """The whole answer, in the one envelope; the connection ends after it."""
+def refusal(error: ServiceError, *, is_head: bool = False) -> bytes:
+    """The whole answer, in the one envelope; the connection ends after it.
+
+    A HEAD request gets the head of it.
+    """
     request_id = new_id()
     body = envelope(error, request_id)
     headers = [
@@ -25,4 +28,4 @@ def refusal(error: ServiceError) -> bytes:
     if error.code == "method_not_allowed":
         headers.append(_ALLOW)
     lines = b"".join(b"%b: %b\r\n" % header for header in headers)
-    return b"".join((STATUS_LINE[status_of(error)], lines, b"\r\n", body))
+    return b"".join((STATUS_LINE[status_of(error)], lines, b"\r\n", b"" if is_head else body))

@@ -57,7 +57,11 @@ _FIRST_BYTES = re.compile(rb"\r?\Z|[!#$%&'*+.^_`|~0-9A-Za-z-]{1,24}(?: |\Z)")
 """What some of a request line begins with."""
 
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HOST = re.compile(rb"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{0,5}))?")
+_HOST = re.compile(
+    rb"(?:[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*+\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{0,5}))?"
+)
+"""Without empty labels, as nginx has it."""
+
 _ABSOLUTE = re.compile(rb"[Hh][Tt][Tt][Pp][Ss]?://([^/?]+)(.*)")
 _LENGTH = re.compile(rb"[0-9]{1,19}")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
@@ -206,6 +210,7 @@ class RequestParser:
     def _read_head(self, data: bytes) -> bytes:
         """What comes behind the head; nothing while the head is not whole."""
         end = -1 if self._head or data.startswith(b"\r") else data.find(END)
+        self.method = b""  # until it is read: who is refused before is not who was answered last
         if end < 0:
             self._head += data
             end = self._end_of_head()
@@ -277,18 +282,14 @@ class RequestParser:
             absolute = _ABSOLUTE.fullmatch(target)
             if absolute is None:
                 raise InvalidRequest("The request target is neither a path nor an http(s) URL.")
+            _check_host(host)  # is ignored, but must be one all the same (RFC 9112, section 3.2)
             host, target = absolute[1], absolute[2]
             if not target.startswith(b"/"):
                 target = b"/" + target
             # The target's host counts, and the header's is ignored (RFC 9112, section 3.2.2).
             self.headers = [h for h in self.headers if h[0] != b"host"]
             self.headers.append((b"host", absolute[1]))
-        if host is not None:
-            parts = _HOST.fullmatch(host)
-            if parts is None or (parts[1] and int(parts[1]) > _PORT_MAX):
-                raise InvalidRequest(
-                    "The Host is not a host name or address with an optional port."
-                )
+        _check_host(host)
         self.target = target
 
     def _frame(self, length: bytes | None, coding: bytes | None) -> None:
@@ -314,7 +315,8 @@ class RequestParser:
     def _connect(self, framing: dict[bytes, bytes]) -> None:
         """What happens to the connection behind the request; an upgrade never does."""
         self.keep_alive = self.version == "1.1"
-        self.expects_continue = framing.get(b"expect", b"").lower() == _CONTINUE
+        # HTTP/1.0 knows no interim answers (RFC 9110, sections 10.1.1 and 15.2).
+        self.expects_continue = self.keep_alive and framing.get(b"expect", b"").lower() == _CONTINUE
         options = _listed(framing.get(b"connection", b""))
         if b"close" in options:
             self.keep_alive = False
@@ -441,6 +443,15 @@ def _request_line(line: bytes) -> tuple[bytes, bytes, bytes]:
             " 1.1 of HTTP, with one space between them."
         )
     return found[1], found[2], found[3]
+
+
+def _check_host(host: bytes | None) -> None:
+    """Raises unless it is a host with an optional port; a missing one is not looked at."""
+    if host is None:
+        return
+    parts = _HOST.fullmatch(host)
+    if parts is None or (parts[1] and int(parts[1]) > _PORT_MAX):
+        raise InvalidRequest("The Host is not a host name or address with an optional port.")
 
 
 def _headers(lines: list[bytes]) -> list[tuple[bytes, bytes]]:

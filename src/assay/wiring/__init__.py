@@ -106,6 +106,7 @@ from assay.wiring.accounts import AccountDependencies, account_services
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
 from assay.wiring.egress import egress_budget, gate_quota
 from assay.wiring.limits import quotas, shared_limits
+from assay.wiring.naming import naming
 from assay.wiring.retention import Retention, retain_forever
 from assay.wiring.secrets import secret_rings
 from assay.wiring.wrappers import Ground, wrapping
@@ -221,7 +222,8 @@ def networks_from(settings: Settings) -> Networks:
         settings.solana_cluster, settings.solana_rpc_url, settings.solana_indexer_url
     )
     networks = Networks.built_in().with_solana(solana)
-    return networks.with_overrides(settings.chains, settings.default_chain)
+    with naming("ASSAY_CHAINS, ASSAY_DEFAULT_CHAIN"):
+        return networks.with_overrides(settings.chains, settings.default_chain)
 
 
 @asynccontextmanager
@@ -243,7 +245,10 @@ async def assemble(
     clock = clock or SystemClock()
     log = open_log(settings.log_format, settings.log_level)
     networks = networks_from(settings)
-    rules = Rules(weights_from(settings.weights), tiers_from(settings.tiers))
+    with naming("ASSAY_WEIGHTS"):
+        weights = weights_from(settings.weights)
+    with naming("ASSAY_TIERS"):
+        rules = Rules(weights, tiers_from(settings.tiers))
     async with AsyncExitStack() as stack:
         leases = await shared_limits(settings, clock, log, stack, serving=serving)
         outside = await _open(stack, settings, networks, clock, leases)
@@ -292,7 +297,8 @@ async def _open(
     leases: Leases | None,
 ) -> _Outside:
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    database = await Database.open(settings.database)
+    with naming("ASSAY_DATABASE_URL"):
+        database = await Database.open(settings.database)
     stack.push_async_callback(database.close)
     await database.migrate()
     budget = egress_budget(settings, database, clock)
@@ -563,7 +569,8 @@ def _plugins(
 def _wallets(settings: Settings, outside: _Outside) -> OnchainWallets:
     networks = outside.networks
     slugs = settings.contract_wallet_chains or (networks.default.slug,)
-    asked = [networks.by_slug(slug) for slug in slugs]
+    with naming("ASSAY_CONTRACT_WALLET_CHAINS"):
+        asked = [networks.by_slug(slug) for slug in slugs]
     return OnchainWallets(outside.readers, asked, outside.costs)
 
 

@@ -16,13 +16,15 @@ from assay.trust.feedback import WriteBack
 from assay.trust.model import SignalName
 from assay.trust.sources import PersonhoodVerifier, Sources
 from assay.trust.subjects import Subjects
+from assay.wiring.naming import naming
 
 
 def sources(
     settings: Settings, networks: Networks, rpc: Rpc, database: Database, clock: Clock
 ) -> Sources:
     """What is configured. Raises `ValueError` with a plain sentence for what does not hold."""
-    listed = [eas_source(row, networks) for row in settings.attestation_sources]
+    with naming("ASSAY_ATTESTATION_SOURCES"):
+        listed = [eas_source(row, networks) for row in settings.attestation_sources]
     humans = None
     if settings.self_registry:
         where = contract_of(settings.self_registry, networks, "ASSAY_SELF_REGISTRY")

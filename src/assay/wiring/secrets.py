@@ -35,6 +35,16 @@ def secret_rings(settings: Settings, now: datetime) -> Mapping[SecretName, Secre
     return rings
 
 
+def generated_secrets(settings: Settings, now: datetime) -> Mapping[str, Secrets]:
+    """The generated rings that are in use, by their names in the file. Draws none.
+
+    Raises `SecretFileError`.
+    """
+    names: Sequence[SecretName] = (*_SIGNING, *_SEALING)
+    kept_as = [_kept_as(name) for name in names if not _given(settings, name)]
+    return secret_file.load_known(_file(settings), kept_as, now)
+
+
 def rotate_secret(
     settings: Settings, name: SecretName, *, compromised: bool, clock: Clock | None = None
 ) -> str:

@@ -46,6 +46,7 @@ from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, Prot
 from assay.payments.settlement import Settlement
 from assay.payments.till import Till
 from assay.settings import Settings
+from assay.wiring.naming import naming
 from assay.wrapper.configs import ConfigRules, Endpoints
 from assay.wrapper.direct import Direct
 from assay.wrapper.held import HeldBodies
@@ -101,7 +102,8 @@ class Wrapping:
 
 def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
     """The payment networks with the configured endpoints; raises `ValueError`."""
-    return payment_networks(settings.payment_rpc)
+    with naming("ASSAY_PAYMENT_RPC"):
+        return payment_networks(settings.payment_rpc)
 
 
 def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
@@ -206,9 +208,10 @@ def _facilitator(
     """The remote one where its address is set; what became of a payment says the chain anyway."""
     settings = ground.settings
     key = settings.x402_private_key
-    signer = TransactionSigner(key.get_secret_value()) if key is not None else None
+    with naming("ASSAY_X402_PRIVATE_KEY"):
+        signer = TransactionSigner(key.get_secret_value()) if key is not None else None
     engine = X402Engine(ground.rpc, chains, signer, ground.clock, settings.settlement_s)
-    if settings.x402_facilitator_url is None:
+    if not settings.x402_facilitator_url:
         return engine
     remote = RemoteFacilitator(settings.x402_facilitator_url, networks, engine)
     stack.push_async_callback(remote.aclose)

@@ -9,13 +9,13 @@ one's: an upstream that takes both for the same would otherwise serve the dear t
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from assay.wrapper.model import ANY_METHOD, Terms
-from assay.wrapper.spelling import Unfoldable, folded
+from assay.wrapper.spelling import Unfoldable, folded, readings
 
 PATH_CHARS_MAX = 2048
 SEGMENTS_MAX = 64
@@ -133,9 +133,9 @@ class _Entry(Generic[T]):
         """Whether it matches a request as it is spelled."""
         return self.row.method in methods and _fits(self.segments, segments)
 
-    def is_meant(self, methods: Sequence[str], core: tuple[str, ...]) -> bool:
-        """Whether it matches a request in some spelling of it."""
-        return self.row.method in methods and _fits_folded(self.core, core)
+    def is_meant(self, methods: Sequence[str], cores: Collection[tuple[str, ...]]) -> bool:
+        """Whether it matches a request in some reading of it."""
+        return self.row.method in methods and any(_fits_folded(self.core, core) for core in cores)
 
 
 def _entry(row: Row[T]) -> _Entry[T]:
@@ -215,15 +215,17 @@ class Table(Generic[T]):
         if not stricter:
             return found
         try:
-            core = folded(path)
+            cores = readings(path)
         except Unfoldable:
-            raise BadPath("is percent-encoded again and again") from None
+            raise BadPath(
+                "is percent-encoded again and again, or can be read in too many ways"
+            ) from None
         sent, meant = methods_for(method), methods_for(method.upper())
         others = [
             entry
             for entry in stricter
             if entry.core_rank <= found.core_rank
-            and entry.is_meant(meant, core)
+            and entry.is_meant(meant, cores)
             and not entry.is_said(sent, segments)
         ]
         best = found

@@ -88,10 +88,12 @@ _NEVER: Final = HOP_BY_HOP | _names("""
     use-as-dictionary x-content-type-options x-esi x-permitted-cross-domain-policies x-request-id
 """)
 _NEVER_PREFIXES: Final = (
-    # Serve a file or another address, or process the body: nginx, Apache, lighttpd, LiteSpeed, H2O
-    # and Perlbal, App Engine, any content network with edge side includes, Envoy.
+    # Serve a file or another address, process the body or keep it: nginx, Apache, lighttpd,
+    # LiteSpeed, H2O and Perlbal, App Engine, any content network with edge side includes, Envoy,
+    # Cloudflare, Akamai, Netlify, and Vercel's middleware.
     *(b"x-accel-", b"x-sendfile", b"x-lighttpd-", b"x-litespeed-", b"x-lscache", b"x-reproxy-"),
     *(b"x-appengine-", b"surrogate-", b"x-envoy-", b"proxy-"),
+    *(b"cf-edge-", b"x-html-edge-", b"edge-cache-", b"netlify-", b"x-middleware-"),
     # Register something with the browser for the whole origin.
     *(b"sec-", b"secure-session-", b"attribution-reporting-", b"ad-auction-"),
     # Ours to say.

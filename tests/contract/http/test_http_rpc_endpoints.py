@@ -8,7 +8,8 @@ import pytest
 
 from assay.chains.model import ChainUnavailable
 from assay.chains.ports import Call, Returned, Reverted, RpcRefused
-from assay.infra.http.rpc import HEAD_FORGOTTEN_S, LAG_BLOCKS, STALE_BLOCKS_MAX
+from assay.infra.http.rpc import LAG_BLOCKS
+from assay.infra.http.rpc_heights import STALE_BLOCKS_MAX
 from tests.services.ethereum_node import (
     HEAD,
     REGISTRY,
@@ -109,16 +110,6 @@ async def test_a_stale_endpoint_serves_no_requests_either(bench: Bench) -> None:
     fresh.respond = lambda _request, _body: plain(b"", "503 Busy")
     with pytest.raises(ChainUnavailable):
         await bench.rpc.request(network, "eth_getLogs", [{}])
-
-
-async def test_an_absurd_height_is_forgotten_in_the_end(bench: Bench) -> None:
-    boasting, honest = Node(head=2**60), Node()
-    network = await bench.network(boasting, honest)
-    await bench.rpc.call(network, THREE)
-    boasting.respond = lambda _request, _body: plain(b"", "503 Busy")
-    await unavailable(bench, network)
-    bench.clock.move(HEAD_FORGOTTEN_S + 1)
-    assert [r.data for r in await bench.rpc.call(network, THREE)] == expected()
 
 
 async def test_a_node_behind_its_balancer_is_read_a_little_deeper(bench: Bench) -> None:

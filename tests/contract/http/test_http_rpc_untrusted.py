@@ -1,11 +1,12 @@
 """A contract that a caller names costs itself, and neither the node nor anybody who reads it."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import pytest
 
+from assay.chains.model import ChainUnavailable
 from assay.chains.ports import Call, Returned, Reverted
 from assay.infra.http.breaker import FAILURES_MAX
 from assay.infra.http.rpc import JsonRpc
@@ -13,7 +14,7 @@ from assay.kit.costs import Bearer, Cost, CostLedger, serve_for
 from tests.fakes.clock import FrozenClock
 from tests.services.ethereum_node import REGISTRY, Node, Reply, owner_of, refusal
 from tests.services.raw_server import Request, plain
-from tests.services.rpc_bench import ONE, QUICK, THREE, Bench, expected
+from tests.services.rpc_bench import ONE, QUICK, THREE, Bench, expected, unavailable
 
 BURNER = "0x" + "bb" * 20
 GAS = 3_000_000
@@ -40,6 +41,50 @@ async def test_a_contract_that_burns_gas_opens_no_breaker_of_the_node(
     for _ in range(FAILURES_MAX + 2):
         assert isinstance(await burn(bench, network), Reverted)
         assert [r.data for r in await bench.rpc.call(network, THREE)] == expected()
+
+
+async def test_a_node_that_does_one_thing_at_a_time_is_not_blamed_for_a_contract(
+    bench: Bench,
+) -> None:
+    """While the contract burns its gas such a node does not even tell its height."""
+    node = burning()
+    is_stuck = False
+
+    def respond(request: Request, _body: bytes) -> float | None:
+        nonlocal is_stuck
+        is_stuck = is_stuck or BURNER.encode() in request.body
+        return 30.0 if is_stuck else None
+
+    node.respond = respond
+    network = await bench.network(node)
+    for _ in range(FAILURES_MAX + 2):
+        with suppress(ChainUnavailable):
+            await burn(bench, network)
+        is_stuck = False
+    assert [r.data for r in await bench.rpc.call(network, THREE)] == expected()
+
+
+async def test_reads_that_wait_for_a_contract_to_end_are_not_held_against_the_node(
+    bench: Bench,
+) -> None:
+    begun = asyncio.Event()
+
+    def respond(request: Request, _body: bytes) -> float | None:
+        if BURNER.encode() in request.body:
+            begun.set()
+        return 30.0 if begun.is_set() else None
+
+    network = await bench.network(Node(respond=respond))
+    await bench.rpc.call(network, ONE)
+    burnt = asyncio.get_running_loop().create_task(burn(bench, network))
+    await begun.wait()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(FAILURES_MAX):
+            group.create_task(unavailable(bench, network))
+    with suppress(ChainUnavailable):
+        await burnt
+    begun.clear()
+    assert [r.data for r in await bench.rpc.call(network, THREE)] == expected()
 
 
 async def test_a_contract_that_never_answers_is_left_alone_by_itself(bench: Bench) -> None:

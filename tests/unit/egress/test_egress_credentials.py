@@ -9,6 +9,7 @@ import pytest
 
 from assay.accounts.model import API_KEY_PREFIX
 from assay.egress.credentials import API_KEY_MARK, CANDIDATES_MAX, OwnCredentials
+from assay.identity.model import ContractProof
 from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
 from assay.kit.ids import new_id
 from tests.fakes.clock import FrozenClock
@@ -34,7 +35,17 @@ SESSIONS = [
     HmacSessionTokens(("t" * 40,)).issue(new_id(), who, datetime(2026, 11, 22, tzinfo=UTC))
     for who in ("0x" + "ab" * 20, "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU", "1" * 32)
 ]
-SECRETS = [KEY, JWT, OLD_JWT, *SESSIONS]
+CHAINS = tuple(f"eip155:{84530 + number}" for number in range(20))
+CONTRACT_SESSIONS = [
+    HmacSessionTokens(("t" * 40,)).issue(
+        new_id(), "0x" + "cd" * 20, datetime(2026, 11, 22, tzinfo=UTC), proof
+    )
+    for proof in (
+        ContractProof(("eip155:8453",), is_home=True),
+        ContractProof(CHAINS, is_home=False),
+    )
+]
+SECRETS = [KEY, JWT, OLD_JWT, *SESSIONS, *CONTRACT_SESSIONS]
 FOREIGN = [
     foreign({"iss": "https://other.example", "aud": "assay-dashboard", "sub": "1"}),
     foreign({"iss": ISSUER, "sub": "a decision token", "jti": "1"}),
@@ -61,6 +72,7 @@ def test_the_mark_of_an_api_key_is_that_of_the_accounts() -> None:
     [
         *("{}", "Bearer {}", "bearer  {}", "Token {}", "Bearer\t{}", 'token="{}"', "a {} b"),
         *("https://x.example/?t={}", '{{"t":"{}"}}', "x, {}; q=1", "a.{}", "bearer.{}"),
+        *("x{}", "_{}", "-{}", "v1-{}", "session_{}", "{}x", "{}_1", "eyJ{}", "MD{}", "MDE5-{}-a"),
     ],
 )
 def test_a_header_with_a_credential_of_ours_is_dropped_whatever_its_name(

@@ -77,3 +77,9 @@ def test_what_is_no_receipt_proves_nothing(odd: Any) -> None:
     assert not pays(odd, ENTRY)
     assert not pays({"status": "0x1", "logs": [odd]}, ENTRY)
     assert not pays({"status": "0x1", "logs": [used(ONE), {"address": ENTRY.asset}]}, ENTRY)
+
+
+@pytest.mark.parametrize("data", ["-0x2710", "0x_2710", " 0x2710", "0X2710", "10000", "0x2710\n"])
+def test_an_amount_that_is_no_plain_number_pays_nothing(data: str) -> None:
+    logs = [used(ONE), {**moved(SELLER), "data": data}]
+    assert not pays({"status": "0x1", "logs": logs}, ENTRY)

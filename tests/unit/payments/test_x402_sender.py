@@ -11,7 +11,7 @@ import rlp
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import RpcRefused
 from assay.infra.crypto.transactions import TransactionSigner
-from assay.infra.payments.x402_sender import AT_ONCE, Sender
+from assay.infra.payments.x402_sender import AT_ONCE, GAS_PRICE_MAX, Sender
 from assay.payments.model import Attempt, Entry, SettlementPending, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402_wire import credential_of
@@ -272,6 +272,21 @@ async def test_an_answer_that_is_no_number_is_an_outage(
     pool.price = "many"
     (sent,) = await send(sender, ledger, 1)
     assert isinstance(sent, Undecided)
+
+
+@pytest.mark.parametrize(
+    "price",
+    ["-0x5", "0x_5", " 0x5", "5", "0x5\n", "0x\uff15", "0x1" + "0" * 16, hex(GAS_PRICE_MAX + 1)],
+    ids=ascii,
+)
+async def test_a_price_that_cannot_be_is_an_outage_and_nothing_is_signed(
+    sender: Sender, pool: Pool, ledger: Ledger, price: str
+) -> None:
+    pool.price = price
+    (sent,) = await send(sender, ledger, 1)
+    assert isinstance(sent, Undecided)
+    assert not ledger.noted
+    assert not pool.taken
 
 
 async def test_what_came_before_its_predecessor_is_sent_again_and_not_signed_anew(

@@ -12,10 +12,11 @@ from assay.cli.connections_note import read_note
 from assay.cli.unsafe_settings import findings
 from assay.settings import load
 
+KEY = "7325fa2e5c83ad812e61eff11ea30679342a72fcdf9b6de7a604051dd6c08c9c"
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 SAFE: dict[str, object] = {
     "public_url": "https://assay.example.com",
-    "trusted_proxies": "127.0.0.1",
+    "trusted_proxies": "127.0.0.1,::1",
 }
 
 
@@ -45,7 +46,28 @@ def test_wide_networks_of_proxies(tmp_path: Path, network: str) -> None:
 
 @pytest.mark.parametrize("network", ["10.0.3.0/24", "172.16.0.0/12", "2001:db8::/32", "::1"])
 def test_narrow_networks_of_proxies(tmp_path: Path, network: str) -> None:
-    assert found(tmp_path, trusted_proxies=network) == {}
+    assert found(tmp_path, trusted_proxies=network, host="10.0.3.7") == {}
+
+
+def test_networks_of_proxies_are_judged_together(tmp_path: Path) -> None:
+    """Each is narrow enough by itself, and one named twice counts once."""
+    networks = [f"{first}.0.0.0/12" for first in range(11, 16)]
+    assert found(tmp_path, trusted_proxies=",".join(["127.0.0.1", *networks[:4]])) == {}
+    assert found(tmp_path, trusted_proxies=",".join(["127.0.0.1", *networks[:4], *networks])) == {
+        "trusted-proxies": "ASSAY_TRUSTED_PROXIES holds 5242880 IPv4 addresses in all"
+    }
+
+
+def test_a_key_beside_a_facilitator_pays_for_nothing(tmp_path: Path) -> None:
+    key: dict[str, object] = {"x402_private_key": KEY, "sign_up": "open"}
+    assert list(found(tmp_path, **key)) == ["open-sign-up"]
+    assert found(tmp_path, **key, x402_facilitator_url="https://pay.example") == {}
+
+
+def test_a_user_before_the_host_is_found_and_not_shown(tmp_path: Path) -> None:
+    told = found(tmp_path, public_url="https://admin:hidden@assay.example.com")
+    assert list(told) == ["published-url"]
+    assert "hidden" not in told["published-url"]
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8787", "http://localhost", "http://[::1]:80"])
@@ -96,7 +118,7 @@ def test_a_ring_that_holds_one_secret_twice(tmp_path: Path) -> None:
     ("mode", "names"), [("open", ["open-sign-up"]), ("invite", []), ("closed", [])]
 )
 def test_sign_up_modes_with_a_key_that_spends(tmp_path: Path, mode: str, names: list[str]) -> None:
-    given = {**SAFE, "data_dir": tmp_path, "x402_private_key": "4c" * 32}
+    given = {**SAFE, "data_dir": tmp_path, "x402_private_key": KEY}
     settings = load(**given).model_copy(update={"sign_up": mode})
     tmp_path.chmod(0o700)
     assert [finding.name for finding in findings(settings)] == names
@@ -161,7 +183,6 @@ def test_valkeys_that_are_safe(tmp_path: Path, url: str) -> None:
         ("solana_rpc_url", "http://n.example/hidden"),
         ("solana_indexer_url", "http://n.example/?key=hidden"),
         ("x402_facilitator_url", "http://n.example/hidden"),
-        ("world_id_api", "http://n.example/hidden"),
         ("ipfs_gateway", "http://n.example/hidden"),
     ],
 )
@@ -169,6 +190,13 @@ def test_services_asked_in_clear_text(tmp_path: Path, name: str, value: object) 
     told = found(tmp_path, **{name: value})
     assert list(told) == ["plain-http-service"]
     assert told["plain-http-service"] == f"ASSAY_{name.upper()} names http://n.example"
+
+
+def test_the_world_id_api_is_asked_only_where_it_verifies(tmp_path: Path) -> None:
+    api: dict[str, object] = {"world_id_api": "http://n.example/hidden", "world_id_app": "app_1"}
+    assert found(tmp_path, **api, world_id_verifier="router") == {}
+    told = found(tmp_path, **api, world_id_verifier="cloud")
+    assert told == {"plain-http-service": "ASSAY_WORLD_ID_API names http://n.example"}
 
 
 def test_rows_of_chains_that_the_start_refuses_are_no_concern(tmp_path: Path) -> None:
@@ -204,7 +232,7 @@ def test_limits_that_limit_nobody(tmp_path: Path, name: str, safe: int, unsafe: 
     assert list(found(tmp_path, **{name: unsafe})) == ["limits-lifted"]
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o710, 0o707, 0o770])
+@pytest.mark.parametrize("mode", [0o757, 0o730, 0o707, 0o770])
 def test_modes_of_the_data_directory(tmp_path: Path, mode: int) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data").chmod(mode)

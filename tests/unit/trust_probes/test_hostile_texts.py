@@ -1,6 +1,7 @@
 """However hostile a text, reading it takes bounded work in short slices, and finds the same."""
 
 import asyncio
+import re
 import unicodedata
 from collections.abc import Callable, Iterable
 
@@ -16,6 +17,7 @@ from assay.trust import poisoning
 from assay.trust.asking import JSON_DEPTH_MAX, JSON_VALUES_MAX, decode
 from assay.trust.patterns import find_internals, find_secrets, leaked_secrets
 from assay.trust.poisoning import DESCRIPTION_MAX, DOCUMENT_MAX, TEXTS_MAX, find_poison, poison
+from tests.fakes.hostile_documents import bodies, documents, lists
 from tests.fakes.hostile_texts import ORDER, UNITS, hostile_json, hostile_texts
 
 READINGS = 16
@@ -24,7 +26,7 @@ READINGS = 16
 STEP_CHARS = SLICE_CHARS + 3 * (WINDOW_CHARS + 768)
 """Most that is read between two yields: a slice that was nearly over, and what ends it."""
 
-TEXTS = dict(hostile_texts())
+TEXTS = dict(hostile_texts()) | dict(documents())
 
 
 class Watched(Meter):
@@ -65,6 +67,54 @@ def test_an_error_message_is_read_in_short_slices(
     for _ in work:
         slices += 1
     assert slices >= 3  # of 3 x 65,536 characters, in four patterns
+
+
+@pytest.mark.parametrize("comment", ["<!-->", "<!---->", "<!--a-->"])
+def test_comments_without_words_are_read_in_short_slices(comment: str) -> None:
+    """A quarter of a megabyte of them once held the loop for 62 ms."""
+    slices = sum(1 for _ in find_poison([comment * (DESCRIPTION_MAX // len(comment))]))
+    assert slices >= DESCRIPTION_MAX // len(comment) // 256
+
+
+@pytest.mark.parametrize("find", [find_secrets, lambda texts: find_internals(texts, ())])
+def test_very_many_empty_messages_are_read_in_short_slices_and_not_all(
+    find: Callable[[Iterable[str]], Sliced[frozenset[str]]],
+) -> None:
+    """A hundred thousand once held the loop for 200 ms."""
+    given, slices = iter([""] * 100_000), 0
+    for _ in find(given):
+        slices += 1
+    assert slices >= 100
+    assert sum(1 for _ in given) > 80_000
+
+
+@pytest.mark.parametrize(("name", "texts"), list(lists()), ids=[name for name, _ in lists()])
+def test_very_many_texts_take_bounded_work_in_short_slices(name: str, texts: list[str]) -> None:
+    del name
+    meter = Watched()
+    whole(find_poison(texts, meter))
+    assert meter.read <= READINGS * DOCUMENT_MAX + 32 * min(len(texts), TEXTS_MAX) + 1000
+    assert meter.largest <= STEP_CHARS
+
+
+@pytest.mark.parametrize(("name", "body"), list(bodies()), ids=[name for name, _ in bodies()])
+def test_json_of_hostile_structure_is_refused_and_breaks_nothing(name: str, body: bytes) -> None:
+    found = decode(body)
+    assert found is None or name in {"escaped unicode", "halves of characters", "backslashes"} | {
+        "huge exponents",
+        "white space",
+    }
+    with pytest.raises(NotRegistration):
+        parse_registration(body)
+
+
+@given(st.text(alphabet="Ab0+-_/= ", max_size=400), st.integers(1, 40))
+def test_a_run_is_cut_as_a_bounded_pattern_cuts_it(text: str, times: int) -> None:
+    """The signs at its end say nothing: whoever decodes leaves them off."""
+    bounded = re.compile(r"[A-Za-z0-9+/_-]{32,4000}={0,2}")
+    long = text * times
+    cut = [blob.rstrip("=") for blob in poisoning._blobs(long)]  # pyright: ignore[reportPrivateUsage]
+    assert cut == [match.group().rstrip("=") for match in bounded.finditer(long)]
 
 
 def test_of_a_document_only_so_much_is_read() -> None:

@@ -19,6 +19,8 @@ COMMANDS_A_PROXY = [
     *("x-litespeed-cache-control", "x-lscache", "x-reproxy-url", "x-appengine-blobkey", "x-esi"),
     *("surrogate-control", "surrogate-key", "surrogate-capability", "edge-control", "proxy-x"),
     *("x-envoy-immediate-health-check-fail", "x-envoy-upstream-service-time", "proxy-features"),
+    *("cf-edge-cache", "x-html-edge-cache", "edge-cache-tag", "netlify-vary", "netlify-cdn-x"),
+    *("x-middleware-rewrite", "x-middleware-next", "x-middleware-override-headers"),
 ]
 COMMANDS_AN_ORIGIN = [
     *("nel", "report-to", "reporting-endpoints", "strict-transport-security", "clear-site-data"),

@@ -5,7 +5,7 @@ import pytest
 from assay.wrapper.match import BadPath, Match, Row, Table
 from assay.wrapper.model import Terms
 from assay.wrapper.overlap import is_walked_round
-from assay.wrapper.spelling import Unfoldable, folded
+from assay.wrapper.spelling import PARTS_MAX, READINGS_MAX, Unfoldable, folded, readings
 
 PAID, TRUSTED, STRICTER = Terms(10_000), Terms(0, 65.0, needs_proof=True), Terms(10_000, 65.0)
 
@@ -19,6 +19,15 @@ SPELLINGS = [
     *("/shop/quote%23x", "/shop/%51UOTE/", "/shop/quote%c2%a0", "/shop/%ef%bd%91uote"),
     *("/shop/%c1%b1uote", "/shop%c0%afquote", "/shop/%u0071uote", "/shop/quote;/", "/;/shop/quote"),
     *("/shop/a%252f%252e%252e%252fquote", "/free/%252e%252e/shop/quote", "/shop/quote%2e"),
+    *("/shop;a%2Fb/quote", "/shop;a%252Fb/quote", "/SHO%50;a%2Fb/quote"),
+    *("/shop/%E0%81%B1uote", "/shop/%F0%80%81%B1uote", "/shop/%uFF51uote", "/shop%u002fquote"),
+    *("/shop/quote%2500x", "/shop/quo%2509te", "/shop/quote%250d%250a", "/shop%EF%BC%8Fquote"),
+    *(
+        "/shop/%EF%BC%8571uote",
+        "/shop/QUOTE%3B%2Fx",
+        "/SHOP/quote%3Fa%2Fb",
+        "/shop/quote%EF%BC%9Fx",
+    ),
 ]
 """What lenient servers take for `/shop/quote`: findings/wire.md 13 and more of the kind."""
 
@@ -58,11 +67,64 @@ def test_another_path_stays_with_its_own_route(path: str) -> None:
         ("/paid/", "/paid"),
         ("/paid", "/paid/"),
         ("/a;v=1", "/A;v=1"),
+        ("/a/quit", "/a/qu%C4%B1t"),
+        ("/a/quit", "/a/QU%C4%B0T"),
+        ("/a/task", "/a/ta%C5%BFk"),
+        ("/a/task", "/a/tas%E2%84%AA"),
     ],
 )
 def test_patterns_are_met_in_every_spelling_too(strict: str, path: str) -> None:
     table = Table([Row("GET", strict, "strict", PAID), Row("*", "/*", "free")])
     assert table.match("GET", path) == Match("strict", path)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        *(
+            "a%2Fb",
+            "a%2fb%2F",
+            "%2F",
+            "a%252Fb",
+            "a%5Cb",
+            "a\\b",
+            "\\",
+            "a%3Fb",
+            "%3F",
+            "a%23b",
+            "%23",
+        ),
+        *("a%2500b", "a;b", ";x", "%3Bx", ";a%2Fb", "a;b%2Fc", "...", "%20", ". .", "a..", "%252e"),
+        *(
+            "%252e%252e",
+            "%EF%BC%8E%EF%BC%8E",
+            "%E2%80%A5",
+            "a%EF%BC%8Fb",
+            "a%EF%BC%9Fb",
+            "a%C0%AFb",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("strict", "path"),
+    [
+        ("/shop/{id}", "/SHOP/{}"),
+        ("/shop/{id}", "/shop/{}/"),
+        ("/shop/{id}/buy", "/SHOP/{}/buy"),
+        ("/shop/{id}/buy", "/shop/{}/BUY"),
+        ("/shop/{id}/buy", "/shop/{}/buy/"),
+        ("/shop/{id}/buy", "//shop/{}/buy"),
+        ("/shop/{id}/buy", "/shop;v=1/{}/%62uy"),
+        ("/shop/*", "/SHOP/{}/{}/x"),
+        ("/shop/*", "/;/shop/{}/../x".replace("..", "%252e%252e")),
+    ],
+)
+def test_what_a_parameter_or_the_rest_of_a_prefix_holds_hides_nothing(
+    strict: str, path: str, held: str
+) -> None:
+    """Express parts a path before it decodes: there `a%2Fb` and `...` are one segment each."""
+    table = Table([Row("GET", strict, "strict", PAID), Row("*", "/*", "free")])
+    assert table.match("GET", path.replace("{}", held)).value == "strict"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("method", ["frob", "Frob", "fROB"])
@@ -157,6 +219,25 @@ def test_a_path_encoded_without_end_is_none() -> None:
 )
 def test_folding_a_path_made_to_be_slow_ends(text: str) -> None:
     assert len("".join(folded("/" + text))) < 20_000
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/a" * PARTS_MAX + "/b", "/%252561" * 200, "/;%3B%253B/..%255c%5c" * 60, "/%3F%23%2500" * 100],
+)
+def test_a_path_that_is_read_in_too_many_ways_is_none(path: str) -> None:
+    """What a reading costs is bounded: a path of that many segments is nobody's honest one."""
+    try:
+        assert len(readings(path)) <= READINGS_MAX
+        assert all(len(reading) <= PARTS_MAX for reading in readings(path))
+    except Unfoldable:
+        with pytest.raises(BadPath):
+            Table([Row("GET", "/q", "paid", PAID), Row("*", "/*", "free")]).match("GET", path)
+
+
+@pytest.mark.parametrize("path", ["/", "/a", "/a/b-c/d.json", "/v1/Items/7", "/a%20b/c", "/%C3%A9"])
+def test_an_ordinary_path_has_one_reading(path: str) -> None:
+    assert readings(path) == {folded(path)}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from assay.chains.model import Account, ChainUnavailable, Feedback, Network, Rev
 from assay.chains.ports import Rpc
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.kit.numbers import NotANumber, whole_number
 
 REVIEWERS_READ = 16
 """Reviewers whose past is read; a public node allows 40 calls of a kind in ten seconds."""
@@ -49,13 +50,13 @@ class Histories:
         """What is known of an address now. Raises `ChainUnavailable`."""
         options = {"commitment": "confirmed"}
         answer = await self._rpc.request(network, "getBalance", [address, options])
-        balance = answer.get("value") if is_object(answer) else None
+        balance = _count(answer.get("value")) if is_object(answer) else None
         oldest = await self._oldest(network, [address])
         first_s, count = oldest.get(address, (None, None))
         return Account(
             transactions=count,
             is_contract=not _on_curve(address),
-            balance=balance * LAMPORT_IN_WEI if isinstance(balance, int) else None,
+            balance=None if balance is None else balance * LAMPORT_IN_WEI,
             since_days=None if first_s is None else self._days_since(first_s),
         )
 
@@ -79,8 +80,8 @@ class Histories:
                 signed = row is not None and address in _signers(
                     transactions.get(str(row.get("signature")))
                 )
-                time_s = row.get("blockTime") if row is not None and signed else None
-                found[address] = (time_s if isinstance(time_s, int) else None, len(answer))
+                time_s = _count(row.get("blockTime")) if row is not None and signed else None
+                found[address] = (time_s, len(answer))
         return found
 
     async def _transactions(
@@ -94,6 +95,14 @@ class Histories:
         asked = [("getTransaction", (one, options)) for one in signatures]
         answers = await self._rpc.request_all(network, asked) if asked else ()
         return dict(zip(signatures, answers, strict=True))
+
+
+def _count(value: JsonValue) -> int | None:
+    """Lamports or seconds: what fits 64 bits."""
+    try:
+        return whole_number(value, 2**64 - 1)
+    except NotANumber:
+        return None
 
 
 def _last(rows: Sequence[JsonValue]) -> JsonObject | None:

@@ -19,20 +19,15 @@ from assay.infra.http.rpc_calls import (
     read_newest,
 )
 from assay.infra.http.rpc_endpoint import Endpoint, EndpointFault, RpcLimits, identity_of
-from assay.infra.http.rpc_wire import Answer, NodeError, revert_of
+from assay.infra.http.rpc_gathering import Asked
+from assay.infra.http.rpc_heights import believe_height
+from assay.infra.http.rpc_shapes import is_shaped
+from assay.infra.http.rpc_wire import Answer, NodeError, Result, revert_of
 from assay.infra.http.upstream import UpstreamPool
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.costs import CostLedger
 from assay.kit.json import JsonValue
-
-STALE_BLOCKS_MAX = 128
-"""How far behind the highest block seen an endpoint may be: the states a full node keeps, 25
-minutes on Ethereum, half a minute on the fastest chains. Source: geth, `--history.state`."""
-
-HEAD_FORGOTTEN_S = 900.0
-"""How long one endpoint's height measures the others. Bounded, so that an endpoint that once
-claimed an absurd height does not make the honest ones look stale for ever."""
 
 HEAD_FRESH_S = 5.0
 """How old the known height may be before a request that pins no block asks for it again."""
@@ -41,6 +36,10 @@ LAG_BLOCKS = 8
 """How much deeper to read when the node behind a balancer has not seen its neighbour's head."""
 
 RETRY_AFTER_S = 5
+
+SHARE_S = 1.25
+"""Least that one endpoint may use of the total time, in times of one exchange: a node that answers
+every question just in time must not use up what the others need."""
 
 COSTLY_CONTRACTS_KEPT = 10_000
 """Contracts that did not answer in time and are remembered; a forgotten one is asked again."""
@@ -94,7 +93,7 @@ class JsonRpc:
             head, found = await read_newest(
                 endpoint, calls, deadline_s, multicall=network.multicall3
             )
-            self._judge_head(network, endpoint, head)
+            await believe_height(endpoint, head, self._others(network, endpoint), deadline_s)
             return found
 
         return await self._first_believable(network, attempt) if calls else ()
@@ -109,17 +108,18 @@ class JsonRpc:
             await endpoint.verify(deadline_s)
             head = await self._fetch_head(network, endpoint, deadline_s)
             until_s = min(deadline_s, self._clock.monotonic_s() + self._limits.untrusted_s)
+            endpoint.untrusted += 1
             try:
-                return await read_capped(endpoint, call, head, until_s, gas)
-            except BlockUnknown:
-                block = max(head - LAG_BLOCKS, 0)
-                return await read_capped(endpoint, call, block, until_s, gas)
+                return await _read_untrusted(endpoint, call, head, until_s, gas)
             except EndpointFault as fault:
                 if not fault.no_reply:
                     raise
-            # A node that still tells its height is well: then it is the contract that is not.
-            await self._fetch_head(network, endpoint, deadline_s)
-            return None
+                # A node that still tells its height is well: then it is the contract that is not.
+                # One that does not may be busy with it: that is for other reads to find out.
+                await _without_blame(self._fetch_head(network, endpoint, deadline_s))
+                return None
+            finally:
+                endpoint.untrusted -= 1
 
         try:
             async with asyncio.timeout(self._limits.total_s), self._untrusted:
@@ -145,7 +145,10 @@ class JsonRpc:
                 (answer,) = await endpoint.ask_in_step(asked, deadline_s=deadline_s)
             else:
                 answer = await endpoint.ask(asked, deadline_s)
-            if not isinstance(answer, NodeError) or revert_of(answer) is not None:
+            if not isinstance(answer, NodeError):
+                _require_shape(asked, answer)
+                return answer
+            if revert_of(answer) is not None:
                 return answer
             # Not held against the node: too wide a question is the asker's doing.
             detail = f"{answer.code} {answer.message}"
@@ -163,9 +166,19 @@ class JsonRpc:
             await endpoint.verify(deadline_s)
             await self._refresh_head(network, endpoint, deadline_s)
             answers = await ask_all(endpoint, requests, deadline_s)
-            return [None if isinstance(a, NodeError) else a.value for a in answers]
+            refusals = [answer for answer in answers if isinstance(answer, NodeError)]
+            if len(refusals) == len(answers):
+                detail = f"it refused everything: {refusals[0].code} {refusals[0].message}"
+                raise EndpointFault(detail, blame=False, refusal=refusals[0])
+            return [
+                None if isinstance(answer, NodeError) else _require_shape(asked, answer)
+                for asked, answer in zip(requests, answers, strict=True)
+            ]
 
-        return await self._first_believable(network, attempt) if requests else ()
+        try:
+            return await self._first_believable(network, attempt) if requests else ()
+        except RpcRefused:
+            return [None] * len(requests)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -175,12 +188,14 @@ class JsonRpc:
         deadline_s = self._clock.monotonic_s() + self._limits.total_s
         faults: list[str] = []
         refusal: NodeError | None = None
-        for endpoint in self._endpoints_of(network):
+        endpoints = self._endpoints_of(network)
+        for place, endpoint in enumerate(endpoints):
             if not endpoint.breaker.lets_through():
                 faults.append(f"{endpoint.name}: left alone after failures")
                 continue
             try:
-                answer = await attempt(endpoint, deadline_s)
+                until_s = self._share_of(deadline_s, len(endpoints) - place)
+                answer = await attempt(endpoint, until_s)
             except EndpointFault as fault:
                 faults.append(f"{endpoint.name}: {fault}")
                 refusal = fault.refusal or refusal
@@ -199,19 +214,20 @@ class JsonRpc:
         if endpoint.head is None or now - endpoint.head[1] > HEAD_FRESH_S:
             await self._fetch_head(network, endpoint, deadline_s)
 
+    def _share_of(self, deadline_s: float, endpoints: int) -> float:
+        """Until when the first of the endpoints that are left may be asked."""
+        now = self._clock.monotonic_s()
+        share_s = max((deadline_s - now) / endpoints, SHARE_S * self._limits.endpoint_s)
+        return min(deadline_s, now + share_s)
+
     async def _fetch_head(self, network: Network, endpoint: Endpoint, deadline_s: float) -> int:
-        """Its block number now, refused when it lies too far behind what has been seen."""
+        """Its block number now, refused when it cannot be the newest (`rpc_heights`)."""
         block = await endpoint.ask_quantity("eth_blockNumber", deadline_s)
-        self._judge_head(network, endpoint, block)
+        await believe_height(endpoint, block, self._others(network, endpoint), deadline_s)
         return block
 
-    def _judge_head(self, network: Network, endpoint: Endpoint, block: int) -> None:
-        now = self._clock.monotonic_s()
-        heads = [e.head for e in self._endpoints_of(network) if e.head is not None]
-        best = max((seen for seen, at in heads if now - at <= HEAD_FORGOTTEN_S), default=0)
-        if block < best - STALE_BLOCKS_MAX:
-            raise EndpointFault(f"block {block} is stale: {best} has been seen")
-        endpoint.head = (block, now)
+    def _others(self, network: Network, endpoint: Endpoint) -> list[Endpoint]:
+        return [one for one in self._endpoints_of(network) if one is not endpoint]
 
     def _endpoints_of(self, network: Network) -> list[Endpoint]:
         return [self._endpoint(network, url) for url in network.rpc_urls]
@@ -225,7 +241,32 @@ class JsonRpc:
         return known
 
 
+async def _read_untrusted(
+    endpoint: Endpoint, call: Call, head: int, until_s: float, gas: int
+) -> Returned | Reverted:
+    try:
+        return await read_capped(endpoint, call, head, until_s, gas)
+    except BlockUnknown:
+        return await read_capped(endpoint, call, max(head - LAG_BLOCKS, 0), until_s, gas)
+
+
+async def _without_blame(work: Awaitable[object]) -> None:
+    try:
+        await work
+    except EndpointFault as fault:
+        raise EndpointFault(str(fault), blame=False) from fault
+
+
+def _require_shape(asked: Asked, answer: Result) -> JsonValue:
+    """The result, when it can be one of the method that was asked. Raises `EndpointFault`."""
+    if not is_shaped(*asked, answer.value):
+        raise EndpointFault(f"{asked[0]}: the answer is of another form")
+    return answer.value
+
+
 def _hold_against(endpoint: Endpoint, fault: EndpointFault) -> None:
+    if fault.no_reply and endpoint.untrusted:
+        fault.blame = False  # it may be a contract that keeps the node from answering
     if fault.blame:
         fault.blame = False  # of one exchange, whoever shared it
         endpoint.doubt()

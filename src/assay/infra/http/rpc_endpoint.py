@@ -119,16 +119,20 @@ class Endpoint:
         costs: CostLedger,
     ) -> None:
         self.breaker = Breaker(clock)
+        self.untrusted = 0
+        """Calls under way of contracts that callers named: they may keep it from other answers."""
         self.has_multicall = True
         """Until a call to Multicall3 shows that there is no code."""
         self.takes_batches = True
         """Until it answers a batch with something that is not one."""
         self.head: tuple[int, float] | None = None
         """The last believed block number, and when (monotonic seconds) it was seen."""
+        self.shown: tuple[int, float] | None = None
+        """The last block it showed to be recent, and when."""
         self._url = url
         self._identity = identity
         self._client = client
-        self._clock = clock
+        self.clock = clock
         self._limits = limits
         self._ids = ids
         self._costs = costs
@@ -150,7 +154,7 @@ class Endpoint:
 
     async def verify(self, deadline_s: float) -> None:
         """Make sure that it serves the chain we mean. Raises `EndpointFault`."""
-        now = self._clock.monotonic_s()
+        now = self.clock.monotonic_s()
         at = self._verified_at
         if at is not None and now - at < self._limits.verify_every_s:
             return
@@ -161,7 +165,7 @@ class Endpoint:
             served = await self._ask_text(method, deadline_s)
         if served != expected:
             self.breaker.trip()
-            raise EndpointFault(f"serves chain {served}, not {expected}", blame=False)
+            raise EndpointFault(f"serves chain {served!r}, not {expected}", blame=False)
         self._verified_at = now
 
     async def ask_in_step(self, *asked: Asked, deadline_s: float) -> list[Answer]:
@@ -170,7 +174,7 @@ class Endpoint:
         For what a node answers at once: the slowest holds up the others. Raises `EndpointFault`;
         of one exchange it is the same one for everybody, and counts once.
         """
-        if deadline_s - self._clock.monotonic_s() < self._limits.endpoint_s:
+        if deadline_s - self.clock.monotonic_s() < self._limits.endpoint_s:
             # With others it could take longer than the asker has.
             return [await self.ask(one, deadline_s) for one in asked]
         waiting = [self._gathering.ask(one, deadline_s) for one in asked]
@@ -244,7 +248,7 @@ class Endpoint:
         return answers
 
     async def _post(self, payload: JsonValue, deadline_s: float) -> _HttpReply:
-        left_s = min(self._limits.endpoint_s, deadline_s - self._clock.monotonic_s())
+        left_s = min(self._limits.endpoint_s, deadline_s - self.clock.monotonic_s())
         if left_s <= 0:
             raise EndpointFault("no time left", blame=False)
         sent = False

@@ -8,11 +8,17 @@ from typing import NoReturn
 
 from assay.chains.ports import Reverted
 from assay.kit.json import JsonObject, JsonValue, is_nested_beyond, is_object
+from assay.kit.numbers import NotANumber, hex_number
 
 REVERT_CODE = 3
 """Source: the error code geth gave reverts and the execution-apis specification adopted."""
 
-_QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_QUANTITY_BITS = 64
+_CODE_MAX = 2**31
+_MESSAGE_CHARS_MAX = 500
+_DIGITS_MAX = 80
+"""Of a number in an answer, more than 256 bits have: thousands of digits take long to read."""
+
 _BYTES = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 _REVERT_WORDS = re.compile(
     r"\brevert(?:ed)?\b|invalid opcode|invalid jump|stack (?:under|over)flow", re.IGNORECASE
@@ -70,7 +76,9 @@ def decode(body: bytes) -> JsonValue:
         raise Malformed("the reply is nested too deep")
     try:
         # As UTF-8 and nothing else: in what `loads` would guess, brackets could not be counted.
-        return json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant)
+        return json.loads(
+            body.decode("utf-8-sig"), parse_constant=_no_constant, parse_int=_short_number
+        )
     except ValueError as error:
         raise Malformed("the reply is not JSON") from error
 
@@ -92,9 +100,16 @@ def error_of(error: JsonValue) -> NodeError:
     if not is_object(error):
         raise Malformed("the error is not an object")
     code, message = error.get("code"), error.get("message")
-    if not isinstance(code, int) or not isinstance(message, str):
+    if not isinstance(code, int) or isinstance(code, bool) or not isinstance(message, str):
         raise Malformed("the error has no code or message")
-    return NodeError(code, message[:500], error.get("data"))
+    if not -_CODE_MAX <= code < _CODE_MAX:
+        raise Malformed("the error has a code that is out of range")
+    return NodeError(code, _printable(message[:_MESSAGE_CHARS_MAX]), error.get("data"))
+
+
+def _printable(text: str) -> str:
+    """As it can be logged and stored: JSON can spell half characters and NUL, databases cannot."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def answers_of(reply: Sequence[JsonValue], ids: Sequence[int]) -> list[Answer]:
@@ -117,9 +132,10 @@ def _id_of(reply: JsonObject) -> int | None:
 def quantity_of(answer: Answer) -> int:
     """The number a node answered with. Raises `Malformed`."""
     value = answer.value if isinstance(answer, Result) else None
-    if not isinstance(value, str) or not _QUANTITY.fullmatch(value):
-        raise Malformed("the answer is not a quantity")
-    return int(value, 16)
+    try:
+        return hex_number(value, _QUANTITY_BITS)
+    except NotANumber:
+        raise Malformed("the answer is not a quantity") from None
 
 
 def bytes_of(value: JsonValue) -> bytes:
@@ -154,3 +170,9 @@ def _revert_data(data: JsonValue) -> bytes:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _short_number(digits: str) -> int:
+    if len(digits) > _DIGITS_MAX:
+        raise ValueError("a number of too many digits")
+    return int(digits)

@@ -21,6 +21,13 @@ HEADERS_MAX = 200
 _HIGH_BYTES = 256 * 1024
 """Reading pauses above it until what is held was taken: what a slow reader costs in memory."""
 
+CHUNKS_PER_READ = 512
+"""More chunks than that in one read, and less is read at once from then on: each of them costs us
+as much as a large one, and nobody else gets a turn meanwhile."""
+
+CHOPPY_READ_BYTES = 16 * 1024
+TRAILER_BYTES_MAX = 8 * 1024
+
 _SLICE_BYTES = 16 * 1024
 _NO_BODY = frozenset({204, 304})
 _INTERIM, _SWITCHING, _LAST = 100, 101, 599
@@ -63,7 +70,8 @@ class Connection(asyncio.BufferedProtocol):
         self._keep = True
         self._until_end = False
         self._length = False
-        self.waits_for_caller = False
+        self.waits_for_caller = self._is_choppy = False
+        self._chunks_read = self._trailer_bytes = 0
         self._size = self._header_bytes = self._head_bytes = self._left = 0
         """Left: bytes still to come of a body that is only counted, its head being known."""
         self._deadline_s = self._timeout_s = self._timer_s = 0.0
@@ -280,7 +288,7 @@ class Connection(asyncio.BufferedProtocol):
         self.status = self._left = 0
         self._head = None
         self._headers = []
-        self._header_bytes = 0
+        self._header_bytes = self._trailer_bytes = 0
         self._until_end = self._length = False
 
     # -- asyncio -----------------------------------------------------------------------------
@@ -292,7 +300,8 @@ class Connection(asyncio.BufferedProtocol):
     @override
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
-        return self._reads.memory
+        memory = self._reads.memory
+        return memory[:CHOPPY_READ_BYTES] if self._is_choppy else memory
 
     @override
     def buffer_updated(self, nbytes: int) -> None:
@@ -325,6 +334,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _parse(self, data: memoryview) -> None:
         """Let the parser have it; what is no answer ends the exchange."""
+        self._chunks_read = 0
         if self.status >= _FINAL:  # a head that comes byte by byte gets no more time for it
             self._deadline_s = self._loop.time() + self._timeout_s
         try:
@@ -417,12 +427,17 @@ class Connection(asyncio.BufferedProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Of the head, or a trailer, which is dropped (RFC 9110, section 6.5.1)."""
         if self.status:
+            self._trailer_bytes += len(name) + len(value) + 4
+            if self._trailer_bytes > TRAILER_BYTES_MAX:
+                raise ValueError("its trailers are larger than accepted")
             return
         self._header_bytes += len(name) + len(value) + 4
         if self._header_bytes > HEADER_BYTES_MAX or len(self._headers) >= HEADERS_MAX:
             raise ValueError("its headers are larger than accepted")
         name = name.lower()
         if name in {b"content-length", b"transfer-encoding"}:
+            if self._length:  # one answer framed twice, be it in the same way
+                raise ValueError("framed twice")
             self._length = True
             if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
                 # The chunks would be undone here, and what is in them passed on unsaid.
@@ -452,6 +467,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_chunk_header(self) -> None:
         """Of a body in chunks, which an answer to HEAD does not have."""
+        self._chunks_read += 1
+        if self._chunks_read > CHUNKS_PER_READ:
+            self._is_choppy = True
         if self._is_head:
             self._keep = False
 

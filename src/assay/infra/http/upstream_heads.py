@@ -20,6 +20,9 @@ HEAD_BYTES_MAX = 4096
 HEADS_BYTES_MAX = 32 * 1024
 """Heads remembered of one upstream, in bytes as they came; parsed they take about as much again."""
 
+_LENGTH_DIGITS_MAX = 18
+"""Of a Content-Length: a body of more than an exbibyte never ends."""
+
 _NO_BODY = frozenset({204, 304})
 
 
@@ -69,4 +72,4 @@ def _declared(headers: Headers) -> int | None:
     chunked = any(name == b"transfer-encoding" for name, _ in headers)
     if chunked or len(lengths) != 1 or not lengths[0].isdigit():
         return None
-    return int(lengths[0])
+    return int(lengths[0]) if len(lengths[0]) <= _LENGTH_DIGITS_MAX else None

@@ -36,7 +36,10 @@ class SmtpServer:
 
 def smtp_server(url: str) -> SmtpServer:
     """The server of a URL. Raises `ValueError`, which does not repeat it."""
-    parts = urlsplit(url)
+    try:
+        parts, port = urlsplit(url), urlsplit(url).port
+    except ValueError:  # its text quotes the password where that holds a slash or a bracket
+        raise ValueError("ASSAY_SMTP_URL has a part that cannot be used: encode it") from None
     if parts.scheme not in _PORTS or not parts.hostname or parts.path not in {"", "/"}:
         raise ValueError("ASSAY_SMTP_URL must be smtps://, smtp:// or smtp+plain://host:port")
     if parts.scheme == "smtp+plain" and parts.password:
@@ -44,7 +47,7 @@ def smtp_server(url: str) -> SmtpServer:
     return SmtpServer(
         security=parts.scheme,
         host=parts.hostname,
-        port=parts.port or _PORTS[parts.scheme],
+        port=port or _PORTS[parts.scheme],
         user=unquote(parts.username) if parts.username else None,
         password=unquote(parts.password) if parts.password else None,
     )

@@ -8,6 +8,7 @@ from itertools import pairwise
 from assay.chains.abi import address_word, word
 from assay.infra.crypto.eip191 import keccak256
 from assay.kit.json import JsonValue, is_array, is_object
+from assay.kit.numbers import NotANumber, hex_number
 from assay.payments.model import Entry
 from assay.payments.ports import Authorization
 
@@ -91,6 +92,6 @@ def _topics(value: JsonValue) -> list[str]:
 
 def _hex_number(value: JsonValue) -> int:
     try:
-        return int(str(value), 16)
-    except ValueError:
+        return hex_number(value, 256)
+    except NotANumber:
         return -1

@@ -5,6 +5,7 @@ Source: EIP-3009; x402 `schemes/exact/scheme_exact_evm.md`; facts, payments 2 an
 
 import asyncio
 import math
+import re
 from collections.abc import Mapping
 
 from assay.chains.abi import BadAnswer, Reader
@@ -46,6 +47,7 @@ LOG_BLOCKS = (100, 1900, *([2000] * 11))
 24,000 blocks, 13 hours on Base."""
 
 
+_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 _UNUSED = "not used yet"
 _ELSEWHERE = "authorization_cancelled"
 """Cancelled, or spent on somebody else: it cannot pay us any more."""
@@ -215,7 +217,8 @@ def is_unused(found: Outcome) -> bool:
 
 def _transaction_of(logs: JsonValue) -> str:
     first = logs[0] if is_array(logs) and logs else None
-    return str(first.get("transactionHash", "")) if is_object(first) else ""
+    told = str(first.get("transactionHash", "")) if is_object(first) else ""
+    return told.lower() if _HASH.fullmatch(told) else ""
 
 
 def _number(outcome: Returned | Reverted) -> int:

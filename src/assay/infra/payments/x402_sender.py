@@ -16,6 +16,7 @@ from assay.infra.payments.eip3009_contract import transfer_data
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.json import JsonValue
+from assay.kit.numbers import NotANumber, hex_number
 from assay.payments.model import Attempt, Entry, Undecided
 from assay.payments.ports import Note
 from assay.payments.x402_wire import authorization_of
@@ -25,6 +26,10 @@ GAS_MAX = 200_000
 
 GAS_OF_NOTHING = 21_000
 """Of a transaction that does nothing. Source: Yellow Paper, appendix G."""
+
+GAS_PRICE_MAX = 10**12
+"""Most that a node may say a gas costs, in wei: a thousand gwei, which no network we settle on has
+come near. What is offered is taken, so a node that lies could spend our key's money."""
 
 AT_ONCE = 32
 """Transactions of one turn."""
@@ -192,6 +197,8 @@ class Sender:
         now = self.clock.monotonic_s()
         if self._fees.until_s <= now:
             price = quantity(await self._ask("eth_gasPrice"))
+            if price > GAS_PRICE_MAX:
+                raise ChainUnavailable("The chain's gas price cannot be.", detail=f"{price} wei")
             tip = max(1, min(price, price // 10 + 1))
             self._fees = _Fees(tip, price * 2 + tip, now + FEES_KNOWN_S)
         return self._fees
@@ -201,11 +208,11 @@ class Sender:
 
 
 def quantity(value: JsonValue) -> int:
-    """A number as nodes write it. Raises `ChainUnavailable`."""
+    """A number below 2^64 as nodes write it. Raises `ChainUnavailable`."""
     try:
-        return int(str(value), 16)
-    except ValueError:
-        raise ChainUnavailable("The chain gave no number.", detail=str(value)[:100]) from None
+        return hex_number(value, 64)
+    except NotANumber:
+        raise ChainUnavailable("The chain gave no number.", detail=ascii(value)[:100]) from None
 
 
 def _outcome(one: _Waiting, error: Exception | None) -> str | Undecided | _Again:

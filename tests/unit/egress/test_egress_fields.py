@@ -1,0 +1,32 @@
+"""What no caller may say to a target: whose address it is, and that another request is meant."""
+
+import pytest
+
+from assay.egress.fields import REQUEST_FIELDS
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("x-forwarded-for", "x-real-ip", "forwarded", "true-client-ip", "cf-connecting-ip"),
+        *("x-vercel-forwarded-for", "x-real-client-ip", "z-forwarded-for", "x-akamai-client-ip"),
+        *("http-client-ip", "http-x-forwarded-for", "x-ms-forwarded-client-ip", "source-ip"),
+        *("x-from-ip", "x-client-address", "x-some-new-network-connecting-ip", "x_vercel_real_ip"),
+        *("x-original-url", "x-rewrite-url", "x-http-method-override", "x-http-host-override"),
+        *("x-http-path-override", "x-override-method", "x-rest-method", "host-override"),
+        *("x-request-uri", "http2-settings"),
+    ],
+)
+def test_an_address_or_another_method_or_path_is_not_said(name: str) -> None:
+    assert not REQUEST_FIELDS.passes(name.encode())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("accept", "authorization", "cookie", "user-agent", "x-api-key", "idempotency-key"),
+        *("x-request-method", "x-client-id", "x-ip-country", "mcp-session-id", "x-override"),
+    ],
+)
+def test_an_apis_own_fields_are_said(name: str) -> None:
+    assert REQUEST_FIELDS.passes(name.encode())
