@@ -265,8 +265,7 @@ class Exchange:
         claim = Claim(self._id, key, ceiling, use, self._granted, total_s)
         try:
             with self._waiting():
-                wait_s = max(0.0, total_s - self.waited_s)
-                await self._budget.queue.claim(claim, self._claims, wait_s)
+                await self._budget.queue.claim(claim, self._claims, total_s - self.waited_s)
         except EgressError:
             self._is_refused = True
             raise

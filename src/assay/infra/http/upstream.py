@@ -10,7 +10,6 @@ import ssl
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
 
 import httpcore2
 
@@ -22,7 +21,7 @@ from assay.infra.http.breaker import Breaker
 from assay.infra.http.dial import judged_addresses
 from assay.infra.http.resolver import LOOKUPS_MAX, Resolver, SystemResolver
 from assay.infra.http.shared_reads import SharedReads
-from assay.infra.http.slots import RETRY_S, Share
+from assay.infra.http.slots import Share
 from assay.infra.http.upstream_connection import Connection, Shared, Stale, failed
 from assay.infra.http.upstream_exchange import PreparedHead, Reply, SinkExchange, head_of, pump
 from assay.kit.clock import Clock
@@ -226,7 +225,8 @@ class UpstreamPool:
         except BaseException as error:
             host.open -= 1
             if isinstance(error, EgressError) and error.failure is Failure.BUDGET:
-                raise _is_busy() from error
+                # It waited for us in vain, which says nothing about its upstream.
+                raise Unavailable("Many names are being looked up.", retry_after_s=1) from error
             if isinstance(error, TimeoutError | OSError | EgressError | ssl.SSLError):
                 host.breaker.failed()
                 raise failed(f"it cannot be reached: {error!r}") from error
@@ -275,12 +275,6 @@ class UpstreamPool:
             if not host.open and host.used_s < now - FORGOTTEN_S:
                 self._forget(key)
         self._sweeper = loop.call_later(_SWEEP_S, self._sweep) if self._hosts else None
-
-
-def _is_busy() -> Unavailable:
-    """The request waited for us in vain: that says nothing about its upstream."""
-    why = "Too many names are being looked up for wrappers: try again soon."
-    return Unavailable(why, retry_after_s=ceil(RETRY_S))
 
 
 async def _send_streamed(
