@@ -1,7 +1,7 @@
 """What strangers' slow calls keep waiting is never told as a fault of the host that waits."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -35,7 +35,7 @@ async def process(database: Database) -> AsyncIterator[Process]:
 
 
 @asynccontextmanager
-async def slots_held(process: Process) -> AsyncIterator[RawServer]:
+async def slots_held(process: Process) -> AsyncGenerator[RawServer]:
     """Strangers' calls to a slow host hold what they can of the slots of its address."""
     answer = asyncio.Event()
     arrived = asyncio.Semaphore(0)

@@ -1,7 +1,7 @@
 """Slow calls of strangers lower nobody's grade: what waits for this service is no evidence."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,7 +20,7 @@ async def strict(tmp_path: Path) -> AsyncIterator[House]:
 
 
 @asynccontextmanager
-async def strangers_call(house: House, url: str, arrive: asyncio.Semaphore) -> AsyncIterator[None]:
+async def strangers_call(house: House, url: str, arrive: asyncio.Semaphore) -> AsyncGenerator[None]:
     """Two Free accounts make two calls each, and none of them ends."""
     tokens: list[dict[str, str]] = []
     for email in ("x@example.com", "y@example.com"):

@@ -1,7 +1,7 @@
 """Few requests cannot keep all the others waiting, and nobody is blamed for what waits for us."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -94,7 +94,7 @@ async def test_who_goes_away_while_waiting_leaves_nothing() -> None:
 
 
 @asynccontextmanager
-async def full_of_calls(connections: ConnectionSlots) -> AsyncIterator[None]:
+async def full_of_calls(connections: ConnectionSlots) -> AsyncGenerator[None]:
     """Many accounts have as many connections as they can to as many domains."""
     held = asyncio.Event()
 
