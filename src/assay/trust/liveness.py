@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from assay.chains.model import Registration
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.egress.waiting import BLAMED_FROM_S, count_own_waits
 from assay.kit.cache import Cache
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
@@ -130,10 +131,12 @@ class Liveness:
     async def _ask_all(self, subject: Subject) -> LivenessReport:
         services = declared(subject.agent.registration if subject.agent else None)
         round_ = _Round(self._http, self._clock)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(round_.ping(kind, endpoint)) for kind, endpoint in services]
+        with count_own_waits(is_visit=True) as waits:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(round_.ping(*service)) for service in services]
         report = LivenessReport(tuple(task.result() for task in tasks))
-        if not round_.over_budget:
+        is_late = round_.is_late and waits.waited_s >= BLAMED_FROM_S
+        if not round_.over_budget and not is_late:
             self._complete[subject.key] = report
             self._complete.move_to_end(subject.key)
             if len(self._complete) > REPORTS_KEPT:
@@ -156,6 +159,8 @@ class _Round:
         self._left = REQUESTS_MAX
         self.over_budget = False
         """Whether a host's egress budget kept a question from being asked."""
+        self.is_late = False
+        """Whether a service was not done when the time was over."""
 
     async def ping(self, kind: str, endpoint: str) -> Ping:
         """Whether the service answers."""
@@ -167,7 +172,7 @@ class _Round:
                 async with asyncio.timeout(max(0.0, self._ends_s - began_s)):
                     ok = await self._answers(kind, endpoint)
             except TimeoutError:
-                ok = False
+                ok, self.is_late = False, True
             except _NotCalled:
                 return Ping(kind, endpoint, ok=False, latency_ms=0.0)
             return Ping(kind, endpoint, ok, round((self._clock.monotonic_s() - began_s) * 1000, 1))

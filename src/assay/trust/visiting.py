@@ -58,6 +58,7 @@ class VisitHttp:
         self._remembered: dict[str, Reply | EgressError] = {}
         self._flights: SingleFlight[Reply] = SingleFlight()
         self._waited_for: Counter[str] = Counter()
+        self._refused: set[str] = set()
         self.sent = 0
         self.replied = 0
         self.over_budget = False
@@ -97,8 +98,7 @@ class VisitHttp:
             site = urlsplit(request.url).netloc
         except ValueError:
             raise EgressError(Failure.REFUSED_ADDRESS, "no address") from None
-        if self._waited_for[site] >= TIMEOUTS_MAX:
-            raise EgressError(Failure.TIMEOUT, "the site kept this visit waiting before")
+        self._require_patience(site)
         self.sent += 1
         headers = {n: v for n, v in request.headers.items() if n.lower() != "user-agent"}
         named = replace(request, headers={**headers, "user-agent": USER_AGENT})
@@ -109,6 +109,7 @@ class VisitHttp:
         except EgressError as error:
             if error.failure is Failure.BUDGET:
                 self.over_budget = True
+                self._refused.update(() if error.is_sent else (site,))
                 raise BudgetExhausted from error
             # An answer that our own haste cut off says nothing about the agent.
             if error.failure is Failure.TIMEOUT and left_s < limits.total_s:
@@ -120,6 +121,13 @@ class VisitHttp:
             raise BudgetExhausted
         self.replied += 1
         return reply
+
+    def _require_patience(self, site: str) -> None:
+        """Raises for a site that is not asked again in this visit."""
+        if site in self._refused:
+            raise BudgetExhausted  # whoever waited for room once need not do so for every question
+        if self._waited_for[site] >= TIMEOUTS_MAX:
+            raise EgressError(Failure.TIMEOUT, "the site kept this visit waiting before")
 
 
 def _question(request: Outgoing) -> str:

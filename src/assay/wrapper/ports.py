@@ -64,6 +64,8 @@ class UpstreamRequest:
     timeout_s: float
     repeatable: bool = False
     """Whether it may be sent again when a kept connection closed under it, body or not."""
+    account: str = ""
+    """The operator whose wrapper it is for: what waits for one operator holds up no other."""
 
 
 class UpstreamReply(Protocol):
@@ -190,7 +192,8 @@ class Upstream(Protocol):
     async def send(self, request: UpstreamRequest) -> UpstreamReply:
         """One request, and the head of its answer (any status but 1xx).
 
-        Raises `UpstreamFailed`. A request is sent at most once, but for one that met a kept
+        Raises `UpstreamFailed`, and `kit.errors.Unavailable` for one that waited for this service
+        and was not sent. A request is sent at most once, but for one that met a kept
         connection just being closed and has no body: that one is sent again.
         """
         ...

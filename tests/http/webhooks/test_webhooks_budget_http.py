@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.egress.ports import Limits
 from assay.webhooks.model import DeliveryState
 from tests.http.house import House, open_house
 from tests.services.raw_server import RawServer, Request, keeps_open, plain, serving
@@ -140,3 +141,39 @@ async def test_somebody_elses_webhook_is_not_found_when_it_is_verified(house: Ho
     [made] = await registered(house, who, "https://hooks.example.com/x")
     answer = await house.http.post(f"/operator/webhooks/{made['id']}/verify", headers=other)
     assert (answer.status_code, answer.json()["code"]) == (404, "webhook_not_found")
+
+
+async def test_a_delivery_that_waits_for_other_requests_is_sent_when_they_end(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slots that strangers' slow calls hold are no time-out of the receiver's."""
+    monkeypatch.setattr("assay.webhooks.deliver.LIMITS", Limits(connect_s=0.2, total_s=0.2))
+    held, arrived = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def hold(request: Request, writer: asyncio.StreamWriter) -> None:
+        del request
+        arrived.release()
+        await held.wait()
+        writer.write(plain(b"late"))
+
+    async with serving(keeps_open(plain(b"ok"))) as receiver, serving(hold) as evil:
+        who = await house.operator()
+        hook = receiver.url("/hook", host="localhost")
+        body = {"event": "evaluation_complete", "url": hook, "agentIds": [7]}
+        made = await house.http.post("/operator/webhooks/register", json=body, headers=who)
+        assert made.status_code == 201
+        async with asyncio.TaskGroup() as group:
+            for email in OTHERS[:2]:
+                await house.operator(email)
+                token = await house.token(email)
+                body = {"path": evil.url("/x"), "agentId": "8", "method": "GET"}
+                call = house.http.post("/operator/playground", headers=token, json=body)
+                group.create_task(call)  # type: ignore[arg-type] - a coroutine
+                await arrived.acquire()
+            await evaluated(house)
+            await until(house, lambda rows: rows == [("pending", None)])
+            assert not receiver.requests
+            held.set()
+        house.clock.move(61)
+        await until(house, lambda rows: rows == [("sent", None)])
+        assert len(posts(receiver)) == 1

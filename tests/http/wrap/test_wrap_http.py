@@ -13,6 +13,7 @@ import pytest
 from assay.wrapper import pipeline
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS
+from tests.fakes.name_servers import NameServers
 from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, open_house, refused
 from tests.services.wire_upstream import WireUpstream, wire_upstream
 
@@ -294,3 +295,28 @@ async def test_the_body_of_a_paid_call_has_a_minute_and_not_one_for_each_byte(
     answer = await http.post(url, content=body(), headers={"payment-signature": header})
     refused(answer, 408, "request_timeout")
     assert stall.up.to("/slow-body") == []
+
+
+async def test_slow_names_of_one_operator_hold_up_no_other_operators_wrapper(
+    stall: Stall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.infra.http.resolver.WAIT_S", 0.0)
+    servers, house = NameServers(monkeypatch), stall.house
+    await house.operator("x@example.com")
+    token = await house.token("x@example.com")
+    me = (await house.http.get("/operator/me", headers=token)).json()
+    slow = Stall(house, stall.up, me["operator"]["id"], token)
+    urls = [await slow.wrap(f"/{n}", targetUrl=f"http://slow{n}.test") for n in range(10)]
+    fine = await stall.wrap("/x", targetUrl=stall.up.url.replace("127.0.0.1", "localhost"))
+    async with asyncio.TaskGroup() as group:
+        calls = [group.create_task(house.http.get(url)) for url in urls]
+        while sum(call.done() for call in calls) < len(calls) - 2:
+            await asyncio.wait([c for c in calls if not c.done()], return_when="FIRST_COMPLETED")
+        assert (await house.http.get(fine)).status_code == 200
+        servers.answer.set()
+    answers = [call.result() for call in calls]
+    assert sorted(answer.status_code for answer in answers) == [502] * 2 + [503] * 8
+    for answer in answers:
+        if answer.status_code == 503:
+            refused(answer, 503, "temporarily_unavailable")
+            assert answer.headers["retry-after"] == "1"

@@ -13,6 +13,7 @@ from assay.chains.model import OnchainAgent
 from assay.chains.registration import parse_registration
 from assay.chains.solana.clusters import CLUSTERS
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.egress.waiting import own_wait
 from assay.kit.clock import SystemClock
 from assay.trust.liveness import (
     CONCURRENCY,
@@ -203,13 +204,33 @@ class Budgeted(ScriptedHttp):
         return Reply(200, (), b"", truncated=False, elapsed_ms=1.0)
 
 
+def with_one_service() -> Subject:
+    services = [{"name": "web", "endpoint": "https://a.test/"}]
+    file = parse_registration(json.dumps({"name": "A", "services": services}).encode())
+    return Subject(SOLANA, KEY, KEY, OnchainAgent(SOLANA, KEY, KEY, None, "data:,", file, None))
+
+
+class Waiting:
+    """Nothing is ever sent: all waits for this service."""
+
+    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+        del request, limits
+        with own_wait():
+            await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_waiting_for_us_until_the_time_is_over_makes_no_service_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("assay.trust.liveness.BLAMED_FROM_S", 0.05)
+    monkeypatch.setattr("assay.trust.liveness.TOTAL_S", 0.1)
+    told = await Liveness(Waiting(), FrozenClock()).report(with_one_service())
+    assert (told.ok_count, told.unasked_reason) == (0, "egress_budget")
+
+
 async def test_a_budget_used_up_makes_no_service_dead_and_is_said() -> None:
-    file = parse_registration(
-        json.dumps(
-            {"name": "A", "services": [{"name": "web", "endpoint": "https://a.test/"}]}
-        ).encode()
-    )
-    who = Subject(SOLANA, KEY, KEY, OnchainAgent(SOLANA, KEY, KEY, None, "data:,", file, None))
+    who = with_one_service()
     http, clock = Budgeted([]), FrozenClock()
     liveness = Liveness(http, clock)
     before = await liveness.report(who)

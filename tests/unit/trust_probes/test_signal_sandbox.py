@@ -1,14 +1,23 @@
 """What a visit's evidence is worth."""
 
+import asyncio
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import ClassVar
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.chains.model import Registration, Service
+from assay.egress.ports import Limits, Outgoing, Reply
+from assay.egress.waiting import own_wait
 from assay.kit.json import JsonObject
-from assay.trust.model import Evidence
-from assay.trust.ports import Finding, Outcome, Probe, Severity, Visit
+from assay.trust.model import EGRESS_BUDGET, Evidence, Subject
+from assay.trust.ports import Finding, Outcome, Probe, Severity, SignalNeeds, Visit
 from assay.trust.signals.sandbox import CRITICAL_CAP, SIGNAL, WEIGHTS, summary
+from tests.fakes.clock import FrozenClock
+from tests.fakes.trust import NETWORK, WALLET, FakeChain, onchain_agent
 
 
 class Says:
@@ -116,3 +125,41 @@ def test_severities_are_ordered() -> None:
         Severity.MAJOR,
         Severity.CRITICAL,
     ]
+
+
+class Asks(Says):
+    """A probe that puts one question."""
+
+    async def collect(self, visit: Visit) -> JsonObject | None:
+        await visit.http.send(Outgoing("GET", f"{visit.services[0].service.endpoint}{self.name}"))
+        return {"outcome": "pass"}
+
+
+class Waits:
+    """Answers whether it may be tested, and no question after that."""
+
+    def __init__(self, *, is_ours: bool) -> None:
+        self._is_ours = is_ours
+
+    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+        del limits
+        if not request.url.endswith("robots.txt"):
+            with own_wait() if self._is_ours else nullcontext():
+                await asyncio.Event().wait()
+        return Reply(404, (), b"", truncated=False, elapsed_ms=1.0)
+
+
+@pytest.mark.parametrize(("is_ours", "why"), [(True, EGRESS_BUDGET), (False, "out_of_time")])
+async def test_a_visit_that_waited_for_us_until_its_end_is_cut_short(
+    is_ours: bool,  # noqa: FBT001 - a column of the table
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("assay.trust.signals.sandbox.BLAMED_FROM_S", 0.05)
+    file = Registration(name="Seven", services=(Service("web", "https://a.test/"),))
+    who = Subject(NETWORK, "7", WALLET, replace(onchain_agent(), registration=file))
+    probes = {s.value: Asks(s.value, s) for s in Severity}
+    needs = SignalNeeds(FakeChain(), Waits(is_ours=is_ours), None, probes, FrozenClock(), 0.5)  # type: ignore[arg-type]
+    found = await SIGNAL.collect(who, needs)
+    assert isinstance(found, Evidence)
+    assert (found.data["status"], found.data["why"]) == ("inconclusive", why)

@@ -5,13 +5,23 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from assay.egress.budget import BudgetLedger, Claim
+from assay.egress.budget import (
+    ACCOUNT_PART,
+    SHARED_PART,
+    BudgetLedger,
+    Claim,
+    Spent,
+    UseClass,
+)
 from assay.egress.ports import EgressError, Failure
+from assay.egress.waiting import current_party, own_wait
+from assay.infra.http.slots import Holder, Share, Slots
 from assay.kit.errors import Unavailable
 
 BYTES_EACH = 64 * 1024
 """A budget has so many bytes for each request of this process under way on it: four on the small
-one. More would all hold what each of them needs to end."""
+one. More would all hold what each of them needs to end. The shared class has half of them, and one
+account of it a quarter, so that slow answers to strangers leave room for a gate."""
 
 
 @dataclass(slots=True)
@@ -29,7 +39,9 @@ class ClaimQueue:
 
     def __init__(self, ledger: BudgetLedger) -> None:
         self._ledger = ledger
+        self._slots = Slots()
         self._busy: dict[str, _Busy] = {}
+        self._placed: dict[tuple[str, str], Holder] = {}
 
     async def claim(self, claim: Claim, held: tuple[Claim, ...], wait_s: float) -> None:
         """Count a claim beside those `held`, waiting for requests of this process under way.
@@ -37,23 +49,31 @@ class ClaimQueue:
         Raises `EgressError` when there is no room after that.
         """
         ends_s = asyncio.get_running_loop().time() + wait_s
+        places = _places(claim)
+        holder = Holder(claim.use.use_class is UseClass.SHARED, current_party())
         with self._waiting(held):
             while True:
-                busy = self._busy.get(claim.key)
-                if busy and busy.active >= max(1, claim.ceiling.size_bytes // BYTES_EACH):
-                    if not await self._one_ends(busy, ends_s):
-                        raise refused_for_budget("too many requests are under way", 1.0)
-                    continue
+                await self._slots.take(places, holder, ends_s)
+                spent = None
                 try:
-                    spent = await self._ledger.claim(claim)
-                except Unavailable as error:
-                    raise refused_for_budget("the budget cannot be read", 1.0) from error
-                if spent is None:
-                    self._busy.setdefault(claim.key, _Busy()).active += 1
-                    return
+                    spent = await self._count(claim)
+                    if spent is None:
+                        self._busy.setdefault(claim.key, _Busy()).active += 1
+                        self._placed[claim.exchange, claim.key] = holder
+                        return
+                finally:
+                    if (claim.exchange, claim.key) not in self._placed:
+                        self._slots.give_back(places, holder)
                 if not await self._one_ends(self._movable([claim.key]), ends_s):
                     why = "its host has had its share of requests"
                     raise refused_for_budget(why, spent.retry_s)
+
+    async def _count(self, claim: Claim) -> Spent | None:
+        with own_wait():
+            try:
+                return await self._ledger.claim(claim)
+            except Unavailable as error:
+                raise refused_for_budget("the budget cannot be read", 1.0) from error
 
     async def extend(self, claims: tuple[Claim, ...], wanted_bytes: int) -> int:
         """More bytes for a request under way, 0 when there are none."""
@@ -63,7 +83,8 @@ class ClaimQueue:
         with self._waiting(claims):
             while True:
                 try:
-                    granted = await self._ledger.extend(claims, wanted_bytes)
+                    with own_wait():
+                        granted = await self._ledger.extend(claims, wanted_bytes)
                 except Unavailable:
                     return 0
                 movable = self._movable([claim.key for claim in claims])
@@ -73,6 +94,7 @@ class ClaimQueue:
     def release(self, claims: tuple[Claim, ...]) -> None:
         """The request on these claims is over: whoever waits tries again."""
         for claim in claims:
+            self._slots.give_back(_places(claim), self._placed.pop((claim.exchange, claim.key)))
             busy = self._busy[claim.key]
             busy.active -= 1
             for waiter in busy.waiters:
@@ -106,13 +128,24 @@ class ClaimQueue:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         busy.waiters.add(waiter)
         try:
-            async with asyncio.timeout_at(ends_s):
-                await waiter
+            with own_wait():
+                async with asyncio.timeout_at(ends_s):
+                    await waiter
         except TimeoutError:
             return False
         finally:
             busy.waiters.discard(waiter)
         return True
+
+
+def _places(claim: Claim) -> dict[str, Share]:
+    """The slots that a request on this claim takes."""
+    total = max(1, claim.ceiling.size_bytes // BYTES_EACH)
+    places = {claim.key: Share(total, max(1, total // SHARED_PART))}
+    if claim.use.use_class is UseClass.SHARED and claim.use.account:
+        most = max(1, total // ACCOUNT_PART)
+        places[f"{claim.key} of account {claim.use.account}"] = Share(most, most)
+    return places
 
 
 def refused_for_budget(why: str, retry_s: float) -> EgressError:

@@ -15,6 +15,7 @@ from anyio.streams.tls import TLSAttribute, TLSStream
 from typing_extensions import override
 
 from assay.egress.ports import EgressError, Failure
+from assay.egress.waiting import host_timeout
 from assay.infra.http.egress_budget import Exchange, current_exchange
 
 
@@ -122,7 +123,7 @@ class CountedStream(httpcore2.AsyncNetworkStream):
     @override
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         with _mapped(httpcore2.ReadTimeout, httpcore2.ReadError):
-            async with asyncio.timeout(timeout):
+            async with host_timeout(timeout):
                 try:
                     return await self._stream.receive(max_bytes)
                 except anyio.EndOfStream:
@@ -133,7 +134,7 @@ class CountedStream(httpcore2.AsyncNetworkStream):
         if not buffer:
             return
         with _mapped(httpcore2.WriteTimeout, httpcore2.WriteError):
-            async with asyncio.timeout(timeout):
+            async with host_timeout(timeout):
                 await self._stream.send(buffer)
 
     @override
@@ -148,7 +149,7 @@ class CountedStream(httpcore2.AsyncNetworkStream):
         timeout: float | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         try:
-            async with asyncio.timeout(timeout):
+            async with host_timeout(timeout):
                 secured = await TLSStream.wrap(
                     self._stream,
                     ssl_context=ssl_context,

@@ -1,6 +1,5 @@
 """Connections to exactly the addresses that were judged: one look-up, then no name any more."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
 
@@ -9,6 +8,7 @@ from typing_extensions import override
 
 from assay.egress.ports import EgressError, Failure
 from assay.egress.url import EgressPolicy
+from assay.egress.waiting import host_timeout
 from assay.infra.http.counted_stream import dial_counted
 from assay.infra.http.egress_budget import current_exchange
 from assay.infra.http.resolver import Resolver
@@ -37,16 +37,12 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        began_s = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(timeout):
+            async with host_timeout(timeout):
                 addresses = await judged_addresses(host, port, self._policy, self._resolver)
+                return await self._dial_one(addresses, port, timeout)
         except TimeoutError:
-            raise EgressError(Failure.TIMEOUT, f"looking up {host} took too long") from None
-        # Each attempt has its share of what is left; waiting for the budget of an address is ours.
-        if timeout is not None:
-            timeout = max(0.0, timeout - (asyncio.get_running_loop().time() - began_s))
-        return await self._dial_one(addresses, port, timeout)
+            raise EgressError(Failure.TIMEOUT, f"connecting to {host} took too long") from None
 
     async def _dial_one(
         self, addresses: Sequence[str], port: int, timeout_s: float | None

@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from assay.chains.ports import OVER_BUDGET, Document, DocumentOverBudget, DocumentUnavailable
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.egress.waiting import count_own_waits
 from assay.infra.http.data_uri import DataUriError, read_data_uri
 
 REDIRECTS_MAX = 3
@@ -84,7 +85,8 @@ class GuardedDocuments:
     async def _send(self, url: str) -> Reply:
         request = Outgoing("GET", url, {"accept": "application/json, */*;q=0.5"})
         try:
-            return await self._http.send(request, self._limits)
+            with count_own_waits(is_visit=True):
+                return await self._http.send(request, self._limits)
         except EgressError as error:
             told = DocumentOverBudget if error.failure is Failure.BUDGET else DocumentUnavailable
             raise told(_SENTENCES[error.failure]) from error

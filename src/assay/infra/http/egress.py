@@ -11,6 +11,7 @@ import httpcore2
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.egress.url import EgressPolicy, Refused, Target, parse_target
+from assay.egress.waiting import OwnWaits, count_own_waits, host_timeout
 from assay.infra.http.body import (
     ACCEPTED_ENCODINGS,
     Body,
@@ -19,14 +20,11 @@ from assay.infra.http.body import (
     read_body,
     read_rest,
 )
+from assay.infra.http.connection_slots import CONNECTIONS_MAX, ConnectionSlots
 from assay.infra.http.dial import JudgingBackend
 from assay.infra.http.egress_budget import EgressBudget, Exchange, OverBudget
 from assay.infra.http.resolver import Resolver, SystemResolver
 from assay.kit.clock import Clock, SystemClock
-
-CONNECTIONS_MAX = 200
-"""At once, over all hosts, of each size of receive window. A request that waits for one spends its
-own total time."""
 
 KEEP_ALIVE_S = 2.0
 """Idle time before a connection is closed: below the 5 s after which common servers close theirs,
@@ -70,6 +68,7 @@ class GuardedHttp:
         self._tls = tls
         self._clock = clock or SystemClock()
         self._keep_alive_s = keep_alive_s
+        self._slots = ConnectionSlots()
         self._pools: dict[int | None, httpcore2.AsyncConnectionPool] = {}
 
     async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
@@ -78,37 +77,51 @@ class GuardedHttp:
             raise EgressError(Failure.REFUSED_ADDRESS, target.why)
         prepared = _prepare(request, target, limits)
         if self._budget is None:
-            return await self._send(prepared, limits, None)
+            return await self._send_counted(prepared, target, limits, None)
         size_bytes = len(request.body) + sum(len(n) + len(v) + 4 for n, v in prepared.headers)
         size_bytes += len(target.path_and_query)
         async with self._budget.exchange(target, self._policy, size_bytes, limits) as exchange:
-            return await self._send(prepared, limits, exchange)
+            return await self._send_counted(prepared, target, limits, exchange)
+
+    async def _send_counted(
+        self,
+        prepared: httpcore2.Request,
+        target: Target,
+        limits: Limits,
+        exchange: Exchange | None,
+    ) -> Reply:
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        wait_s = limits.total_s - (exchange.waited_s if exchange else 0.0)
+        async with self._slots.one(target.host, wait_s):
+            if exchange is not None:
+                exchange.waited_s += loop.time() - began_s
+            with count_own_waits() as waits:
+                return await self._send(prepared, limits, exchange, waits)
 
     async def _send(
-        self, prepared: httpcore2.Request, limits: Limits, exchange: Exchange | None
+        self,
+        prepared: httpcore2.Request,
+        limits: Limits,
+        exchange: Exchange | None,
+        waits: OwnWaits,
     ) -> Reply:
         started = self._clock.monotonic_s()
-        waited_s = exchange.waited_s if exchange else 0.0
         try:
-            async with asyncio.timeout(limits.total_s):
+            async with host_timeout(limits.total_s):
                 status, headers, body = await self._exchange(prepared, limits, exchange)
+        except httpcore2.PoolTimeout:
+            raise _over_budget(is_sent=False) from None
         except (TimeoutError, httpcore2.TimeoutException):
-            _blame_the_budget(exchange, waited_s)
             raise EgressError(Failure.TIMEOUT, f"no whole reply in {limits.total_s} s") from None
-        except EgressError as error:
-            if error.failure is Failure.TIMEOUT:
-                _blame_the_budget(exchange, waited_s)
-            raise
         except OverBudget:
             raise _over_budget(is_sent=True) from None
         except (BodyBroken, httpcore2.ProtocolError, httpcore2.NetworkError) as error:
             detail = f"{type(error).__name__}: {error}"
             raise EgressError(Failure.PROTOCOL, detail) from error
-        elapsed_s = self._clock.monotonic_s() - started
-        if exchange is None:
-            return _reply(status, headers, body, elapsed_s)
-        elapsed_s = max(0.0, elapsed_s - (exchange.waited_s - waited_s))
-        return replace(_reply(status, headers, body, elapsed_s), address=exchange.address)
+        elapsed_s = max(0.0, self._clock.monotonic_s() - started - waits.waited_s)
+        reply = _reply(status, headers, body, elapsed_s)
+        return reply if exchange is None else replace(reply, address=exchange.address)
 
     async def aclose(self) -> None:
         """Close every connection and let the resolver's threads end."""
@@ -150,7 +163,7 @@ class GuardedHttp:
             self._tls = self._tls or httpcore2.default_ssl_context()
             self._pools[window_bytes] = httpcore2.AsyncConnectionPool(
                 ssl_context=self._tls,
-                max_connections=CONNECTIONS_MAX,
+                max_connections=CONNECTIONS_MAX,  # as many as there are slots: nothing waits here
                 keepalive_expiry=self._keep_alive_s,
                 network_backend=self._backend,
             )
@@ -171,16 +184,6 @@ async def _is_read_on(
     if length is None or body.over_budget:
         return False
     return length - body.received_bytes <= exchange.cut_bytes and await read_rest(chunks)
-
-
-BLAMED_FROM_S = 0.25
-"""A time-out in which we waited for a budget so long says nothing about the host."""
-
-
-def _blame_the_budget(exchange: Exchange | None, before_s: float) -> None:
-    """Raises `EgressError` for a time-out that was our own."""
-    if exchange is not None and exchange.waited_s - before_s >= BLAMED_FROM_S:
-        raise _over_budget(is_sent=exchange.is_sent) from None
 
 
 def _over_budget(*, is_sent: bool) -> EgressError:

@@ -265,7 +265,7 @@ class Exchange:
         claim = Claim(self._id, key, ceiling, use, self._granted, total_s)
         try:
             with self._waiting():
-                await self._budget.queue.claim(claim, self._claims, total_s)
+                await self._budget.queue.claim(claim, self._claims, total_s - self.waited_s)
         except EgressError:
             self._is_refused = True
             raise

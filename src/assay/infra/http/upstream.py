@@ -13,15 +13,19 @@ from dataclasses import dataclass
 
 import httpcore2
 
-from assay.egress.ports import EgressError
+from assay.egress.budget import EgressUse, egress_use
+from assay.egress.ports import EgressError, Failure
 from assay.egress.url import EgressPolicy, Target
+from assay.egress.waiting import host_timeout
 from assay.infra.http.breaker import Breaker
 from assay.infra.http.dial import judged_addresses
-from assay.infra.http.resolver import Resolver, SystemResolver
+from assay.infra.http.resolver import LOOKUPS_MAX, Resolver, SystemResolver
 from assay.infra.http.shared_reads import SharedReads
+from assay.infra.http.slots import Share
 from assay.infra.http.upstream_connection import Connection, Shared, Stale, failed
 from assay.infra.http.upstream_exchange import PreparedHead, Reply, SinkExchange, head_of, pump
 from assay.kit.clock import Clock
+from assay.kit.errors import Unavailable
 from assay.kit.outbox import Outbox
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import (
@@ -122,7 +126,9 @@ class UpstreamPool:
         """Without a `policy` for configured addresses: nobody is judged or left alone."""
         self._policy = policy
         self._clock = clock
-        self._system = SystemResolver()
+        # No gate asks here, so nothing is kept for one.
+        shares = Share(LOOKUPS_MAX, LOOKUPS_MAX) if policy else None
+        self._system = SystemResolver(shares)
         self._reads, self._outbox = SharedReads(), Outbox()
         self._resolver = resolver or self._system
         self._tls = tls
@@ -139,7 +145,8 @@ class UpstreamPool:
             connection = host.kept()
             fresh = connection is None
             if connection is None:
-                connection = await self._dial(request.target, host)
+                with egress_use(EgressUse(account=request.account)):
+                    connection = await self._dial(request.target, host)
             try:
                 sending = await self._exchange(connection, request, first)
             except (Stale, UpstreamFailed) as error:
@@ -213,10 +220,13 @@ class UpstreamPool:
             raise failed("it is left alone after failures")
         host.open += 1
         try:
-            async with asyncio.timeout(CONNECT_S):
+            async with host_timeout(CONNECT_S):
                 connection = await self._connect(target, host)
         except BaseException as error:
             host.open -= 1
+            if isinstance(error, EgressError) and error.failure is Failure.BUDGET:
+                # It waited for us in vain, which says nothing about its upstream.
+                raise Unavailable("Many names are being looked up.", retry_after_s=1) from error
             if isinstance(error, TimeoutError | OSError | EgressError | ssl.SSLError):
                 host.breaker.failed()
                 raise failed(f"it cannot be reached: {error!r}") from error

@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 
 from assay.chains.ports import OVER_BUDGET
 from assay.egress.ports import EgressError
+from assay.egress.waiting import BLAMED_FROM_S, OwnWaits, count_own_waits
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.trust.callers import Judged, judged_conduct
 from assay.trust.conduct import CONDUCT
@@ -79,6 +80,17 @@ class Sandbox:
             return Evidence({"status": status, "why": why, "conduct": conduct})
         ends_s = max(0.1, needs.deadline_s - HANG_UP_S)
         http = VisitHttp(needs.http, needs.clock, REQUESTS_MAX, ends_s)
+        with count_own_waits(is_visit=True) as waits:
+            return await self._visit(subject, needs, http, waits, conduct)
+
+    async def _visit(
+        self,
+        subject: Subject,
+        needs: SignalNeeds,
+        http: VisitHttp,
+        waits: OwnWaits,
+        conduct: JsonObject,
+    ) -> Evidence:
         declared, ignored = declared_services(subject)
         async with asyncio.TaskGroup() as group:
             dialers = SharedDialers(needs.dialers, group)
@@ -103,8 +115,7 @@ class Sandbox:
             service_row(v, "opted_out") for v in refused
         ]
         status, why = _status(visited, refused, seen, replied=http.replied > asked)
-        is_cut = http.over_budget or subject.agent.registration_problem == OVER_BUDGET
-        if is_cut and not _betrayed(seen, needs.probes):
+        if _is_cut(subject, http, waits, seen) and not _betrayed(seen, needs.probes):
             # Half a visit is no evidence: a rival who uses up the budget must not choose the half.
             status, why, seen = "inconclusive", EGRESS_BUDGET, {}
         data: JsonObject = {
@@ -227,6 +238,21 @@ async def _allowed(
     answers = [task.result() for task in asked]
     pairs = list(zip(declared, answers, strict=True))
     return tuple(v for v, no in pairs if not no), tuple(v for v, no in pairs if no)
+
+
+def _is_cut(
+    subject: Subject,
+    http: VisitHttp,
+    waits: OwnWaits,
+    seen: Mapping[str, JsonObject | str | None],
+) -> bool:
+    """Whether a budget, or waiting for this service, kept the visit from what it was to see."""
+    if http.over_budget or (
+        subject.agent is not None and subject.agent.registration_problem == OVER_BUDGET
+    ):
+        return True
+    is_late = UNFINISHED in seen.values() and http.sent < REQUESTS_MAX
+    return is_late and waits.waited_s >= BLAMED_FROM_S
 
 
 def _betrayed(seen: Mapping[str, JsonObject | str | None], probes: Mapping[str, Probe]) -> bool:

@@ -70,7 +70,11 @@ class ForwardStep:
         return self._upstream.prepare(self._request(matched, headers, b"", 0))
 
     async def send(self, paid: Paid) -> UpstreamReply:
-        """The upstream's answer. Raises `UpstreamFailed`, and `WrapperTooLarge` while sending."""
+        """The upstream's answer.
+
+        Raises `UpstreamFailed`, `WrapperTooLarge` while sending, and `kit.errors.Unavailable` where
+        it waited for this service and nothing was sent.
+        """
         matched = paid.admitted.matched
         body, length = await _body(paid, matched.incoming, matched.config)
         incoming = matched.incoming
@@ -132,6 +136,7 @@ class ForwardStep:
             body=body,
             content_length=length,
             timeout_s=matched.config.timeout_ms / 1000,
+            account=matched.config.operator_id,
         )
 
     def _path_and_query(self, incoming: Incoming) -> str:
