@@ -17,6 +17,7 @@ from typing_extensions import override
 from assay.cli.run import FAILED, MISCONFIGURED, Web, complain, explain, read_settings
 from assay.kit.errors import ServiceError
 from assay.settings import Settings
+from assay.web.unread import send_little_ahead
 from assay.wiring import App, assemble
 
 MALLOC_KEPT_BYTES = 32 * 1024 * 1024
@@ -79,6 +80,7 @@ def listen(settings: Settings) -> Generator[tuple[socket.socket, Settings]]:
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.create_server((settings.host, settings.port), family=family, backlog=2048) as door:
+        send_little_ahead(door)
         yield door, settings.model_copy(update={"port": door.getsockname()[1]})
 
 

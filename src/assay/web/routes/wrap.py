@@ -15,6 +15,7 @@ from assay.web.errors import fault
 from assay.web.exchange import Exchange, Receive, Scope, Send, note_detail
 from assay.web.limits import caller_of, rate_limit
 from assay.web.outgoing import Outgoing
+from assay.web.unread import UnreadAnswers
 from assay.wiring import App
 from assay.wrapper.model import (
     Incoming,
@@ -40,6 +41,7 @@ class WrapLane:
         self._app = app
         per_minute = app.settings.wrapper_per_minute
         self.limit = rate_limit("wrappers", per_minute, app.clock, app.leases)
+        self.unread = UnreadAnswers(app.clock, app.settings.wrapper_unread_mib * 1024 * 1024)
         self._agents = rate_limit("wrapper agents", per_minute, app.clock, app.leases)
 
     async def __call__(
@@ -85,6 +87,7 @@ class WrapLane:
 
         Raises `TooMany`.
         """
+        self.unread.require(caller_of(exchange.client_address))
         try:
             await self.limit.require(caller_of(exchange.client_address))
         except TooMany:
