@@ -27,7 +27,7 @@ async def leaving(shop: Shop, data: bytes) -> AsyncGenerator[socket.socket]:
     """A caller that asks, sees the beginning of an answer and goes."""
     loop = asyncio.get_running_loop()
     with socket.socket() as caller:
-        caller.setblocking(False)
+        caller.setblocking(False)  # noqa: FBT003 - its only form
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         await loop.sock_connect(caller, ("127.0.0.1", shop.port))
         await loop.sock_sendall(caller, data)
