@@ -23,7 +23,7 @@ UNREAD_S: Final = 60.0
 UNREAD_CALLERS_MAX: Final = 10_000
 """Callers remembered, the one that began longest ago forgotten first."""
 
-STALLED_BYTES: Final = 512 * 1024
+STALLED_BYTES: Final = 1024 * 1024
 """What an upstream may have sent beyond what a caller that stalls was sent: the receive buffer of
 its connection, and what is held here until the caller reads."""
 
@@ -31,7 +31,7 @@ BEGUN_BYTES: Final = 16 * 1024
 """The same where nothing of the answer was flowing when the caller left: what a server sends before
 it hears of anything. Source: RFC 6928, ten segments."""
 
-LOW_WATER_BYTES: Final = 128 * 1024
+LOW_WATER_BYTES: Final = 512 * 1024
 """What the system takes of an answer beyond what the caller's window has room for."""
 
 _INT: Final = struct.Struct("i")
