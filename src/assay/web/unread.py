@@ -31,9 +31,6 @@ BEGUN_BYTES: Final = 16 * 1024
 """The same where nothing of the answer was flowing when the caller left: what a server sends before
 it hears of anything. Source: RFC 6928, ten segments."""
 
-LOW_WATER_BYTES: Final = 512 * 1024
-"""What the system takes of an answer beyond what the caller's window has room for."""
-
 _INT: Final = struct.Struct("i")
 
 
@@ -90,14 +87,3 @@ def unread_bytes(transport: BaseTransport) -> int:
     except OSError:
         return 0
     return max(0, int(_INT.unpack(answer)[0]))
-
-
-def send_little_ahead(listening: socket.socket) -> None:
-    """Keep the system from taking megabytes for a caller that does not read.
-
-    What is under way to a caller that reads is not bounded by it. Connections inherit it from the
-    socket they come in at. Source: tcp(7), TCP_NOTSENT_LOWAT.
-    """
-    option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
-    if option is not None:
-        listening.setsockopt(socket.IPPROTO_TCP, option, LOW_WATER_BYTES)
