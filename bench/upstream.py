@@ -192,6 +192,7 @@ def assay(
     """Assay on its own core with one wrapper; None where it has no wrappers."""
     settings |= {
         "ASSAY_WRAPPER_PER_MINUTE": str(PLENTY),
+        "ASSAY_WRAPPER_UNREAD_MIB": str(PLENTY),
         "ASSAY_KEYED_PER_MINUTE": str(PLENTY),
         "ASSAY_LOG_LEVEL": "warning",
     }

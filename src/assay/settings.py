@@ -139,6 +139,13 @@ class Settings(BaseSettings):
     wrapper_per_minute: Annotated[
         int, Field(ge=1, description="Wrapper requests a minute per client address.")
     ] = 6_000
+    wrapper_unread_mib: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="MiB of wrappers' answers that a client address may leave unread a minute.",
+        ),
+    ] = 8
     quota_rpc_calls: Annotated[
         int,
         Field(ge=1, description="Requests to chain nodes a day, per Free operator or address."),

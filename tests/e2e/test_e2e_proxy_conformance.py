@@ -57,7 +57,7 @@ class Door:
 
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    settings = {"ASSAY_WRAPPER_PER_MINUTE": "10000000"}
+    settings = {"ASSAY_WRAPPER_PER_MINUTE": "10000000", "ASSAY_WRAPPER_UNREAD_MIB": "1000000"}
     with (
         wire_upstream() as up,
         served(tmp_path_factory.mktemp("proxy"), NO_CHAIN, **settings) as server,

@@ -51,6 +51,7 @@ def two_processes(folder: Path, server: ValkeyServer, **settings: str) -> Iterat
         "ASSAY_DATABASE_URL": postgres().new_database(),
         "ASSAY_STATE_URL": server.url,
         "ASSAY_WRAPPER_PER_MINUTE": "1000000",
+        "ASSAY_WRAPPER_UNREAD_MIB": "1000000",
         **settings,
     }
     with (

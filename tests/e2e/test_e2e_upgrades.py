@@ -25,7 +25,7 @@ TOKENS = ["h2c", "websocket", "foo", "TLS/1.0, h2c", ""]
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
-    settings = {"ASSAY_WRAPPER_PER_MINUTE": "10000000"}
+    settings = {"ASSAY_WRAPPER_PER_MINUTE": "10000000", "ASSAY_WRAPPER_UNREAD_MIB": "1000000"}
     with (
         wire_upstream() as up,
         served(tmp_path_factory.mktemp("upgrades"), NO_CHAIN, **settings) as server,

@@ -132,7 +132,7 @@ async def until(true: Callable[[], object], within_s: float = 5.0) -> None:
 
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    settings = {"ASSAY_WRAPPER_PER_MINUTE": "10000000"}
+    settings = {"ASSAY_WRAPPER_PER_MINUTE": "10000000", "ASSAY_WRAPPER_UNREAD_MIB": "1000000"}
     with served(tmp_path_factory.mktemp("wrapper_proxy"), NO_CHAIN, **settings) as server:
         made = Door(server)
         yield made

@@ -1,8 +1,14 @@
 """Registration files behind token URIs, remembered for a while."""
 
-from assay.chains.model import Registration
-from assay.chains.ports import DocumentOverBudget, Documents, DocumentUnavailable
+from assay.chains.model import OnchainAgent, Registration
+from assay.chains.ports import (
+    OVER_BUDGET,
+    DocumentOverBudget,
+    Documents,
+    DocumentUnavailable,
+)
 from assay.chains.registration import NotRegistration, parse_registration
+from assay.egress.budget import current_use
 from assay.kit.cache import BoundedMap, Cache
 from assay.kit.clock import Clock
 
@@ -37,7 +43,7 @@ class RegistrationFiles:
         if uri[:5].lower() == "data:":  # it costs no request, and as a key it would be the file
             return await self._fetch(uri)
         try:
-            return await self._files.get(uri, lambda: self._fetch(uri))
+            return await self._files.get(uri, lambda: self._fetch(uri), current_use().sharers)
         except DocumentOverBudget as error:  # not remembered: another use may have room
             return self._last_read.get(uri), str(error) if uri not in self._last_read else None
 
@@ -53,6 +59,14 @@ class RegistrationFiles:
         if uri[:5].lower() != "data:":
             self._last_read.put(uri, file)
         return file, None
+
+
+def agent_ttl_s(agent: OnchainAgent, ttl_s: float) -> float:
+    """How long an agent is remembered: not at all where its file was not read for a budget.
+
+    Another use may have room for it.
+    """
+    return 0.0 if agent.registration_problem == OVER_BUDGET else ttl_s
 
 
 def _weight(read: Read) -> int:

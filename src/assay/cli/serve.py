@@ -71,6 +71,10 @@ def _settle_down() -> None:
         mallopt(_M_TRIM_THRESHOLD, MALLOC_KEPT_BYTES)
 
 
+LOW_WATER_BYTES = 512 * 1024
+"""What the system takes of an answer beyond what the caller's window has room for."""
+
+
 @contextmanager
 def listen(settings: Settings) -> Generator[tuple[socket.socket, Settings]]:
     """The listening socket, and the settings with the port it really has.
@@ -79,7 +83,19 @@ def listen(settings: Settings) -> Generator[tuple[socket.socket, Settings]]:
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.create_server((settings.host, settings.port), family=family, backlog=2048) as door:
+        _send_little_ahead(door)
         yield door, settings.model_copy(update={"port": door.getsockname()[1]})
+
+
+def _send_little_ahead(listening: socket.socket) -> None:
+    """Keep the system from taking megabytes for a caller that does not read.
+
+    What is under way to a caller that reads is not bounded by it. Connections inherit it from the
+    socket they come in at. Source: tcp(7), TCP_NOTSENT_LOWAT.
+    """
+    option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
+    if option is not None:
+        listening.setsockopt(socket.IPPROTO_TCP, option, LOW_WATER_BYTES)
 
 
 class Server(uvicorn.Server):

@@ -1,9 +1,9 @@
 """What others may have sent to one host: the egress budget's terms. Source: decision 0016.
 
 A host that has not consented sees at most so many requests and bytes in any minute, whoever asks,
-through whichever feature, account or process. Half of that is for evaluations that a gate or the
-scheduler needs; whatever anybody can trigger shares the other half, and one account has at most a
-quarter of the whole.
+through whichever feature, account or process. Half of that is for scheduled visits and for gates on
+agents whose caller has shown that it controls them; whatever anybody can trigger shares the other
+half, and one account has at most a quarter of the whole of it.
 """
 
 from collections.abc import Generator
@@ -23,14 +23,22 @@ SHARED_PART = 2
 """The shared class may use one half of a budget."""
 
 ACCOUNT_PART = 4
-"""One account may use one quarter of a budget."""
+"""One account may use one quarter of a budget in the shared class."""
+
+RESERVED_PART = 2
+"""While others ask too, one agent, and one account, may use one half of a budget in the reserved
+class. A visit takes between a fifth and the whole of a small budget: in smaller parts none would be
+finished."""
+
+OTHERS_S = 120
+"""How long somebody who was refused counts as asking."""
 
 
 class UseClass(Enum):
     """Who a request is made for."""
 
     RESERVED = "reserved"
-    """A scheduled visit, or a gate whose evaluation has expired: may use the whole budget."""
+    """A scheduled visit, or a gate whose caller controls the agent: may use the whole budget."""
     SHARED = "shared"
     """What anybody can trigger: evaluations on demand, proxy, playground, unproven webhooks."""
     OWN = "own"
@@ -41,12 +49,30 @@ class UseClass(Enum):
 class EgressUse:
     """The class of a request, and the account that asked for it where one did.
 
-    `own` names the budget of class `OWN`.
+    `own` names the budget of class `OWN`; `agent` is the subject key of the agent that is visited
+    in class `RESERVED`.
     """
 
     use_class: UseClass = UseClass.SHARED
     account: str = ""
     own: str = ""
+    agent: str = ""
+    is_document: bool = False
+    """Whether it reads a document of a registration through the IPFS gateway."""
+
+    @property
+    def sharers(self) -> str:
+        """Names whoever may use each other's results: what was cut for one says nothing of others.
+
+        One class; in the shared one, one account.
+        """
+        who = self.account if self.use_class is UseClass.SHARED else ""
+        return f"{self.use_class.value} {who}"
+
+    @property
+    def narrowed(self) -> "EgressUse":
+        """The same in the shared class."""
+        return EgressUse(UseClass.SHARED, self.account, is_document=self.is_document)
 
 
 _current: ContextVar[EgressUse] = ContextVar("assay_egress_use")
@@ -87,6 +113,8 @@ class BudgetRules:
 
     unproven: Ceiling = Ceiling(60, 256 * 1024)
     consenting: Ceiling = Ceiling(600, 20 * 1024 * 1024)
+    gateway: Ceiling = Ceiling(150, 5 * 1024 * 1024)
+    """Of the IPFS gateway, for documents of registrations alone."""
     holds_private: bool = False
 
 

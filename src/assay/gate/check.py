@@ -9,7 +9,8 @@ from assay.accounts.allowance import Allowance
 from assay.accounts.model import Feature, Operator
 from assay.accounts.plans import require
 from assay.chains.model import Network
-from assay.egress.budget import RESERVED, Spent, egress_use
+from assay.chains.ports import OVER_BUDGET
+from assay.egress.budget import EgressUse, Spent, UseClass, current_use, egress_use
 from assay.gate.decide import decide, reusable_until
 from assay.gate.model import Decision, GateRequest, Reuse
 from assay.identity.model import ContractProof, IdentityMismatch
@@ -19,6 +20,7 @@ from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.singleflight import SingleFlight
 from assay.trust.evaluate import EVER, Evaluator
 from assay.trust.model import (
+    EGRESS_BUDGET,
     EVALUATION_QUOTA,
     Evaluation,
     EvaluationCompleted,
@@ -39,6 +41,9 @@ _REMEMBERED_MAX = 50_000
 
 REUSED_MAX_S: Final = 15.0
 """How long an answer from an evaluation older than asked for is given before it is tried anew."""
+
+_CUT_REMEMBERED_MAX = 1_000
+"""Evaluations that the shared class of a budget had no room for, by account and subject."""
 
 REQUESTS_REMEMBERED = 32
 """Different requests (threshold, window, signals) whose decision on one agent is kept."""
@@ -80,6 +85,24 @@ class Caller:
     """How far the proof reaches, where a contract gave it."""
 
 
+def nobody(subject: Subject) -> bool:
+    """Controls no agent."""
+    del subject
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """For whom an unmetered decision is made."""
+
+    account: str
+    """The account that has it made: what it costs others is counted as its own."""
+    controls: Callable[[Subject], bool] = nobody
+    """Whether somebody has shown to control the subject; asked before anything is sent to it.
+
+    It may raise a refusal: then nothing is."""
+
+
 @dataclass(slots=True)
 class _Remembered:
     """A subject, and what its evaluation was decided to mean for each request seen."""
@@ -100,6 +123,7 @@ class Gate:
         self._memory: BoundedMap[str, _Remembered] = BoundedMap(_REMEMBERED_MAX, _weight)
         self._evaluations = 0
         self._flights: SingleFlight[tuple[Evaluation, Reuse | None]] = SingleFlight()
+        self._cut: BoundedMap[str, tuple[Evaluation, Reuse]] = BoundedMap(_CUT_REMEMBERED_MAX)
 
     def check_cached(
         self, caller: Caller, network: Network, agent_id: str, request: GateRequest
@@ -137,13 +161,17 @@ class Gate:
             return None
         return decision
 
-    async def assess(self, network: Network, agent_id: str, request: GateRequest) -> Decision:
+    async def assess(
+        self, network: Network, agent_id: str, request: GateRequest, asker: Asker
+    ) -> Decision:
         """The same, evaluating when there is nothing to reuse; nothing is counted.
 
-        Raises `AgentNotFound`, `ChainUnavailable` and `EvidenceUnavailable`.
+        Raises `AgentNotFound`, `ChainUnavailable`, what `asker.controls` raises, and
+        `EvidenceUnavailable`.
         """
-        with egress_use(RESERVED):
-            subject = await self._needs.subjects.find(network, agent_id)
+        subject = await self._found(network, agent_id, asker.account)
+        has_control = asker.controls(subject)
+        with egress_use(_use_for(subject, asker.account, has_control=has_control)):
             return await self._decision_on(subject, request, agent_id)
 
     async def check(
@@ -158,12 +186,14 @@ class Gate:
         needs = self._needs
         agent_id = canonical_agent_id(network, agent_id)
         self.require_signals(caller.operator, request)
-        with egress_use(RESERVED):
-            subject = await needs.subjects.find(network, agent_id)
+        account = caller.operator.id
+        subject = await self._found(network, agent_id, account)
         require_control(caller.agent_address, subject, caller.contract)
         reservation = await needs.allowance.reserve(caller.operator)
         try:
-            with egress_use(RESERVED):
+            # Where a bare header is believed, it is believed here too: else no gate of that service
+            # could ever use the reserved half. The bounds by account and agent hold all the same.
+            with egress_use(_use_for(subject, account, has_control=True)):
                 return await self._decision_on(subject, request, agent_id)
         except BaseException:
             needs.allowance.release(reservation)
@@ -199,23 +229,41 @@ class Gate:
         `asked` is the canonical id it was asked for by: the subject's own, or a sequential one.
         """
         evaluations = self._evaluations
+        if _is_hidden(subject) and current_use().use_class is UseClass.RESERVED:
+            subject = await self._needs.subjects.find(subject.network, subject.agent_id)
         evaluation, reuse = await self._reuse(subject, request), None
         cached = evaluation is not None
         if evaluation is None:
-            evaluation, reuse = await self._flights.run(
-                subject.key, lambda: self._evaluated(subject)
-            )
+            evaluation, reuse = await self._shared_evaluation(subject)
         cached = cached or reuse is not None
         known = self._remembered(subject, evaluation)
+        if _is_cut_for_some(reuse):
+            return decide(subject, evaluation, request, self._needs.rules, cached=True, reuse=reuse)
         if not cached or evaluations == self._evaluations:  # else it may be outdated by now
             self._remember(known, subject.key)
             self._remember(known, subject_key(subject.network, asked))
         return self._decide(known, request, cached=cached, reuse=reuse)
 
+    async def _found(self, network: Network, agent_id: str, account: str) -> Subject:
+        """The subject, before anybody has shown to control it: for strangers' share alone."""
+        with egress_use(EgressUse(account=account)):
+            return await self._needs.subjects.find(network, agent_id)
+
+    async def _shared_evaluation(self, subject: Subject) -> tuple[Evaluation, Reuse | None]:
+        """As `_evaluated`, once for all that ask at once and may use each other's results."""
+        key = f"{current_use().sharers} {subject.key}"
+        known = self._cut.get(key)
+        if known is not None and known[1].until > self._needs.clock.now():
+            return known
+        evaluation, reuse = await self._flights.run(key, lambda: self._evaluated(subject))
+        if reuse is not None and _is_cut_for_some(reuse):
+            self._cut.put(key, (evaluation, reuse))
+        return evaluation, reuse
+
     async def _evaluated(self, subject: Subject) -> tuple[Evaluation, Reuse | None]:
         """An evaluation made now; the newest there is, and why, where none may be made."""
         needs = self._needs
-        spent = None if needs.quota is None else await needs.quota(subject.key)
+        spent = None if needs.quota is None else await needs.quota(_quota_key(subject))
         if spent is not None:
             newest = await needs.store.newest(subject.key, EVER)
             if newest is not None:
@@ -272,6 +320,31 @@ class Gate:
 
     def _remember(self, known: _Remembered, key: str) -> None:
         self._memory.put(key, known)
+
+
+def _use_for(subject: Subject, account: str, *, has_control: bool) -> EgressUse:
+    """What an evaluation is counted as: reserved only where somebody controls the agent."""
+    if not has_control:
+        return EgressUse(account=account)
+    return EgressUse(UseClass.RESERVED, account, agent=subject.key)
+
+
+def _quota_key(subject: Subject) -> str:
+    """What strangers have evaluated leaves those who control the agent their own evaluations."""
+    is_shared = current_use().use_class is UseClass.SHARED
+    return f"unproven {subject.key}" if is_shared else subject.key
+
+
+def _is_hidden(subject: Subject) -> bool:
+    """Whether its registration file was not read for a budget."""
+    agent = subject.agent
+    return agent is not None and agent.registration_problem == OVER_BUDGET
+
+
+def _is_cut_for_some(reuse: Reuse | None) -> bool:
+    """Whether only the shared class had no room: that is no answer for who may use more."""
+    is_shared = current_use().use_class is UseClass.SHARED
+    return is_shared and reuse is not None and reuse.reason == EGRESS_BUDGET
 
 
 def _weight(known: _Remembered) -> int:

@@ -90,12 +90,15 @@ class Cache(Generic[T]):
         )
         self._flights: SingleFlight[T] = SingleFlight()
 
-    async def get(self, key: str, load: Callable[[], Awaitable[T]]) -> T:
-        """What is remembered of `key`, else what `load` gives now."""
+    async def get(self, key: str, load: Callable[[], Awaitable[T]], sharers: str = "") -> T:
+        """What is remembered of `key`, else what `load` gives now.
+
+        Only those who name the same `sharers` wait for one another's load.
+        """
         known = self._entries.get(key)
         if known is not None and known[1] > self._clock.monotonic_s():
             return known[0]
-        return await self._flights.run(key, lambda: self._load(key, load))
+        return await self._flights.run(f"{sharers} {key}", lambda: self._load(key, load))
 
     def __len__(self) -> int:
         return len(self._entries)

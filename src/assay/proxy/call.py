@@ -14,7 +14,7 @@ from assay.egress.credentials import OwnCredentials
 from assay.egress.fields import REQUEST_FIELDS, via_mark
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
 from assay.egress.url import EgressPolicy, Refused, parse_target
-from assay.gate.check import Gate
+from assay.gate.check import Asker, Gate
 from assay.gate.model import GateRequest
 from assay.kit.errors import InvalidRequest, Problem
 from assay.proxy.model import (
@@ -148,7 +148,8 @@ class Proxy:
         known = canonical_agent_id(network, agent_id)
         decision = self._gate.assess_cached(network, known, GateRequest())
         if decision is None:
-            decision = await self._gate.assess(network, known, GateRequest())
+            asker = Asker(operator.id)
+            decision = await self._gate.assess(network, known, GateRequest(), asker)
         return Proxied(await self._caller.call(operator.id, asked), decision)
 
 

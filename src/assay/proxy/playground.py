@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from assay.chains.model import Network, is_address
-from assay.gate.check import Gate
+from assay.gate.check import Asker, Gate
 from assay.gate.model import Decision, GateRequest
 from assay.kit.errors import InvalidRequest, Problem
 from assay.proxy.call import Caller
@@ -82,7 +82,7 @@ class Playground:
         request = GateRequest() if route is None else route.gate_request
         decision = gate.assess_cached(network, agent_id, request)
         if decision is None:
-            decision = await gate.assess(network, agent_id, request)
+            decision = await gate.assess(network, agent_id, request, Asker(operator_id))
         min_score = None
         if route is not None and route.config.trust_enabled:
             min_score = route.config.min_score

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from assay.egress.budget import current_use
 from assay.egress.ports import SafeHttp
 from assay.kit.clock import Clock
 from assay.kit.costs import Cost, CostLedger
@@ -88,14 +89,16 @@ class Evaluator:
         """Evaluate now, within `deadline_s`, and store the result before it is answered.
 
         Raises `EvidenceUnavailable` when no base signal could be collected; nothing is stored
-        then. Whoever joins a running evaluation gets its result and its deadline. Where the egress
+        then. Whoever joins a running evaluation gets its result: only those join it who have its
+        deadline and its class of the egress budget. Where that
         budget of the agent's host cut it short, the newest one there is counts instead; without
         one the agent was not tested. Nothing is stored or announced then. Raises `QuotaExceeded`
         for a caller whose evaluations have cost too much today.
         """
         if self._needs.costs is not None:
             self._needs.costs.require(*_COSTS)
-        return await self._flights.run(subject.key, lambda: self._run(subject, deadline_s))
+        key = f"{current_use().sharers} {deadline_s} {subject.key}"
+        return await self._flights.run(key, lambda: self._run(subject, deadline_s))
 
     async def collect(
         self, subject: Subject, names: frozenset[SignalName], deadline_s: float

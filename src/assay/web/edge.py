@@ -32,6 +32,7 @@ from assay.web.exchange import (
 from assay.web.limits import RateLimit, Verdict, parsed_address
 from assay.web.limits import refuse as refuse_by_limit
 from assay.web.traffic import Traffic
+from assay.web.unread import UnreadAnswers
 from assay.wiring import App
 
 BODY_S = 15.0
@@ -68,6 +69,7 @@ class WrapperLane(Protocol):
 
     limit: RateLimit
     """Of requests a minute and client address."""
+    unread: UnreadAnswers
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, exchange: Exchange

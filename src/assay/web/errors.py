@@ -62,6 +62,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "quota_exceeded": 429,
         "rate_limit_exceeded": 429,
         "egress_budget": 429,
+        "wrapper_upstream_unread": 429,
         "MONTHLY_REQUEST_LIMIT_EXCEEDED": 429,
         "internal_error": 500,
         "wrapper_request_failed": 502,

@@ -30,6 +30,7 @@ from assay.web.repeats import Repeat, Repeats
 from assay.web.request_parser import RequestParser
 from assay.web.routes.course import CUT
 from assay.web.routes.wrap import EMPTY_QUERY
+from assay.web.unread import BEGUN_BYTES, STALLED_BYTES, unread_bytes
 
 PREFIX = b"/wrap/"
 COURSE = b"/operator/sandbox/course/"
@@ -79,6 +80,8 @@ class FastProtocol(HttpToolsProtocol):
     """Whether the parser is called again at the next turn."""
     _is_lingering = False
     """Whether a request is answered whose body is not whole."""
+    _has_wrapped = False
+    """Whether a wrapper was called in the ordinary lane."""
     _late_bytes = 0
     """What came of a body after its request was answered, or behind the last request."""
     _head_timer: asyncio.TimerHandle | None = None
@@ -191,8 +194,10 @@ class FastProtocol(HttpToolsProtocol):
         self._late_bytes = 0
         if not self._is_admitted:
             self._require_place()
-        if self.url.startswith(PREFIX) and self._begin_fast():
-            return
+        if self.url.startswith(PREFIX):
+            self._has_wrapped = True
+            if self._begin_fast():
+                return
         self._begin_ordinary()
 
     def _begin_ordinary(self) -> None:
@@ -280,10 +285,25 @@ class FastProtocol(HttpToolsProtocol):
                 timer.cancel()
         self._ahead = b""
         self._all_connections.release(self)
+        if self._fast is not None or self._has_wrapped:
+            self._count_unread()
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()
         super().connection_lost(exc)
+
+    def _count_unread(self) -> None:
+        """The caller of a wrapper is gone: what it left unread was sent for nothing."""
+        left_bytes = unread_bytes(self.transport)
+        if self._running is not None and not self._running.response_complete:
+            is_stalled = left_bytes > 0 or self.flow.write_paused
+            left_bytes += STALLED_BYTES if is_stalled else BEGUN_BYTES
+        if left_bytes:
+            fast, edge = self._fast, self._edge
+            is_fast = fast is not None and self._running is fast
+            headers = fast.repeat.raw_headers if fast and is_fast else self.headers
+            client = edge.client_of(self.client, headers)
+            edge.wrap.unread.note(caller_of(client), left_bytes)
 
     @override
     def pause_writing(self) -> None:
@@ -372,7 +392,7 @@ class FastProtocol(HttpToolsProtocol):
         client, key = self._caller or self._caller_by(repeat)
         limit = edge.wrap.limit
         room = limit.room(key)
-        if room is None:
+        if room is None or edge.wrap.unread.wait_s(key):
             return False
         request_id = repeat.request_id or new_id()
         cycle = FastCycle(edge.app, self, repeat, client, request_id, is_repeated)

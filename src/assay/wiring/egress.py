@@ -13,6 +13,8 @@ from assay.kit.clock import Clock
 from assay.settings import Settings
 
 KIB = 1024
+GATEWAY_PART = 4
+"""The IPFS gateway has one quarter of what a host has that consents: it has not."""
 HOUR_S = 3600.0
 
 
@@ -34,6 +36,10 @@ def budget_rules(settings: Settings) -> BudgetRules:
             settings.egress_consenting_per_minute,
             settings.egress_consenting_kib_per_minute * KIB,
         ),
+        Ceiling(
+            settings.egress_consenting_per_minute // GATEWAY_PART,
+            settings.egress_consenting_kib_per_minute * KIB // GATEWAY_PART,
+        ),
         holds_private=settings.egress_budget_private,
     )
 
@@ -51,7 +57,7 @@ def gate_quota(
 
 
 def _configured(settings: Settings) -> frozenset[str]:
-    """Origins that the operator has set, and strangers merely cause requests to."""
+    """Origins that the operator has set, and strangers cause documents to be read from."""
     lenient = EgressPolicy(allow_private=True, require_https=False)
     target = parse_target(settings.ipfs_gateway, lenient) if settings.ipfs_gateway else None
     return frozenset({origin_of(target)}) if isinstance(target, Target) else frozenset()

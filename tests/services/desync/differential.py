@@ -309,6 +309,7 @@ async def differential(folder: Path, seed: int, lanes: int = 4) -> AsyncIterator
                 folder,
                 NO_CHAIN,
                 ASSAY_WRAPPER_PER_MINUTE="100000000",
+                ASSAY_WRAPPER_UNREAD_MIB="1000000",
                 ASSAY_ANONYMOUS_PER_MINUTE="100000000",
                 ASSAY_TRUSTED_PROXIES="127.0.0.0/8",
             )

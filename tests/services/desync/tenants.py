@@ -79,6 +79,7 @@ async def tenants(folder: Path) -> AsyncIterator[Tenants]:
     """Both operators have signed up and wrap their upstreams; no limit is in the way."""
     settings = {
         "ASSAY_WRAPPER_PER_MINUTE": "100000000",
+        "ASSAY_WRAPPER_UNREAD_MIB": "1000000",
         "ASSAY_ANONYMOUS_PER_MINUTE": "100000000",
         "ASSAY_KEYED_PER_MINUTE": "100000000",
         "ASSAY_TRUSTED_PROXIES": "127.0.0.0/8",

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from assay.chains import erc8004
 from assay.chains.abi import BadAnswer
-from assay.chains.files import URI_CHARS_MAX, RegistrationFiles
+from assay.chains.files import URI_CHARS_MAX, RegistrationFiles, agent_ttl_s
 from assay.chains.model import (
     Account,
     AgentNotFound,
@@ -29,6 +29,7 @@ from assay.chains.ports import (
 from assay.chains.refusals import too_much_feedback, unbelievable
 from assay.chains.reviews import Reviews, crowd_key
 from assay.chains.walletindex import WalletIndex
+from assay.egress.budget import current_use
 from assay.kit.cache import Cache
 
 AGENT_TTL_S = 30.0
@@ -64,7 +65,10 @@ class EvmReader:
         self._clock = clock
         self._files = RegistrationFiles(needs.documents, clock)
         self._agents: Cache[OnchainAgent] = Cache(
-            clock, AGENT_TTL_S, AGENTS_KEPT, lambda agent: agent.weight
+            clock,
+            lambda agent: agent_ttl_s(agent, AGENT_TTL_S),
+            AGENTS_KEPT,
+            lambda agent: agent.weight,
         )
         self._feedback: Cache[tuple[Feedback, ...]] = Cache(
             clock, AGENT_TTL_S, FEEDBACK_KEPT, lambda entries: 1 + len(entries)
@@ -83,7 +87,8 @@ class EvmReader:
 
     async def fetch_agent(self, network: Network, agent_id: str) -> OnchainAgent:
         key = f"{network.slug}/{agent_id}"
-        return await self._agents.get(key, lambda: self._read_agent(network, agent_id))
+        sharers = current_use().sharers
+        return await self._agents.get(key, lambda: self._read_agent(network, agent_id), sharers)
 
     async def fetch_feedback(self, network: Network, agent_id: str) -> tuple[Feedback, ...]:
         key = f"{network.slug}/{agent_id}"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
-from assay.chains.files import RegistrationFiles
+from assay.chains.files import RegistrationFiles, agent_ttl_s
 from assay.chains.model import (
     Account,
     AgentNotFound,
@@ -40,6 +40,7 @@ from assay.chains.solana.accounts import (
 from assay.chains.solana.addresses import agent_address, atom_address
 from assay.chains.solana.clusters import CORE_PROGRAM, PROGRAMS, SYSTEM_PROGRAM
 from assay.chains.solana.history import Histories
+from assay.egress.budget import current_use
 from assay.kit.base58 import decode, encode
 from assay.kit.cache import Cache
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
@@ -72,7 +73,10 @@ class SolanaReader:
         self._files = RegistrationFiles(needs.documents, clock)
         self._histories = Histories(needs.rpc, clock)
         self._agents: Cache[OnchainAgent] = Cache(
-            clock, AGENT_TTL_S, AGENTS_KEPT, lambda agent: agent.weight
+            clock,
+            lambda agent: agent_ttl_s(agent, AGENT_TTL_S),
+            AGENTS_KEPT,
+            lambda agent: agent.weight,
         )
         self._numbers: Cache[str] = Cache(clock, NUMBERS_TTL_S, AGENTS_KEPT)
         self._feedback: Cache[tuple[Feedback, ...]] = Cache(
@@ -91,7 +95,8 @@ class SolanaReader:
     async def fetch_agent(self, network: Network, agent_id: str) -> OnchainAgent:
         asset = await self.identify(network, agent_id)
         key = f"{network.cluster}/{asset}"
-        return await self._agents.get(key, lambda: self._read_agent(network, asset))
+        sharers = current_use().sharers
+        return await self._agents.get(key, lambda: self._read_agent(network, asset), sharers)
 
     async def fetch_feedback(self, network: Network, agent_id: str) -> tuple[Feedback, ...]:
         asset = await self.identify(network, agent_id)

@@ -3,9 +3,11 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from assay.chains.ports import OVER_BUDGET, Document, DocumentOverBudget, DocumentUnavailable
+from assay.egress.budget import current_use, egress_use
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
 from assay.egress.waiting import count_own_waits
 from assay.infra.http.data_uri import DataUriError, read_data_uri
@@ -68,7 +70,8 @@ class GuardedDocuments:
         if self._gateway is None:
             raise DocumentUnavailable("ipfs documents are switched off here")
         cid, path = _split_ipfs(uri)
-        body = await self._fetch_http(f"{self._gateway}/ipfs/{cid}{path}")
+        with egress_use(replace(current_use(), is_document=True)):
+            body = await self._fetch_http(f"{self._gateway}/ipfs/{cid}{path}")
         expected = None if path else _sha256_of(cid)
         if expected is not None and hashlib.sha256(body).digest() != expected:
             raise DocumentUnavailable("the ipfs gateway returned other content than was asked for")

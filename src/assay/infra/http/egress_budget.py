@@ -64,7 +64,10 @@ class EgressBudget:
         rules: BudgetRules,
         configured: frozenset[str] = frozenset(),
     ) -> None:
-        """`configured` are origins that the operator has set: they count as consenting."""
+        """`configured` are origins that the service reads registrations from by its settings.
+
+        They have the ceiling of a gateway for that, and none of their own for anything else.
+        """
         self.ledger = ledger
         self.queue = ClaimQueue(ledger)
         self.consents = consents
@@ -97,13 +100,13 @@ class EgressBudget:
         """The consent that a request to an origin may rest on; None in its networks is any."""
         if use.use_class is UseClass.OWN:
             return await self.consents.find(use.own)
-        if origin in self._configured:
+        if self.is_configured(origin, use):
             return Consent("configured", ())
         return await self.consents.find(origin)
 
-    def is_configured(self, origin: str) -> bool:
-        """Whether the operator has set this origin."""
-        return origin in self._configured
+    def is_configured(self, origin: str, use: EgressUse) -> bool:
+        """Whether a document is read from an origin that the operator has set for it."""
+        return use.is_document and origin in self._configured
 
 
 class Exchange:
@@ -119,6 +122,7 @@ class Exchange:
         self._use = current_use()
         self._consent: Consent | None = None
         self._any_network = False
+        self._domain = ""
         self._claims: tuple[Claim, ...] = ()
         is_glance = limits.body_bytes_max <= GLANCE_BYTES_MAX
         self._window_bytes = GLANCE_WINDOW_BYTES if is_glance else WINDOW_BYTES
@@ -169,10 +173,13 @@ class Exchange:
             self._consent = await self._budget.consent_of(origin, self._use)
         except Unavailable as error:
             raise refused_for_budget("the budget cannot be read", 1.0) from error
-        self._any_network = self._budget.is_configured(origin)
+        self._any_network = self._budget.is_configured(origin, self._use)
+        self._domain = domain_of(target.host)
         rules = self._budget.rules
-        if self._consent is None:
-            await self._claim_narrow(f"domain {domain_of(target.host)}", rules.unproven)
+        if self._any_network:
+            await self._claim(f"gateway {origin}", rules.gateway)
+        elif self._consent is None:
+            await self._claim_narrow(f"domain {self._domain}", rules.unproven)
         elif self._use.use_class is UseClass.OWN:
             await self._claim(f"own {self._use.own}", rules.consenting)
         else:
@@ -187,8 +194,11 @@ class Exchange:
         if denial is not None and denial.is_own_network and self._policy.allow_private:
             self._is_exempt = True
             await self._let_go()
+        elif self._any_network:
+            await self._claim(f"gateway {network_of(address)}", rules.gateway)
         elif self._consents_at(address):
-            await self._claim(f"consenting {network_of(address)}", rules.consenting)
+            # Each domain by itself: else an origin that consents could use up its neighbours'.
+            await self._claim(f"consenting {network_of(address)} {self._domain}", rules.consenting)
         else:
             await self._claim(f"domain {network_of(address)}", rules.unproven)
         self.address = address
@@ -259,8 +269,9 @@ class Exchange:
         if any(claim.key == key for claim in self._claims):
             return
         use = self._use
-        if use.use_class is UseClass.OWN and ceiling is self._budget.rules.unproven:
-            use = EgressUse(UseClass.SHARED, use.account)
+        is_own = use.use_class is UseClass.OWN and ceiling is self._budget.rules.unproven
+        if is_own or self._is_strange(use):
+            use = use.narrowed
         total_s = self._limits.total_s
         claim = Claim(self._id, key, ceiling, use, self._granted, total_s)
         try:
@@ -280,6 +291,12 @@ class Exchange:
             yield
         finally:
             self.waited_s += asyncio.get_running_loop().time() - began_s
+
+    def _is_strange(self, use: EgressUse) -> bool:
+        """Whether the host agreed to be called for another agent than the one that is visited."""
+        is_reserved = use.use_class is UseClass.RESERVED and bool(use.agent)
+        consent = None if self._any_network else self._consent
+        return is_reserved and consent is not None and consent.given_for != use.agent
 
     async def _let_go(self) -> None:
         claims, self._claims = self._claims, ()

@@ -24,6 +24,7 @@ from assay.infra.http.shared_reads import SharedReads
 from assay.infra.http.slots import Share
 from assay.infra.http.upstream_connection import Connection, Shared, Stale, failed
 from assay.infra.http.upstream_exchange import PreparedHead, Reply, SinkExchange, head_of, pump
+from assay.infra.http.upstream_socket import connected_socket
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.outbox import Outbox
@@ -244,8 +245,7 @@ class UpstreamPool:
             try:
                 _, connection = await loop.create_connection(
                     lambda: Connection(loop, host.shared),
-                    address,
-                    target.port,
+                    sock=await connected_socket(address, target.port),
                     ssl=tls,
                     server_hostname=target.host if tls else None,
                 )

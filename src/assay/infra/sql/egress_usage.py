@@ -3,11 +3,13 @@
 import hashlib
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, case, delete, func, insert, select, update
+from sqlalchemy import and_, bindparam, case, delete, func, insert, select, update
 
 from assay.egress.budget import (
     ACCOUNT_PART,
     BUDGET_S,
+    OTHERS_S,
+    RESERVED_PART,
     SHARED_PART,
     Ceiling,
     Claim,
@@ -25,10 +27,13 @@ PURGE_EVERY_S = 10.0
 PURGE_MAX = 5000
 """Rows removed at a time: whoever claims something does not wait for the removal of millions."""
 
+ASKING_MAX = 64
+"""Of those who were refused and count as asking: that there are others is all that matters."""
+
 _ROWS = egress_usage
 _LIVE = (_ROWS.c.budget == bindparam("a_budget"), _ROWS.c.expires_us > bindparam("now_us"))
 _SHARED = _ROWS.c.is_shared == 1
-_MINE = _ROWS.c.account == bindparam("an_account")
+_MINE = and_(_SHARED, _ROWS.c.account == bindparam("an_account"))
 _TOTALS = select(
     func.count().label("requests"),
     func.coalesce(func.sum(_ROWS.c.bytes), 0).label("bytes"),
@@ -38,6 +43,15 @@ _TOTALS = select(
     func.coalesce(func.sum(case((_MINE, _ROWS.c.bytes), else_=0)), 0).label("account_bytes"),
     func.min(_ROWS.c.expires_us).label("oldest_us"),
 ).where(*_LIVE)
+_RESERVED = (
+    select(
+        _ROWS.c.account.label("asker"),
+        func.count().label("requests"),
+        func.coalesce(func.sum(_ROWS.c.bytes), 0).label("bytes"),
+    )
+    .where(*_LIVE, _ROWS.c.account.like("%/%"))
+    .group_by(_ROWS.c.account)
+)
 _INSERT = insert(_ROWS).values({c.name: bindparam(c.name) for c in _ROWS.c if c.name != "seq"})
 _OF_EXCHANGE = _ROWS.c.exchange == bindparam("an_exchange")
 _ADD = (
@@ -88,7 +102,7 @@ class SqlBudgetLedger:
             "exchange": claim.exchange,
             "budget": _hashed(claim.key),
             "is_shared": int(claim.use.use_class is UseClass.SHARED),
-            "account": claim.use.account,
+            "account": _asker(claim.use),
             "bytes": claim.size_bytes,
             "expires_us": now_us + round((claim.ends_s + BUDGET_S) * 1e6),
         }
@@ -97,6 +111,7 @@ class SqlBudgetLedger:
             await desk.lock(f"egress {row['budget']}")
             left = await _left(desk, claim.key, claim.ceiling, claim.use, now_us)
             if left.requests < 1 or left.size_bytes < claim.size_bytes:
+                await _note_asking(desk, claim, now_us)
                 return _spent(left, now_us, BUDGET_S)
             await desk.change(_INSERT, row)
             return None
@@ -186,7 +201,65 @@ async def _left(desk: Desk, key: str, ceiling: Ceiling, use: EgressUse, now_us: 
         if use.account:
             requests.append(ceiling.requests // ACCOUNT_PART - row["account_requests"])
             sizes.append(ceiling.size_bytes // ACCOUNT_PART - int(row["account_bytes"]))
+    if use.use_class is UseClass.RESERVED and use.agent:
+        for left in await _reserved_left(desk, key, ceiling, use, now_us):
+            requests.append(left.requests)
+            sizes.append(left.size_bytes)
     return _Left(min(requests), min(sizes), row["oldest_us"])
+
+
+async def _reserved_left(
+    desk: Desk, key: str, ceiling: Ceiling, use: EgressUse, now_us: int
+) -> list[_Left]:
+    """What the use's account, and its agent, have left, where others ask for the same budget."""
+    counted = await desk.rows(_RESERVED, {"a_budget": _hashed(key), "now_us": now_us})
+    asking = await desk.rows(_RESERVED, {"a_budget": _asking(key), "now_us": now_us})
+    found: list[_Left] = []
+    mine = _asker(use).split("/")
+    for part in range(len(mine)):
+        if not (part or use.account):
+            continue  # a scheduled visit is no account's
+        if all(row["asker"].split("/")[part] == mine[part] for row in (*counted, *asking)):
+            continue  # nobody else asks
+        own = [row for row in counted if row["asker"].split("/")[part] == mine[part]]
+        requests = ceiling.requests // RESERVED_PART - sum(row["requests"] for row in own)
+        size_bytes = ceiling.size_bytes // RESERVED_PART - sum(int(row["bytes"]) for row in own)
+        found.append(_Left(requests, size_bytes, None))
+    return found
+
+
+async def _note_asking(desk: Desk, claim: Claim, now_us: int) -> None:
+    """Remember who was refused in the reserved class, so that others leave it room."""
+    if claim.use.use_class is not UseClass.RESERVED or not claim.use.agent:
+        return
+    asker = _asker(claim.use)
+    asking = await desk.rows(_RESERVED, {"a_budget": _asking(claim.key), "now_us": now_us})
+    if len(asking) >= ASKING_MAX or any(row["asker"] == asker for row in asking):
+        return
+    row = {
+        "exchange": new_id(),
+        "budget": _asking(claim.key),
+        "is_shared": 0,
+        "account": asker,
+        "bytes": 0,
+        "expires_us": now_us + round(OTHERS_S * 1e6),
+    }
+    await desk.change(_INSERT, row)
+
+
+def _asker(use: EgressUse) -> str:
+    """What the account column holds: the account, or account and agent of a reserved use."""
+    if use.use_class is not UseClass.RESERVED:
+        return use.account
+    return f"{_short(use.account)}/{_short(use.agent)}" if use.agent else ""
+
+
+def _asking(key: str) -> str:
+    return _hashed(f"asking for {key}")
+
+
+def _short(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _spent(left: _Left, now_us: int, window_s: float) -> Spent:

@@ -15,6 +15,7 @@ from assay.web.errors import fault
 from assay.web.exchange import Exchange, Receive, Scope, Send, note_detail
 from assay.web.limits import caller_of, rate_limit
 from assay.web.outgoing import Outgoing
+from assay.web.unread import UnreadAnswers
 from assay.wiring import App
 from assay.wrapper.cors import preflighted_method
 from assay.wrapper.model import (
@@ -41,6 +42,7 @@ class WrapLane:
         self._app = app
         per_minute = app.settings.wrapper_per_minute
         self.limit = rate_limit("wrappers", per_minute, app.clock, app.leases)
+        self.unread = UnreadAnswers(app.clock, app.settings.wrapper_unread_mib * 1024 * 1024)
         self._agents = rate_limit("wrapper agents", per_minute, app.clock, app.leases)
         self._payers = rate_limit("wrapper payers", per_minute, app.clock, app.leases)
         self._unverified = rate_limit("wrapper payments", per_minute, app.clock, app.leases)
@@ -92,6 +94,7 @@ class WrapLane:
         That is its agent, or its payer once the payment is verified. Raises `TooMany`.
         """
         caller = caller_of(exchange.client_address)
+        self.unread.require(caller)
         try:
             await self.limit.require(caller)
         except TooMany as refusal:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from assay.chains.model import Network, is_address
 from assay.chains.networks import Networks
-from assay.gate.check import Gate, controls, require_control
+from assay.gate.check import Asker, Gate, controls, require_control
 from assay.gate.model import Decision, GateRequest
 from assay.identity.model import (
     AgentHeaders,
@@ -15,7 +15,7 @@ from assay.identity.model import (
 )
 from assay.identity.prove import AgentIdentity, agent_address
 from assay.kit.errors import ServiceError
-from assay.trust.model import subject_key
+from assay.trust.model import Subject, subject_key
 from assay.trust.subjects import canonical_agent_id
 from assay.wrapper.model import (
     IdentityProof,
@@ -136,8 +136,15 @@ class TrustStep:
         request = matched.route.gate_request
         decision = self._gate.assess_cached(network, agent_id, request)
         if decision is None:
-            decision = await self._gate.assess(network, agent_id, request)
-        address, proven = self._held(decision, address, payer, contract, proven=proven)
+            # Before anything is sent to the agent, which may be anybody's; a bare header that only
+            # the wrapper's owner believes shows nothing to the service.
+            def shows_control(subject: Subject) -> bool:
+                _, is_proven = self._held(subject, address, payer, contract, proven=proven)
+                return is_proven or (self._proof == "asserted" and address is not None)
+
+            asker = Asker(matched.config.operator_id, shows_control)
+            decision = await self._gate.assess(network, agent_id, request, asker)
+        address, proven = self._held(decision.subject, address, payer, contract, proven=proven)
         known = _known(decision, address, proven=proven, session=session)
         if not decision.allow:
             raise _denied(decision, matched.config.min_score, known)
@@ -171,7 +178,7 @@ class TrustStep:
 
     @staticmethod
     def _held(
-        decision: Decision,
+        subject: Subject,
         address: str | None,
         payer: str | None,
         contract: ContractProof | None,
@@ -179,7 +186,6 @@ class TrustStep:
         proven: bool,
     ) -> tuple[str, bool]:
         """Who is believed to speak for the agent. Raises `IdentityMismatch`."""
-        subject = decision.subject
         is_known = proven and address is not None and controls(address, subject, contract)
         if payer is not None and not is_known and controls(payer, subject):
             return payer, True
