@@ -118,6 +118,7 @@ async def test_the_token_is_looked_for_when_there_is_need_of_a_budget(house: Hou
         tokens.append(made[0]["verificationToken"])
         await evaluated(house)
         await until(house, lambda rows: rows.count(("sent", None)) == 15)
+        await until(house, lambda rows: not [row for row in rows if row[0] == "sending"])
         house.clock.move(61)
         await until(house, lambda rows: rows.count(("sent", None)) == 50)
         assert len([one for one in receiver.requests if one.method == "GET"]) == 1
