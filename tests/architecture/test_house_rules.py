@@ -26,6 +26,7 @@ LONG_FILES = {
     "assay/cli/main.py": "a list: one entry a command",
     "assay/gate/check.py": "one decision, from the caller to the answer",
     "assay/trust/signals/sandbox.py": "one visit, from the first call to the finding",
+    "assay/infra/http/egress_budget.py": "one exchange, from its claim to its settlement",
     "assay/infra/http/upstream_connection.py": "one state machine, to be read as one",
     "assay/web/protocol.py": "one state machine, to be read as one",
     "assay/web/request_parser.py": "one state machine, to be read as one",
