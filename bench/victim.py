@@ -155,7 +155,7 @@ async def minute(
 
 async def quiet(app: App) -> None:
     """Until no delivery is under way: it belongs to the minute it was begun in."""
-    while app.deliverer._busy.total():  # noqa: SLF001 - it tells nobody else
+    while app.deliverer._slots._busy.total():  # noqa: SLF001 - it tells nobody else
         await asyncio.sleep(0.05)
 
 

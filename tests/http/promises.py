@@ -57,9 +57,9 @@ def promises_of(
 
     async def check(answer: httpx2.Response) -> None:
         request = answer.request
-        if request.url.path.startswith("/wrap/"):
+        if request.url.path.startswith(("/wrap/", "/operator/sandbox/course/")):
             assert answer.headers.get("x-request-id")
-            return  # the upstream's answers are not ours to promise
+            return  # an upstream's answers are not ours to promise, and a step plays an upstream
         promised = statuses(request.method, request.url.path)
         said = f"{request.method} {request.url.path} -> {answer.status_code}"
         assert promised is None or answer.status_code in promised, f"{said} is not documented"

@@ -118,7 +118,7 @@ async def test_a_node_that_is_down_leaves_the_chain_unavailable(writing: Writing
 
 async def test_a_node_that_says_another_signature_is_not_believed(writing: Writing) -> None:
     agent = await writing.agent(writing.ground.registry.agent())
-    lie = loopback.rewritten(lambda body: {**body, "result": "1" * 88})
+    lie = loopback.rewritten(lambda body: {**body, "result": "1" * 64})
     with (
         writing.ground.node.faults.during(lie, only="sendTransaction"),
         pytest.raises(WriteRefused),

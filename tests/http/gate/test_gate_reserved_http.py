@@ -148,11 +148,12 @@ async def test_a_gate_that_comes_during_a_strangers_trigger_has_its_own_share(
         strict.chain.agents["7"] = agent("7", server.url())
         trigger = group.create_task(triggered(strict))
         await asked.wait()
-        await strict.operator("x@e.com")
-        token = await strict.token("x@e.com")
-        for number in range(15):
-            body = {"path": server.url(f"/{number}"), "agentId": "8", "method": "GET"}
-            await strict.http.post("/operator/playground", headers=token, json=body)
+        for email in ("x@e.com", "y@e.com"):
+            await strict.operator(email)
+            token = await strict.token(email)
+            for number in range(15):
+                body = {"path": server.url(f"/{number}"), "agentId": "8", "method": "GET"}
+                await strict.http.post("/operator/playground", headers=token, json=body)
         gate = group.create_task(strict.gate(keys))
         go_on.set()
         assert (await trigger)["cachedReason"] == "egress_budget"
@@ -184,21 +185,21 @@ async def test_a_wrapper_that_believes_headers_opens_no_reserved_half(strict: Ho
 
 async def test_an_agent_that_was_never_tested_gets_its_turn_after_others(strict: House) -> None:
     """Agents of one account, all proven, name a rival's host; the second minute is shared."""
-    mine = [str(number) for number in range(100, 106)]
+    mine = [str(number) for number in range(100, 108)]
     async with hosted(strict, "7", *mine) as server:
         for name in mine:
             theirs = strict.chain.agents[name]
             strict.chain.agents[name] = replace(theirs, owner=address(STRANGER_KEY))
         attacker = await strict.operator("x@e.com") | await strict.session(STRANGER_KEY)
         keys = await strict.operator() | await strict.session()
-        for name in mine[:3]:
+        for name in mine[:4]:
             await strict.gate(attacker, name, ttlMs=1)
         answer = await strict.gate(keys)
         told = answer.json()
         assert (answer.status_code, told["cachedReason"]) == (200, "egress_budget")
         strict.clock.move(61)
         before = len(server.requests)
-        for name in mine[3:]:
+        for name in mine[4:]:
             await strict.gate(attacker, name, ttlMs=1)
         assert len(server.requests) - before <= 30
         told = (await strict.gate(keys)).json()

@@ -137,12 +137,14 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
             await connection.exec_driver_sql("ALTER TABLE api_keys DROP COLUMN expires_us")
             for table in (
                 *("dashboard_sessions", "account_codes", "recovery_codes", "login_origins"),
-                *("call_id_key", "egress_usage", "daily_costs"),
+                *("call_id_key", "egress_usage", "daily_costs", "earlier_keys"),
             ):
                 await connection.exec_driver_sql(f"DROP TABLE {table}")
             for index in (
                 *("ix_operators_origin", "ix_webhook_deliveries_domain"),
                 *("ix_key_agents_verified", "ix_audit_actor"),
+                *("ix_webhook_deliveries_turn", "ix_course_runs_finished"),
+                "ix_wrapper_conduct_day",
             ):
                 await connection.exec_driver_sql(f"DROP INDEX {index}")
             for table, column in (

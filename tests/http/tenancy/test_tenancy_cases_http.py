@@ -189,6 +189,7 @@ async def test_no_operation_shows_or_changes_anything_of_another_operator(street
     [
         ("/operator/analytics/logs", {"before": "call_id"}),
         ("/operator/analytics/logs/export", {"before": "call_id"}),
+        ("/operator/webhooks/deliveries", {"before": "delivery_id"}),
     ],
 )
 async def test_a_position_in_anothers_list_is_not_there(
@@ -206,7 +207,6 @@ async def test_a_position_in_anothers_list_is_not_there(
         ("/operator/analytics/logs", {"endpointId": "endpoint_id"}, "logs"),
         ("/operator/analytics/logs", {"agentId": "agent_id"}, "logs"),
         ("/operator/webhooks/deliveries", {"webhookId": "webhook_id"}, "deliveries"),
-        ("/operator/webhooks/deliveries", {"before": "delivery_id"}, "deliveries"),
     ],
 )
 async def test_a_filter_by_anothers_id_finds_nothing(

@@ -17,7 +17,7 @@ from assay.accounts.api_keys import API_KEY_PREFIX, ApiKeys
 from assay.accounts.key_tags import REFUSED_MAX, KeyTags
 from assay.accounts.model import ApiKey, InvalidCredentials, Operator
 from assay.calls.rollup import Tally
-from assay.gate.check import Caller, Gate, GateNeeds
+from assay.gate.check import Asker, Caller, Gate, GateNeeds
 from assay.gate.model import Decision, GateRequest
 from assay.infra.sql.rollups import RollupWriter
 from assay.kit.leases import KEYS_MAX, Leases
@@ -234,7 +234,7 @@ def gate_memory() -> Filled:
     made = gatekeeper()
 
     async def put(number: int) -> None:
-        await made.assess(NETWORK, f"0x{number:040x}", GateRequest())
+        await made.assess(NETWORK, f"0x{number:040x}", GateRequest(), Asker("op"))
 
     (memory,) = inside(made, "_memory")
     return Filled(put, ((memory, 50_000),), 50_000 + MORE)
@@ -255,7 +255,7 @@ def gate_answers() -> Filled:
 
     async def put(number: int) -> None:
         address = f"0x{number:040x}"
-        decision: Decision = await made.assess(NETWORK, address, GateRequest())
+        decision: Decision = await made.assess(NETWORK, address, GateRequest(), Asker("op"))
         caller = Caller(cast("Any", SimpleNamespace(id="op")), address, proven=True)
         assert decision.cached
         cast("Any", lane)._rendered(decision, caller, GateRequest(), None)
