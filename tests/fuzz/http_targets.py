@@ -8,8 +8,6 @@ from functools import cache
 from ipaddress import ip_address
 from typing import Any
 
-from typing_extensions import override
-
 from assay.egress.address import classify
 from assay.egress.credentials import OwnCredentials
 from assay.egress.fields import as_gateways_read
@@ -23,6 +21,7 @@ from assay.wrapper.model import UpstreamFailed, WrapperConfig
 from assay.wrapper.origin import WrapperOrigin
 from assay.wrapper.ports import AnswerHead
 from assay.wrapper.steps.forward import ForwardStep
+from tests.fakes.silent_transport import SilentTransport
 from tests.fuzz.target import Target, latin, pieces, text
 
 loop = cache(asyncio.new_event_loop)
@@ -85,34 +84,6 @@ READS = SharedReads()
 """Memory to read into: made once, for it is large."""
 
 
-class Wire(asyncio.Transport):
-    """A connection that only notes whether it was given up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_over = False
-
-    @override
-    def write(self, data: Any) -> None:
-        del data
-
-    @override
-    def is_closing(self) -> bool:
-        return self.is_over
-
-    @override
-    def abort(self) -> None:
-        self.is_over = True
-
-    @override
-    def pause_reading(self) -> None:
-        return
-
-    @override
-    def resume_reading(self) -> None:
-        return
-
-
 class Heard:
     """A sink that notes everything, and checks the order of what it is told."""
 
@@ -149,7 +120,7 @@ class Heard:
 def _exchange(shared: Shared, data: bytes, size: int, *, is_head: bool) -> tuple[object, ...]:
     """One exchange on a fresh connection: what the sink heard, however the bytes came."""
     connection = Connection(loop(), shared)
-    wire, heard = Wire(), Heard()
+    wire, heard = SilentTransport(), Heard()
     connection.connection_made(wire)
     connection.begin(b"GET / HTTP/1.1\r\n\r\n", is_head, 10.0, heard)
     for at in range(0, len(data), size):

@@ -3,17 +3,16 @@
 import asyncio
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typing_extensions import override
 
 from assay.infra.http.upstream_connection import Connection, Shared
 from assay.infra.http.upstream_heads import KnownHeads
 from assay.kit.heads import is_plain
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import AnswerHead
+from tests.fakes.silent_transport import SilentTransport
 
 STARTS = (
     *(b"HTTP/1.1 200 OK", b"HTTP/1.1 404 No", b"HTTP/1.1 204 -", b"HTTP/1.1 304 -"),
@@ -30,26 +29,6 @@ BODIES = (
     *(b"", b"hello", b"hell", b"hello!", b"5\r\nhello\r\n0\r\n\r\n", b"\r\n\r\nhello"),
     b"helloHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
 )
-
-
-class Wire(asyncio.Transport):
-    """A connection that only notes whether it was given up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_over = False
-
-    @override
-    def write(self, data: Any) -> None:
-        del data
-
-    @override
-    def is_closing(self) -> bool:
-        return self.is_over
-
-    @override
-    def abort(self) -> None:
-        self.is_over = True
 
 
 class Heard:
@@ -81,7 +60,7 @@ def heard(heads: KnownHeads, pieces: Sequence[bytes]) -> tuple[object, ...]:
 
         async def read() -> tuple[object, ...]:
             shared = Shared(heads=heads)
-            connection, wire = Connection(asyncio.get_running_loop(), shared), Wire()
+            connection, wire = Connection(asyncio.get_running_loop(), shared), SilentTransport()
             connection.connection_made(wire)
             sink = Heard()
             connection.begin(b"", False, 30.0, sink)  # noqa: FBT003

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import tempfile
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -50,6 +50,5 @@ def _migrate(url: str) -> None:
         await database.migrate()
         await database.close()
 
-    thread = threading.Thread(target=lambda: asyncio.run(run()))
-    thread.start()
-    thread.join()
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, run()).result()

@@ -470,7 +470,6 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             box=box,
             tokens=login_tokens,
             origins=Origins(secrets["session"][0]),
-            costs=outside.costs,
         ),
         stack,
     )

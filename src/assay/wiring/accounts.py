@@ -24,7 +24,6 @@ from assay.infra.sql.credentials import SqlCredentialStore
 from assay.infra.sql.dashboard_sessions import SqlSessionStore
 from assay.infra.sql.engine import Database
 from assay.kit.clock import Clock
-from assay.kit.costs import CostLedger
 from assay.settings import Settings
 
 
@@ -41,7 +40,6 @@ class AccountDependencies:
     box: SecretBox
     tokens: JwtLoginTokens
     origins: Origins
-    costs: CostLedger
 
 
 @dataclass(frozen=True, slots=True)

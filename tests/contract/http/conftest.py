@@ -4,7 +4,9 @@ from contextlib import AsyncExitStack
 import pytest
 
 from assay.infra.http.rpc import JsonRpc
+from assay.infra.sql.engine import Database
 from tests.fakes.clock import FrozenClock
+from tests.services.egress_process import Process
 from tests.services.rpc_bench import QUICK, Bench
 
 
@@ -15,3 +17,16 @@ async def bench() -> AsyncIterator[Bench]:
         rpc = JsonRpc(clock, QUICK)
         stack.push_async_callback(rpc.aclose)
         yield Bench(stack, clock, rpc)
+
+
+@pytest.fixture
+def clock() -> FrozenClock:
+    return FrozenClock()
+
+
+@pytest.fixture
+async def one(database: Database, clock: FrozenClock) -> AsyncIterator[Process]:
+    """A process that sends on egress budgets."""
+    made = Process(database, clock)
+    yield made
+    await made.http.aclose()

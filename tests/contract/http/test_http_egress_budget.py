@@ -1,8 +1,6 @@
 """Nobody is sent more than a budget: counted at a real victim, on every database."""
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,81 +14,14 @@ from assay.egress.budget import (
     UseClass,
     egress_use,
 )
-from assay.egress.consent import Consents
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.egress.url import EgressPolicy
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.http.egress_budget import EgressBudget
-from assay.infra.sql.egress_usage import SqlBudgetLedger
 from assay.infra.sql.engine import Database
-from assay.infra.sql.state import SqlSharedState
 from assay.kit.errors import Unavailable
 from tests.fakes.clock import FrozenClock
-from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.certificates import TestAuthority
+from tests.services.egress_process import BYTES, GLANCE, OK, Process
 from tests.services.raw_server import Request, plain, serving
 from tests.services.victim import suffering
-
-DEVELOPMENT = EgressPolicy(allow_private=True, require_https=False)
-LIMITS = Limits(total_s=20.0)
-GLANCE = Limits(body_bytes_max=1024)
-OK = plain(b"ok")
-RULES = BudgetRules(holds_private=True)
-BYTES = RULES.unproven.size_bytes
-
-
-class Process:
-    """One of several processes on one database: a ledger, consents and a client of its own."""
-
-    def __init__(
-        self,
-        database: Database,
-        clock: FrozenClock,
-        rules: BudgetRules = RULES,
-        names: dict[str, list[list[str]]] | None = None,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        self.consents = Consents(SqlSharedState(database, clock), clock)
-        self.budget = EgressBudget(SqlBudgetLedger(database, clock), self.consents, rules)
-        resolver = ScriptedResolver(**names) if names else None
-        self.http = GuardedHttp(DEVELOPMENT, resolver, budget=self.budget, tls=tls)
-
-    async def ask(self, url: str, use: EgressUse = ANYBODY, body: bytes = b"") -> Reply | Failure:
-        with egress_use(use):
-            try:
-                return await self.http.send(
-                    Outgoing("POST" if body else "GET", url, {}, body), LIMITS
-                )
-            except EgressError as error:
-                return error.failure
-
-    async def ask_often(self, url: str, use: EgressUse = ANYBODY, times: int = 80) -> int:
-        """How many of requests made at once were answered."""
-        async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(self.ask(url, use)) for _ in range(times)]
-        return sum(isinstance(task.result(), Reply) for task in asked)
-
-    async def glance_often(self, url: str, times: int = 60) -> int:
-        """How many of requests, one after the other, got the beginning of an answer."""
-        with egress_use(RESERVED):
-            for number in range(times):
-                try:
-                    await self.http.send(Outgoing("GET", url), GLANCE)
-                except EgressError:
-                    return number
-        return times
-
-
-@pytest.fixture
-def clock() -> FrozenClock:
-    return FrozenClock()
-
-
-@pytest.fixture
-async def one(database: Database, clock: FrozenClock) -> AsyncIterator[Process]:
-    made = Process(database, clock)
-    yield made
-    await made.http.aclose()
 
 
 async def test_a_host_sees_sixty_requests_a_minute_and_no_more(

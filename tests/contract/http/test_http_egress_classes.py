@@ -1,16 +1,12 @@
 """Who may use which part of a budget: accounts, agents, hosts that consent, the IPFS gateway."""
 
-from collections.abc import AsyncIterator
-
-import pytest
-
 from assay.chains.ports import DocumentOverBudget
 from assay.egress.budget import BudgetRules, Ceiling, EgressUse, UseClass, egress_use
 from assay.egress.ports import Outgoing, Reply
 from assay.infra.http.documents import GuardedDocuments
 from assay.infra.sql.engine import Database
-from tests.contract.http.test_http_egress_budget import OK, Process
 from tests.fakes.clock import FrozenClock
+from tests.services.egress_process import OK, Process
 from tests.services.victim import suffering
 
 CID = "bafkreih" + "a" * 51
@@ -18,18 +14,6 @@ CID = "bafkreih" + "a" * 51
 
 def gate(account: str, agent: str) -> EgressUse:
     return EgressUse(UseClass.RESERVED, account, agent=agent)
-
-
-@pytest.fixture
-def clock() -> FrozenClock:
-    return FrozenClock()
-
-
-@pytest.fixture
-async def one(database: Database, clock: FrozenClock) -> AsyncIterator[Process]:
-    made = Process(database, clock)
-    yield made
-    await made.http.aclose()
 
 
 async def test_an_agent_that_asks_alone_may_use_the_whole_budget(one: Process) -> None:

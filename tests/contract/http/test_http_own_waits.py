@@ -17,9 +17,9 @@ from assay.infra.sql.engine import Database
 from assay.kit.clock import SystemClock
 from assay.kit.errors import Unavailable
 from assay.wrapper.ports import UpstreamRequest
-from tests.contract.http.test_http_egress_budget import DEVELOPMENT, Process
 from tests.fakes.clock import FrozenClock
 from tests.fakes.name_servers import NameServers
+from tests.services.egress_process import DEVELOPMENT, Process
 from tests.services.raw_server import RawServer, Request, keeps_open, plain, serving
 
 NAMES = {"rival_example": [["127.0.0.1"]], "evil_example": [["127.0.0.1"]]}

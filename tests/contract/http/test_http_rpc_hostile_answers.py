@@ -20,7 +20,7 @@ from assay.kit import base58
 from tests.fakes.clock import FrozenClock
 from tests.services.ethereum_node import CHAIN_ID, REGISTRY, Node
 from tests.services.hostile_answers import ALL, SLOW, Hostile, as_list
-from tests.services.raw_server import RawServer, Request, plain, serving
+from tests.services.raw_server import RawServer, Request, plain, sends, serving
 from tests.services.rpc_bench import THREE, expected
 
 PATIENT = RpcLimits(endpoint_s=5.0, total_s=20.0, reply_bytes_max=100_000)
@@ -124,13 +124,7 @@ class Liar:
             writer.write(plain(json.dumps(honest).encode()))
             return
         reply = self.lie(honest)
-        for piece in [reply] if isinstance(reply, bytes) else reply:
-            if isinstance(piece, bytes):
-                writer.write(piece)
-                await writer.drain()
-            else:
-                await asyncio.sleep(piece)
-        writer.close()
+        await sends(*([reply] if isinstance(reply, bytes) else reply))(request, writer)
 
 
 def _told(asked: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any] | None:

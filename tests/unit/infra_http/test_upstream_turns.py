@@ -1,9 +1,6 @@
 """What an upstream may cost in one turn of the loop: chunks and trailers are counted."""
 
 import asyncio
-from typing import Any
-
-from typing_extensions import override
 
 from assay.infra.http.shared_reads import READ_BYTES
 from assay.infra.http.upstream_connection import (
@@ -14,29 +11,10 @@ from assay.infra.http.upstream_connection import (
 )
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import AnswerHead
+from tests.fakes.silent_transport import SilentTransport
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 TINY = b"1\r\nx\r\n"
-
-
-class Wire(asyncio.Transport):
-    """A connection that only notes whether it was given up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_over = False
-
-    @override
-    def write(self, data: Any) -> None:
-        del data
-
-    @override
-    def is_closing(self) -> bool:
-        return self.is_over
-
-    @override
-    def abort(self) -> None:
-        self.is_over = True
 
 
 class Counted:
@@ -65,8 +43,8 @@ class Counted:
         self.error = error
 
 
-async def opened() -> tuple[Connection, Wire, Counted]:
-    connection, wire, sink = Connection(asyncio.get_running_loop()), Wire(), Counted()
+async def opened() -> tuple[Connection, SilentTransport, Counted]:
+    connection, wire, sink = Connection(asyncio.get_running_loop()), SilentTransport(), Counted()
     connection.connection_made(wire)
     connection.begin(b"", False, 30.0, sink)  # noqa: FBT003
     return connection, wire, sink
