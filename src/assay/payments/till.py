@@ -118,7 +118,8 @@ class Till:
         try:
             await self._verify(payment, claim)
         except PaymentRefused as refusal:
-            await self._ledger.move(claim.entry, State.RELEASED, reason=refusal.reason)
+            # Of a claim that somebody has taken over meanwhile this says nothing: he may be paid.
+            await self._settlement.moved(claim.entry, State.RELEASED, reason=refusal.reason)
             raise await self._settlement.refused(payment.quote, refusal) from refusal
         except BaseException as error:  # a caller that goes away meanwhile as well
             reason = error.code if isinstance(error, Unavailable) else type(error).__name__

@@ -1,0 +1,164 @@
+"""The ledger in memory, deterministic: what the SQL stores promise, and nothing more.
+
+Every call is one transaction: it does not wait anywhere.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from assay.kit.clock import Clock
+from assay.payments.model import Attempt, Entry, IdentifierReused, State, Stored
+from assay.payments.ports import Claim, Committed
+
+_IN_FLIGHT = frozenset({State.CLAIMED, State.SETTLING, State.PENDING})
+_OPEN = frozenset({State.SETTLING, State.PENDING})
+_MARK = 1_000_000_007
+
+Key = tuple[str, str, str, str]
+
+
+def key_of(entry: Entry) -> Key:
+    """What a payment is unique by."""
+    return entry.network, entry.asset, entry.payer, entry.nonce
+
+
+@dataclass(slots=True)
+class MemoryLedgerStore:
+    """Implements `payments.ports.LedgerStore`.
+
+    `changed` is told of every row that was written: as it was, None for a new one, and as it is.
+    """
+
+    clock: Clock
+    changed: Callable[[Entry | None, Entry], None] = lambda _before, _after: None
+    rows: dict[Key, Entry] = field(default_factory=dict[Key, Entry])
+    answers: dict[str, tuple[datetime, Stored]] = field(
+        default_factory=dict[str, tuple[datetime, Stored]]
+    )
+    """What was bought and when it was kept, by the entry's id."""
+
+    async def claim(self, fresh: Entry, failures_since: datetime) -> Claim:
+        if fresh.identifier is not None:
+            self._refuse_reuse(fresh)
+        entry, is_ours = self._claimed(fresh)
+        if not is_ours:
+            return Claim(entry, is_ours=False, committed=Committed(), failures=0)
+        failures = sum(
+            one.state is State.FAILED and one.updated_at >= failures_since
+            for one in self._of_payer(entry)
+        )
+        return Claim(entry, is_ours=True, committed=self._committed(entry), failures=failures)
+
+    async def committed(self, entry: Entry) -> Committed:
+        return self._committed(entry)
+
+    async def find(self, network: str, digest: str) -> Entry | None:
+        found = (row for row in self.rows.values() if row.digest == digest)
+        return next((row for row in found if row.network == network), None)
+
+    async def move(
+        self,
+        entry: Entry,
+        state: State,
+        *,
+        attempt: Attempt | None = None,
+        reason: str = "",
+        lease_until: datetime | None = None,
+        stored: Stored | None = None,
+    ) -> Entry | None:
+        now = self.clock.now()
+        moved = replace(
+            entry,
+            state=state,
+            settled_at=entry.settled_at or (now if state is State.SETTLED else None),
+            attempt=attempt or entry.attempt,
+            reason=reason[:500],
+            lease_until=lease_until or entry.lease_until,
+            updated_at=now,
+            moves=entry.moves + 1,
+        )
+        if not self._is_as_read(entry):
+            return None
+        if stored is not None:
+            self.answers[entry.id] = now, stored
+        self._write(moved)
+        return moved
+
+    async def stored_bytes(self, entry_id: str) -> int | None:
+        kept = self.answers.get(entry_id)
+        return None if kept is None else len(kept[1].body)
+
+    async def stored(self, entry_id: str) -> Stored | None:
+        kept = self.answers.get(entry_id)
+        return None if kept is None else kept[1]
+
+    async def unfinished(self, before: datetime, at_most: int) -> Sequence[Entry]:
+        found = [row for row in self.rows.values() if row.state in _OPEN]
+        lapsed = [row for row in found if row.lease_until < before]
+        return sorted(lapsed, key=lambda row: row.lease_until)[:at_most]
+
+    async def purge_stored(self, before: datetime) -> int:
+        old = [entry_id for entry_id, (kept_at, _) in self.answers.items() if kept_at < before]
+        for entry_id in old:
+            del self.answers[entry_id]
+        return len(old)
+
+    async def list(
+        self, operator_id: str | None, states: Sequence[State], at_most: int
+    ) -> Sequence[Entry]:
+        found = [
+            row
+            for row in self.rows.values()
+            if operator_id in {None, row.operator_id} and (not states or row.state in states)
+        ]
+        return sorted(found, key=lambda row: row.created_at, reverse=True)[:at_most]
+
+    def _claimed(self, fresh: Entry) -> tuple[Entry, bool]:
+        """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
+        known = self.rows.get(key_of(fresh))
+        if known is None:
+            self._write(fresh)
+            return fresh, True
+        abandoned = known.state is State.CLAIMED and known.lease_until <= fresh.created_at
+        if known.state is not State.RELEASED and not abandoned:
+            return known, False
+        taken = replace(fresh, id=known.id, moves=known.moves + 1)
+        self._write(taken)
+        return taken, True
+
+    def _write(self, row: Entry) -> None:
+        before = self.rows.get(key_of(row))
+        self.rows[key_of(row)] = row
+        self.changed(before, row)
+
+    def _is_as_read(self, entry: Entry) -> bool:
+        known = self.rows.get(key_of(entry))
+        return known is not None and (known.id, known.moves) == (entry.id, entry.moves)
+
+    def _of_payer(self, entry: Entry) -> Sequence[Entry]:
+        key = key_of(entry)[:3]
+        return [row for whose, row in self.rows.items() if whose[:3] == key]
+
+    def _committed(self, entry: Entry) -> Committed:
+        now = self.clock.now()
+        others = [
+            row
+            for row in self._of_payer(entry)
+            if row.nonce != entry.nonce
+            and row.state in _IN_FLIGHT
+            and (row.state is not State.CLAIMED or row.lease_until > now)
+        ]
+        in_asset = sum(row.fees.most for row in others if row.fees.token == row.asset)
+        return Committed(
+            amount=sum(row.amount for row in others) + in_asset,
+            fees=sum(row.fees.most for row in others if row.fees.token == entry.fees.token),
+            sent=sum(row.state is not State.CLAIMED for row in others),
+            mark=sum(int(row.updated_at.timestamp() * 1e6) % _MARK for row in others),
+        )
+
+    def _refuse_reuse(self, fresh: Entry) -> None:
+        for row in self._of_payer(fresh):
+            same = (row.operator_id, row.identifier) == (fresh.operator_id, fresh.identifier)
+            if same and row.nonce != fresh.nonce:
+                raise IdentifierReused("This payment-identifier belongs to another payment.")

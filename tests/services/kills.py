@@ -1,0 +1,550 @@
+"""Paid calls under random kills: a service that starts in an instant, payers that never give up,
+and a table of what became of the money.
+
+`tests/e2e/test_e2e_kills.py` runs it for some seconds, `bench/kills.py` for as long as you like.
+"""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import random
+import secrets
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from eth_account import Account
+
+from assay_demo.chain.accounts import LocalAccount
+from assay_demo.chain.registries import topic
+from tests.services.assay import ROOT
+from tests.services.postgres import postgres
+from tests.services.shop import (
+    ENGINE,
+    NETWORK,
+    NO_CHAIN,
+    PLATFORM,
+    SELLER,
+    Dollars,
+    Shop,
+    Upstream,
+    dollars_on,
+    encoded,
+    free_port,
+    upstream,
+)
+from tests.services.tempo import Tempo
+from tests.services.tempo_shop import SELLER as TEMPO_SELLER
+from tests.services.tempo_shop import signed
+
+CENT = 10_000
+READY_S = 60.0
+SETTINGS = {"ASSAY_SETTLEMENT_LEASE_S": "4", "ASSAY_SETTLEMENT_S": "6"}
+SECRETS = {
+    f"ASSAY_{name}": name.lower() * 4
+    for name in (
+        "JWT_SECRET",
+        "SESSION_SECRET",
+        "SNAPSHOT_SECRET",
+        "SIGNING_SECRET",
+        "PAYMENT_SECRET",
+        "UPSTREAM_SECRETS",
+    )
+}
+"""What processes of one service have in common."""
+
+SLOW_S = 1.0
+_FORKING = """
+import json, os, sys
+from assay.__main__ import main
+import assay.web.app, assay.web.protocol, assay.wiring, assay.cli.run, uvicorn  # ready to be forked
+sys.stdout.write("ready\\n"); sys.stdout.flush()
+for line in sys.stdin:
+    asked = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.environ.update(asked["environment"])
+        log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((nothing, 0), (log, 1), (log, 2)):
+            os.dup2(source, target)
+        sys.argv = ["assay", "serve"]
+        main()
+        os._exit(0)
+    sys.stdout.write(f"{child}\\n"); sys.stdout.flush()
+    while True:  # who has ended is no zombie for long
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                break
+        except ChildProcessError:
+            break
+"""
+"""Imports the service once and forks it whenever it is asked to."""
+
+
+@dataclass
+class Life:
+    """One process of the service, killed and started again on the same data and port."""
+
+    parent: "subprocess.Popen[str]"
+    environment: Mapping[str, str]
+    port: int
+    log: Path
+    pid: int = 0
+    kills: int = 0
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        assert self.parent.stdin is not None
+        assert self.parent.stdout is not None
+        asked = {"environment": {**self.environment, "ASSAY_PORT": str(self.port)}}
+        self.parent.stdin.write(json.dumps({**asked, "log": str(self.log)}) + "\n")
+        self.parent.stdin.flush()
+        self.pid = int(self.parent.stdout.readline())
+        deadline = time.monotonic() + READY_S
+        while not _accepts(self.port):
+            assert time.monotonic() < deadline, self.log.read_text("utf-8")[-4000:]
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        self.kills += 1
+
+    def end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+
+
+def _accepts(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+@contextmanager
+def lives(
+    folder: Path, environments: Sequence[Mapping[str, str]], ports: Sequence[int]
+) -> Iterator[list[Life]]:
+    """Processes of the service, started; ended at the end of the block."""
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("ASSAY_")}  # noqa: TID251
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _FORKING],
+        env=plain | {"PYTHONPATH": str(ROOT / "src")},
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    made: list[Life] = []
+    try:
+        assert parent.stdout.readline() == "ready\n"
+        for place, (given, port) in enumerate(zip(environments, ports, strict=True)):
+            made.append(Life(parent, given, port, folder / f"log-{place}"))
+            made[-1].start()
+        yield made
+    finally:
+        for life in made:
+            life.end()
+        parent.stdin.close()
+        parent.wait(30)
+        parent.stdout.close()
+
+
+@dataclass
+class Call:
+    """One paid call, from its payment to its answer."""
+
+    mark: str
+    """Its query, by which the upstream counts it."""
+    paid_by: str
+    """What its transfer is known by: the authorisation's nonce, or the transaction."""
+    served: bool = False
+    refused: str = ""
+    answers: Counter[int] = field(default_factory=Counter[int])
+
+
+@dataclass
+class Table:
+    """What became of the money."""
+
+    store: str
+    kills: int
+    calls: list[Call]
+    transfers: Counter[str]
+    """To the payee, by what their calls know them by."""
+    on_chain: int
+    ledger: int
+    revenue: int
+    runs: Counter[str]
+
+    @property
+    def free(self) -> int:
+        return sum(call.served and not self.transfers[call.paid_by] for call in self.calls)
+
+    @property
+    def lost(self) -> int:
+        """Transfers that bought nothing."""
+        served = {call.paid_by for call in self.calls if call.served}
+        return sum(count for key, count in self.transfers.items() if key not in served)
+
+    @property
+    def doubled(self) -> int:
+        return sum(count - 1 for count in self.transfers.values() if count > 1)
+
+    def row(self) -> str:
+        served = [call for call in self.calls if call.served]
+        runs = Counter(self.runs[call.mark] for call in served)
+        return (
+            f"| {self.store} | {self.kills} | {len(self.calls)} | {len(served)}"
+            f" | {sum(self.transfers.values())} | {dollars(self.on_chain)}"
+            f" | {dollars(self.ledger)} | {dollars(self.revenue)} | {self.free} | {self.lost}"
+            f" | {self.doubled} | {', '.join(f'{n}: {runs[n]}' for n in sorted(runs))} |"
+        )
+
+
+HEAD = (
+    "| store | kills | calls | 200 | transfers | money on chain | ledger | analytics revenue"
+    " | free | lost | doubled | upstream runs per served call |\n"
+    "|---|---|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def dollars(base_units: int) -> str:
+    return f"{base_units // 10**6}.{base_units % 10**6:06}"
+
+
+@dataclass
+class Load:
+    """Payers that each buy one thing after another, and come again until they have it."""
+
+    lives: Sequence[Life]
+    random: random.Random
+    calls: list[Call] = field(default_factory=list[Call])
+    is_over: threading.Event = field(default_factory=threading.Event)
+    problems: list[str] = field(default_factory=list[str])
+    known_s: float = 120.0
+    """How long one call may take to be known."""
+
+    def known(self, call: Call, send: Callable[[str], httpx2.Response]) -> None:
+        """Send the same payment until it is served or refused."""
+        deadline = time.monotonic() + self.known_s
+        while time.monotonic() < deadline:
+            life = self.random.choice(self.lives)
+            try:
+                answer = send(life.address)
+            except httpx2.HTTPError:
+                call.answers[0] += 1
+                time.sleep(0.05)
+                continue
+            call.answers[answer.status_code] += 1
+            if answer.status_code == 200:
+                call.served = True
+                call.paid_by = call.paid_by or _reference(answer)
+                return
+            if answer.status_code == 402:
+                call.refused = str(answer.json().get("reason"))
+                return
+            if answer.status_code not in {502, 503}:
+                self.problems.append(f"{answer.status_code} {answer.text[:300]}")
+                return
+            time.sleep(0.2)
+        self.problems.append(f"never known: {call.answers}")
+
+
+def _reference(answer: httpx2.Response) -> str:
+    """The transaction that a `Payment-Receipt` names."""
+    told = answer.headers["payment-receipt"]
+    return str(json.loads(base64.urlsafe_b64decode(told + "=="))["reference"]).lower()
+
+
+def harass(lives: Sequence[Life], kills: int, random_: random.Random, life_s: float) -> None:
+    """Kill one after another at a random moment of its life; each starts again at once."""
+    for _ in range(kills):
+        time.sleep(random_.uniform(0.05, life_s) / len(lives))
+        victim = random_.choice(list(lives))
+        victim.kill()
+        victim.start()
+
+
+def x402_kills(store: str, kills: int, payers: int, folder: Path, *, seed: int = 0) -> Table:
+    """Random kills under x402 load: `sqlite` one process, `postgresql` two of them."""
+    count = 1 if store == "sqlite" else 2
+    ports = [free_port() for _ in range(count)]
+    with ExitStack() as stack:
+        chain = stack.enter_context(dollars_on(NETWORK))
+        up = stack.enter_context(upstream())
+        shared = {
+            **SETTINGS,
+            **_served(folder),
+            "ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [chain.url]}),
+            "ASSAY_X402_PRIVATE_KEY": ENGINE.key,
+            "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
+        }
+        database = str(folder / "assay.db")
+        if store == "postgresql":
+            database = postgres().new_database()
+            address = "http://assay.example"
+            shared |= {**SECRETS, "ASSAY_DATABASE_URL": database, "ASSAY_PUBLIC_URL": address}
+        running = stack.enter_context(lives(folder, [shared] * count, ports))
+        http = stack.enter_context(_client(running[0]))
+        shop = _opened(running[0], http, chain, up)
+        up.before = _slowly
+        kinds = [("echo", "after"), ("echo", "after"), ("slow", "after"), ("slow", "after")]
+        paths = _sold(shop, [*kinds, ("echo", "before")])
+        accounts = [_fresh_account() for _ in range(payers)]
+        for account in accounts:
+            chain.mint(account.address, 10**9)
+        load = Load(running, random.Random(seed))
+        threads = [
+            threading.Thread(target=_buy_forever, args=(shop, account, paths, load))
+            for account in accounts
+        ]
+        _run(load, threads, lambda: harass(running, kills, random.Random(seed + 1), 2.5))
+        assert not load.problems, load.problems[:5]
+        _wait_until_finished(store, database)
+        return Table(
+            store=f"{store}, {count} process{'es' if count > 1 else ''}",
+            kills=sum(life.kills for life in running),
+            calls=load.calls,
+            transfers=_transfers(chain),
+            on_chain=chain.balance(SELLER.address),
+            ledger=_ledger(store, database),
+            revenue=_revenue(shop),
+            runs=_runs(up),
+        )
+
+
+def mpp_kills(tempo: Tempo, kills: int, folder: Path, *, seed: int = 0) -> Table:
+    """Random kills under MPP load, over SQLite; one payer, for its nonces are in one order."""
+    with ExitStack() as stack:
+        up = stack.enter_context(upstream())
+        shared = {
+            **SETTINGS,
+            **_served(folder),
+            "ASSAY_PAYMENT_RPC": json.dumps({tempo.network: [tempo.url]}),
+            # A local chain's transactions may be valid for 30 seconds at most.
+            "ASSAY_MPP_CHALLENGE_S": "25",
+        }
+        (running,) = stack.enter_context(lives(folder, [shared], [free_port()]))
+        http = stack.enter_context(_client(running))
+        shop = _opened(running, http, None, up)
+        fields = {
+            "paymentProtocol": "mpp",
+            "paymentNetwork": tempo.network,
+            "payoutAddress": TEMPO_SELLER,
+        }
+        urls = [
+            shop.wrap(f"/echo/mpp-{settle}", settle=settle, timeoutMs=2000, **fields)
+            for settle in ("after", "before")
+        ]
+        had = tempo.balance(TEMPO_SELLER)
+        load = Load([running], random.Random(seed))
+        thread = threading.Thread(target=_pay_mpp_forever, args=(tempo, urls, load, http))
+        _run(load, [thread], lambda: harass([running], kills, random.Random(seed + 1), 2.5))
+        assert not load.problems, load.problems[:5]
+        database = str(folder / "assay.db")
+        _wait_until_finished("sqlite", database)
+        received = tempo.balance(TEMPO_SELLER) - had
+        return Table(
+            store="sqlite, MPP",
+            kills=running.kills,
+            calls=load.calls,
+            transfers=_mpp_transfers(tempo),
+            on_chain=received,
+            ledger=_ledger("sqlite", database),
+            revenue=_revenue(shop),
+            runs=_runs(up),
+        )
+
+
+def _slowly(path: str) -> None:
+    """Some of what is sold takes its time."""
+    if path.startswith("/slow"):
+        time.sleep(SLOW_S)
+
+
+def _fresh_account() -> LocalAccount:
+    key = "0x" + secrets.token_hex(32)
+    return LocalAccount(key, Account.from_key(key).address.lower())
+
+
+def _run(load: Load, threads: Sequence[threading.Thread], kill: Callable[[], None]) -> None:
+    """Load while it is killed, and until every call that was begun is known."""
+    for thread in threads:
+        thread.start()
+    try:
+        kill()
+    finally:
+        load.is_over.set()
+        for thread in threads:
+            thread.join()
+
+
+def _served(folder: Path) -> dict[str, str]:
+    return {
+        "ASSAY_DATA_DIR": str(folder),
+        "ASSAY_CHAINS": json.dumps(NO_CHAIN),
+        "ASSAY_DEFAULT_CHAIN": "local",
+        "ASSAY_ALLOW_PRIVATE_UPSTREAMS": "1",
+        "ASSAY_ANONYMOUS_PER_MINUTE": "100000",
+        "ASSAY_ACCOUNTS_PER_ADDRESS": "10000",
+        "ASSAY_LOG_FORMAT": "json",
+        "ASSAY_SELF_REGISTRY": "",
+    }
+
+
+@contextmanager
+def _client(life: Life) -> Iterator[httpx2.Client]:
+    with httpx2.Client(timeout=30, trust_env=False, base_url=life.address) as http:
+        yield http
+
+
+def _opened(life: Life, http: httpx2.Client, chain: Dollars | None, up: Upstream) -> Shop:
+    server: Any = life  # a shop needs its address
+    made = Shop(server, http, chain, up)  # type: ignore[arg-type] - on Tempo there is no such chain
+    made.sign_up()
+    return made
+
+
+def _sold(shop: Shop, kinds: Sequence[tuple[str, str]]) -> list[str]:
+    """Paths below our address of wrappers that answer at once or slowly, paid after or before."""
+    urls = [
+        shop.wrap(f"/{kind}/{place}-{settle}", settle=settle, timeoutMs=5000, rateLimit=100_000)
+        for place, (kind, settle) in enumerate(kinds)
+    ]
+    return [httpx2.URL(url).path for url in urls]
+
+
+def _buy_forever(shop: Shop, account: LocalAccount, paths: Sequence[str], load: Load) -> None:
+    """Buy one thing after another, each with a payment of its own."""
+    number = 0
+    with httpx2.Client(timeout=30, trust_env=False) as http:
+        while not load.is_over.is_set():
+            number += 1
+            path, mark = load.random.choice(list(paths)), f"{account.address[-6:]}-{number}"
+            try:
+                url = load.random.choice(list(load.lives)).address + path
+                payment = Shop(shop.server, http, shop.chain, shop.upstream).payment(
+                    f"{url}?call={mark}", account
+                )
+            except (httpx2.HTTPError, AssertionError, KeyError):
+                time.sleep(0.05)  # it was killed before it could say what it costs
+                continue
+            nonce = payment["payload"]["authorization"]["nonce"]
+            call = Call(mark, nonce)
+            load.calls.append(call)
+            header = {"payment-signature": encoded(payment)}
+
+            def send(address: str, header: Any = header, path: str = path, mark: str = mark) -> Any:
+                return http.get(f"{address}{path}?call={mark}", headers=header)
+
+            load.known(call, send)
+
+
+def _pay_mpp_forever(tempo: Tempo, urls: Sequence[str], load: Load, http: httpx2.Client) -> None:
+    number = 0
+    while not load.is_over.is_set():
+        number += 1
+        mark = f"mpp-{number}"
+        url = f"{load.random.choice(list(urls))}?call={mark}"
+        try:
+            header = asyncio.run(signed(url, tempo))
+        except Exception:  # noqa: BLE001 - a stock client's own errors, while the server is gone
+            time.sleep(0.05)
+            continue
+        call = Call(mark, "")
+        load.calls.append(call)
+
+        def send(_: str, url: str = url, header: str = header) -> httpx2.Response:
+            return http.get(url, headers={"authorization": header})
+
+        load.known(call, send)
+
+
+def _rows(store: str, database: str, statement: str) -> list[tuple[Any, ...]]:
+    if store == "sqlite":
+        with contextlib.closing(sqlite3.connect(database)) as opened:
+            return list(opened.execute(statement))
+    return asyncio.run(_postgres_rows(database, statement))
+
+
+async def _postgres_rows(database: str, statement: str) -> list[tuple[Any, ...]]:
+    import asyncpg  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    connection = await asyncpg.connect(database)
+    try:
+        return [tuple(row) for row in await connection.fetch(statement)]
+    finally:
+        await connection.close()
+
+
+def _wait_until_finished(store: str, database: str, seconds: float = 60) -> None:
+    """Until the reconciler has left nothing open."""
+    statement = "SELECT count(*) FROM payments WHERE state IN ('settling', 'pending')"
+    deadline = time.monotonic() + seconds
+    while _rows(store, database, statement)[0][0] and time.monotonic() < deadline:
+        time.sleep(0.5)
+
+
+def _ledger(store: str, database: str) -> int:
+    statement = "SELECT sum(amount) FROM payments WHERE state IN ('settled', 'delivered')"
+    return int(_rows(store, database, statement)[0][0] or 0)
+
+
+def _mpp_transfers(tempo: Tempo) -> Counter[str]:
+    """Transfers to the seller, by their transactions."""
+    moved = "0x" + topic("Transfer(address,address,uint256)").hex()
+    payee = "0x" + TEMPO_SELLER[2:].rjust(64, "0")
+    asked = {
+        "address": tempo.dollar,
+        "fromBlock": "0x0",
+        "toBlock": "latest",
+        "topics": [moved, None, payee],
+    }
+    return Counter(str(log["transactionHash"]).lower() for log in tempo.request("eth_getLogs", asked))
+
+
+def _transfers(chain: Dollars) -> Counter[str]:
+    """Transfers to the seller, by the nonce that was used just before in the same transaction."""
+    asked = {"address": chain.asset, "fromBlock": "0x0", "toBlock": "latest"}
+    logs = chain.wallet.request("eth_getLogs", asked)
+    used = "0x" + topic("AuthorizationUsed(address,bytes32)").hex()
+    found: Counter[str] = Counter()
+    for log in logs:
+        if log["topics"][0] == used:
+            found[log["topics"][2]] += 1
+    return found
+
+
+def _revenue(shop: Shop) -> int:
+    """What analytics say was earned, in base units."""
+    answer = shop.http.get("/operator/analytics/revenue?days=2", headers=dict(shop.token))
+    assert answer.status_code == 200, answer.text
+    return sum(round(float(day["revenue"]) * 10**6) for day in answer.json())
+
+
+def _runs(up: Upstream) -> Counter[str]:
+    """How often the upstream was asked for each call."""
+    found: Counter[str] = Counter()
+    for seen in up.seen:
+        query = seen.path.partition("?")[2]
+        found[query.removeprefix("call=")] += 1
+    return found

@@ -1,0 +1,160 @@
+"""What must hold after every step: checked whenever the ledger, the chain or a caller is told.
+
+Nothing else changes what they speak of, so that is after every step.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from assay.payments.model import Entry, State
+from assay.payments.ports import Authorization
+from tests.fakes.ledger import MemoryLedgerStore
+from tests.simulation.chain import Chain, Nonce, Use
+from tests.simulation.payers import Purchase
+from tests.simulation.process import Reply
+
+PAID = frozenset({State.SETTLED, State.DELIVERED})
+OPEN = frozenset({State.SETTLING, State.PENDING})
+REFUSED = frozenset({State.FAILED, State.RELEASED})
+REVERSED = next((state for state in State if state.value == "reversed"), None)
+"""A settled payment that a reorganisation has undone, where the ledger knows that."""
+SKEW = timedelta(seconds=3)
+"""By how much the clocks of two processes differ at most."""
+
+
+class Violation(AssertionError):
+    """An invariant does not hold; the message says which and where."""
+
+
+@dataclass(slots=True)
+class Invariants:
+    """Watches one world. The first violation is kept; whoever caused it goes on."""
+
+    chain: Chain
+    disk: MemoryLedgerStore
+    ours: frozenset[str]
+    """Who settles for us: our key and our facilitator."""
+    payee: str
+    say: Callable[[str], None]
+    violation: Violation | None = None
+    _noted: dict[Nonce, set[str]] = field(default_factory=dict[Nonce, set[str]])
+    _begun: set[Nonce] = field(default_factory=set[Nonce])
+    _working: dict[str, datetime] = field(default_factory=dict[str, datetime])
+
+    def broken(self, what: str) -> None:
+        if self.violation is None:
+            self.say(f"VIOLATION {what}")
+            self.violation = Violation(what)
+
+    def moved(self, before: Entry | None, row: Entry) -> None:
+        """A row of the ledger was written."""
+        whose = row.payer, row.nonce
+        was = None if before is None else before.state
+        self.say(f"ledger {row.nonce[-4:]} {was} -> {row.state} {row.reason}")
+        if row.attempt.raw:
+            self._noted.setdefault(whose, set()).add(row.attempt.raw)
+        if row.state in OPEN:
+            self._begun.add(whose)
+        if was in PAID and row.state not in PAID and row.state is not REVERSED:
+            self.broken(f"a payment that was {was} became {row.state}")
+        if row.state in PAID and was not in PAID and not self._was_paid(row):
+            self.broken(f"{row.state} without the money")
+        use = self._use(row)
+        if row.state in REFUSED and was is not row.state and use is not None:
+            is_ours = use.sender in self.ours
+            if is_ours or row.state is State.FAILED:
+                self.broken(f"{row.state} ({row.reason}) though it was paid")
+
+    def sent(self, signed: Authorization, raw: str) -> None:
+        """A settlement of ours has reached a node."""
+        if raw not in self._noted.get((signed.payer, signed.nonce), set()):
+            self.broken("sent before it was written down")
+
+    def asked(self, signed: Authorization) -> None:
+        """A facilitator was asked to settle."""
+        if (signed.payer, signed.nonce) not in self._begun:
+            self.broken("a facilitator was asked before it was written down")
+
+    def mined(self) -> None:
+        """A block, or a reorganisation: money on chain = settled + pending that is there."""
+        rows = {(row.payer, row.nonce): row for row in self.disk.rows.values()}
+        used = self.chain.state.used
+        on_chain = 0
+        for whose, use in used.items():
+            if use.to != self.payee:
+                continue
+            on_chain += use.value
+            row = rows.get(whose)
+            if use.sender not in self.ours:
+                continue
+            if row is None or row.state not in PAID | OPEN:
+                said = "no row" if row is None else f"{row.state} ({row.reason})"
+                if whose not in self.chain.unwound:
+                    self.broken(f"money was taken for a payment that is {said}")
+        if on_chain != self.chain.state.balances.get(self.payee, 0):
+            self.broken("the chain's own sums are wrong")
+
+    def asked_upstream(self, row: Entry | None, now: datetime) -> None:
+        """Somebody begins to work on a payment."""
+        if row is None:
+            self.broken("the upstream is asked for what nobody has claimed")
+        elif self._working.get(row.id, now) > now + SKEW:
+            self.broken("two work on one payment")
+        else:
+            self._working[row.id] = row.lease_until
+
+    def upstream_ended(self, row: Entry | None) -> None:
+        """And ends."""
+        if row is not None:
+            self._working.pop(row.id, None)
+
+    def answered(self, purchase: Purchase, reply: Reply, url: str, *, is_thief: bool) -> None:
+        """Somebody was told something of what he asked for at an address."""
+        self.say(f"reply {purchase.name} {reply.status} {reply.code} {reply.reason}")
+        if reply.status != 200:
+            return
+        if is_thief:
+            self.broken("somebody else was handed what a payment bought")
+        if reply.body != url.encode():
+            self.broken("the answer is that of another request")
+        signed = purchase.signed
+        uses = self.chain.ever_paid.get((signed.payer, signed.nonce), [])
+        if not any((use.to, use.value) == (signed.to, signed.value) for use in uses):
+            self.broken("an answer was free")
+
+    def ended(self, purchases: list[Purchase]) -> None:
+        """Faults have stopped, and there was time."""
+        for row in self.disk.rows.values():
+            if row.state in OPEN:
+                self.broken(f"a payment is {row.state} for ever: {row.reason}")
+            use, is_unwound = self._use(row), (row.payer, row.nonce) in self.chain.unwound
+            if is_unwound and REVERSED is None:
+                continue
+            if row.state in PAID and use is None:
+                self.broken(f"{row.state}, and the money is not there")
+            if row.state in REFUSED and use is not None and use.sender in self.ours:
+                self.broken(f"charged, and {row.state} ({row.reason})")
+        for purchase in purchases:
+            self._ended(purchase)
+
+    def _ended(self, purchase: Purchase) -> None:
+        signed = purchase.signed
+        use = self.chain.state.used.get((signed.payer, signed.nonce))
+        was_charged = use is not None and use.sender in self.ours and use.to == self.payee
+        if not purchase.is_patient or (signed.payer, signed.nonce) in self.chain.unwound:
+            return
+        if purchase.last is None or purchase.last.status not in {200, 402}:
+            self.broken(f"no answer ever: {purchase.last}")
+        elif was_charged and purchase.last.status != 200:
+            self.broken(f"charged, and told {purchase.last.reason}")
+
+    def _use(self, row: Entry) -> Use | None:
+        """The transfer that paid this row, on the chain as it is now."""
+        use = self.chain.state.used.get((row.payer, row.nonce))
+        pays = use is not None and (use.to, use.value) == (row.pay_to, row.amount)
+        return use if pays else None
+
+    def _was_paid(self, row: Entry) -> bool:
+        uses = self.chain.ever_paid.get((row.payer, row.nonce), [])
+        return any((use.to, use.value) == (row.pay_to, row.amount) for use in uses)

@@ -1,0 +1,252 @@
+"""A process of the service: the real parts, put together as `wiring.wrappers` does, and its calls.
+
+`Process.answer` is the paid part of `wrapper.pipeline`, step for step; the rest of a call moves no
+money.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from assay.chains.model import Network
+from assay.infra.payments.x402_engine import X402Engine
+from assay.infra.payments.x402_facilitator import RemoteFacilitator
+from assay.kit.errors import Conflict, ServiceError, Unavailable
+from assay.payments.model import (
+    Held,
+    PaymentRequired,
+    Quote,
+    Replay,
+    SettlementPending,
+    Stored,
+)
+from assay.payments.ports import Facilitator, PaidRequest, ProtocolNeeds
+from assay.payments.protocols.x402 import PROTOCOL
+from assay.payments.settlement import Settlement
+from assay.payments.till import Till
+from assay.wiring.background import reconcile_forever
+from tests.fakes.ledger import MemoryLedgerStore
+from tests.simulation.chain import NETWORK, SettlementKey, Signers
+from tests.simulation.facilitator import FacilitatorService
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.node import Node
+from tests.simulation.wire import LedgerClient, NodeClient, Wire
+
+EPOCH = datetime(2026, 3, 1, 12, tzinfo=UTC)
+EPOCH_S = EPOCH.timestamp()
+KEEP = timedelta(hours=24)
+CHAIN = Network(
+    slug=NETWORK.id,
+    name=NETWORK.id,
+    chain_id=NETWORK.chain_id,
+    testnet=True,
+    identity_registry="0x" + "00" * 20,
+    reputation_registry="0x" + "00" * 20,
+    rpc_urls=NETWORK.rpc_urls,
+    source="",
+)
+
+
+_ORDINARY = ("Unavailable(", "ChainUnavailable(", "RpcRefused(", "PaymentPending(")
+"""What the background loop may have to try again for."""
+
+
+class UpstreamBroken(ServiceError):
+    """The upstream has failed; nobody is charged for it."""
+
+    code = "upstream_failed"
+
+
+class ConnectionLost(Exception):
+    """The process is gone, or has hung up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a caller was told; `code` is that of the error, empty for an answer."""
+
+    status: int
+    code: str = ""
+    body: bytes = b""
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class SimulatedClock:
+    """Implements `kit.clock.Clock` over the loop's time, a little wrong if need be."""
+
+    loop: SimulatedLoop
+    skew_s: float = 0.0
+
+    def now(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.loop.time() + self.skew_s)
+
+    def monotonic_s(self) -> float:
+        return 1000.0 + self.loop.time()
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What processes have in common, and what outlives them."""
+
+    loop: SimulatedLoop
+    wire: Wire
+    disk: MemoryLedgerStore
+    node: Node
+    key: SettlementKey
+    facilitator: FacilitatorService | None
+    lease_s: float
+    settlement_s: float
+    crashed: Callable[[], None]
+    broken: Callable[[str], None]
+    """Told of what should not be."""
+
+
+Ask = Callable[["Process", str, str], Awaitable[Stored]]
+"""Asks the upstream for what is sold at an address, for the payment of that digest."""
+
+
+class Process:
+    """One life of one process: a restart is another one."""
+
+    def __init__(self, outside: Outside, skew_s: float) -> None:
+        self.is_alive = True
+        self._outside = outside
+        # In order, as a set is not: a seed must be one schedule.
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._callers: dict[asyncio.Future[Reply], None] = {}
+        self.clock = clock = SimulatedClock(outside.loop, skew_s)
+        self.ledger = LedgerClient(outside.disk, outside.wire, self)
+        self.node = NodeClient(outside.node, outside.wire, self)
+        facilitator = self._facilitator(clock)
+        charges: Any = None  # MPP is another protocol
+        needs = ProtocolNeeds(Signers(), facilitator, charges, clock)
+        lease = timedelta(seconds=outside.lease_s)
+        self.till = Till(Settlement({"x402": PROTOCOL}, needs, self.ledger, clock, lease))
+        log: Any = _Log(outside)
+        reconciling = reconcile_forever(self.till, self.ledger, KEEP, clock, log)
+        self._background = outside.loop.create_task(reconciling)
+
+    def crash(self) -> None:
+        """Killed: nothing of it goes on, and whoever was waiting for it hears so."""
+        if not self.is_alive:
+            return
+        self.is_alive = False
+        for caller in self._callers:
+            if not caller.done():
+                caller.set_exception(ConnectionLost())
+        self._outside.crashed()
+
+    def end(self) -> None:
+        """The world ends: called when nothing may be written down any more."""
+        self.is_alive = False
+        for task in (self._background, *self._tasks):
+            task.cancel()
+
+    async def call(
+        self, request: PaidRequest, quote: Quote, ask: Ask, patience_s: float | None
+    ) -> Reply:
+        """What the caller is told; raises `ConnectionLost`, also where it hangs up itself."""
+        if not self.is_alive:
+            raise ConnectionLost
+        told: asyncio.Future[Reply] = self._outside.loop.create_future()
+        task = self._outside.loop.create_task(self._answered(request, quote, ask, told))
+        self._tasks[task] = self._callers[told] = None
+        task.add_done_callback(self._tasks.pop)
+        try:
+            async with asyncio.timeout(patience_s):
+                return await told
+        except TimeoutError:
+            task.cancel()
+            raise ConnectionLost from None
+        finally:
+            del self._callers[told]
+
+    async def _answered(
+        self, request: PaidRequest, quote: Quote, ask: Ask, told: asyncio.Future[Reply]
+    ) -> None:
+        try:
+            reply, entry = await self._answer(request, quote, ask)
+        except PaymentRequired as refusal:
+            reason = str(refusal.extras.get("reason"))
+            reply, entry = Reply(402, refusal.code, reason=reason), None
+        except SettlementPending as pending:
+            reply, entry = Reply(503, pending.code), None
+        except UpstreamBroken as broken:
+            reply, entry = Reply(502, broken.code), None
+        except Conflict as conflict:
+            reply, entry = Reply(409, conflict.code), None
+        except Unavailable as error:
+            reply, entry = Reply(503, error.code), None
+        except Exception as error:  # noqa: BLE001 - what a caller would see as a 500
+            if self.is_alive:
+                self._outside.broken(f"an unexpected {error!r}")
+            reply, entry = Reply(500), None
+        if not self.is_alive:
+            return
+        if not told.done():
+            told.set_result(reply)
+        if entry is not None:
+            try:
+                await self.till.delivered(entry)
+            except Unavailable:
+                return
+
+    async def _answer(
+        self, request: PaidRequest, quote: Quote, ask: Ask
+    ) -> tuple[Reply, Any]:
+        """`Pipeline._serve_paid`, `PayStep.hold` and `Pipeline._serve_held`."""
+        payment = await self.till.read(quote, request)
+        bought = await self.till.bought(payment, request)
+        if bought is not None:
+            return Reply(bought.stored.status, body=bought.stored.body), bought.entry
+        held = await self.till.hold(payment, request)
+        if isinstance(held, Replay):
+            return Reply(held.stored.status, body=held.stored.body), held.entry
+        if quote.settles_first and not held.entry.has_paid:
+            held = Held(await self.till.settle(held, None), held.quote)
+        try:
+            stored = replace(await ask(self, request.url, held.entry.digest), caller=request.caller)
+        except BaseException as error:
+            await self.till.release(held, getattr(error, "code", type(error).__name__))
+            raise
+        if stored.status >= 400:
+            await self.till.release(held, f"upstream {stored.status}")
+            return Reply(stored.status, "upstream_refused"), None
+        if held.entry.has_paid:
+            entry = await self.till.keep(held.entry, stored)
+        else:
+            entry = await self.till.settle(held, stored)
+        return Reply(stored.status, body=stored.body), entry
+
+    def _facilitator(self, clock: SimulatedClock) -> Facilitator:
+        outside = self._outside
+        signer: Any = outside.key
+        chains = {NETWORK.id: CHAIN}
+        engine = X402Engine(self.node, chains, signer, clock, outside.settlement_s)
+        if outside.facilitator is None:
+            return engine
+        remote = RemoteFacilitator("https://facilitator.test", {NETWORK.id: NETWORK}, engine)
+        remote._client = outside.facilitator.client(self)
+        return remote
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """Takes what the background tells: an outage is ordinary, anything else is not."""
+
+    outside: Outside
+
+    def info(self, _event: str, **_fields: object) -> None:
+        """The ledger tells it too."""
+
+    def warning(self, event: str, error: str) -> None:
+        if not error.startswith(_ORDINARY):
+            self.outside.broken(f"{event}: {error}")
+
+
+def answer_of(url: str) -> Stored:
+    """What the upstream sells at an address: no two addresses sell the same."""
+    return Stored(200, (), url.encode())

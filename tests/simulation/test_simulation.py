@@ -1,0 +1,52 @@
+"""Ledger, sender and reconciler under schedules that a seed chooses: money and books agree.
+
+`bench/simulation.py` runs more of them, shows one, and counts how soon planted bugs are found.
+"""
+
+import pytest
+
+from tests.simulation.campaign import campaign, first_found, kept_seeds, trace
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.world import run
+
+SCHEDULES = 300
+"""Of the default suite."""
+
+ALL_SCHEDULES, PARTS = 100_000, 20
+"""Of the slow suite, in parts that run beside each other."""
+
+TRIES = 2_000
+"""Schedules in which a planted bug must have been found."""
+
+
+@pytest.mark.parametrize("seed", kept_seeds())
+def test_what_was_found_once_is_mended(seed: int) -> None:
+    outcome = run(seed)
+    assert outcome.violation is None, f"seed {seed}: {outcome.violation}\n{trace(seed)[-6000:]}"
+
+
+def test_money_books_and_answers_agree_in_every_schedule() -> None:
+    outcomes = campaign(range(SCHEDULES))
+    found = {outcome.seed: str(outcome.violation) for outcome in outcomes if outcome.violation}
+    assert found == {}
+    assert sum(outcome.crashes for outcome in outcomes) > SCHEDULES / 10
+    assert sum(outcome.settled for outcome in outcomes) > SCHEDULES
+
+
+def test_a_seed_is_one_schedule_step_for_step() -> None:
+    for seed in range(20):
+        assert trace(seed) == trace(seed)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_planted_bug_is_found(mutant: str) -> None:
+    assert first_found(mutant, range(TRIES)) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_money_books_and_answers_agree_in_100_000_schedules(part: int) -> None:
+    size = ALL_SCHEDULES // PARTS
+    outcomes = campaign(range(SCHEDULES + part * size, SCHEDULES + (part + 1) * size))
+    found = {outcome.seed: str(outcome.violation) for outcome in outcomes if outcome.violation}
+    assert found == {}

@@ -1,0 +1,296 @@
+"""One schedule: a world made of a seed, run until its faults are over and everything has ended."""
+
+import asyncio
+import random as global_random
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from assay.payments.model import Stored
+from assay.payments.ports import Authorization
+from tests.fakes.ledger import MemoryLedgerStore
+from tests.simulation.chain import BLOCK_S, GWEI, Chain, SettlementKey
+from tests.simulation.facilitator import ADDRESS, FacilitatorService
+from tests.simulation.invariants import OPEN, Invariants, Violation
+from tests.simulation.loop import NothingLeft, SimulatedLoop
+from tests.simulation.node import Node
+from tests.simulation.payers import (
+    CHAOTIC,
+    PAYEE,
+    PRICE,
+    Purchase,
+    buy,
+    buy_again,
+    interfere,
+    purchase_of,
+)
+from tests.simulation.process import (
+    EPOCH_S,
+    Outside,
+    Process,
+    SimulatedClock,
+    UpstreamBroken,
+    answer_of,
+)
+from tests.simulation.wire import Trouble, Wire
+
+KEY = "0x" + "0e" * 20
+PATIENCE_S = 420.0
+"""How long after the last fault everything has ended: an authorisation's life, the slack of the
+chain's clock, and what a transaction may still take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a schedule."""
+
+    seed: int
+    violation: Violation | None
+    steps: int
+    virtual_s: float
+    crashes: int
+    rows: int
+    settled: int
+    asked: int
+    """Exchanges with the chain."""
+
+
+class World:
+    """Made of a seed: the same seed is the same schedule, step for step."""
+
+    def __init__(self, seed: int, say: Any = None) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.loop = SimulatedLoop(self.random, in_order=self.random.random() < 0.2)
+        self.trouble = _trouble(self.random)
+        self.wire = Wire(self.random, self.trouble)
+        self.chain = Chain(self.random, lambda: EPOCH_S + self.loop.time())
+        self.chain.lag_s = self.random.choice((0.0, 0.0, 5.0, 60.0))
+        self.chain.strict = self.random.random() < 0.5
+        self.disk = MemoryLedgerStore(SimulatedClock(self.loop))
+        self.is_late = False
+        self.crashes = 0
+        self._say = say
+        self.invariants = Invariants(
+            self.chain, self.disk, frozenset({KEY, ADDRESS}), PAYEE, self._told
+        )
+        self.wire.broken = self.invariants.broken
+        self._key = SettlementKey(KEY)
+        self._outside = self._make_outside()
+        self._lives: list[Process] = []
+        self.processes = [self._start() for _ in range(self.random.choice((1, 2, 2)))]
+        self.purchases: list[Purchase] = []
+        self._shakes_fees = self.random.random() < 0.3
+        self._reorganises = self.random.random() < 0.25
+        self._drains = self.random.random() < 0.1
+        self._kills = self.trouble.crash > 0
+
+    def run(self) -> Outcome:
+        state = global_random.getstate()
+        global_random.seed(self.seed)
+        try:
+            self.loop.run(self._live())
+        except NothingLeft:
+            self.invariants.broken("everybody waits for somebody")
+        finally:
+            global_random.setstate(state)
+        for problem in self.loop.unhandled:
+            self.invariants.broken(f"unhandled: {problem}")
+        rows = self.disk.rows.values()
+        return Outcome(
+            self.seed,
+            self.invariants.violation,
+            self.loop.steps,
+            self.loop.time(),
+            self.crashes,
+            len(rows),
+            sum(row.settled_at is not None for row in rows),
+            sum(life.node.asked for life in self._lives),
+        )
+
+    def pick(self) -> Process:
+        return self.random.choice(self.processes)
+
+    def is_public(self, signed: Authorization) -> bool:
+        """Whether anybody can read the authorisation: it is in a block, or waits for one."""
+        if (signed.payer, signed.nonce) in self.chain.state.used:
+            return True
+        return any(sent.action == signed for sent in self.chain.pool.values())
+
+    async def upstream(self, process: Process, url: str, digest: str) -> Stored:
+        """What is sold, after a while, unless it fails."""
+        row = next((row for row in self.disk.rows.values() if row.digest == digest), None)
+        self.invariants.asked_upstream(row, process.clock.now())
+        try:
+            await asyncio.sleep(self.random.choice((0.0, 0.1, 0.6, 2.0)))
+            roll = 1.0 if self.is_late else self.random.random()
+            await self.wire.exchange(process, lambda: None, 0.0, ConnectionError)
+        finally:
+            if process.is_alive:
+                self.invariants.upstream_ended(row)
+        if roll < 0.06:
+            raise UpstreamBroken("The upstream failed; nothing was charged.")
+        found = answer_of(url)
+        return replace(found, status=404) if roll < 0.1 else found
+
+    def _told(self, what: str) -> None:
+        if self._say is not None:
+            self._say(f"{self.loop.time():8.2f} {what}")
+
+    def _make_outside(self) -> Outside:
+        facilitator = None
+        if self.random.random() < 0.25:
+            facilitator = FacilitatorService(self.chain, self.wire, self.invariants.asked)
+        self.chain.told = self.invariants.mined
+        self.disk.changed = self.invariants.moved
+        self.chain.fund_gas(KEY, 10**20)
+        node = Node(self.chain, self._key.signed.__getitem__, self.random)
+        node.lies = lambda _method: self.random.random() < self.trouble.lie
+        node.behind = self._behind
+        node.arrived = self._sent
+        return Outside(
+            loop=self.loop,
+            wire=self.wire,
+            node=node,
+            disk=self.disk,
+            key=self._key,
+            facilitator=facilitator,
+            lease_s=self.random.choice((4.0, 45.0)),
+            settlement_s=self.random.choice((6.0, 20.0)),
+            crashed=self._crashed,
+            broken=self.invariants.broken,
+        )
+
+    def _behind(self) -> int:
+        """A balancer has nodes that have not seen the last blocks."""
+        is_behind = self.random.random() < self.trouble.lag
+        return self.random.choice((1, 1, 2, 5)) if is_behind else 0
+
+    def _sent(self, raw: str) -> None:
+        action = self._key.signed[raw].action
+        if isinstance(action, Authorization):
+            self.invariants.sent(action, raw)
+
+    def _start(self) -> Process:
+        life = Process(self._outside, self.random.choice((0.0, 0.0, -1.5, 1.5)))
+        self._lives.append(life)
+        return life
+
+    def _crashed(self) -> None:
+        self.crashes += 1
+        self._told("crash")
+        self.loop.call_later(self.random.choice((0.0, 0.2, 2.0, 6.0)), self._restart)
+
+    def _restart(self) -> None:
+        for place, process in enumerate(self.processes):
+            if not process.is_alive and not self.wire.is_over:
+                self.processes[place] = self._start()
+
+    async def _live(self) -> None:
+        mining = self.loop.create_task(self._mine())
+        shaking = self.loop.create_task(self._shake())
+        buyers = self._begin()
+        await asyncio.sleep(self.random.choice((6.0, 15.0, 30.0)))
+        shaking.cancel()
+        self._heal()
+        until_s = self.loop.time() + PATIENCE_S
+        while self.loop.time() < until_s and not self._is_quiet(buyers):
+            await asyncio.sleep(1.0)
+        self.is_late = True
+        self.chain.mine()
+        self.invariants.ended(self.purchases)
+        await self._end([mining, shaking, *buyers])
+
+    def _is_quiet(self, buyers: list[asyncio.Task[None]]) -> bool:
+        if not all(buyer.done() for buyer in buyers):
+            return False
+        return not any(row.state in OPEN for row in self.disk.rows.values())
+
+    async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
+        for life in self._lives:
+            life.end()
+        for task in tasks:
+            task.cancel()
+        self.wire.end()
+        for _ in range(3):
+            await asyncio.sleep(30.0)
+
+    def _begin(self) -> list[asyncio.Task[None]]:
+        """The payers of this world, and who interferes with them."""
+        made: list[asyncio.Task[None]] = []
+        for number in range(self.random.choice((1, 2, 3))):
+            payer = f"0x{number + 1:02x}" + "c0" * 19
+            bought = self.random.choice((1, 1, 2, 3))
+            self.chain.fund(payer, PRICE * self.random.choice((1, bought, bought + 2)))
+            for place in range(bought):
+                made.extend(self._shop(f"p{number}{place}", payer))
+        return made
+
+    def _shop(self, name: str, payer: str) -> list[asyncio.Task[None]]:
+        random = self.random
+        purchase = purchase_of(name, payer, self.loop.time(), random)
+        self.purchases.append(purchase)
+        purchase.is_patient = random.random() < 0.8
+        copies = random.choice((1, 1, 1, 2, 3))
+        how = buy_again if random.random() < 0.25 and copies == 1 else buy
+        tasks = [self.loop.create_task(how(self, purchase)) for _ in range(copies)]
+        if random.random() < 0.35:
+            nasty = interfere(self, purchase, random.choice(CHAOTIC))
+            tasks.append(self.loop.create_task(nasty))
+        return tasks
+
+    async def _mine(self) -> None:
+        while True:
+            await asyncio.sleep(BLOCK_S)
+            self.chain.mine()
+
+    async def _shake(self) -> None:
+        """What happens to the world by itself while faults last."""
+        random = self.random
+        if self._shakes_fees:
+            self.chain.inclusion = random.choice((0.3, 0.7))
+        if self._drains:
+            self.chain.state.coins[KEY] = 10**15
+        while True:
+            await asyncio.sleep(random.choice((0.5, 2.0, 5.0)))
+            if self._kills and random.random() < 0.3:
+                self.pick().crash()
+            if self._shakes_fees:
+                self.chain.base_fee = 10 * GWEI * random.choice((1, 1, 3, 10)) // random.choice((1, 4))
+            if self._reorganises and random.random() < 0.4:
+                self.chain.reorganise(random.randrange(1, 11), random.choice((1.0, 1.0, 0.7)))
+
+    def _heal(self) -> None:
+        """Faults stop: what is left now has to end."""
+        self._told("faults stop")
+        calm = Trouble(pause=self.trouble.pause)
+        for name in Trouble.__slots__:
+            setattr(self.trouble, name, getattr(calm, name))
+        self.chain.inclusion, self.chain.base_fee = 1.0, 10 * GWEI
+        self.chain.fund_gas(KEY, 10**20)
+        self._restart()
+
+
+def _trouble(random: Random) -> Trouble:
+    """Some faults often, others not at all: what hides behind the one shows without it."""
+
+    def some(*chances: float) -> float:
+        return random.choice((0.0, 0.0, *chances))
+
+    return Trouble(
+        pause=random.choice((0.2, 0.5, 0.8)),
+        slow=some(0.02, 0.1),
+        crash=some(0.004, 0.02),
+        store_lost=some(0.02, 0.08),
+        rpc_lost=some(0.05, 0.3),
+        rpc_refuses=some(0.02, 0.1),
+        lag=some(0.1, 0.4),
+        lie=some(0.05, 0.2),
+        facilitator=some(0.2, 0.5),
+        cancel=some(0.1, 0.4),
+    )
+
+
+def run(seed: int, say: Any = None) -> Outcome:
+    """Run one schedule."""
+    return World(seed, say).run()
