@@ -69,10 +69,12 @@ def lost_receipts(chain: HostileChain) -> None:
     chain.wrong["eth_getTransactionReceipt"] = lambda _params, _honest: None
 
 
-def failed_receipts(chain: HostileChain) -> None:
-    """Of what was mined well."""
+def a_failed_receipt(chain: HostileChain) -> None:
+    """Once, of what was mined well: of one node that says so always, nobody could know better."""
 
     def failed(_params: list[Any], honest: Any) -> Any:
+        if honest:
+            chain.wrong.clear()
         return honest and {**honest, "status": "0x0", "logs": []}
 
     chain.wrong["eth_getTransactionReceipt"] = failed
@@ -84,7 +86,9 @@ def no_logs(chain: HostileChain) -> None:
 
 
 def stale_nonce(chain: HostileChain) -> None:
-    chain.wrong["eth_getTransactionCount"] = lambda _params, honest: hex(max(0, int(honest, 16) - 1))
+    chain.wrong["eth_getTransactionCount"] = lambda _params, honest: hex(
+        max(0, int(honest, 16) - 1)
+    )
 
 
 def no_price(chain: HostileChain) -> None:
@@ -107,7 +111,7 @@ def strange_ids(chain: HostileChain) -> None:
     "lie",
     [
         lost_receipts,
-        failed_receipts,
+        a_failed_receipt,
         no_logs,
         stale_nonce,
         no_price,

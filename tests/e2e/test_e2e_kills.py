@@ -11,7 +11,7 @@ from tests.services.kills import HEAD, Table, mpp_kills, x402_kills
 from tests.services.tempo import Tempo
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-KILLS, MPP_KILLS = 25, 12
+KILLS, MPP_KILLS = 15, 8
 PAYERS = 6
 
 

@@ -45,9 +45,7 @@ def empty(chain: HostileChain, payer: LocalAccount) -> None:
     chain.act(payer.address, Send(payer.address, ELSEWHERE, chain.balance(payer.address)))
 
 
-def shortest(
-    shop: Shop, url: str, payer: LocalAccount
-) -> tuple[dict[str, Any], httpx2.Response]:
+def shortest(shop: Shop, url: str, payer: LocalAccount) -> tuple[dict[str, Any], httpx2.Response]:
     """The payment that ends soonest of all that are taken, and its answer."""
     for valid_s in range(1, 300):
         payment = shop.payment(url, payer, valid_s=valid_s)

@@ -519,7 +519,9 @@ def _mpp_transfers(tempo: Tempo) -> Counter[str]:
         "toBlock": "latest",
         "topics": [moved, None, payee],
     }
-    return Counter(str(log["transactionHash"]).lower() for log in tempo.request("eth_getLogs", asked))
+    return Counter(
+        str(log["transactionHash"]).lower() for log in tempo.request("eth_getLogs", asked)
+    )
 
 
 def _transfers(chain: Dollars) -> Counter[str]:

@@ -26,7 +26,9 @@ TRANSFER_GAS, PLAIN_GAS = 62_432, 21_000
 KEPT_BLOCKS = 16
 """States that are kept: how deep a reorganisation or how far behind a node can be."""
 
-TRANSFER = transfer_data(Authorization("0x" + "00" * 20, "0x" + "00" * 20, 0, 0, 0, "0x" + "00" * 32, "0x" + "00" * 65))[:4]
+TRANSFER = transfer_data(
+    Authorization("0x" + "00" * 20, "0x" + "00" * 20, 0, 0, 0, "0x" + "00" * 32, "0x" + "00" * 65)
+)[:4]
 STATE = state_of("0x" + "00" * 20, "0x" + "00" * 32)[:4]
 USED = "0x" + keccak256(b"AuthorizationUsed(address,bytes32)").hex()
 CANCELLED = "0x" + keccak256(b"AuthorizationCanceled(address,bytes32)").hex()
@@ -93,9 +95,7 @@ class State:
     coins: dict[str, int]
 
     def copy(self) -> "State":
-        return State(
-            dict(self.balances), dict(self.used), dict(self.nonces), dict(self.coins)
-        )
+        return State(dict(self.balances), dict(self.used), dict(self.nonces), dict(self.coins))
 
 
 @dataclass(slots=True)
@@ -163,9 +163,7 @@ class Chain:
             raise Refused(f"max fee per gas less than block base fee: {sent.fee}")
         if self.strict and sent.nonce > self.pending_nonce(sent.sender):
             raise Refused("nonce too high")
-        if known is not None and (
-            sent.fee * 10 < known.fee * 11 or sent.tip * 10 < known.tip * 11
-        ):
+        if known is not None and (sent.fee * 10 < known.fee * 11 or sent.tip * 10 < known.tip * 11):
             raise Refused("replacement transaction underpriced")
         self.pool[place] = sent
 
@@ -280,35 +278,31 @@ class Chain:
         }
 
     def _effects(self, sent: Pending, block: Block) -> tuple[list[JsonObject], bool]:
+        """The logs of a call, and whether it went through."""
         match sent.action:
             case Authorization() as signed:
-                if not self.would_move(signed, self.state, block.time_s):
-                    return [], False
-                use = Use(signed.to, signed.value, sent.hash, sent.sender)
-                self.state.used[signed.payer, signed.nonce] = use
-                self.ever_paid.setdefault((signed.payer, signed.nonce), []).append(use)
-                self._move(signed.payer, signed.to, signed.value)
-                return [
-                    _log(sent.hash, block, [USED, topic(signed.payer), signed.nonce], "0x"),
-                    _log(
-                        sent.hash,
-                        block,
-                        [MOVED, topic(signed.payer), topic(signed.to)],
-                        "0x" + word(signed.value).hex(),
-                    ),
-                ], True
-            case Cancel(payer, nonce):
-                if (payer, nonce) in self.state.used:
-                    return [], False
+                is_fine = self.would_move(signed, self.state, block.time_s)
+                return (self._transfer(signed, sent, block) if is_fine else []), is_fine
+            case Cancel(payer, nonce) if (payer, nonce) not in self.state.used:
                 self.state.used[payer, nonce] = Use("", 0, sent.hash, sent.sender)
                 return [_log(sent.hash, block, [CANCELLED, topic(payer), nonce], "0x")], True
-            case Send(payer, to, value):
-                if self.state.balances.get(payer, 0) < value:
-                    return [], False
+            case Send(payer, to, value) if self.state.balances.get(payer, 0) >= value:
                 self._move(payer, to, value)
                 return [], True
             case _:
-                return [], True
+                return [], sent.action is None
+
+    def _transfer(self, signed: Authorization, sent: Pending, block: Block) -> list[JsonObject]:
+        payer, nonce = signed.payer, signed.nonce
+        use = Use(signed.to, signed.value, sent.hash, sent.sender)
+        self.state.used[payer, nonce] = use
+        self.ever_paid.setdefault((payer, nonce), []).append(use)
+        self._move(payer, signed.to, signed.value)
+        amount = "0x" + word(signed.value).hex()
+        return [
+            _log(sent.hash, block, [USED, topic(payer), nonce], "0x"),
+            _log(sent.hash, block, [MOVED, topic(payer), topic(signed.to)], amount),
+        ]
 
     def _move(self, payer: str, to: str, value: int) -> None:
         self.state.balances[payer] -= value

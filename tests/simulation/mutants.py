@@ -76,7 +76,7 @@ async def _settled_when_sent(self: X402Engine, entry: Entry, note: Note) -> Any:
     return sent if isinstance(sent, Undecided) else Settled(sent)
 
 
-async def _unknown_is_failed(self: Settlement, entry: Entry, note: Note) -> Any:
+async def _unknown_is_failed(self: Settlement, entry: Entry, *_: object) -> Any:
     """Reconciliation that finds nothing calls it a refusal."""
     found = await self._protocols[entry.protocol].outcome(entry, self.needs)
     return Rejected(found.detail) if isinstance(found, Undecided) else found
@@ -94,7 +94,9 @@ def _used_is_paid(receipt: Any, entry: Entry) -> bool:
         return False
     logs = receipt.get("logs")
     wanted = [USED, topic(entry.payer), entry.nonce]
-    return any(is_object(log) and log["topics"] == wanted for log in (logs if is_array(logs) else ()))
+    return any(
+        is_object(log) and log["topics"] == wanted for log in (logs if is_array(logs) else ())
+    )
 
 
 async def _pending_is_refused(self: Till, held: Any, stored: Any) -> Entry:

@@ -121,7 +121,7 @@ async def buy(world: "World", purchase: Purchase) -> None:
                 return
         if not purchase.is_patient:
             return
-        await asyncio.sleep(random.choice((0.1, 1.0, 4.0, 9.0)))
+        await asyncio.sleep(random.choice((0.1, 2.0, 6.0, 12.0)))
 
 
 async def buy_again(world: "World", purchase: Purchase) -> None:

@@ -6,6 +6,7 @@ money.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,7 +20,6 @@ from assay.payments.model import (
     PaymentRequired,
     Quote,
     Replay,
-    SettlementPending,
     Stored,
 )
 from assay.payments.ports import Facilitator, PaidRequest, ProtocolNeeds
@@ -57,6 +57,9 @@ class UpstreamBroken(ServiceError):
     """The upstream has failed; nobody is charged for it."""
 
     code = "upstream_failed"
+
+
+_STATUSES = {PaymentRequired: 402, Conflict: 409, UpstreamBroken: 502, Unavailable: 503}
 
 
 class ConnectionLost(Exception):
@@ -167,36 +170,24 @@ class Process:
     async def _answered(
         self, request: PaidRequest, quote: Quote, ask: Ask, told: asyncio.Future[Reply]
     ) -> None:
+        entry = None
         try:
             reply, entry = await self._answer(request, quote, ask)
-        except PaymentRequired as refusal:
-            reason = str(refusal.extras.get("reason"))
-            reply, entry = Reply(402, refusal.code, reason=reason), None
-        except SettlementPending as pending:
-            reply, entry = Reply(503, pending.code), None
-        except UpstreamBroken as broken:
-            reply, entry = Reply(502, broken.code), None
-        except Conflict as conflict:
-            reply, entry = Reply(409, conflict.code), None
-        except Unavailable as error:
-            reply, entry = Reply(503, error.code), None
+        except ServiceError as error:
+            reply = _refusal(error)
         except Exception as error:  # noqa: BLE001 - what a caller would see as a 500
             if self.is_alive:
                 self._outside.broken(f"an unexpected {error!r}")
-            reply, entry = Reply(500), None
+            reply = Reply(500)
         if not self.is_alive:
             return
         if not told.done():
             told.set_result(reply)
         if entry is not None:
-            try:
+            with suppress(Unavailable):
                 await self.till.delivered(entry)
-            except Unavailable:
-                return
 
-    async def _answer(
-        self, request: PaidRequest, quote: Quote, ask: Ask
-    ) -> tuple[Reply, Any]:
+    async def _answer(self, request: PaidRequest, quote: Quote, ask: Ask) -> tuple[Reply, Any]:
         """`Pipeline._serve_paid`, `PayStep.hold` and `Pipeline._serve_held`."""
         payment = await self.till.read(quote, request)
         bought = await self.till.bought(payment, request)
@@ -231,6 +222,12 @@ class Process:
         remote = RemoteFacilitator("https://facilitator.test", {NETWORK.id: NETWORK}, engine)
         remote._client = outside.facilitator.client(self)
         return remote
+
+
+def _refusal(error: ServiceError) -> Reply:
+    """As `web.errors` has it."""
+    status = next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
+    return Reply(status, error.code, reason=str(error.extras.get("reason", "")))
 
 
 @dataclass(frozen=True, slots=True)

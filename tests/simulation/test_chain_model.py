@@ -4,6 +4,9 @@ from random import Random
 
 import pytest
 
+from assay.infra.crypto.transactions import Transaction
+from assay.infra.payments.eip3009_contract import transfer_data
+from assay.payments.ports import Authorization
 from tests.simulation.chain import (
     GWEI,
     NETWORK,
@@ -18,9 +21,6 @@ from tests.simulation.chain import (
     signature_of,
     signed_authorization,
 )
-from assay.infra.crypto.transactions import Transaction
-from assay.infra.payments.eip3009_contract import transfer_data
-from assay.payments.ports import Authorization
 
 PAYER, PAYEE, KEY = "0x" + "c0" * 20, "0x" + "5e" * 20, "0x" + "0e" * 20
 NOW_S = 1_800_000_000.0

@@ -259,17 +259,19 @@ class NodeClient:
         )
 
     def _answer(self, method: str, params: Sequence[JsonValue]) -> JsonValue:
-        refuses = self._wire.random.random() < self._wire.trouble.rpc_refuses
+        if self._wire.random.random() < self._wire.trouble.rpc_refuses:
+            raise _refused("internal error")
         try:
-            if refuses:
-                raise Refused("internal error")
             return self._node.answer(method, params)
         except Refused as refused:
-            message = str(refused)
-            raise RpcRefused("refused", rpc_code=-32000, rpc_message=message) from None
+            raise _refused(str(refused)) from None
 
     def _or_none(self, method: str, params: Sequence[JsonValue]) -> JsonValue:
         try:
             return self._answer(method, params)
         except RpcRefused:
             return None
+
+
+def _refused(message: str) -> RpcRefused:
+    return RpcRefused("refused", rpc_code=-32000, rpc_message=message)
