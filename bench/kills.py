@@ -4,10 +4,11 @@
 .venv/bin/python bench/kills.py --only postgresql --kills 300 --seed 7
 .venv/bin/python bench/kills.py --only mpp --mpp-kills 100
 
-Over SQLite one process is killed, over PostgreSQL two in turn, each 0.05 to 2.5 seconds after it
-began to serve; it starts again at once (a fork of a loaded interpreter) on the same data. Payers
-sign one payment a call and send it until it is served or refused. The chain is a local one, MPP is
-paid on anvil (needs Node.js). Status 1 when anything was free, lost or doubled, or books differ.
+Over SQLite one process is killed, over PostgreSQL two in turn, each 0.05 to 5 seconds (MPP: 10)
+after it began to serve; it starts again at once (a fork of a loaded interpreter) on the same data.
+Payers sign one payment a call and send it until it is served or refused. The chain is a local one,
+MPP is paid on anvil (needs Node.js). Status 1 when anything was free, lost or doubled, or books
+differ.
 """
 
 import argparse

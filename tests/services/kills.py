@@ -67,6 +67,8 @@ SECRETS = {
 """What processes of one service have in common."""
 
 SLOW_S = 1.0
+LIFE_S, MPP_LIFE_S = 5.0, 10.0
+"""How long a process lives at most; stock MPP clients take seconds to sign."""
 _FORKING = """
 import json, os, sys
 from assay.__main__ import main
@@ -125,10 +127,21 @@ class Life:
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
         self.kills += 1
+        while _is_running(self.pid):  # or it would be taken for the next one
+            time.sleep(0.005)
 
     def end(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGTERM)
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    try:
+        said = Path(f"/proc/{pid}/stat").read_text("ascii")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return said.rpartition(")")[2].split()[0] != "Z"
 
 
 def _accepts(port: int) -> bool:
@@ -317,7 +330,7 @@ def x402_kills(store: str, kills: int, payers: int, folder: Path, *, seed: int =
             threading.Thread(target=_buy_forever, args=(shop, account, paths, load))
             for account in accounts
         ]
-        _run(load, threads, lambda: harass(running, kills, random.Random(seed + 1), 2.5))
+        _run(load, threads, lambda: harass(running, kills, random.Random(seed + 1), LIFE_S))
         assert not load.problems, load.problems[:5]
         _wait_until_finished(store, database)
         return Table(
@@ -358,7 +371,7 @@ def mpp_kills(tempo: Tempo, kills: int, folder: Path, *, seed: int = 0) -> Table
         had = tempo.balance(TEMPO_SELLER)
         load = Load([running], random.Random(seed))
         thread = threading.Thread(target=_pay_mpp_forever, args=(tempo, urls, load, http))
-        _run(load, [thread], lambda: harass([running], kills, random.Random(seed + 1), 2.5))
+        _run(load, [thread], lambda: harass([running], kills, random.Random(seed + 1), MPP_LIFE_S))
         assert not load.problems, load.problems[:5]
         database = str(folder / "assay.db")
         _wait_until_finished("sqlite", database)

@@ -187,5 +187,4 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "a facilitator's refusal is believed": (
         Mutant(RemoteFacilitator, "settle", _refusal_is_believed),
     ),
-    "the chain's clock is ours": (Mutant(x402_engine, "CHAIN_CLOCK_SLACK_S", 0.0),),  # type: ignore[arg-type]
 }
