@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from assay.kit.errors import Conflict, ServiceError, Unavailable
 from assay.kit.json import JsonObject, JsonValue
+from assay.payments.looks import AT_ONCE, Look
 
 Protocol: TypeAlias = Literal["x402", "mpp"]
 """Source: spec 2.17."""
@@ -134,6 +135,8 @@ class Attempt:
     """Its hash, `0x` and 64 digits, or empty when somebody else will make the transaction."""
     raw: str = ""
     """The signed transaction, to be sent again unchanged; empty when there is none of ours."""
+    earlier: tuple[str, ...] = ()
+    """Hashes of what was sent before it, oldest first: any of them may be mined yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,8 @@ class Undecided:
     """Nobody can say yet; it may still arrive."""
 
     detail: str
+    is_unused: bool = False
+    """The chain says that nothing has moved yet: what was signed may be sent again."""
 
 
 Outcome: TypeAlias = Settled | Rejected | Undecided
@@ -196,6 +201,8 @@ class Entry:
     """When the money arrived: revenue is of that day."""
     fees: Fees = Fees()
     """What must be left for them until it has."""
+    look: Look = AT_ONCE
+    """When the chain is asked next what became of it."""
 
     @property
     def has_paid(self) -> bool:

@@ -20,6 +20,7 @@ from assay.payments.model import (
     State,
     Stored,
 )
+from assay.payments.unfinished import UnfinishedStore
 
 Note: TypeAlias = Callable[[Attempt], Awaitable[None]]
 """Writes an attempt down, durably, before it is sent."""
@@ -75,8 +76,12 @@ class Facilitator(Port):
         """What became of a settlement, from the chain alone; nothing is sent."""
         ...
 
+    async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
+        """What became of settlements of one network. Raises `Unavailable` when no node answers."""
+        ...
+
     async def resend(self, entry: Entry, note: Note) -> Outcome:
-        """Send what was signed before once more; anew only where that can no longer go through."""
+        """Send again what was signed before, or what has to replace it; waits for no block."""
         ...
 
 
@@ -102,12 +107,12 @@ class MppCharges(Port):
         """Settle and wait for the outcome; the transaction goes to `note` before it is sent."""
         ...
 
-    async def outcome(self, entry: Entry) -> Outcome:
-        """What became of a settlement, from the chain alone; nothing is sent."""
+    async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
+        """What became of settlements of one network. Raises `Unavailable` when no node answers."""
         ...
 
     async def resend(self, entry: Entry, note: Note) -> Outcome:
-        """Send what was signed before once more; anew only where that can no longer go through."""
+        """Send again what was signed before, or what has to replace it; waits for no block."""
         ...
 
     def receipt(self, entry: Entry) -> bytes:
@@ -143,6 +148,8 @@ class ProtocolNeeds:
     facilitator: Facilitator
     charges: MppCharges
     clock: Clock
+    x402_clock_s: float = 300.0
+    """Seconds that an x402 authorisation may be valid beyond what was asked for."""
 
 
 class PaymentProtocol(Port):
@@ -184,12 +191,12 @@ class PaymentProtocol(Port):
         """Settle and wait for the outcome; every attempt is handed to `note` before it is sent."""
         ...
 
-    async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
-        """What became of a settlement, from the chain alone; nothing is sent."""
+    async def outcomes(self, entries: Sequence[Entry], needs: ProtocolNeeds) -> Sequence[Outcome]:
+        """What became of settlements of one network. Raises `Unavailable` when no node answers."""
         ...
 
     async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
-        """Send what was signed before once more; anew only where that can no longer go through."""
+        """Send again what was signed before, or what has to replace it; waits for no block."""
         ...
 
     def receipt(self, entry: Entry, needs: ProtocolNeeds) -> Headers:
@@ -226,7 +233,7 @@ class Claim:
     """Settlements of this payer that failed in the last hour."""
 
 
-class LedgerStore(Port):
+class LedgerStore(UnfinishedStore, Port):
     """Payments and what they bought; every change is durable before it is answered.
 
     Of any number of processes at most one works on an entry: a change names the state and the
@@ -274,10 +281,6 @@ class LedgerStore(Port):
 
     async def stored(self, entry_id: str) -> Stored | None:
         """What a payment bought, while it is kept."""
-        ...
-
-    async def unfinished(self, before: datetime, at_most: int) -> Sequence[Entry]:
-        """Entries in settling or pending whose lease ended before that moment, oldest first."""
         ...
 
     async def purge_stored(self, before: datetime) -> int:

@@ -188,12 +188,10 @@ def _till(
         chains,
         ground.rpc,
         clock,
-        settlement_s=settings.settlement_s,
         challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
     )
-    needs = ProtocolNeeds(
-        Eip3009Signers(), _facilitator(ground, networks, chains, stack), charges, clock
-    )
+    facilitator = _facilitator(ground, networks, chains, stack)
+    needs = ProtocolNeeds(Eip3009Signers(), facilitator, charges, clock, settings.x402_clock_s)
     protocols = load_plugins(import_module("assay.payments.protocols"), "PROTOCOL", PaymentProtocol)
     lease = timedelta(seconds=settings.settlement_lease_s)
     return Till(Settlement(protocols, needs, ledger, clock, lease))

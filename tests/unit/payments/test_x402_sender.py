@@ -11,7 +11,8 @@ import rlp
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import RpcRefused
 from assay.infra.crypto.transactions import TransactionSigner
-from assay.infra.payments.x402_sender import AT_ONCE, GAS_PRICE_MAX, Sender
+from assay.infra.payments.offered_fees import GAS_PRICE_MAX
+from assay.infra.payments.x402_sender import AT_ONCE, Sender
 from assay.payments.model import Attempt, Entry, SettlementPending, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402_wire import credential_of

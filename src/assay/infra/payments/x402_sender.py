@@ -1,22 +1,29 @@
 """Sending settlements from our key: all that wait on a network take their nonces in one turn.
 
 Nonces are asked for, never counted from one turn to the next: a transaction that was refused
-leaves no gap. Source: facts, payments 2 and 6, row 15.
+leaves no gap. What cannot be mined at its price is replaced under its nonce. However many of a
+payment's transactions are mined, its authorisation moves money once. Source: facts, payments 2 and
+6, row 15; ADR 0018.
 """
 
 import asyncio
 import random
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Rpc, RpcRefused
-from assay.infra.crypto.transactions import Transaction, TransactionSigner
+from assay.chains.ports import Rpc
+from assay.infra.crypto.transactions import Transaction, TransactionSigner, transaction_of
 from assay.infra.payments.eip3009_contract import transfer_data
+from assay.infra.payments.offered_fees import Fees, believable, can_be_mined, fees_at, replacing
+from assay.infra.payments.send_answers import Again, meaning
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
-from assay.kit.json import JsonValue
+from assay.kit.json import JsonValue, is_object
 from assay.kit.numbers import NotANumber, hex_number
+from assay.kit.singleflight import SingleFlight
+from assay.kit.tasks import all_results
+from assay.payments.attempts import ATTEMPTS_MAX
 from assay.payments.model import Attempt, Entry, Undecided
 from assay.payments.ports import Note
 from assay.payments.x402_wire import authorization_of
@@ -27,27 +34,14 @@ GAS_MAX = 200_000
 GAS_OF_NOTHING = 21_000
 """Of a transaction that does nothing. Source: Yellow Paper, appendix G."""
 
-GAS_PRICE_MAX = 10**12
-"""Most that a node may say a gas costs, in wei: a thousand gwei, which no network we settle on has
-come near. What is offered is taken, so a node that lies could spend our key's money."""
-
 AT_ONCE = 32
 """Transactions of one turn."""
 
-FEES_KNOWN_S = 5.0
+PRICE_KNOWN_S = 5.0
 NONCE_TRIES = 10
 NONCE_PAUSE_S = 0.05
 
-NONCE_TROUBLE = ("nonce", "replacement transaction underpriced")
-"""What nodes say when another process with our key was faster; in whatever words around it."""
-_ALREADY_SENT = ("already known", "already imported", "known transaction")
-
-
-@dataclass(frozen=True, slots=True)
-class _Again:
-    """The nonce was somebody else's: another turn."""
-
-    problem: str
+CHEAP_TRIES = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -56,19 +50,21 @@ class _Waiting:
 
     entry: Entry
     note: Note
-    sent: asyncio.Future[str | Undecided | _Again]
+    sent: asyncio.Future[str | Undecided | Again]
     nonce: int = 0
     raw: str = ""
     transaction: str = ""
+    price: int = 0
+    """Least that a gas is known to cost, whatever was said before."""
 
 
-@dataclass(slots=True)
-class _Fees:
-    """Priority and most per gas, a moment ago."""
+@dataclass(frozen=True, slots=True)
+class _Now:
+    """How many nonces of our key are mined, the next one with those that wait; and the base fee."""
 
-    priority: int = 0
-    fee: int = 0
-    until_s: float = 0.0
+    used: int
+    next: int
+    base_fee: int
 
 
 @dataclass(slots=True)
@@ -79,7 +75,9 @@ class Sender:
     network: Network
     signer: TransactionSigner
     clock: Clock
-    _fees: _Fees = field(default_factory=_Fees)
+    _price: int = 0
+    _price_until_s: float = 0.0
+    _asked: SingleFlight[_Now] = field(default_factory=SingleFlight["_Now"])
     _queue: list[_Waiting] = field(default_factory=list[_Waiting])
     _runner: asyncio.Task[None] | None = None
 
@@ -88,18 +86,61 @@ class Sender:
 
         Whoever is cancelled before his turn began is left out of it.
         """
-        problem = ""
+        problem, price, cheap = "", 0, 0
         for _ in range(NONCE_TRIES):
-            outcome = await self._turn(entry, note)
-            if not isinstance(outcome, _Again):
+            outcome = await self._turn(entry, note, price)
+            if not isinstance(outcome, Again):
                 return outcome
-            problem = outcome.problem
+            problem, cheap = outcome.problem, cheap + outcome.is_cheap
+            if cheap >= CHEAP_TRIES:
+                break
+            if outcome.is_cheap:
+                price = (await self._chain_now()).base_fee
             await asyncio.sleep(random.uniform(0, NONCE_PAUSE_S))  # noqa: S311 - who goes first
         return Undecided(f"not sent: {problem}")
 
-    async def _turn(self, entry: Entry, note: Note) -> str | Undecided | _Again:
+    async def push(self, entry: Entry, note: Note) -> str | Undecided | None:
+        """Send what was signed once more, or what has to replace it, as `mend` does.
+
+        None where its nonce is used: it is mined, or another transaction with that nonce.
+        """
+        chain = await self._chain_now()
+        if transaction_of(entry.attempt.raw).nonce < chain.used:
+            return None
+        mended = await self._mended(entry, note, chain)
+        if mended is not None:
+            return mended
+        (refused,) = await all_results([self._ask("eth_sendRawTransaction", entry.attempt.raw)])
+        found = meaning(entry.attempt.transaction, refused)
+        return Undecided(f"not sent: {found.problem}") if isinstance(found, Again) else found
+
+    async def mend(self, entry: Entry, note: Note) -> str | Undecided | None:
+        """Replace what was signed where it cannot be mined: too cheap now, or behind a gap.
+
+        None where nothing is to be done, or nothing may be signed any more. Raises
+        `ChainUnavailable`.
+        """
+        return await self._mended(entry, note, await self._chain_now())
+
+    async def _mended(self, entry: Entry, note: Note, chain: _Now) -> str | Undecided | None:
+        signed = transaction_of(entry.attempt.raw)
+        if len(entry.attempt.earlier) >= ATTEMPTS_MAX or signed.nonce < chain.used:
+            return None
+        if signed.nonce > chain.next:
+            return await self.send(entry, note)
+        if can_be_mined(signed.fee, chain.base_fee):
+            return None
+        price = max(await self._price_now(), chain.base_fee)
+        one = _Waiting(entry, note, asyncio.get_running_loop().create_future(), signed.nonce)
+        self._sign(one, replacing(Fees(signed.priority_fee, signed.fee), price))
+        await note(Attempt(one.transaction, one.raw))
+        (answer,) = await all_results([self._ask("eth_sendRawTransaction", one.raw)])
+        found = meaning(one.transaction, answer)
+        return Undecided(f"not replaced: {found.problem}") if isinstance(found, Again) else found
+
+    async def _turn(self, entry: Entry, note: Note, price: int) -> str | Undecided | Again:
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(entry, note, loop.create_future())
+        waiting = _Waiting(entry, note, loop.create_future(), price=price)
         self._queue.append(waiting)
         if self._runner is None:
             self._runner = loop.create_task(self._run())
@@ -122,61 +163,66 @@ class Sender:
 
     async def _send_all(self, some: Sequence[_Waiting]) -> None:
         """One turn: nonces, signatures, the ledger, and only then the chain."""
-        fees = await self._fees_now()
+        price = await self._price_now()
         first = quantity(await self._ask("eth_getTransactionCount", self.signer.address, "pending"))
-        some = await self._noted(some, first, fees)
+        some = await self._noted(some, first, price)
         refused = await self._sent(some)
-        outcomes = [_outcome(one, found) for one, found in zip(some, refused, strict=True)]
-        await self._close_gaps(some, outcomes, fees)
+        pairs = zip(some, refused, strict=True)
+        outcomes = [meaning(one.transaction, found) for one, found in pairs]
+        await self._close_gaps(some, outcomes, fees_at(price))
         for one, outcome in zip(some, outcomes, strict=True):
             _answer(one, outcome)
 
-    async def _sent(self, some: Sequence[_Waiting]) -> list[Exception | None]:
-        """What each was refused for: all at once, then in their order those that came too early.
+    async def _sent(self, some: Sequence[_Waiting]) -> list[object]:
+        """What each was answered: all at once, then in their order those that came too early.
 
         Where batches are not taken, a node may hear of a nonce before the one below it, and not all
         keep it until then.
         """
-        refused = await _each([self._ask("eth_sendRawTransaction", one.raw) for one in some])
+        asked = [self._ask("eth_sendRawTransaction", one.raw) for one in some]
+        refused: list[object] = [*await all_results(asked)]
         for place, one in enumerate(some):
-            if isinstance(_outcome(one, refused[place]), _Again):
-                (refused[place],) = await _each([self._ask("eth_sendRawTransaction", one.raw)])
-                if _outcome(one, refused[place]) != one.transaction:
+            found = meaning(one.transaction, refused[place])
+            if isinstance(found, Again) and not found.is_cheap:
+                (refused[place],) = await all_results(
+                    [self._ask("eth_sendRawTransaction", one.raw)]
+                )
+                if meaning(one.transaction, refused[place]) != one.transaction:
                     break  # it is not there, so nothing above it will be taken
         return refused
 
-    async def _noted(self, some: Sequence[_Waiting], first: int, fees: _Fees) -> Sequence[_Waiting]:
+    async def _noted(self, some: Sequence[_Waiting], first: int, price: int) -> Sequence[_Waiting]:
         """Those whose transactions are signed, without a gap, and written down."""
         while some:
             for place, one in enumerate(some):
                 one.nonce = first + place
-                self._sign(one, fees)
-            found = await _each([one.note(Attempt(one.transaction, one.raw)) for one in some])
+                self._sign(one, fees_at(max(price, one.price)))
+            found = await all_results([one.note(Attempt(one.transaction, one.raw)) for one in some])
             fine: list[_Waiting] = []
             for one, error in zip(some, found, strict=True):
-                if error is None:
-                    fine.append(one)
-                else:
+                if isinstance(error, Exception):
                     _answer(one, error)
+                else:
+                    fine.append(one)
             if len(fine) == len(some):
                 break
             some = fine  # signed anew: who is left out must leave no gap
         return some
 
-    def _sign(self, one: _Waiting, fees: _Fees) -> None:
+    def _sign(self, one: _Waiting, fees: Fees) -> None:
         data = transfer_data(authorization_of(one.entry.credential))
         transaction = self._transaction(one.nonce, fees, GAS_MAX, one.entry.asset, data)
         one.raw, one.transaction = self.signer.sign(transaction)
 
-    def _transaction(self, nonce: int, fees: _Fees, gas: int, to: str, data: bytes) -> Transaction:
+    def _transaction(self, nonce: int, fees: Fees, gas: int, to: str, data: bytes) -> Transaction:
         chain_id = self.network.chain_id
-        return Transaction(chain_id, nonce, fees.priority, fees.fee, gas, to, data)
+        return Transaction(chain_id, nonce, fees.priority, fees.most, gas, to, data)
 
     async def _close_gaps(
         self,
         some: Sequence[_Waiting],
-        outcomes: Sequence[str | Undecided | _Again],
-        fees: _Fees,
+        outcomes: Sequence[str | Undecided | Again],
+        fees: Fees,
     ) -> None:
         """Spend on nothing the nonces that were refused below one that was taken.
 
@@ -190,18 +236,26 @@ class Sender:
             for one in gaps
         ]
         asked = [self._ask("eth_sendRawTransaction", self.signer.sign(t)[0]) for t in nothing]
-        await _each(asked)  # refused too: the next turn begins at the gap
+        await all_results(asked)  # refused too: the next turn begins at the gap
 
-    async def _fees_now(self) -> _Fees:
-        """Twice the price of now outlasts six full blocks (EIP-1559)."""
+    async def _price_now(self) -> int:
         now = self.clock.monotonic_s()
-        if self._fees.until_s <= now:
-            price = quantity(await self._ask("eth_gasPrice"))
-            if price > GAS_PRICE_MAX:
-                raise ChainUnavailable("The chain's gas price cannot be.", detail=f"{price} wei")
-            tip = max(1, min(price, price // 10 + 1))
-            self._fees = _Fees(tip, price * 2 + tip, now + FEES_KNOWN_S)
-        return self._fees
+        if self._price_until_s <= now:
+            price = believable(quantity(await self._ask("eth_gasPrice")))
+            self._price, self._price_until_s = price, now + PRICE_KNOWN_S
+        return self._price
+
+    async def _chain_now(self) -> _Now:
+        """Asked once by all who ask at the same time. Raises `ChainUnavailable`."""
+        return await self._asked.run("now", self._ask_now)
+
+    async def _ask_now(self) -> _Now:
+        mine = self.signer.address
+        counts = [("eth_getTransactionCount", (mine, tag)) for tag in ("latest", "pending")]
+        asked = (*counts, ("eth_getBlockByNumber", ("latest", False)))
+        used, following, block = await self.rpc.request_all(self.network, asked)
+        base_fee = block.get("baseFeePerGas") if is_object(block) else None
+        return _Now(quantity(used), quantity(following), believable(quantity(base_fee)))
 
     async def _ask(self, method: str, *params: JsonValue) -> JsonValue:
         return await self.rpc.request(self.network, method, params)
@@ -215,36 +269,7 @@ def quantity(value: JsonValue) -> int:
         raise ChainUnavailable("The chain gave no number.", detail=ascii(value)[:100]) from None
 
 
-def _outcome(one: _Waiting, error: Exception | None) -> str | Undecided | _Again:
-    """What became of sending it."""
-    if isinstance(error, RpcRefused):
-        problem = error.rpc_message.lower()
-        if any(words in problem for words in _ALREADY_SENT):
-            return one.transaction
-        if any(words in problem for words in NONCE_TROUBLE):
-            return _Again(problem)
-        return Undecided(f"not sent: {problem}")  # the node will not have it: no gas money, say
-    if isinstance(error, Unavailable):
-        return Undecided(error.detail or error.message)
-    return one.transaction if error is None else Undecided(repr(error))
-
-
-async def _each(works: Sequence[Awaitable[object]]) -> list[Exception | None]:
-    """Do all side by side, begun in their order; what each raised."""
-
-    async def told(work: Awaitable[object]) -> Exception | None:
-        try:
-            await work
-        except Exception as error:  # noqa: BLE001 - a value: a group would end the others for it
-            return error
-        return None
-
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(told(work)) for work in works]
-    return [task.result() for task in tasks]
-
-
-def _answer(one: _Waiting, outcome: str | Undecided | _Again | Exception) -> None:
+def _answer(one: _Waiting, outcome: str | Undecided | Again | Exception) -> None:
     if one.sent.done():
         return
     if isinstance(outcome, Unavailable):

@@ -230,6 +230,11 @@ payments = Table(
     # What its settling may cost the payer besides, while it is in flight.
     Column("fee_token", String(42), nullable=False, server_default=""),
     Column("fee_most", BigInteger, nullable=False, server_default="0"),
+    # Hashes of earlier attempts, apart by spaces; the next look, 0 for at once, and how many were.
+    Column("earlier_tx", Text, nullable=False, server_default=""),
+    Column("look_us", BigInteger, nullable=False, server_default="0"),
+    Column("questions", Integer, nullable=False, server_default="0"),
+    Column("misses", Integer, nullable=False, server_default="0"),
     Index("ix_payments_unique", "network", "asset", "payer", "nonce", unique=True),
     Index("ix_payments_digest", "network", "digest"),
     Index("ix_payments_payer", "network", "asset", "payer", "state"),
