@@ -3,16 +3,20 @@
 Every call is one transaction: it does not wait anywhere.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from assay.kit.clock import Clock
+from assay.payments.looks import Look
 from assay.payments.model import Attempt, Entry, IdentifierReused, State, Stored
 from assay.payments.ports import Claim, Committed
+from assay.payments.unfinished import Due
 
 _IN_FLIGHT = frozenset({State.CLAIMED, State.SETTLING, State.PENDING})
 _OPEN = frozenset({State.SETTLING, State.PENDING})
+_EVER = datetime.min.replace(tzinfo=UTC)
 _MARK = 1_000_000_007
 
 Key = tuple[str, str, str, str]
@@ -21,6 +25,11 @@ Key = tuple[str, str, str, str]
 def key_of(entry: Entry) -> Key:
     """What a payment is unique by."""
     return entry.network, entry.asset, entry.payer, entry.nonce
+
+
+def _moment(row: Entry) -> datetime:
+    """When it is looked at next; the beginning of time where that is at once."""
+    return _EVER if row.look.at is None else row.look.at
 
 
 @dataclass(slots=True)
@@ -93,10 +102,57 @@ class MemoryLedgerStore:
         kept = self.answers.get(entry_id)
         return None if kept is None else kept[1]
 
-    async def unfinished(self, before: datetime, at_most: int) -> Sequence[Entry]:
+    async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[Entry]:
         found = [row for row in self.rows.values() if row.state in _OPEN]
-        lapsed = [row for row in found if row.lease_until < before]
-        return sorted(lapsed, key=lambda row: row.lease_until)[:at_most]
+        found = [row for row in found if row.lease_until < due.free_at]
+        if due.look_at is not None:
+            found = [row for row in found if row.look.is_due(due.look_at)]
+        found.sort(key=lambda row: (_moment(row), row.created_at, row.id))
+        turns: Counter[tuple[str, str]] = Counter()
+        placed: list[tuple[int, Entry]] = []
+        for row in found:
+            turns[row.network, row.payer] += 1
+            placed.append((turns[row.network, row.payer], row))
+        placed = [one for one in placed if one[0] <= due.of_payer]
+        placed.sort(key=lambda one: (one[0], _moment(one[1]), one[1].id))
+        leased = [
+            replace(row, lease_until=lease_until, moves=row.moves + 1)
+            for _, row in placed[: due.at_most]
+        ]
+        for row in leased:
+            self._write(row)
+        return leased
+
+    async def put_off(self, entries: Sequence[Entry]) -> None:
+        now = self.clock.now()
+        for entry in entries:
+            known = self.rows.get(key_of(entry))
+            if known is not None and self._is_as_read(entry):
+                moved = replace(
+                    known,
+                    state=State.PENDING,
+                    reason=entry.reason[:500],
+                    lease_until=entry.lease_until,
+                    look=entry.look,
+                    updated_at=now,
+                    moves=entry.moves + 1,
+                )
+                self._write(moved)
+
+    async def put_off_all(self, leased: Entry, look: Look, reason: str) -> None:
+        for row in [row for row in self.rows.values() if row.state in _OPEN]:
+            is_sooner = _moment(row) < _moment(replace(row, look=look))
+            is_leased = row.lease_until == leased.lease_until
+            if row.network != leased.network or not (is_sooner or is_leased):
+                continue
+            at = look.at if is_sooner else row.look.at
+            moved = replace(row, look=replace(row.look, at=at, misses=look.misses))
+            if is_leased:
+                now = self.clock.now()
+                moved = replace(
+                    moved, lease_until=now, state=State.PENDING, reason=reason[:500]
+                )
+            self._write(moved)
 
     async def purge_stored(self, before: datetime) -> int:
         old = [entry_id for entry_id, (kept_at, _) in self.answers.items() if kept_at < before]

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from assay.infra.payments import x402_engine
+from assay.infra.payments import eip3009_outcomes, x402_engine
+from assay.infra.payments.offered_fees import fees_at
 from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.payments.x402_facilitator import RemoteFacilitator
 from assay.infra.payments.x402_sender import Sender
@@ -57,11 +58,11 @@ _move = MemoryLedgerStore.move
 _claim = MemoryLedgerStore.claim
 
 
-async def _sent_unnoted(self: Sender, some: Sequence[Any], first: int, fees: Any) -> Sequence[Any]:
+async def _sent_unnoted(self: Sender, some: Sequence[Any], first: int, price: int) -> Sequence[Any]:
     """It signs, and writes nothing down before it sends."""
     for place, one in enumerate(some):
         one.nonce = first + place
-        self._sign(one, fees)
+        self._sign(one, fees_at(price))
     return some
 
 
@@ -76,10 +77,10 @@ async def _settled_when_sent(self: X402Engine, entry: Entry, note: Note) -> Any:
     return sent if isinstance(sent, Undecided) else Settled(sent)
 
 
-async def _unknown_is_failed(self: Settlement, entry: Entry, *_: object) -> Any:
+async def _unknown_is_failed(self: X402Engine, entries: Sequence[Entry]) -> Any:
     """Reconciliation that finds nothing calls it a refusal."""
-    found = await self._protocols[entry.protocol].outcome(entry, self.needs)
-    return Rejected(found.detail) if isinstance(found, Undecided) else found
+    found = await self._outcomes.find(entries)
+    return [Rejected(one.detail) if isinstance(one, Undecided) else one for one in found]
 
 
 async def _revert_is_final(self: X402Engine, entry: Entry) -> Any:
@@ -172,9 +173,14 @@ async def _timeout_is_refusal(self: X402Engine, entry: Entry, note: Note) -> Any
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "sent before it is written down": (Mutant(Sender, "_noted", _sent_unnoted),),
     "settled as soon as it is sent": (Mutant(X402Engine, "settle", _settled_when_sent),),
-    "reconciliation takes unknown for failed": (Mutant(Settlement, "_found", _unknown_is_failed),),
-    "a revert is final": (Mutant(X402Engine, "_after_revert", _revert_is_final),),
-    "used counts as paid": (Mutant(x402_engine, "pays", _used_is_paid),),
+    "reconciliation takes unknown for failed": (
+        Mutant(X402Engine, "outcomes", _unknown_is_failed),
+    ),
+    "a revert is final": (Mutant(X402Engine, "_failed", _revert_is_final),),
+    "used counts as paid": (
+        Mutant(x402_engine, "pays", _used_is_paid),
+        Mutant(eip3009_outcomes, "pays", _used_is_paid),
+    ),
     "unknown is told as 402": (Mutant(Till, "settle", _pending_is_refused),),
     "released after it was sent": (Mutant(Till, "settle", _released_after_sending),),
     "no receipt in time is a refusal": (Mutant(X402Engine, "settle", _timeout_is_refusal),),

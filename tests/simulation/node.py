@@ -35,9 +35,11 @@ class Node:
         self._random = random
         self.lies: Callable[[str], bool] = lambda _method: False
         self.behind: Callable[[], int] = lambda: 0
-        self.contradicts_itself = False
-        """Whether calls and logs may be of another height than the receipt before them, or missing:
-        for when a refusal is read at one block, and is the word of two nodes."""
+        self.url = ""
+        """Which of the network's nodes answers now."""
+        self.honest_url = ""
+        """The one that does not contradict itself at the moment: its calls and logs are of the
+        height of its receipts."""
         self.arrived: Callable[[str], None] = lambda _raw: None
 
     def call(self, calls: Sequence[bytes]) -> list[Returned | Reverted]:
@@ -51,9 +53,17 @@ class Node:
             raise Refused(f"the method {method} does not exist")
         return answer(*params)
 
+    def call_at(self, calls: Sequence[bytes], block: int) -> list[Returned | Reverted]:
+        """At one block, where it has seen that."""
+        behind = self.chain.head.number - block
+        if behind < self._behind_in_calls():
+            raise Refused("header not found")
+        state = self.chain.state_behind(behind)
+        return [self._one_call(data, state) for data in calls]
+
     def _behind_in_calls(self) -> int:
         behind = self.behind()
-        return behind if self.contradicts_itself else 0
+        return 0 if self.url == self.honest_url else behind
 
     def _one_call(self, data: bytes, state: State) -> Returned | Reverted:
         if data[:4] == TRANSFER:
@@ -102,6 +112,8 @@ class Node:
         return sent.hash
 
     def _eth_getTransactionReceipt(self, transaction: str) -> JsonValue:
+        if self.url == self.honest_url:
+            return self.chain.receipt(transaction)
         if self.lies("eth_getTransactionReceipt"):
             return None
         return self.chain.receipt(transaction, self.behind())
@@ -116,7 +128,7 @@ class Node:
 
     def _eth_getBlockByNumber(self, which: str, _full: JsonValue) -> JsonValue:
         blocks = self.chain.blocks
-        place = len(blocks) - 1 - self.behind()
+        place = len(blocks) - 1 - self._behind_in_calls()
         if which.startswith("0x"):
             place = int(which, 16) - blocks[0].number
         if which.startswith("0x") and not 0 <= place < len(blocks):
@@ -135,7 +147,7 @@ class Node:
         first = _number(asked.get("fromBlock"), start)
         last = _number(asked.get("toBlock"), blocks[-1].number)
         some = blocks[max(0, first - start) : max(0, last - start + 1)]
-        if self.lies("eth_getLogs") and self.contradicts_itself:
+        if self.lies("eth_getLogs") and self.url != self.honest_url:
             return []
         receipts: list[Any] = [one for block in some for one in block.receipts.values()]
         logs = [log for receipt in receipts for log in receipt["logs"]]

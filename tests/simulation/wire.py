@@ -17,9 +17,11 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, RpcRefused
 from assay.kit.errors import ServiceError, Unavailable
 from assay.kit.json import JsonValue
+from assay.payments.looks import Look
 from assay.payments.model import Attempt, Entry, PaymentRefused, Stored
 from assay.payments.model import State as PaymentState
 from assay.payments.ports import Claim, Committed
+from assay.payments.unfinished import Due
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import Refused
 from tests.simulation.node import Node
@@ -191,8 +193,14 @@ class LedgerClient:
     async def stored(self, entry_id: str) -> Stored | None:
         return await self._ask(lambda: self.disk.stored(entry_id))
 
-    async def unfinished(self, before: datetime, at_most: int) -> Sequence[Entry]:
-        return await self._ask(lambda: self.disk.unfinished(before, at_most))
+    async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[Entry]:
+        return await self._ask(lambda: self.disk.lease_unfinished(due, lease_until))
+
+    async def put_off(self, entries: Sequence[Entry]) -> None:
+        await self._ask(lambda: self.disk.put_off(entries))
+
+    async def put_off_all(self, leased: Entry, look: Look, reason: str) -> None:
+        await self._ask(lambda: self.disk.put_off_all(leased, look, reason))
 
     async def purge_stored(self, before: datetime) -> int:
         return await self._ask(lambda: self.disk.purge_stored(before))
@@ -232,8 +240,14 @@ class NodeClient:
     async def call_newest(
         self, network: Network, calls: Sequence[Call]
     ) -> list[Returned | Reverted]:
-        del network
-        return await self._ask(lambda: self._node.call([call.data for call in calls]))
+        return await self._ask(network, lambda: self._node.call([call.data for call in calls]))
+
+    async def call_at(
+        self, network: Network, calls: Sequence[Call], block: int
+    ) -> list[Returned | Reverted]:
+        return await self._ask(
+            network, lambda: self._called_at([call.data for call in calls], block)
+        )
 
     async def call_untrusted(self, network: Network, call: Call, gas: int) -> Returned | Reverted:
         del gas
@@ -243,20 +257,30 @@ class NodeClient:
     async def request(
         self, network: Network, method: str, params: Sequence[JsonValue]
     ) -> JsonValue:
-        del network
-        return await self._ask(lambda: self._answer(method, params))
+        return await self._ask(network, lambda: self._answer(method, params))
 
     async def request_all(
         self, network: Network, requests: Sequence[tuple[str, Sequence[JsonValue]]]
     ) -> Sequence[JsonValue]:
-        del network
-        return await self._ask(lambda: [self._or_none(*one) for one in requests])
+        return await self._ask(network, lambda: [self._or_none(*one) for one in requests])
 
-    async def _ask(self, effect: Callable[[], T]) -> T:
+    async def _ask(self, network: Network, effect: Callable[[], T]) -> T:
+        """The first node of a network answers, unless it is told to ask another one."""
         self.asked += 1
+
+        def ask() -> T:
+            self._node.url = network.rpc_urls[0]
+            return effect()
+
         return await self._wire.exchange(
-            self._process, effect, self._wire.trouble.rpc_lost, _chain_lost
+            self._process, ask, self._wire.trouble.rpc_lost, _chain_lost
         )
+
+    def _called_at(self, calls: Sequence[bytes], block: int) -> list[Returned | Reverted]:
+        try:
+            return self._node.call_at(calls, block)
+        except Refused as refused:
+            raise _refused(str(refused)) from None
 
     def _answer(self, method: str, params: Sequence[JsonValue]) -> JsonValue:
         if self._wire.random.random() < self._wire.trouble.rpc_refuses:

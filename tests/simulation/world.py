@@ -25,6 +25,7 @@ from tests.simulation.payers import (
     purchase_of,
 )
 from tests.simulation.process import (
+    CHAIN,
     EPOCH_S,
     Outside,
     Process,
@@ -35,7 +36,7 @@ from tests.simulation.process import (
 from tests.simulation.wire import Trouble, Wire
 
 KEY = "0x" + "0e" * 20
-PATIENCE_S = 420
+PATIENCE_S = 1500
 """How long after the last fault everything has ended: an authorisation's life, the slack of the
 chain's clock, and what a transaction may still take."""
 
@@ -148,6 +149,7 @@ class World:
         node.lies = lambda _method: self.random.random() < self.trouble.lie
         node.behind = self._behind
         node.arrived = self._sent
+        node.honest_url = self.random.choice(CHAIN.rpc_urls)
         return Outside(
             loop=self.loop,
             wire=self.wire,
