@@ -43,7 +43,6 @@ from tests.services.shop import (
     Upstream,
     dollars_on,
     encoded,
-    free_port,
     upstream,
 )
 from tests.services.tempo import Tempo
@@ -67,6 +66,8 @@ SECRETS = {
 """What processes of one service have in common."""
 
 SLOW_S = 1.0
+SERVED_MIN = 5
+"""Calls that are served before a campaign ends."""
 LIFE_S, MPP_LIFE_S = 5.0, 10.0
 """How long a process lives at most; stock MPP clients take seconds to sign."""
 _FORKING = """
@@ -113,6 +114,7 @@ class Life:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
+        """Returns once it answers."""
         assert self.parent.stdin is not None
         assert self.parent.stdout is not None
         asked = {"environment": {**self.environment, "ASSAY_PORT": str(self.port)}}
@@ -120,8 +122,9 @@ class Life:
         self.parent.stdin.flush()
         self.pid = int(self.parent.stdout.readline())
         deadline = time.monotonic() + READY_S
-        while not _accepts(self.port):
-            assert time.monotonic() < deadline, self.log.read_text("utf-8")[-4000:]
+        while not _answers(self.address):
+            is_well = _is_running(self.pid) and time.monotonic() < deadline
+            assert is_well, self.log.read_text("utf-8")[-4000:]
             time.sleep(0.02)
 
     def kill(self) -> None:
@@ -144,10 +147,18 @@ def _is_running(pid: int) -> bool:
     return said.rpartition(")")[2].split()[0] != "Z"
 
 
-def _accepts(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
+def _answers(address: str) -> bool:
+    with contextlib.suppress(httpx2.HTTPError):
+        return httpx2.get(f"{address}/operator/health", timeout=5).status_code == 200
     return False
+
+
+def _port() -> int:
+    """A free port that no outgoing connection is given while its server is being started."""
+    for port in random.sample(range(20_000, 30_000), 100):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")
 
 
 @contextmanager
@@ -300,7 +311,7 @@ def harass(lives: Sequence[Life], kills: int, random_: random.Random, life_s: fl
 def x402_kills(store: str, kills: int, payers: int, folder: Path, *, seed: int = 0) -> Table:
     """Random kills under x402 load: `sqlite` one process, `postgresql` two of them."""
     count = 1 if store == "sqlite" else 2
-    ports = [free_port() for _ in range(count)]
+    ports = [_port() for _ in range(count)]
     with ExitStack() as stack:
         chain = stack.enter_context(dollars_on(NETWORK))
         up = stack.enter_context(upstream())
@@ -356,7 +367,7 @@ def mpp_kills(tempo: Tempo, kills: int, folder: Path, *, seed: int = 0) -> Table
             # A local chain's transactions may be valid for 30 seconds at most.
             "ASSAY_MPP_CHALLENGE_S": "25",
         }
-        (running,) = stack.enter_context(lives(folder, [shared], [free_port()]))
+        (running,) = stack.enter_context(lives(folder, [shared], [_port()]))
         http = stack.enter_context(_client(running))
         shop = _opened(running, http, None, up)
         fields = {
@@ -405,6 +416,9 @@ def _run(load: Load, threads: Sequence[threading.Thread], kill: Callable[[], Non
         thread.start()
     try:
         kill()
+        deadline = time.monotonic() + load.known_s  # a slow machine serves nobody between two kills
+        while sum(call.served for call in load.calls) < SERVED_MIN and time.monotonic() < deadline:
+            time.sleep(0.1)
     finally:
         load.is_over.set()
         for thread in threads:

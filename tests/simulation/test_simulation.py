@@ -9,7 +9,7 @@ from tests.simulation.campaign import campaign, first_found, kept_seeds, trace
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.world import run
 
-SCHEDULES = 300
+SCHEDULES = 200
 """Of the default suite."""
 
 ALL_SCHEDULES, PARTS = 100_000, 20
@@ -19,10 +19,10 @@ TRIES = 2_000
 """Schedules in which a planted bug must have been found."""
 
 
-@pytest.mark.parametrize("seed", kept_seeds())
-def test_what_was_found_once_is_mended(seed: int) -> None:
-    outcome = run(seed)
-    assert outcome.violation is None, f"seed {seed}: {outcome.violation}\n{trace(seed)[-6000:]}"
+def test_what_was_found_once_is_mended() -> None:
+    for seed in kept_seeds():
+        outcome = run(seed)
+        assert outcome.violation is None, f"seed {seed}: {trace(seed)[-6000:]}"
 
 
 def test_money_books_and_answers_agree_in_every_schedule() -> None:
@@ -34,7 +34,7 @@ def test_money_books_and_answers_agree_in_every_schedule() -> None:
 
 
 def test_a_seed_is_one_schedule_step_for_step() -> None:
-    for seed in range(20):
+    for seed in range(10):
         assert trace(seed) == trace(seed)
 
 

@@ -125,7 +125,7 @@ class Till:
             reason = error.code if isinstance(error, Unavailable) else type(error).__name__
             await self._ledger.move(claim.entry, State.RELEASED, reason=reason)
             raise
-        return Held(claim.entry, payment.quote)
+        return Held(await self._renewed(claim.entry, payment.quote), payment.quote)
 
     async def settle(self, held: Held, stored: Stored | None) -> Entry:
         """Take the money; `stored`, what it bought, is kept first.
@@ -225,6 +225,16 @@ class Till:
             raise PaymentRefused("too_many_failed_settlements", message)
         protocol = self._settlement.of(payment.quote)
         await require_cover(payment, claim, protocol, self._settlement.needs, self._ledger)
+
+    async def _renewed(self, entry: Entry, quote: Quote) -> Entry:
+        """The claim, for as long as the upstream may work: nobody takes it over meanwhile.
+
+        Raises `PaymentPending` when somebody has already.
+        """
+        if self._clock.now() + timedelta(seconds=quote.work_s) <= entry.lease_until:
+            return entry
+        lease = self._settlement.lease(quote.work_s)
+        return await self._settlement.moved(entry, State.CLAIMED, lease_until=lease)
 
     async def _arrived(self, entry: Entry, transaction: str) -> Entry:
         """The money moved before we were asked: it is written down as settled at once."""
