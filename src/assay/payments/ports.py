@@ -25,7 +25,6 @@ from assay.payments.unfinished import UnfinishedStore
 Note: TypeAlias = Callable[[Attempt], Awaitable[None]]
 """Writes an attempt down, durably, before it is sent."""
 
-
 Balances: TypeAlias = Mapping[str, int]
 """Base units by token: of the network's asset, and of the token of the payment's fees."""
 
@@ -107,6 +106,10 @@ class MppCharges(Port):
         """Settle and wait for the outcome; the transaction goes to `note` before it is sent."""
         ...
 
+    async def outcome(self, entry: Entry) -> Outcome:
+        """What became of a settlement, from the chain alone; nothing is sent."""
+        ...
+
     async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
         """What became of settlements of one network. Raises `Unavailable` when no node answers."""
         ...
@@ -148,8 +151,7 @@ class ProtocolNeeds:
     facilitator: Facilitator
     charges: MppCharges
     clock: Clock
-    x402_clock_s: float = 300.0
-    """Seconds that an x402 authorisation may be valid beyond what was asked for."""
+    x402_clock_s: float = 300.0  # an authorisation's validity beyond what was asked for
 
 
 class PaymentProtocol(Port):
@@ -189,6 +191,10 @@ class PaymentProtocol(Port):
 
     async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
         """Settle and wait for the outcome; every attempt is handed to `note` before it is sent."""
+        ...
+
+    async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
+        """What became of a settlement, from the chain alone; nothing is sent."""
         ...
 
     async def outcomes(self, entries: Sequence[Entry], needs: ProtocolNeeds) -> Sequence[Outcome]:

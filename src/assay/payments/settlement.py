@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from assay.kit.clock import Clock
-from assay.kit.errors import ServiceError, Unavailable
+from assay.kit.errors import ServiceError
 from assay.payments.attempts import after
 from assay.payments.model import (
     Attempt,
@@ -162,8 +162,5 @@ class Settlement:
         return moved
 
     async def _is_unused(self, entry: Entry) -> bool:
-        try:
-            (found,) = await self._protocols[entry.protocol].outcomes([entry], self.needs)
-        except Unavailable:
-            return False
+        found = await self._protocols[entry.protocol].outcome(entry, self.needs)
         return isinstance(found, Undecided) and found.is_unused

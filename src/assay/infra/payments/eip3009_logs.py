@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Rpc, RpcRefused
 from assay.infra.payments.eip3009_contract import CANCELLED, USED, key_topics
-from assay.kit.json import JsonValue, is_array, is_object
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.kit.numbers import NotANumber, hex_number
 from assay.payments.model import Entry
 from assay.payments.x402_wire import authorization_of
@@ -49,7 +49,7 @@ class Use:
 async def block_of(rpc: Rpc, node: Network, tag: str) -> Block:
     """A block by its number in hex, or by its name. Raises `ChainUnavailable`."""
     found = await rpc.request(node, "eth_getBlockByNumber", (tag, False))
-    told = found if is_object(found) else {}
+    told: JsonObject = found if is_object(found) else {}
     try:
         return Block(hex_number(told.get("number"), 64), hex_number(told.get("timestamp"), 64))
     except NotANumber:

@@ -165,7 +165,6 @@ class TempoCharges:
         return Settled(str(receipt.reference))
 
     async def outcome(self, entry: Entry) -> Outcome:
-        """What the chain says of the transaction; undecided when no node answers."""
         try:
             return await self._found(entry)
         except Unavailable as error:

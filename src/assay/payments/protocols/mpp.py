@@ -56,6 +56,9 @@ class Mpp:
     async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
         return await needs.charges.settle(entry, note)
 
+    async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
+        return await needs.charges.outcome(entry)
+
     async def outcomes(self, entries: Sequence[Entry], needs: ProtocolNeeds) -> Sequence[Outcome]:
         return await needs.charges.outcomes(entries)
 

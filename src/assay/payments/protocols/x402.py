@@ -125,6 +125,9 @@ class X402:
     async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
         return await needs.facilitator.settle(entry, note)
 
+    async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
+        return await needs.facilitator.outcome(entry)
+
     async def outcomes(self, entries: Sequence[Entry], needs: ProtocolNeeds) -> Sequence[Outcome]:
         return await needs.facilitator.outcomes(entries)
 
