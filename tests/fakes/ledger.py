@@ -149,9 +149,7 @@ class MemoryLedgerStore:
             moved = replace(row, look=replace(row.look, at=at, misses=look.misses))
             if is_leased:
                 now = self.clock.now()
-                moved = replace(
-                    moved, lease_until=now, state=State.PENDING, reason=reason[:500]
-                )
+                moved = replace(moved, lease_until=now, state=State.PENDING, reason=reason[:500])
             self._write(moved)
 
     async def purge_stored(self, before: datetime) -> int:

@@ -26,7 +26,7 @@ from assay.payments.model import (
     Undecided,
 )
 from assay.payments.ports import Note
-from assay.payments.settlement import PaymentPending, Settlement
+from assay.payments.settlement import PaymentPending
 from assay.payments.till import Till
 from tests.fakes.ledger import MemoryLedgerStore, key_of
 from tests.simulation.chain import USED, topic
