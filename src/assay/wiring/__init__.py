@@ -108,7 +108,7 @@ from assay.wiring import evidence
 from assay.wiring.accounts import AccountDependencies, account_services
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
 from assay.wiring.conduct_retention import ConductRetention
-from assay.wiring.egress import egress_budget, gate_quota
+from assay.wiring.egress import egress_budget, gate_quota, visit_turns
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.naming import naming
 from assay.wiring.retention import Retention, retain_forever
@@ -410,6 +410,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             consents=HostConsents(
                 outside.budget.consents, _agents_egress(settings), outside.budget.rules
             ),
+            turns=visit_turns(outside.budget, state, _agents_egress(settings)),
         ),
         SingleFlight(),
     )
