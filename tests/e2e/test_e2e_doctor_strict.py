@@ -14,6 +14,7 @@ import pytest
 from eth_account import Account
 
 from tests.services.commands import command
+from tests.services.databases import migrated_sqlite
 from tests.services.solana.clusters import keypair
 from tests.services.solana.indexer import indexer
 from tests.services.solana.registry import Registry
@@ -48,6 +49,7 @@ class Installation:
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.data_dir = folder / "data"
         self.data_dir.mkdir(mode=0o700)
+        migrated_sqlite(self.data_dir / "assay.db")
         self.config = folder / "assay.toml"
         self.config.touch(mode=0o600)
         self.config.write_text(recommended(), "utf-8")
