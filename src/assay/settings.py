@@ -134,7 +134,12 @@ class Settings(BaseSettings):
         int, Field(ge=1, description="Triggered evaluations a minute, per client address.")
     ] = 12
     sandbox_per_agent_minute: Annotated[
-        int, Field(ge=1, description="Triggered evaluations a minute, per agent.")
+        int,
+        Field(
+            ge=1,
+            description="Triggered evaluations a minute, per agent; half of them for callers who"
+            " are neither its owner nor an operator.",
+        ),
     ] = 6
     wrapper_per_minute: Annotated[
         int, Field(ge=1, description="Wrapper requests a minute per client address.")
@@ -205,7 +210,7 @@ class Settings(BaseSettings):
         Field(
             ge=4,
             description="Requests a minute that one domain or address gets from this service,"
-            " whoever asks, unless it consented.",
+            " all callers together, unless it consented.",
         ),
     ] = 60
     egress_kib_per_minute: Annotated[
@@ -456,8 +461,20 @@ class Settings(BaseSettings):
         Field(description="Who can register: everybody, holders of an invitation, or nobody."),
     ] = "open"
     accounts_per_address: Annotated[
-        int, Field(ge=1, description="Accounts one client address can register in 24 hours.")
+        int,
+        Field(
+            ge=1,
+            description="Accounts one client address (IPv6: one /64) can register in 24 hours.",
+        ),
     ] = 20
+    accounts_per_network: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="The same of one network (IPv4: /24, IPv6: /48); never fewer than of one"
+            " address.",
+        ),
+    ] = 100
     admin_totp: Annotated[
         Literal["optional", "required"],
         Field(description="`required`: the admin endpoints refuse admins without a second factor."),

@@ -130,7 +130,7 @@ RULES = (
     ),
     Rule(
         "file-mode",
-        "it holds secrets, and whoever writes it decides every setting",
+        "it holds secrets, and its writer decides every setting",
         "run `chmod 600` on the file",
         unsafe_files.file_mode,
     ),
@@ -155,7 +155,7 @@ RULES = (
     ),
     Rule(
         "plain-http-service",
-        "whoever is on the way decides what is read, and so grades and payments",
+        "anyone on the way decides what is read, and so grades and payments",
         "use https://, or run the service on this host",
         unsafe_services.plain_http_services,
     ),

@@ -1,7 +1,7 @@
 """What callers cost the service over the last day, and how much they may.
 
 A cost is counted for its bearer: the operator whose credential a request carries, else the network
-of the caller's address. Whoever serves a request says once who bears it (`serve_for`); whatever is
+of the caller's address. The request's handler says once who bears it (`serve_for`); whatever is
 done for it, however deep, counts there. What no request caused is counted for `SERVICE`.
 
 Counting is in memory. What was counted is written behind, in batches, to a store that all processes

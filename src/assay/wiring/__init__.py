@@ -58,7 +58,6 @@ from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
 from assay.infra.sql.audit import SqlAuditStore
 from assay.infra.sql.conduct import SqlConductStore
-from assay.infra.sql.conduct_retention import SqlConductRetention
 from assay.infra.sql.costs import SqlCostStore
 from assay.infra.sql.course import SqlCourseStore
 from assay.infra.sql.earlier_keys import SqlEarlierKeys
@@ -107,8 +106,7 @@ from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.accounts import AccountDependencies, account_services
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
-from assay.wiring.conduct_retention import ConductRetention
-from assay.wiring.egress import egress_budget, gate_quota
+from assay.wiring.egress import egress_budget, gate_quota, visit_turns
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.naming import naming
 from assay.wiring.retention import Retention, retain_forever
@@ -310,8 +308,6 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     removed = SqlRetention(outside.database), SqlCostStore(outside.database, clock)
     retention = Retention(*removed, outside.blobs, settings, clock)
     tasks.spawn("retention", retain_forever(retention, log))
-    conduct = ConductRetention(SqlConductRetention(outside.database), clock)
-    tasks.spawn("retention of conduct", retain_forever(conduct, log))
 
 
 async def _open(
@@ -410,6 +406,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             consents=HostConsents(
                 outside.budget.consents, _agents_egress(settings), outside.budget.rules
             ),
+            turns=visit_turns(outside.budget, state, _agents_egress(settings)),
         ),
         SingleFlight(),
     )

@@ -10,7 +10,9 @@ from assay.infra.sql.egress_usage import SqlBudgetLedger
 from assay.infra.sql.engine import Database
 from assay.infra.sql.state import SqlSharedState
 from assay.kit.clock import Clock
+from assay.kit.state import SharedState
 from assay.settings import Settings
+from assay.trust.turns import HostTurns
 
 KIB = 1024
 GATEWAY_PART = 4
@@ -42,6 +44,11 @@ def budget_rules(settings: Settings) -> BudgetRules:
         ),
         holds_private=settings.egress_budget_private,
     )
+
+
+def visit_turns(budget: EgressBudget, state: SharedState, policy: EgressPolicy) -> HostTurns:
+    """Turns of visits, over all processes on the state."""
+    return HostTurns(state, budget.ledger, budget.consents, policy, budget.rules)
 
 
 def gate_quota(

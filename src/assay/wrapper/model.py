@@ -16,6 +16,7 @@ from assay.gate.model import GateRequest
 from assay.identity.model import AgentHeaders
 from assay.kit.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
 from assay.payments.model import Entry, Headers, Held, Protocol, Quote
+from assay.wrapper.payment_limits import NO_PAYMENT_LIMITS, PaymentLimits
 
 IdentityProof = Literal["required", "asserted"]
 SettleWhen = Literal["after", "before"]
@@ -292,5 +293,4 @@ class Journey:
     """Gives back the memory that is held for it; called at the end."""
     refusal: "ServiceError | None" = None
     """Its address is over its limit: only a payment that holds is served, else this is raised."""
-    admit_payer: "Callable[[str], Awaitable[None]] | None" = None
-    """Counts it for its payer, once the payment is verified; raises `TooMany`."""
+    payments: PaymentLimits = NO_PAYMENT_LIMITS

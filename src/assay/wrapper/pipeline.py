@@ -176,10 +176,11 @@ class Pipeline:
         )
         payment = None
         if not pay.binds_body(quote):  # no body is held for what pays for nothing
-            payment = await pay.read(quote, request)
+            payment = await pay.read(quote, request, journey.payments)
         request = replace(request, body=await _read(matched, shares.request))
         if payment is None:
-            payment = await pay.read(replace(quote, body=request.body), request)
+            bound = replace(quote, body=request.body)
+            payment = await pay.read(bound, request, journey.payments)
         bought = await pay.bought(payment, request)
         if bought is not None:
             return self._replayed(journey, bought)
@@ -202,8 +203,7 @@ class Pipeline:
         """Forward, settle, answer; whatever fails before settling releases the payment."""
         journey.entry = held.entry
         try:
-            if journey.admit_payer is not None:
-                await journey.admit_payer(held.entry.payer)
+            await journey.payments.verified(held.entry.payer)
             stored = await self._forward_whole(paid, share)
         except BaseException as error:
             await self._till.release(held, getattr(error, "code", type(error).__name__))

@@ -51,7 +51,7 @@ class Routes:
         return None if table is None else _found(table, method, path)
 
     def route_cached(self, operator_id: str, method: str, path: str) -> Route | None:
-        """As `find_cached`, for whoever knows the path that is forwarded."""
+        """As `find_cached`, for callers that know the path that is forwarded."""
         table = self._remembered(operator_id)
         try:
             found = None if table is None else table.match(method, path)

@@ -72,7 +72,7 @@ class _Host:
     open: int = 0
     used_s: float = 0.0
     is_forgotten: bool = False
-    """Whether the pool has let go of it: whoever still holds it asks the pool for another."""
+    """Whether the pool has let go of it: a holder asks the pool for another."""
 
     def kept(self) -> Connection | None:
         """A connection that may be written to, out of those kept."""

@@ -2,10 +2,26 @@
 
 from collections.abc import Mapping
 
-from assay.payments.model import Held, Payment, PaymentNetwork, Quote, Replay
+from assay.payments.model import (
+    Held,
+    Payment,
+    PaymentNetwork,
+    PaymentRequired,
+    Quote,
+    Replay,
+)
 from assay.payments.ports import PaidRequest
 from assay.payments.till import Till
-from assay.wrapper.model import Admitted, Free, Incoming, Known, Matched, Paid, UpstreamFailed
+from assay.wrapper.model import (
+    Admitted,
+    Free,
+    Incoming,
+    Known,
+    Matched,
+    Paid,
+    UpstreamFailed,
+)
+from assay.wrapper.payment_limits import PaymentLimits
 
 
 class PayStep:
@@ -58,9 +74,15 @@ class PayStep:
         """Raises `PaymentRequired`, saying how to pay."""
         raise await self._till.demand(quote)
 
-    async def read(self, quote: Quote, request: PaidRequest) -> Payment:
-        """The attached payment, its payer established. Raises as `Till.read`."""
-        return await self._till.read(quote, request)
+    async def read(self, quote: Quote, request: PaidRequest, limits: PaymentLimits) -> Payment:
+        """The attached payment, its payer established. Raises as `Till.read` and `limits`."""
+        try:
+            payment = await self._till.read(quote, request)
+        except PaymentRequired:
+            await limits.refused()
+            raise
+        await limits.signed(payment.payer)
+        return payment
 
     async def bought(self, payment: Payment, request: PaidRequest) -> Replay | None:
         """What a spent payment has bought already. Raises as `Till.bought`."""
