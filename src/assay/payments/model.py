@@ -82,6 +82,24 @@ class Fees:
     most: int = 0
 
 
+GasPayer: TypeAlias = Literal["", "free", "shared", "prepaid"]
+"""Whose budget bears the gas: nobody's (we send nothing), the account's free one, that and the one
+of all self-registered accounts, or what the account has prepaid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gas:
+    """What settling a payment costs us, in billionths of a currency: `usd`, or a network's coin."""
+
+    payer: GasPayer = ""
+    currency: str = ""
+    """`usd`, or the id of the network whose coin it is."""
+    reserved: int = 0
+    """The most that settling was expected to cost when the payment was claimed."""
+    spent: int | None = None
+    """What it has cost; None while that is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Payment:
     """A payment as attached: well formed, for this quote, and its payer established.
@@ -141,6 +159,8 @@ class Settled:
     """The money has arrived."""
 
     transaction: str
+    gas_wei: int | None = None
+    """What a transaction of ours that was mined has cost; None while that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +168,8 @@ class Rejected:
     """It will not arrive: a reason of the protocol's own words."""
 
     reason: str
+    gas_wei: int | None = None
+    """As in `Settled`: what reverts costs as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +218,8 @@ class Entry:
     """When the money arrived: revenue is of that day."""
     fees: Fees = Fees()
     """What must be left for them until it has."""
+    gas: Gas = Gas()
+    """What settling costs us, and who bears it."""
 
     @property
     def has_paid(self) -> bool:
