@@ -7,57 +7,36 @@ sent. What cannot be paid for, costs more than it may, or is more than our key h
 before the upstream runs.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from decimal import ROUND_CEILING, Decimal
-from typing import Final, NamedTuple, Protocol
+from decimal import Decimal
+from typing import Final, Protocol
 
 from assay.accounts.audit import Note
 from assay.chains.model import ChainUnavailable
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
+from assay.payments.gas_cost import NO_GAS, Gas
+from assay.payments.gas_rules import GAS_MAX, GAS_USUAL, WEI, GasRules, fee_per_gas
 from assay.payments.model import (
     DECIMALS,
     Entry,
-    Gas,
     PaymentsUnavailable,
     Quote,
     State,
 )
-
-GAS_MAX: Final = 200_000
-"""Most gas a transfer may burn; Circle's takes less than half. Source: facts, payments 6, row 27.
-Every bound on what a settlement costs is for so much."""
-
-USD: Final = "usd"
-WEI: Final = 10**18
-NANO: Final = 10**9
-"""Balances are counted in billionths of their currency: of a coin, gwei."""
+from assay.payments.warnings import Sale
 
 DAY_US: Final = 86_400_000_000
 RETRY_S: Final = 5
 DEAR_RETRY_S: Final = 60
 
-
-class FeePerGas(NamedTuple):
-    """Wei per gas: what is offered beyond the base fee, and the most in all (EIP-1559)."""
-
-    priority: int
-    most: int
-
-
-NO_FEE: Final = FeePerGas(0, 0)
-
-
-def fee_per_gas(price: int, cap: int, at_least: FeePerGas = NO_FEE) -> FeePerGas:
-    """Twice the price of now, which outlasts six full blocks (EIP-1559), and never above `cap`.
-
-    `at_least` is what a replacement has to offer; beyond the cap it is not reached.
-    """
-    tip = max(1, min(price, price // 10 + 1))
-    most = min(max(price * 2 + tip, at_least.most), cap)
-    return FeePerGas(min(max(tip, at_least.priority), most), most)
+LOW_PRICE: Final = Decimal("0.01")
+"""USD: below it gas may cost more than the call, on a network whose coin is worth something."""
+WARNING_S: Final = 2.0
+"""How long making a wrapper waits for the price of gas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,43 +55,6 @@ class SettlingKey(Protocol):
     async def state(self, network: str) -> KeyState:
         """Remembered for some seconds, failures too. Raises `ChainUnavailable`."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class GasRules:
-    """What the operator of the service has decided."""
-
-    free_per_account: int
-    """Settlements a UTC day, of each account."""
-    free_shared: int
-    """The same of all self-registered accounts together."""
-    usd: Mapping[str, Decimal]
-    """What a coin is worth, by network; a network that is not there is counted in its coin."""
-    cap_of_price: Decimal
-    """The most that a settlement may cost, as a part of its price, where the coin's worth is known."""
-    cap_coins: Mapping[str, Decimal]
-    """The most in coins, by network: wherever that is more than the part of the price."""
-
-    def cap_wei(self, network: str, amount: int) -> int:
-        """The most that settling `amount` base units may cost, in wei."""
-        cap = self.cap_coins[network]
-        if worth := self.usd.get(network):
-            price = Decimal(amount).scaleb(-DECIMALS)
-            cap = max(cap, price * self.cap_of_price / worth)
-        return int(cap * WEI)
-
-    def cap_per_gas(self, network: str, amount: int) -> int:
-        """The same for one unit of gas."""
-        return self.cap_wei(network, amount) // GAS_MAX
-
-    def currency(self, network: str) -> str:
-        """What gas of a network is counted in."""
-        return USD if network in self.usd else network
-
-    def nano(self, network: str, wei: int) -> int:
-        """Wei in billionths of the currency, rounded up."""
-        cost = Decimal(wei) * self.usd.get(network, Decimal(1)) * NANO / WEI
-        return int(cost.to_integral_value(ROUND_CEILING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +86,10 @@ class GasAccount:
     prepaid: Mapping[str, int]
     """Billionths by currency. Below zero where a settlement cost more than was expected."""
     spent: Mapping[str, int]
-    """What settlements cost in all, by currency, prepaid or not."""
+    """What settlements of payments claimed today have cost, by currency, prepaid or not."""
     free_used: int
     """Free settlements of today."""
     is_self_registered: bool
-
-
-@dataclass(frozen=True, slots=True)
-class GasUsage:
-    """What everybody's settlements cost on a day."""
-
-    free_shared_used: int
-    free_used: int
 
 
 class GasStore(Protocol):
@@ -169,8 +103,8 @@ class GasStore(Protocol):
         """An account's budget."""
         ...
 
-    async def usage_for_admin(self, day: int) -> GasUsage:
-        """The budgets of one day."""
+    async def shared_used(self, day: int) -> int:
+        """Free settlements of all self-registered accounts together."""
         ...
 
     async def credit_for_admin(
@@ -179,13 +113,31 @@ class GasStore(Protocol):
         """Add billionths to what is prepaid (below zero: take some back); what is there then."""
         ...
 
-    async def abandoned(self, before: datetime, at_most: int) -> Sequence[Entry]:
-        """Claims with prepaid gas whose lease ended before then."""
+    async def networks_sold(self) -> Sequence[str]:
+        """Networks on which an active wrapper takes payments that a key of ours may settle."""
+        ...
+
+    async def release_abandoned(self, before: datetime, at_most: int) -> int:
+        """Release claims whose lease ended before then and that hold prepaid gas; how many."""
         ...
 
     async def forget(self, before_day: int) -> int:
         """Remove free budgets of earlier days; how many there were."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStanding:
+    """Our key on one network."""
+
+    network: str
+    address: str
+    state: KeyState | None
+    """None while the network cannot be asked."""
+    payable: int
+    """Settlements that it can pay for now, each at the most that it may cost."""
+    problem: str
+    """Why there are none, where it is not the balance."""
 
 
 @dataclass(slots=True)
@@ -243,12 +195,58 @@ class GasBudget:
         cap = self.rules.cap_wei(entry.network, entry.amount)
         return self.rules.nano(entry.network, min(wei, cap))
 
+    async def price_warning(self, sale: Sale) -> str | None:
+        """That a price does not pay for what settling costs now, or may not."""
+        network = sale.network
+        if network.protocol != "x402":
+            return None
+        try:
+            async with asyncio.timeout(WARNING_S):
+                state = await self.key.state(network.id)
+        except (ChainUnavailable, TimeoutError):
+            return None
+        cost = Decimal(GAS_USUAL * (state.gas_price + state.gas_price // 10)) / WEI
+        price, worth = Decimal(sale.amount).scaleb(-DECIMALS), self.rules.usd.get(network.id)
+        if worth is None:
+            is_low = price < LOW_PRICE and not network.testnet
+            told = f"about {cost:.9f} of the network's coin, whose worth is not configured here"
+        else:
+            is_low = price < cost * worth
+            told = f"about {cost * worth:.6f} USD"
+        if not is_low:
+            return None
+        return (
+            f"Settling a payment costs {told} in gas now, and the price is {price:f} USD. This"
+            f" service bears it {self.rules.free_per_account} times a day; beyond that your calls"
+            " need prepaid gas."
+        )
+
+    async def key_standings(self, timeout_s: float) -> list[KeyStanding]:
+        """Our key on every network where wrappers are sold."""
+        return [
+            await self._key_standing(network, timeout_s)
+            for network in await self.store.networks_sold()
+        ]
+
+    async def _key_standing(self, network: str, timeout_s: float) -> KeyStanding:
+        address, cap = self.key.address, self.rules.cap_coins[network]
+        try:
+            async with asyncio.timeout(timeout_s):
+                state = await self.key.state(network)
+        except ChainUnavailable as error:
+            return KeyStanding(network, address, None, 0, error.detail or error.message)
+        except TimeoutError:
+            return KeyStanding(network, address, None, 0, f"no answer within {timeout_s:g} s")
+        fee = fee_per_gas(state.gas_price, int(cap * WEI) // GAS_MAX)
+        payable = state.balance // max(1, fee.most * GAS_MAX)
+        if fee.most < state.gas_price + fee.priority:
+            return KeyStanding(network, address, state, 0, "gas costs more than ASSAY_GAS_CAP")
+        return KeyStanding(network, address, state, payable, "")
+
     def _terms(self, network: str, per_gas: int) -> GasTerms:
         rules = self.rules
         most = rules.nano(network, per_gas * GAS_MAX)
-        return GasTerms(
-            rules.currency(network), most, rules.free_per_account, rules.free_shared
-        )
+        return GasTerms(rules.currency(network), most, rules.free_per_account, rules.free_shared)
 
     async def _watch(self, network: str, state: KeyState) -> _Watched:
         """Those in flight, of all processes, when the balance was read, and ours since."""
@@ -262,7 +260,7 @@ class GasBudget:
         return known
 
 
-def closed(entry: Entry, moved: Entry, spent: int | None) -> Gas:
+def closed(entry: Entry, moved: Entry) -> Gas:
     """The gas of an entry that has moved: given back when nothing was sent, else spent, once.
 
     What was sent and cannot be asked about any more has cost what was reserved.
@@ -272,7 +270,8 @@ def closed(entry: Entry, moved: Entry, spent: int | None) -> Gas:
     if not gas.payer or gas.spent is not None or is_open:
         return gas
     if not moved.attempt.raw:
-        return Gas()
+        return NO_GAS
+    spent = moved.attempt.spent
     return replace(gas, spent=gas.reserved if spent is None else spent)
 
 

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from assay.kit.errors import Conflict, ServiceError, Unavailable
 from assay.kit.json import JsonObject, JsonValue
+from assay.payments.gas_cost import NO_GAS, Gas
 
 Protocol: TypeAlias = Literal["x402", "mpp"]
 """Source: spec 2.17."""
@@ -82,24 +83,6 @@ class Fees:
     most: int = 0
 
 
-GasPayer: TypeAlias = Literal["", "free", "shared", "prepaid"]
-"""Whose budget bears the gas: nobody's (we send nothing), the account's free one, that and the one
-of all self-registered accounts, or what the account has prepaid."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gas:
-    """What settling a payment costs us, in billionths of a currency: `usd`, or a network's coin."""
-
-    payer: GasPayer = ""
-    currency: str = ""
-    """`usd`, or the id of the network whose coin it is."""
-    reserved: int = 0
-    """The most that settling was expected to cost when the payment was claimed."""
-    spent: int | None = None
-    """What it has cost; None while that is not known."""
-
-
 @dataclass(frozen=True, slots=True)
 class Payment:
     """A payment as attached: well formed, for this quote, and its payer established.
@@ -152,6 +135,8 @@ class Attempt:
     """Its hash, `0x` and 64 digits, or empty when somebody else will make the transaction."""
     raw: str = ""
     """The signed transaction, to be sent again unchanged; empty when there is none of ours."""
+    spent: int | None = None
+    """What it has cost, in the currency of the entry's gas; None while that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +145,7 @@ class Settled:
 
     transaction: str
     gas_wei: int | None = None
-    """What a transaction of ours that was mined has cost; None while that is not known."""
+    """What our own transaction has cost; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +154,6 @@ class Rejected:
 
     reason: str
     gas_wei: int | None = None
-    """As in `Settled`: what reverts costs as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +202,7 @@ class Entry:
     """When the money arrived: revenue is of that day."""
     fees: Fees = Fees()
     """What must be left for them until it has."""
-    gas: Gas = Gas()
-    """What settling costs us, and who bears it."""
+    gas: Gas = NO_GAS
 
     @property
     def has_paid(self) -> bool:

@@ -10,12 +10,14 @@ from typing import Final
 
 from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError
+from assay.payments.gas import GasTerms
 from assay.payments.model import (
     Attempt,
     Entry,
     Headers,
     PaymentRefused,
     PaymentRequired,
+    PaymentsUnavailable,
     Quote,
     Rejected,
     Settled,
@@ -76,6 +78,13 @@ class Settlement:
         """That nobody can say yet; to be raised."""
         return PaymentPending(self._protocols[entry.protocol].pending(entry))
 
+    async def gas_terms(self, quote: Quote) -> tuple[GasTerms | None, PaymentsUnavailable | None]:
+        """What a claim reserves for gas, and why it may not be settled now, if it may not."""
+        gas = self.needs.gas
+        if gas is None or not self.of(quote).spends_gas:
+            return None, None
+        return await gas.terms(quote)
+
     async def refused(self, quote: Quote, refusal: PaymentRefused) -> ServiceError:
         """The 402 of a payment that does not pay; to be raised."""
         demand = await self.of(quote).demand(quote, self.needs, refusal.reason, refusal.transaction)
@@ -101,7 +110,8 @@ class Settlement:
             case Settled():
                 return await self._settled(latest, outcome, self.lease())
             case Rejected():
-                await self.moved(latest, State.FAILED, reason=outcome.reason)
+                attempt = self._ended(latest, outcome)
+                await self.moved(latest, State.FAILED, attempt=attempt, reason=outcome.reason)
                 message = "The payment could not be settled; nothing was charged."
                 refusal = PaymentRefused(outcome.reason, message, latest.attempt.transaction)
                 raise await self.refused(quote, refusal)
@@ -157,7 +167,10 @@ class Settlement:
             case Settled():
                 return await self._settled(latest, found, now)
             case Rejected():
-                return await self.ledger.move(latest, State.FAILED, reason=found.reason)
+                attempt = self._ended(latest, found)
+                return await self.ledger.move(
+                    latest, State.FAILED, attempt=attempt, reason=found.reason
+                )
             case Undecided():
                 return await self.ledger.move(
                     latest, State.PENDING, reason=found.detail, lease_until=now
@@ -189,5 +202,11 @@ class Settlement:
         return found
 
     async def _settled(self, entry: Entry, found: Settled, lease_until: datetime) -> Entry:
-        attempt = replace(entry.attempt, transaction=found.transaction)
+        attempt = replace(self._ended(entry, found), transaction=found.transaction)
         return await self.moved(entry, State.SETTLED, attempt=attempt, lease_until=lease_until)
+
+    def _ended(self, entry: Entry, found: Settled | Rejected) -> Attempt:
+        """The entry's attempt with what it has cost, where that is known."""
+        gas = self.needs.gas
+        spent = None if gas is None else gas.spent(entry, found.gas_wei)
+        return replace(entry.attempt, spent=spent)

@@ -15,6 +15,7 @@ from typing import Final
 from assay.kit.errors import Unavailable
 from assay.kit.ids import new_id
 from assay.payments.buyer import is_buyer, marked
+from assay.payments.claims import Claim
 from assay.payments.cover import require_cover
 from assay.payments.model import (
     Attempt,
@@ -24,12 +25,13 @@ from assay.payments.model import (
     Payment,
     PaymentRefused,
     PaymentRequired,
+    PaymentsUnavailable,
     Quote,
     Replay,
     State,
     Stored,
 )
-from assay.payments.ports import Claim, PaidRequest
+from assay.payments.ports import PaidRequest
 from assay.payments.settlement import PaymentPending, Settlement
 
 __all__ = ["PaymentPending", "Till"]
@@ -110,13 +112,14 @@ class Till:
         """
         digest = request_digest(payment.quote, request)
         fresh = replace(self._fresh(payment, digest, request.caller), agent_id=agent_id)
-        claim = await self._ledger.claim(fresh, self._clock.now() - FAILURES_WINDOW)
+        gas, refusal_of_gas = await self._settlement.gas_terms(payment.quote)
+        claim = await self._ledger.claim(fresh, self._clock.now() - FAILURES_WINDOW, gas)
         if not claim.is_ours:
             return await self._known(claim.entry, payment, fresh.request_digest, request)
         if payment.paid_by:
             return Held(await self._arrived(claim.entry, payment.paid_by), payment.quote)
         try:
-            await self._verify(payment, claim)
+            await self._verify(payment, claim, refusal_of_gas)
         except PaymentRefused as refusal:
             await self._ledger.move(claim.entry, State.RELEASED, reason=refusal.reason)
             raise await self._settlement.refused(payment.quote, refusal) from refusal
@@ -217,8 +220,12 @@ class Till:
             raise await self._settlement.refused(payment.quote, refusal)
         return None
 
-    async def _verify(self, payment: Payment, claim: Claim) -> None:
+    async def _verify(
+        self, payment: Payment, claim: Claim, refusal_of_gas: PaymentsUnavailable | None
+    ) -> None:
         """The protocol's own checks, and that the balance covers everything in flight."""
+        if refusal_of_gas is not None:
+            raise refusal_of_gas
         if claim.failures >= FAILURES_MAX:
             message = "Too many settlements of this payer failed: try again in an hour."
             raise PaymentRefused("too_many_failed_settlements", message)

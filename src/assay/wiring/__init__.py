@@ -109,6 +109,7 @@ from assay.wiring.accounts import AccountDependencies, account_services
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
 from assay.wiring.conduct_retention import ConductRetention
 from assay.wiring.egress import egress_budget, gate_quota
+from assay.wiring.gas import GasParts, GasRetention
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.naming import naming
 from assay.wiring.retention import Retention, retain_forever
@@ -178,6 +179,7 @@ class App:
     wrapper_origin: WrapperOrigin
     till: Till
     ledger: LedgerStore
+    gas: GasParts
     call_log: CallLog
     call_store: CallStore
     conduct_log: ConductLog
@@ -312,6 +314,7 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     tasks.spawn("retention", retain_forever(retention, log))
     conduct = ConductRetention(SqlConductRetention(outside.database), clock)
     tasks.spawn("retention of conduct", retain_forever(conduct, log))
+    tasks.spawn("retention of gas", retain_forever(GasRetention(app.gas.store, clock), log))
 
 
 async def _open(
@@ -433,7 +436,9 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     proofs = ReceiverProofs(outside.budget.consents, webhook_http, secrets["session"], clock)
     deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn, proofs)
     announce.listeners.extend((gate, deliverer))
-    write_back = evidence.write_back(settings, networks, subjects, outside.rpc, log)
+    write_back = evidence.write_back(
+        settings, networks, subjects, outside.rpc, log, database, clock
+    )
     if write_back is not None:
         announce.listeners.append(write_back)
     identity = AgentIdentity(challenges, sessions, key_agents, clock)
@@ -543,6 +548,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         wrapper_origin=wrapped.origin,
         till=wrapped.till,
         ledger=wrapped.ledger,
+        gas=wrapped.gas,
         call_log=wrapped.call_log,
         call_store=wrapped.call_store,
         conduct_log=conduct_log,

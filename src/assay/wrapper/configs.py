@@ -72,7 +72,7 @@ class Endpoints:
         return config
 
     async def warnings(self, config: WrapperConfig) -> Sequence[str]:
-        """What the operator may not expect of this wrapper, alone or beside their other active ones.
+        """What the operator may not expect of this wrapper, alone or beside their other ones.
 
         Those of `sale_warnings`, and one sentence for each pair of which the freer one's path takes
         spellings of the stricter one's: such requests are the stricter one's.
@@ -82,7 +82,9 @@ class Endpoints:
         pairs = [pair for other in others for pair in ((config, other), (other, config))]
         found = [_warning(strict, free) for strict, free in pairs if _shares(strict, free)]
         more = len(found) - WARNINGS_MAX
-        pairs_told = found if more <= 0 else [*found[:WARNINGS_MAX], f"{more} more pairs are alike."]
+        pairs_told = (
+            found if more <= 0 else [*found[:WARNINGS_MAX], f"{more} more pairs are alike."]
+        )
         return [*about, *pairs_told]
 
     async def sale_warnings(self, config: WrapperConfig) -> Sequence[str]:

@@ -9,7 +9,8 @@ from assay.kit.cache import Cache
 from assay.kit.clock import Clock
 from assay.kit.json import JsonValue
 from assay.kit.numbers import NotANumber, hex_number
-from assay.payments.gas import NO_FEE, FeePerGas, GasRules, KeyState, fee_per_gas
+from assay.payments.gas import KeyState
+from assay.payments.gas_rules import NO_FEE, FeePerGas, GasRules, fee_per_gas
 from assay.payments.model import Entry
 
 GAS_PRICE_MAX: Final = 10**12
