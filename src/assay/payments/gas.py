@@ -148,6 +148,24 @@ class _Watched:
     waiting: int
 
 
+@dataclass(slots=True)
+class GasOffer:
+    """What a claim reserves, and why the payment may not be settled now, if it may not.
+
+    The refusal is for a claim that would be settled: what was claimed before is finished.
+    """
+
+    terms: GasTerms | None = None
+    refusal: PaymentsUnavailable | None = None
+    watched: _Watched | None = None
+
+    def drop(self) -> None:
+        """The payment is not settled: our key need not pay for it."""
+        if self.watched is not None:
+            self.watched.waiting -= 1
+            self.watched = None
+
+
 class GasBudget:
     """Says before each claim what settling may cost, and whether our key can pay for it."""
 
@@ -160,11 +178,8 @@ class GasBudget:
         self._clock = clock
         self._watched: BoundedMap[str, _Watched] = BoundedMap(networks)
 
-    async def terms(self, quote: Quote) -> tuple[GasTerms, PaymentsUnavailable | None]:
-        """What a claim of this quote reserves, and why it may not be settled now, if it may not.
-
-        The refusal is for a claim that would be settled: what was claimed before is finished.
-        """
+    async def offer(self, quote: Quote) -> GasOffer:
+        """What a claim of this quote reserves; `drop` it when nothing comes of it."""
         network, rules = quote.network.id, self.rules
         cap = rules.cap_per_gas(network, quote.amount)
         try:
@@ -172,18 +187,20 @@ class GasBudget:
         except ChainUnavailable as error:
             detail = error.detail or error.message
             refusal = _refusal("Payments cannot be settled now.", detail, RETRY_S)
-            return self._terms(network, cap), refusal
+            return GasOffer(self._terms(network, cap), refusal)
         fee = fee_per_gas(state.gas_price, cap)
         terms = self._terms(network, fee.most)
         if fee.most < state.gas_price + fee.priority:
             message = "Settling costs more at the moment than this wrapper's price allows."
-            return terms, _refusal(message, f"{state.gas_price} wei per gas", DEAR_RETRY_S)
+            refusal = _refusal(message, f"{state.gas_price} wei per gas", DEAR_RETRY_S)
+            return GasOffer(terms, refusal)
         watched = await self._watch(network, state)
-        watched.waiting += 1
-        if state.balance < fee.most * GAS_MAX * watched.waiting:
+        if state.balance < fee.most * GAS_MAX * (watched.waiting + 1):
             detail = f"{self.key.address} has {state.balance} wei on {network}"
-            return terms, _refusal("Payments cannot be settled now.", detail, DEAR_RETRY_S)
-        return terms, None
+            refusal = _refusal("Payments cannot be settled now.", detail, DEAR_RETRY_S)
+            return GasOffer(terms, refusal)
+        watched.waiting += 1
+        return GasOffer(terms, None, watched)
 
     def spent(self, entry: Entry, wei: int | None) -> int | None:
         """What an entry's settling has cost, in its currency; never beyond the cap.

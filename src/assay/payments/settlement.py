@@ -3,21 +3,21 @@
 An outcome that is not known is never told as a refusal; nothing is sent before it is written down.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError
-from assay.payments.gas import GasTerms
+from assay.payments.gas import GasOffer
 from assay.payments.model import (
     Attempt,
     Entry,
     Headers,
     PaymentRefused,
     PaymentRequired,
-    PaymentsUnavailable,
     Quote,
     Rejected,
     Settled,
@@ -78,12 +78,16 @@ class Settlement:
         """That nobody can say yet; to be raised."""
         return PaymentPending(self._protocols[entry.protocol].pending(entry))
 
-    async def gas_terms(self, quote: Quote) -> tuple[GasTerms | None, PaymentsUnavailable | None]:
-        """What a claim reserves for gas, and why it may not be settled now, if it may not."""
-        gas = self.needs.gas
-        if gas is None or not self.of(quote).spends_gas:
-            return None, None
-        return await gas.terms(quote)
+    @asynccontextmanager
+    async def gas(self, quote: Quote) -> AsyncGenerator[GasOffer]:
+        """What a claim of this quote reserves for gas; dropped when anything is raised."""
+        gas = self.needs.gas if self.of(quote).spends_gas else None
+        offer = GasOffer() if gas is None else await gas.offer(quote)
+        try:
+            yield offer
+        except BaseException:
+            offer.drop()
+            raise
 
     async def refused(self, quote: Quote, refusal: PaymentRefused) -> ServiceError:
         """The 402 of a payment that does not pay; to be raised."""

@@ -146,12 +146,12 @@ def test_gas_is_counted_in_usd_where_the_coins_worth_is_known() -> None:
 async def test_one_exchange_tells_price_and_balance_for_seconds() -> None:
     made = bench()
     for _ in range(20):
-        await made.budget.terms(quote())
+        await made.budget.offer(quote())
         await made.prices.price(BASE.id)
     assert len(made.node.asked) == 1
     assert [method for method, _ in made.node.asked[0]] == ["eth_gasPrice", "eth_getBalance"]
     made.clock.move(KNOWN_S + 1)
-    await made.budget.terms(quote())
+    await made.budget.offer(quote())
     assert len(made.node.asked) == 2
 
 
@@ -159,13 +159,13 @@ async def test_a_node_that_is_down_is_not_asked_by_each_that_waits() -> None:
     made = bench()
     made.node.is_down = True
     for _ in range(5):
-        _, refusal = await made.budget.terms(quote())
+        refusal = (await made.budget.offer(quote())).refusal
         assert isinstance(refusal, PaymentsUnavailable)
         assert refusal.retry_after_s
     assert len(made.node.asked) == 1
     made.node.is_down = False
     made.clock.move(FAILED_S + 0.1)
-    _, refusal = await made.budget.terms(quote())
+    refusal = (await made.budget.offer(quote())).refusal
     assert refusal is None
 
 
@@ -174,10 +174,11 @@ async def test_a_node_that_lies_about_the_price_is_refused_before_the_work(price
     """findings/money.md D4: 1,000,000 gwei spent 7 ETH on a cent."""
     made = bench()
     made.node.price = hex(price)
-    terms, refusal = await made.budget.terms(quote())
-    assert isinstance(refusal, PaymentsUnavailable)
-    assert refusal.retry_after_s
-    assert terms.most <= COIN_CAP * 10**9
+    offer = await made.budget.offer(quote())
+    assert isinstance(offer.refusal, PaymentsUnavailable)
+    assert offer.refusal.retry_after_s
+    assert offer.terms is not None
+    assert offer.terms.most <= COIN_CAP * 10**9
 
 
 async def test_a_price_that_rises_after_the_claim_spends_no_more_than_the_cap() -> None:
@@ -209,7 +210,7 @@ async def test_a_key_that_cannot_pay_is_refused_before_the_work() -> None:
     """findings/money.md D5."""
     made = bench()
     made.node.balance = hex(0)
-    _, refusal = await made.budget.terms(quote())
+    refusal = (await made.budget.offer(quote())).refusal
     assert isinstance(refusal, PaymentsUnavailable)
     assert refusal.code == "payments_unavailable"
     assert KEY not in refusal.message
@@ -217,12 +218,18 @@ async def test_a_key_that_cannot_pay_is_refused_before_the_work() -> None:
 
 async def test_a_key_pays_for_what_is_in_flight_anywhere_first() -> None:
     made = bench()
-    (one, _) = await made.budget.terms(quote())
+    one = await made.budget.offer(quote())
+    assert one.terms is not None
     made.clock.move(KNOWN_S + 1)
-    made.node.balance = hex(one.most * GWEI * 5)
+    made.node.balance = hex(one.terms.most * GWEI * 5)
     made.store.waiting = 3
-    refusals = [(await made.budget.terms(quote()))[1] for _ in range(4)]
-    assert [refusal is None for refusal in refusals] == [True, True, False, False]
+    offers = [await made.budget.offer(quote()) for _ in range(4)]
+    assert [one.refusal is None for one in offers] == [True, True, False, False]
+    offers[0].drop()
+    offers[0].drop()
+    offers[3].drop()
+    later = [await made.budget.offer(quote()) for _ in range(2)]
+    assert [one.refusal is None for one in later] == [True, False]
 
 
 def test_what_a_node_says_was_spent_is_believed_up_to_the_cap() -> None:
