@@ -41,6 +41,9 @@ _RINGS = (
 _CONTACT = re.compile(r"(mailto:|https://|tel:)[\x21-\x7e]{1,200}")
 """One URI of an RFC 9116 `Contact` line, with nothing in it that could end the line."""
 
+_AMOUNT_MAX = 10_000_000
+"""Of coins, and of USD for one."""
+
 _NOT_FIELDS = frozenset({"ASSAY_CONFIG", "ASSAY_PYTHON"})
 
 
@@ -305,6 +308,14 @@ class Settings(BaseSettings):
         int,
         Field(ge=0, le=1_000_000, description="Price per compute unit of a write; 0: no fee."),
     ] = 0
+    solana_feedback_per_day: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Writes a UTC day, of all processes; those that one Free operator or"
+            " address causes: a tenth.",
+        ),
+    ] = 1_000
     ipfs_gateway: Annotated[
         str, Field(description="Gateway for `ipfs:` URIs; empty switches them off.")
     ] = "https://ipfs.io"
@@ -412,6 +423,44 @@ class Settings(BaseSettings):
         str | None,
         Field(description="A remote x402 facilitator that verifies and settles instead."),
     ] = None
+    gas_free_settlements: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Settlements a UTC day, of each account, whose gas this service bears;"
+            " beyond them prepaid gas is used (`assay gas credit`).",
+        ),
+    ] = 100
+    gas_free_settlements_shared: Annotated[
+        int,
+        Field(ge=0, description="The same of all self-registered accounts together."),
+    ] = 1_000
+    gas_usd: Annotated[
+        dict[str, Decimal],
+        NoDecode,
+        Field(
+            description="What a network's coin is worth in USD, such as"
+            " `eip155:8453=3000,eip155:84532=3000`; gas of other networks is counted in their coin."
+        ),
+    ] = {}
+    gas_cap_of_price: Annotated[
+        Decimal,
+        Field(
+            ge=0,
+            le=10,
+            description="Most that settling may cost, as a part of the price, where `ASSAY_GAS_USD`"
+            " says what the coin is worth.",
+        ),
+    ] = Decimal("0.5")
+    gas_cap: Annotated[
+        dict[str, Decimal],
+        NoDecode,
+        Field(
+            description="Most that one settlement may cost in coins, such as `eip155:8453=0.0001`,"
+            " wherever that is more than the part of the price; unset: 0.00002, on test networks"
+            " 0.01."
+        ),
+    ] = {}
     payment_rpc: Annotated[
         dict[str, tuple[str, ...]],
         Field(description="JSON: RPC endpoints by payment network, such as `eip155:8453`."),
@@ -514,6 +563,23 @@ class Settings(BaseSettings):
     def _comma_separated(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("gas_usd", "gas_cap", mode="before")
+    @classmethod
+    def _by_network(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return dict(part.strip().split("=", 1) for part in value.split(",") if part.strip())
+
+    @field_validator("gas_usd", "gas_cap")
+    @classmethod
+    def _amounts(cls, value: dict[str, Decimal]) -> dict[str, Decimal]:
+        if any(
+            not amount.is_finite() or not 0 < amount <= _AMOUNT_MAX for amount in value.values()
+        ):
+            message = f"must be networks with amounts above 0 and up to {_AMOUNT_MAX}"
+            raise ValueError(message)
         return value
 
     @field_validator(*_RINGS, mode="before")

@@ -253,6 +253,8 @@ def shop(
         "ASSAY_PAYMENT_RPC": json.dumps({chain.network: [chain.url]}),
         "ASSAY_X402_PRIVATE_KEY": ENGINE.key,
         "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
+        "ASSAY_GAS_FREE_SETTLEMENTS": "1000000",
+        "ASSAY_GAS_FREE_SETTLEMENTS_SHARED": "1000000",
         **settings,
     }
     with served(folder, NO_CHAIN, **given) as server, httpx2.Client(timeout=40) as http:

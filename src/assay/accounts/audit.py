@@ -37,6 +37,7 @@ Action = Literal[
     "recovery_code.used",
     "key.issued",
     "key.revoked",
+    "gas.credited",
     "endpoint.created",
     "endpoint.deactivated",
     "endpoint.resealed",

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from rich.console import Console
@@ -17,14 +18,13 @@ from assay.cli.unsafe_settings import Finding, findings
 from assay.kit.clock import SystemClock
 from assay.kit.errors import ServiceError
 from assay.kit.json import is_object
+from assay.payments.gas import KeyStanding
 from assay.settings import Settings
+from assay.trust.feedback import LAMPORTS_MIN
 from assay.wiring import App, assemble, networks_from
 
 CHAIN_S = 8.0
 """How long one chain may take to answer."""
-
-LAMPORTS_MIN = 1_000_000
-"""Below this a wallet may not pay for a write and keep its rent. Source: facts, solana 4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ async def _examine(settings: Settings) -> Sequence[Check]:
         networks_from(settings)
         async with assemble(settings, serving=False) as app:
             checks += [await _database(app), *await _state(app), _exposure(settings)]
-            checks.append(_payments(settings))
+            checks += [_payments(settings), *await _settling_key(app)]
             checks += await _chains(app)
             is_default = app.networks.default.family == "solana"
             if is_default or any(n.startswith("solana_") for n in settings.model_fields_set):
@@ -136,6 +136,27 @@ def _payments(settings: Settings) -> Check:
         return Check(name, works=True, says=says + unused)
     says = "settled with ASSAY_X402_PRIVATE_KEY" if has_key else "not settled: nothing is set"
     return Check(name, works=True, says=says)
+
+
+async def _settling_key(app: App) -> Sequence[Check]:
+    """What the key that settles has on each network where wrappers are sold."""
+    if app.gas.budget is None:
+        return []
+    return [_key(one) for one in await app.gas.budget.key_standings(CHAIN_S)]
+
+
+def _key(standing: KeyStanding) -> Check:
+    name = f"settling key on {standing.network}"
+    says = standing.address
+    if standing.state is not None:
+        held = Decimal(standing.state.balance).scaleb(-18)
+        says += f" holds {held:f} coins, enough for {standing.payable} settlements"
+    if standing.problem:
+        says += f": {standing.problem}"
+    mend = f"send {standing.address} coins of {standing.network} for gas"
+    if standing.problem:
+        mend = "set a node that answers in ASSAY_PAYMENT_RPC, or a higher ASSAY_GAS_CAP"
+    return Check(name, works=standing.payable > 0, says=says, mend=mend)
 
 
 async def _chains(app: App) -> Sequence[Check]:

@@ -58,6 +58,9 @@ def build(web: "Web") -> App:
     payments = App(name="payments", help="The payment ledger.")
     payments.command(payments_list, name="list")
     payments.command(payments_reconcile, name="reconcile")
+    gas = App(name="gas", help="Who pays for settling x402 payments.")
+    gas.command(gas_show, name="show")
+    gas.command(gas_credit, name="credit")
     snapshots = App(name="snapshots", help="The hash chains of evaluations.")
     snapshots.command(snapshots_verify, name="verify")
     analytics = App(name="analytics", help="What is counted of calls and payments.")
@@ -66,7 +69,7 @@ def build(web: "Web") -> App:
     webhooks.command(webhooks_deliveries, name="deliveries")
     secrets = App(name="secrets", help="The generated secrets.")
     secrets.command(secrets_rotate, name="rotate")
-    for group in (accounts, wrappers, payments, snapshots, analytics, webhooks, secrets):
+    for group in (accounts, wrappers, payments, gas, snapshots, analytics, webhooks, secrets):
         app.command(group)
     return app
 
@@ -376,6 +379,30 @@ def payments_reconcile() -> int:
     from assay.cli import payments  # noqa: PLC0415
 
     return payments.reconcile()
+
+
+def gas_show(
+    email: Email, *, json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False
+) -> int:
+    """Print what an account may spend on settling today, and has prepaid."""
+    from assay.cli import gas  # noqa: PLC0415
+
+    return gas.show(email, as_json=json)
+
+
+def gas_credit(
+    email: Email,
+    amount: Annotated[str, Parameter(help="USD, or coins of the network; below zero: take back.")],
+    *,
+    network: Annotated[
+        str | None,
+        Parameter(help="A network whose coin `ASSAY_GAS_USD` does not name; default: USD."),
+    ] = None,
+) -> int:
+    """Add to what an account has prepaid for settling; a line of the audit trail."""
+    from assay.cli import gas  # noqa: PLC0415
+
+    return gas.credit(email, amount, network)
 
 
 def evaluate(

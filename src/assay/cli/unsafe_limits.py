@@ -21,6 +21,8 @@ LIMITS_MAX: Mapping[str, int] = MappingProxyType(
         "quota_rows": 100_000_000,
         "quota_disk_mib": 25_600,
         "quota_account_changes": 500_000,
+        "gas_free_settlements_shared": 100_000,
+        "solana_feedback_per_day": 100_000,
         "held_bodies_mib": 25_600,
         "connections_max": 200_000,
     }

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from assay.kit.errors import Conflict, ServiceError, Unavailable
 from assay.kit.json import JsonObject, JsonValue
+from assay.payments.gas_cost import NO_GAS, Gas
 
 Protocol: TypeAlias = Literal["x402", "mpp"]
 """Source: spec 2.17."""
@@ -134,6 +135,8 @@ class Attempt:
     """Its hash, `0x` and 64 digits, or empty when somebody else will make the transaction."""
     raw: str = ""
     """The signed transaction, to be sent again unchanged; empty when there is none of ours."""
+    spent: int | None = None
+    """What it has cost, in the currency of the entry's gas; None while that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,8 @@ class Settled:
     """The money has arrived."""
 
     transaction: str
+    gas_wei: int | None = None
+    """What our own transaction has cost; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,7 @@ class Rejected:
     """It will not arrive: a reason of the protocol's own words."""
 
     reason: str
+    gas_wei: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +202,7 @@ class Entry:
     """When the money arrived: revenue is of that day."""
     fees: Fees = Fees()
     """What must be left for them until it has."""
+    gas: Gas = NO_GAS
 
     @property
     def has_paid(self) -> bool:

@@ -7,6 +7,8 @@ from typing import ClassVar, TypeAlias
 from typing import Protocol as Port
 
 from assay.kit.clock import Clock
+from assay.payments.claims import Claim, Committed
+from assay.payments.gas import GasBudget, GasTerms
 from assay.payments.model import (
     Attempt,
     Demand,
@@ -143,6 +145,8 @@ class ProtocolNeeds:
     facilitator: Facilitator
     charges: MppCharges
     clock: Clock
+    gas: GasBudget | None = None
+    """Who pays for settling with a key of ours; None where none of ours settles."""
 
 
 class PaymentProtocol(Port):
@@ -153,6 +157,8 @@ class PaymentProtocol(Port):
     """Whether a demand holds for one body only: then the body is read before the 402."""
     publishes: ClassVar[bool]
     """Whether settling shows the credential to the world: from then on anybody can send it."""
+    spends_gas: ClassVar[bool]
+    """Whether settling is a transaction of ours, where a key of ours settles."""
     receipts_refusals: ClassVar[bool]
     """Whether an answer that serves nothing may carry a receipt of what was paid for it."""
 
@@ -201,31 +207,6 @@ class PaymentProtocol(Port):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What a payer's other payments in flight may take, in base units."""
-
-    amount: int = 0
-    """Of the entry's asset, fees in it included."""
-    fees: int = 0
-    """Of the token of the entry's fees, where that is another one."""
-    sent: int = 0
-    """How many of them may have left the balance already."""
-    mark: int = 0
-    """Another one when they are other payments, or have moved: equal sums may be of others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a claim found: the entry, whether it is ours to work on now, and what is in flight."""
-
-    entry: Entry
-    is_ours: bool
-    committed: Committed
-    failures: int
-    """Settlements of this payer that failed in the last hour."""
-
-
 class LedgerStore(Port):
     """Payments and what they bought; every change is durable before it is answered.
 
@@ -233,10 +214,13 @@ class LedgerStore(Port):
     lease it was read with, and comes to nothing when they are no longer so.
     """
 
-    async def claim(self, fresh: Entry, failures_since: datetime) -> Claim:
-        """Claim the payment of `fresh`, unless somebody has.
+    async def claim(
+        self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
+    ) -> Claim:
+        """Claim the payment of `fresh`, unless somebody has; with `gas` it is reserved for it.
 
-        Raises `IdentifierReused` when its identifier stands for another payment of this payer.
+        Raises `IdentifierReused` when its identifier stands for another payment of this payer, and
+        `GasSpent` when its seller has nothing left for gas; nothing is claimed then.
 
         Unique over (network, asset, payer, nonce). An entry that was released, or claimed by a
         process whose lease has run out, is claimed anew. Claims of one payer are in one order:
@@ -262,7 +246,7 @@ class LedgerStore(Port):
         lease_until: datetime | None = None,
         stored: Stored | None = None,
     ) -> Entry | None:
-        """Move an entry on, with what it bought in the same transaction.
+        """Move an entry on, with what it bought in the same transaction, and charge its gas.
 
         None, and nothing changed, when it is not as `entry` says any more.
         """

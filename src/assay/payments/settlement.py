@@ -3,13 +3,15 @@
 An outcome that is not known is never told as a refusal; nothing is sent before it is written down.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError
+from assay.payments.gas import GasOffer
 from assay.payments.model import (
     Attempt,
     Entry,
@@ -76,6 +78,17 @@ class Settlement:
         """That nobody can say yet; to be raised."""
         return PaymentPending(self._protocols[entry.protocol].pending(entry))
 
+    @asynccontextmanager
+    async def gas(self, quote: Quote) -> AsyncGenerator[GasOffer]:
+        """What a claim of this quote reserves for gas; dropped when anything is raised."""
+        gas = self.needs.gas if self.of(quote).spends_gas else None
+        offer = GasOffer() if gas is None else await gas.offer(quote)
+        try:
+            yield offer
+        except BaseException:
+            offer.drop()
+            raise
+
     async def refused(self, quote: Quote, refusal: PaymentRefused) -> ServiceError:
         """The 402 of a payment that does not pay; to be raised."""
         demand = await self.of(quote).demand(quote, self.needs, refusal.reason, refusal.transaction)
@@ -101,7 +114,8 @@ class Settlement:
             case Settled():
                 return await self._settled(latest, outcome, self.lease())
             case Rejected():
-                await self.moved(latest, State.FAILED, reason=outcome.reason)
+                attempt = self._ended(latest, outcome)
+                await self.moved(latest, State.FAILED, attempt=attempt, reason=outcome.reason)
                 message = "The payment could not be settled; nothing was charged."
                 refusal = PaymentRefused(outcome.reason, message, latest.attempt.transaction)
                 raise await self.refused(quote, refusal)
@@ -157,7 +171,10 @@ class Settlement:
             case Settled():
                 return await self._settled(latest, found, now)
             case Rejected():
-                return await self.ledger.move(latest, State.FAILED, reason=found.reason)
+                attempt = self._ended(latest, found)
+                return await self.ledger.move(
+                    latest, State.FAILED, attempt=attempt, reason=found.reason
+                )
             case Undecided():
                 return await self.ledger.move(
                     latest, State.PENDING, reason=found.detail, lease_until=now
@@ -189,5 +206,11 @@ class Settlement:
         return found
 
     async def _settled(self, entry: Entry, found: Settled, lease_until: datetime) -> Entry:
-        attempt = replace(entry.attempt, transaction=found.transaction)
+        attempt = replace(self._ended(entry, found), transaction=found.transaction)
         return await self.moved(entry, State.SETTLED, attempt=attempt, lease_until=lease_until)
+
+    def _ended(self, entry: Entry, found: Settled | Rejected) -> Attempt:
+        """The entry's attempt with what it has cost, where that is known."""
+        gas = self.needs.gas
+        spent = None if gas is None else gas.spent(entry, found.gas_wei)
+        return replace(entry.attempt, spent=spent)

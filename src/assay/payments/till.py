@@ -15,7 +15,9 @@ from typing import Final
 from assay.kit.errors import Unavailable
 from assay.kit.ids import new_id
 from assay.payments.buyer import is_buyer, marked
+from assay.payments.claims import Claim
 from assay.payments.cover import require_cover
+from assay.payments.gas import GasOffer
 from assay.payments.model import (
     Attempt,
     Entry,
@@ -29,7 +31,7 @@ from assay.payments.model import (
     State,
     Stored,
 )
-from assay.payments.ports import Claim, PaidRequest
+from assay.payments.ports import PaidRequest
 from assay.payments.settlement import PaymentPending, Settlement
 
 __all__ = ["PaymentPending", "Till"]
@@ -110,21 +112,13 @@ class Till:
         """
         digest = request_digest(payment.quote, request)
         fresh = replace(self._fresh(payment, digest, request.caller), agent_id=agent_id)
-        claim = await self._ledger.claim(fresh, self._clock.now() - FAILURES_WINDOW)
-        if not claim.is_ours:
-            return await self._known(claim.entry, payment, fresh.request_digest, request)
-        if payment.paid_by:
-            return Held(await self._arrived(claim.entry, payment.paid_by), payment.quote)
-        try:
-            await self._verify(payment, claim)
-        except PaymentRefused as refusal:
-            await self._ledger.move(claim.entry, State.RELEASED, reason=refusal.reason)
-            raise await self._settlement.refused(payment.quote, refusal) from refusal
-        except BaseException as error:  # a caller that goes away meanwhile as well
-            reason = error.code if isinstance(error, Unavailable) else type(error).__name__
-            await self._ledger.move(claim.entry, State.RELEASED, reason=reason)
-            raise
-        return Held(claim.entry, payment.quote)
+        async with self._settlement.gas(payment.quote) as gas:
+            since = self._clock.now() - FAILURES_WINDOW
+            claim = await self._ledger.claim(fresh, since, gas.terms)
+            if claim.is_ours:
+                return await self._held(payment, claim, gas)
+            gas.drop()
+        return await self._known(claim.entry, payment, fresh.request_digest, request)
 
     async def settle(self, held: Held, stored: Stored | None) -> Entry:
         """Take the money; `stored`, what it bought, is kept first.
@@ -165,6 +159,21 @@ class Till:
     async def reconcile(self) -> list[Entry]:
         """Finish what nobody works on any more; those that moved on."""
         return await self._settlement.reconcile_all()
+
+    async def _held(self, payment: Payment, claim: Claim, gas: GasOffer) -> Held:
+        """A claim that is ours once it is verified; released when it is not."""
+        if payment.paid_by:
+            return Held(await self._arrived(claim.entry, payment.paid_by), payment.quote)
+        try:
+            await self._verify(payment, claim, gas)
+        except PaymentRefused as refusal:
+            await self._ledger.move(claim.entry, State.RELEASED, reason=refusal.reason)
+            raise await self._settlement.refused(payment.quote, refusal) from refusal
+        except BaseException as error:  # a caller that goes away meanwhile as well
+            reason = error.code if isinstance(error, Unavailable) else type(error).__name__
+            await self._ledger.move(claim.entry, State.RELEASED, reason=reason)
+            raise
+        return Held(claim.entry, payment.quote)
 
     async def _known(
         self, entry: Entry, payment: Payment, digest: str, request: PaidRequest
@@ -217,8 +226,10 @@ class Till:
             raise await self._settlement.refused(payment.quote, refusal)
         return None
 
-    async def _verify(self, payment: Payment, claim: Claim) -> None:
+    async def _verify(self, payment: Payment, claim: Claim, gas: GasOffer) -> None:
         """The protocol's own checks, and that the balance covers everything in flight."""
+        if gas.refusal is not None:
+            raise gas.refusal
         if claim.failures >= FAILURES_MAX:
             message = "Too many settlements of this payer failed: try again in an hour."
             raise PaymentRefused("too_many_failed_settlements", message)

@@ -107,6 +107,7 @@ from assay.wiring import evidence
 from assay.wiring.accounts import AccountDependencies, account_services
 from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
 from assay.wiring.egress import egress_budget, gate_quota, visit_turns
+from assay.wiring.gas import GasParts, GasRetention
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.naming import naming
 from assay.wiring.retention import Retention, retain_forever
@@ -176,6 +177,7 @@ class App:
     wrapper_origin: WrapperOrigin
     till: Till
     ledger: LedgerStore
+    gas: GasParts
     call_log: CallLog
     call_store: CallStore
     conduct_log: ConductLog
@@ -306,7 +308,8 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     keep = timedelta(hours=settings.paid_response_hours)
     tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
     removed = SqlRetention(outside.database), SqlCostStore(outside.database, clock)
-    retention = Retention(*removed, outside.blobs, settings, clock)
+    gas = "gas budgets", GasRetention(app.gas.store, clock).run
+    retention = Retention(*removed, outside.blobs, settings, clock, gas)
     tasks.spawn("retention", retain_forever(retention, log))
 
 
@@ -430,7 +433,9 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     proofs = ReceiverProofs(outside.budget.consents, webhook_http, secrets["session"], clock)
     deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn, proofs)
     announce.listeners.extend((gate, deliverer))
-    write_back = evidence.write_back(settings, networks, subjects, outside.rpc, log)
+    write_back = evidence.write_back(
+        settings, networks, subjects, outside.rpc, log, database, clock
+    )
     if write_back is not None:
         announce.listeners.append(write_back)
     identity = AgentIdentity(challenges, sessions, key_agents, clock)
@@ -540,6 +545,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         wrapper_origin=wrapped.origin,
         till=wrapped.till,
         ledger=wrapped.ledger,
+        gas=wrapped.gas,
         call_log=wrapped.call_log,
         call_store=wrapped.call_store,
         conduct_log=conduct_log,

@@ -42,6 +42,7 @@ class Retention:
         blobs: SnapshotBlobs,
         settings: Settings,
         clock: Clock,
+        *others: tuple[str, Removal],
     ) -> None:
         self._store = store
         self._costs = costs
@@ -57,6 +58,7 @@ class Retention:
             ("conduct at wrappers", self._remove_conduct),
             ("key agents", self._remove_key_agents),
             ("snapshot blocks", self._trim_blocks),
+            *others,
         )
 
     async def run(self, on_failure: Callable[[str, Exception], None] | None = None) -> bool:

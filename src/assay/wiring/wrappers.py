@@ -24,6 +24,7 @@ from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.http.upstream import UpstreamPool
 from assay.infra.log import Log
+from assay.infra.payments.gas_price import GasPrices
 from assay.infra.payments.mpp_charges import TempoCharges
 from assay.infra.payments.mpp_library import LibraryLoader
 from assay.infra.payments.x402_engine import X402Engine
@@ -45,7 +46,9 @@ from assay.payments.networks import payment_networks
 from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolNeeds
 from assay.payments.settlement import Settlement
 from assay.payments.till import Till
+from assay.payments.warnings import SaleWarnings
 from assay.settings import Settings
+from assay.wiring.gas import GasGround, GasParts, gas_parts
 from assay.wiring.naming import naming
 from assay.wrapper.configs import ConfigRules, Endpoints
 from assay.wrapper.direct import Direct
@@ -92,6 +95,7 @@ class Wrapping:
     direct: Direct
     till: Till
     ledger: LedgerStore
+    gas: GasParts
     call_log: CallLog
     call_store: SqlCallStore
     analytics: Analytics
@@ -112,12 +116,14 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     origin = WrapperOrigin.of(settings.address, settings.wrap_url)
     networks = payment_rows(settings)
     ledger = SqlLedgerStore(ground.database, clock)
-    till = _till(ground, networks, ledger, stack)
+    till, gas = _till(ground, networks, ledger, stack)
     private = settings.allow_private_upstreams
     egress = EgressPolicy(allow_private=private, require_https=not private)
     store = SqlWrapperStore(ground.database)
     rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
-    endpoints = Endpoints(store, SecretBox.from_secrets(*ground.upstream_secrets), rules, clock)
+    sale_warnings = SaleWarnings([] if gas.budget is None else [gas.budget.price_warning])
+    box = SecretBox.from_secrets(*ground.upstream_secrets)
+    endpoints = Endpoints(store, box, rules, clock, sale_warnings)
     upstream = UpstreamPool(egress, clock)
     stack.push_async_callback(upstream.aclose)
     call_store = SqlCallStore(ground.database)
@@ -144,6 +150,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         Direct(steps, origin),
         till,
         ledger,
+        gas,
         log,
         call_store,
         Analytics(SqlAnalyticsStore(ground.database), log, clock),
@@ -172,7 +179,7 @@ def _till(
     networks: Mapping[str, PaymentNetwork],
     ledger: LedgerStore,
     stack: AsyncExitStack,
-) -> Till:
+) -> tuple[Till, GasParts]:
     settings, clock = ground.settings, ground.clock
     chains = {network.id: _chain(network) for network in networks.values()}
     loader = LibraryLoader(
@@ -191,12 +198,21 @@ def _till(
         settlement_s=settings.settlement_s,
         challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
     )
-    needs = ProtocolNeeds(
-        Eip3009Signers(), _facilitator(ground, networks, chains, stack), charges, clock
+    signer = _signer(settings)
+    gas = gas_parts(
+        GasGround(settings, networks, chains, ground.database, ground.rpc, clock), signer
     )
+    facilitator = _facilitator(ground, networks, chains, stack, signer, gas.prices)
+    needs = ProtocolNeeds(Eip3009Signers(), facilitator, charges, clock, gas.budget)
     protocols = load_plugins(import_module("assay.payments.protocols"), "PROTOCOL", PaymentProtocol)
     lease = timedelta(seconds=settings.settlement_lease_s)
-    return Till(Settlement(protocols, needs, ledger, clock, lease))
+    return Till(Settlement(protocols, needs, ledger, clock, lease)), gas
+
+
+def _signer(settings: Settings) -> TransactionSigner | None:
+    key = settings.x402_private_key
+    with naming("ASSAY_X402_PRIVATE_KEY"):
+        return TransactionSigner(key.get_secret_value()) if key is not None else None
 
 
 def _facilitator(
@@ -204,13 +220,12 @@ def _facilitator(
     networks: Mapping[str, PaymentNetwork],
     chains: Mapping[str, Network],
     stack: AsyncExitStack,
+    signer: TransactionSigner | None,
+    prices: GasPrices | None,
 ) -> Facilitator:
     """The remote one where its address is set; what became of a payment says the chain anyway."""
-    settings = ground.settings
-    key = settings.x402_private_key
-    with naming("ASSAY_X402_PRIVATE_KEY"):
-        signer = TransactionSigner(key.get_secret_value()) if key is not None else None
-    engine = X402Engine(ground.rpc, chains, signer, ground.clock, settings.settlement_s)
+    settings, clock = ground.settings, ground.clock
+    engine = X402Engine(ground.rpc, chains, signer, prices, clock, settings.settlement_s)
     if not settings.x402_facilitator_url:
         return engine
     remote = RemoteFacilitator(settings.x402_facilitator_url, networks, engine)

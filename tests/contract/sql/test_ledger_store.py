@@ -12,8 +12,8 @@ from assay.infra.sql.engine import Database
 from assay.infra.sql.ledger_statements import COMMITTED, FAILURES
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.ids import new_id
+from assay.payments.claims import Committed
 from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
-from assay.payments.ports import Committed
 from tests.fakes.clock import FrozenClock
 
 CLOCK = FrozenClock()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ import rlp
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import RpcRefused
 from assay.infra.crypto.transactions import TransactionSigner
-from assay.infra.payments.x402_sender import AT_ONCE, GAS_PRICE_MAX, Sender
+from assay.infra.payments.gas_price import GAS_PRICE_MAX, GasPrices
+from assay.infra.payments.x402_sender import AT_ONCE, Sender
+from assay.payments.gas_rules import GasRules
 from assay.payments.model import Attempt, Entry, SettlementPending, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402_wire import credential_of
@@ -28,6 +31,15 @@ NETWORK = Network(
     reputation_registry="0x" + "00" * 20,
     rpc_urls=("http://node",),
     source="a test",
+)
+
+
+RULES = GasRules(
+    free_per_account=0,
+    free_shared=0,
+    usd={},
+    cap_of_price=Decimal(0),
+    cap_coins=dict.fromkeys(("eip155:8453", "eip155:84532"), Decimal(1)),
 )
 
 
@@ -65,10 +77,15 @@ class Pool:
         match method:
             case "eth_gasPrice":
                 return self.price
+            case "eth_getBalance":
+                return hex(10**18)
             case "eth_getTransactionCount":
                 return hex(self.next_nonce)
             case _:
                 return self._take(params[0])
+
+    async def request_all(self, network: Network, asked: Sequence[Any]) -> list[Any]:
+        return [await self.request(network, *one) for one in asked]
 
     @property
     def next_nonce(self) -> int:
@@ -122,7 +139,9 @@ def ledger(pool: Pool) -> Ledger:
 
 @pytest.fixture
 def sender(pool: Pool) -> Sender:
-    return Sender(pool, NETWORK, TransactionSigner(KEY), FrozenClock())  # type: ignore[arg-type]
+    signer = TransactionSigner(KEY)
+    prices = GasPrices(pool, {"n": NETWORK}, signer.address, RULES, FrozenClock())  # type: ignore[arg-type]
+    return Sender(pool, NETWORK, signer, prices)  # type: ignore[arg-type]
 
 
 async def send(sender: Sender, ledger: Ledger, count: int) -> list[Any]:

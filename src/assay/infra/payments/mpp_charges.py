@@ -119,6 +119,8 @@ class TempoCharges:
         payer = found.payer
         if payer is None:
             raise PaymentRefused("verification-failed", "The payment has no single payer.")
+        if payer.lower() == quote.pay_to:
+            raise PaymentRefused("verification-failed", "The payer is the payee.")
         payload = parsed.payload
         pushed = str(payload["hash"]).lower() if payload.get("type") == "hash" else ""
         kept: JsonObject = {"authorization": credential, "payload": payload}

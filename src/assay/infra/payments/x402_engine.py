@@ -7,6 +7,7 @@ import asyncio
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from assay.chains.abi import BadAnswer, Reader
 from assay.chains.model import ChainUnavailable, Network
@@ -14,11 +15,13 @@ from assay.chains.ports import Call, Returned, Reverted, Rpc, RpcRefused
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.payments.eip3009_contract import (
     balance_of,
+    gas_spent,
     pays,
     state_of,
     transfer_data,
     used_topics,
 )
+from assay.infra.payments.gas_price import GasPrices
 from assay.infra.payments.x402_sender import NONCE_TROUBLE, Sender, quantity
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
@@ -62,12 +65,14 @@ class X402Engine:
         rpc: Rpc,
         networks: Mapping[str, Network],
         signer: TransactionSigner | None,
+        prices: GasPrices | None,
         clock: Clock,
         settlement_s: float,
     ) -> None:
         self._rpc = rpc
         self._networks = networks
         self._signer = signer
+        self._prices = prices
         self._clock = clock
         self._settlement_s = settlement_s
         self._senders: dict[str, Sender] = {}
@@ -136,7 +141,7 @@ class X402Engine:
         if entry.attempt.transaction:
             receipt = await self._receipt(entry.network, entry.attempt.transaction)
             if receipt is not None and pays(receipt, entry):
-                return Settled(entry.attempt.transaction)
+                return Settled(entry.attempt.transaction, gas_spent(receipt))
         signed = authorization_of(entry.credential)
         data = state_of(signed.payer, signed.nonce)
         (used,) = await self._call(entry.network, (Call(entry.asset, data),))
@@ -146,11 +151,11 @@ class X402Engine:
         return await self._find_use(entry)
 
     def _sender(self, network: str) -> Sender | None:
-        if self._signer is None:
+        if self._signer is None or self._prices is None:
             return None
         known = self._senders.get(network)
         if known is None:
-            known = Sender(self._rpc, self._networks[network], self._signer, self._clock)
+            known = Sender(self._rpc, self._networks[network], self._signer, self._prices)
             self._senders[network] = known
         return known
 
@@ -163,18 +168,20 @@ class X402Engine:
                 receipt = None
             if receipt is not None:
                 if pays(receipt, entry):
-                    return Settled(transaction)
-                return await self._after_revert(entry)
+                    return Settled(transaction, gas_spent(receipt))
+                return await self._after_revert(entry, gas_spent(receipt))
             # To a mark of one clock for all: who waits together asks in one exchange.
             marks = math.ceil((self._clock.monotonic_s() + pause_s - POLL_S / 2) / POLL_S)
             await asyncio.sleep(marks * POLL_S - self._clock.monotonic_s())
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
         return Undecided("no receipt in time")
 
-    async def _after_revert(self, entry: Entry) -> Outcome:
+    async def _after_revert(self, entry: Entry, spent: int | None) -> Outcome:
         """Ours reverted: perhaps because somebody else sent it first, and then it is paid."""
         found = await self.outcome(entry)
-        return Rejected("transaction_failed") if is_unused(found) else found
+        if is_unused(found):
+            return Rejected("transaction_failed", spent)
+        return found if isinstance(found, Undecided) else replace(found, gas_wei=spent)
 
     async def _find_use(self, entry: Entry) -> Outcome:
         """The transaction that used it, and whether that paid us; a cancelled one did not."""

@@ -13,28 +13,21 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Rpc, RpcRefused
 from assay.infra.crypto.transactions import Transaction, TransactionSigner
 from assay.infra.payments.eip3009_contract import transfer_data
-from assay.kit.clock import Clock
+from assay.infra.payments.gas_price import GasPrices
 from assay.kit.errors import Unavailable
 from assay.kit.json import JsonValue
 from assay.kit.numbers import NotANumber, hex_number
+from assay.payments.gas_rules import GAS_MAX, FeePerGas
 from assay.payments.model import Attempt, Entry, Undecided
 from assay.payments.ports import Note
 from assay.payments.x402_wire import authorization_of
 
-GAS_MAX = 200_000
-"""Most a transfer may burn; Circle's takes less than half. Source: facts, payments 6, row 27."""
-
 GAS_OF_NOTHING = 21_000
 """Of a transaction that does nothing. Source: Yellow Paper, appendix G."""
-
-GAS_PRICE_MAX = 10**12
-"""Most that a node may say a gas costs, in wei: a thousand gwei, which no network we settle on has
-come near. What is offered is taken, so a node that lies could spend our key's money."""
 
 AT_ONCE = 32
 """Transactions of one turn."""
 
-FEES_KNOWN_S = 5.0
 NONCE_TRIES = 10
 NONCE_PAUSE_S = 0.05
 
@@ -63,23 +56,13 @@ class _Waiting:
 
 
 @dataclass(slots=True)
-class _Fees:
-    """Priority and most per gas, a moment ago."""
-
-    priority: int = 0
-    fee: int = 0
-    until_s: float = 0.0
-
-
-@dataclass(slots=True)
 class Sender:
     """One network's turns. Every attempt is written down before it is sent."""
 
     rpc: Rpc
     network: Network
     signer: TransactionSigner
-    clock: Clock
-    _fees: _Fees = field(default_factory=_Fees)
+    prices: GasPrices
     _queue: list[_Waiting] = field(default_factory=list[_Waiting])
     _runner: asyncio.Task[None] | None = None
 
@@ -122,12 +105,12 @@ class Sender:
 
     async def _send_all(self, some: Sequence[_Waiting]) -> None:
         """One turn: nonces, signatures, the ledger, and only then the chain."""
-        fees = await self._fees_now()
+        price = await self.prices.price(self.network.slug)
         first = quantity(await self._ask("eth_getTransactionCount", self.signer.address, "pending"))
-        some = await self._noted(some, first, fees)
+        some = await self._noted(some, first, price)
         refused = await self._sent(some)
         outcomes = [_outcome(one, found) for one, found in zip(some, refused, strict=True)]
-        await self._close_gaps(some, outcomes, fees)
+        await self._close_gaps(some, outcomes, price)
         for one, outcome in zip(some, outcomes, strict=True):
             _answer(one, outcome)
 
@@ -145,12 +128,12 @@ class Sender:
                     break  # it is not there, so nothing above it will be taken
         return refused
 
-    async def _noted(self, some: Sequence[_Waiting], first: int, fees: _Fees) -> Sequence[_Waiting]:
+    async def _noted(self, some: Sequence[_Waiting], first: int, price: int) -> Sequence[_Waiting]:
         """Those whose transactions are signed, without a gap, and written down."""
         while some:
             for place, one in enumerate(some):
                 one.nonce = first + place
-                self._sign(one, fees)
+                self._sign(one, price)
             found = await _each([one.note(Attempt(one.transaction, one.raw)) for one in some])
             fine: list[_Waiting] = []
             for one, error in zip(some, found, strict=True):
@@ -163,20 +146,23 @@ class Sender:
             some = fine  # signed anew: who is left out must leave no gap
         return some
 
-    def _sign(self, one: _Waiting, fees: _Fees) -> None:
+    def _sign(self, one: _Waiting, price: int) -> None:
         data = transfer_data(authorization_of(one.entry.credential))
+        fees = self.prices.fees(one.entry, price)
         transaction = self._transaction(one.nonce, fees, GAS_MAX, one.entry.asset, data)
         one.raw, one.transaction = self.signer.sign(transaction)
 
-    def _transaction(self, nonce: int, fees: _Fees, gas: int, to: str, data: bytes) -> Transaction:
+    def _transaction(
+        self, nonce: int, fees: FeePerGas, gas: int, to: str, data: bytes
+    ) -> Transaction:
         chain_id = self.network.chain_id
-        return Transaction(chain_id, nonce, fees.priority, fees.fee, gas, to, data)
+        return Transaction(chain_id, nonce, fees.priority, fees.most, gas, to, data)
 
     async def _close_gaps(
         self,
         some: Sequence[_Waiting],
         outcomes: Sequence[str | Undecided | _Again],
-        fees: _Fees,
+        price: int,
     ) -> None:
         """Spend on nothing the nonces that were refused below one that was taken.
 
@@ -185,23 +171,13 @@ class Sender:
         pairs = list(zip(some, outcomes, strict=True))
         taken = max((one.nonce for one, found in pairs if isinstance(found, str)), default=-1)
         gaps = [one for one, found in pairs if isinstance(found, Undecided) and one.nonce < taken]
+        to, prices = self.signer.address, self.prices
         nothing = [
-            self._transaction(one.nonce, fees, GAS_OF_NOTHING, self.signer.address, b"")
+            self._transaction(one.nonce, prices.fees(one.entry, price), GAS_OF_NOTHING, to, b"")
             for one in gaps
         ]
         asked = [self._ask("eth_sendRawTransaction", self.signer.sign(t)[0]) for t in nothing]
         await _each(asked)  # refused too: the next turn begins at the gap
-
-    async def _fees_now(self) -> _Fees:
-        """Twice the price of now outlasts six full blocks (EIP-1559)."""
-        now = self.clock.monotonic_s()
-        if self._fees.until_s <= now:
-            price = quantity(await self._ask("eth_gasPrice"))
-            if price > GAS_PRICE_MAX:
-                raise ChainUnavailable("The chain's gas price cannot be.", detail=f"{price} wei")
-            tip = max(1, min(price, price // 10 + 1))
-            self._fees = _Fees(tip, price * 2 + tip, now + FEES_KNOWN_S)
-        return self._fees
 
     async def _ask(self, method: str, *params: JsonValue) -> JsonValue:
         return await self.rpc.request(self.network, method, params)

@@ -22,7 +22,10 @@ BY_DIGEST = select(payments).where(
     payments.c.network == bindparam("a_network"), payments.c.digest == bindparam("a_digest")
 )
 _AS_READ = (payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("moves_read"))
-CHANGING = ("state", "tx", "raw_tx", "reason", "lease_us", "updated_us", "moves", "settled_us")
+CHANGING = (
+    *("state", "tx", "raw_tx", "reason", "lease_us", "updated_us", "moves", "settled_us"),
+    *("gas_payer", "gas_spent"),
+)
 MOVE = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in CHANGING})
 TAKE_OVER = (
     update(payments)

@@ -52,6 +52,7 @@ class SqlOperatorStore:
     ) -> None:
         values = {
             "sign_up_origin": None if sign_up is None else _origin(sign_up),
+            "self_registered": sign_up is not None and sign_up.invite_hash is None,
             "id": operator.id,
             "email": operator.email,
             "email_lower": operator.email.lower(),

@@ -9,6 +9,7 @@ from sqlalchemy import Update, delete, select
 
 from assay.infra.sql.desk import Desk, Row
 from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.gas import GasReservations, gas_of, gas_values
 from assay.infra.sql.ledger_statements import (
     BY_DIGEST,
     BY_KEY,
@@ -28,8 +29,10 @@ from assay.infra.sql.paid_responses import packed, unpacked
 from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
 from assay.kit.clock import Clock
+from assay.payments.claims import Claim, Committed
+from assay.payments.gas import GasTerms, closed
+from assay.payments.gas_cost import NO_GAS
 from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
-from assay.payments.ports import Claim, Committed
 
 _OPEN = (State.SETTLING, State.PENDING)
 
@@ -44,12 +47,15 @@ class SqlLedgerStore:
         self._database = database
         self._clock = clock
         self._rollups = RollupWriter(database.kind)
+        self._gas = GasReservations(database)
 
-    async def claim(self, fresh: Entry, failures_since: datetime) -> Claim:
+    async def claim(
+        self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
+    ) -> Claim:
         async def work(desk: Desk) -> Claim:
             # One payer's claims in one order: what is in flight is then counted exactly.
             await desk.lock(f"payer {fresh.network} {fresh.payer}")
-            entry, is_ours = await _claim(desk, fresh)
+            entry, is_ours = await self._claim(desk, fresh, gas)
             if not is_ours:
                 return Claim(entry, is_ours=False, committed=Committed(), failures=0)
             committed = await _committed(desk, entry, self._clock.now())
@@ -88,6 +94,7 @@ class SqlLedgerStore:
             updated_at=now,
             moves=entry.moves + 1,
         )
+        moved = replace(moved, gas=closed(entry, moved))
         tally = tally_move(entry, moved)
 
         async def work(desk: Desk) -> bool:
@@ -95,6 +102,7 @@ class SqlLedgerStore:
                 return False
             if stored is not None:
                 await _store(desk, moved, stored)
+            await self._gas.settle_up(desk, entry, moved)
             if tally is not None:
                 await self._rollups.write(desk.connection, tally)
             return True
@@ -143,21 +151,31 @@ class SqlLedgerStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [_entry(row) for row in rows]
 
+    async def _claim(self, desk: Desk, fresh: Entry, gas: GasTerms | None) -> tuple[Entry, bool]:
+        """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
+        if fresh.identifier is not None:
+            await _refuse_reuse(desk, fresh)
+        found = await desk.rows(BY_KEY, _key(fresh))
+        known = _entry(found[0]) if found else None
+        if known is not None and not _may_take_over(known, fresh.created_at):
+            return known, False
+        if known is not None:  # what a process that is gone had reserved
+            await self._gas.settle_up(desk, known, replace(known, gas=NO_GAS))
+        if gas is not None:
+            fresh = replace(fresh, gas=await self._gas.reserve(desk, fresh, gas))
+        if known is None:
+            await desk.change(INSERT, _values(fresh))
+            return fresh, True
+        taken = replace(fresh, id=known.id, moves=known.moves + 1)
+        if await _update(desk, TAKE_OVER, known, taken):
+            return taken, True
+        await self._gas.settle_up(desk, taken, replace(taken, gas=NO_GAS))
+        return replace(taken, gas=NO_GAS), False
 
-async def _claim(desk: Desk, fresh: Entry) -> tuple[Entry, bool]:
-    """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
-    if fresh.identifier is not None:
-        await _refuse_reuse(desk, fresh)
-    found = await desk.rows(BY_KEY, _key(fresh))
-    if not found:
-        await desk.change(INSERT, _values(fresh))
-        return fresh, True
-    known = _entry(found[0])
-    abandoned = known.state is State.CLAIMED and known.lease_until <= fresh.created_at
-    if known.state is not State.RELEASED and not abandoned:
-        return known, False
-    taken = replace(fresh, id=known.id, moves=known.moves + 1)
-    return taken, await _update(desk, TAKE_OVER, known, taken)
+
+def _may_take_over(known: Entry, now: datetime) -> bool:
+    abandoned = known.state is State.CLAIMED and known.lease_until <= now
+    return known.state is State.RELEASED or abandoned
 
 
 async def _committed(desk: Desk, entry: Entry, now: datetime) -> Committed:
@@ -234,6 +252,7 @@ def _values(entry: Entry) -> dict[str, object]:
         "moves": entry.moves,
         "agent_id": entry.agent_id,
         "settled_us": None if entry.settled_at is None else to_us(entry.settled_at),
+        **gas_values(entry.gas),
     }
 
 
@@ -265,4 +284,5 @@ def _entry(row: Row) -> Entry:
         moves=row["moves"],
         agent_id=row["agent_id"],
         settled_at=None if row["settled_us"] is None else from_us(row["settled_us"]),
+        gas=gas_of(row),
     )

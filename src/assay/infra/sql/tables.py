@@ -35,6 +35,7 @@ from assay.infra.sql.evidence_tables import (
     personhood,
     wrapper_conduct,
 )
+from assay.infra.sql.gas_tables import daily_budgets, gas_accounts
 from assay.infra.sql.metadata import METADATA
 from assay.infra.sql.rollup_tables import (
     agent_chains,
@@ -63,6 +64,7 @@ __all__ = [
     "calls",
     "course_calls",
     "course_runs",
+    "daily_budgets",
     "daily_costs",
     "dashboard_sessions",
     "earlier_keys",
@@ -70,6 +72,7 @@ __all__ = [
     "endpoint_days",
     "endpoint_totals",
     "evaluations",
+    "gas_accounts",
     "key_agents",
     "login_origins",
     "operators",
@@ -230,6 +233,11 @@ payments = Table(
     # What its settling may cost the payer besides, while it is in flight.
     Column("fee_token", String(42), nullable=False, server_default=""),
     Column("fee_most", BigInteger, nullable=False, server_default="0"),
+    # What settling costs us, in billionths of a currency, and who bears it.
+    Column("gas_payer", String(8), nullable=False, server_default=""),
+    Column("gas_currency", String(32), nullable=False, server_default=""),
+    Column("gas_reserved", BigInteger, nullable=False, server_default="0"),
+    Column("gas_spent", BigInteger),
     Index("ix_payments_unique", "network", "asset", "payer", "nonce", unique=True),
     Index("ix_payments_digest", "network", "digest"),
     Index("ix_payments_payer", "network", "asset", "payer", "state"),

@@ -29,6 +29,7 @@ class Mpp:
 
     name: ClassVar[Protocol] = "mpp"
     binds_body: ClassVar[bool] = True
+    spends_gas: ClassVar[bool] = False  # the payer's own transaction is sent
     receipts_refusals: ClassVar[bool] = False  # a receipt stands on a 2xx alone (draft, "Receipt")
     publishes: ClassVar[bool] = False  # the challenge it echoes stays between client and server
 

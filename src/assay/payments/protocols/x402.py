@@ -54,6 +54,7 @@ class X402:
 
     name: ClassVar[Protocol] = "x402"
     binds_body: ClassVar[bool] = False  # what is signed has no place for it
+    spends_gas: ClassVar[bool] = True
     receipts_refusals: ClassVar[bool] = True  # a failed answer says that its money was taken
     publishes: ClassVar[bool] = True  # the authorisation is the settling transaction's calldata
 
@@ -189,6 +190,10 @@ def _match_authorization(signed: Authorization, quote: Quote) -> None:
     if signed.to != quote.pay_to:
         raise PaymentRefused(
             "invalid_exact_evm_payload_recipient_mismatch", "The payment goes to somebody else."
+        )
+    if signed.payer == signed.to:
+        raise PaymentRefused(
+            "invalid_exact_evm_payload_recipient_mismatch", "The payer is the payee."
         )
     if signed.value != quote.amount:
         raise PaymentRefused(
