@@ -468,6 +468,15 @@ class Settings(BaseSettings):
     settlement_s: Annotated[
         float, Field(gt=0, le=120, description="Seconds a settlement's outcome is waited for.")
     ] = 20.0
+    x402_clock_s: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=86_400,
+            description="Seconds an x402 authorisation may be valid beyond the 402's"
+            " `maxTimeoutSeconds`: how far a client's clock may be ahead.",
+        ),
+    ] = 300.0
     mpp_challenge_s: Annotated[
         int, Field(ge=5, le=3600, description="Seconds an MPP challenge may be paid.")
     ] = 300

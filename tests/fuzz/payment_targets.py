@@ -137,7 +137,7 @@ def mpp() -> Mpp:
         source="a test",
     )
     charges = TempoCharges(
-        loader, {row.id: chain}, Offline(), Now(), settlement_s=1.0,
+        loader, {row.id: chain}, Offline(), Now(),
         challenge_ttl=timedelta(days=3650),
     )  # fmt: skip
     demand = loop().run_until_complete(charges.challenge(quote(row.id), "payment_required"))

@@ -255,6 +255,7 @@ def shop(
         "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
         "ASSAY_GAS_FREE_SETTLEMENTS": "1000000",
         "ASSAY_GAS_FREE_SETTLEMENTS_SHARED": "1000000",
+        "ASSAY_X402_CLOCK_S": "7200",
         **settings,
     }
     with served(folder, NO_CHAIN, **given) as server, httpx2.Client(timeout=40) as http:

@@ -75,6 +75,12 @@ class Rpc(Protocol):
         """
         ...
 
+    async def call_at(
+        self, network: Network, calls: Sequence[Call], block: int
+    ) -> Sequence[Returned | Reverted]:
+        """All calls at that block; results in their order."""
+        ...
+
     async def call_untrusted(self, network: Network, call: Call, gas: int) -> Returned | Reverted:
         """One call of a contract that a caller named, with at most `gas`.
 

@@ -35,10 +35,10 @@ def reconcile() -> int:
     """Finish what can be finished, and print what moved."""
 
     async def work(app: App) -> int:
-        moved = await app.till.reconcile()
+        moved = await app.till.reconcile(is_due_only=False)
         for entry in moved:
             sys.stdout.write(f"{entry.id} {entry.state.value} {entry.attempt.transaction}\n")
-        sys.stdout.write(f"{len(moved)} payments looked after\n")
+        sys.stdout.write(f"{len(moved)} payments finished\n")
         return 0
 
     return with_app(work)

@@ -1,7 +1,7 @@
 """Background work that is neither lost nor silent."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -39,6 +39,20 @@ async def both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tu
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return first, second.result()
+
+
+async def all_results(works: Iterable[Awaitable[T]]) -> list[T | Exception]:
+    """Do all at once, begun in their order; what each returned or raised, in the same order."""
+
+    async def told(work: Awaitable[T]) -> T | Exception:
+        try:
+            return await work
+        except Exception as error:  # noqa: BLE001 - a value: a group would end the others for it
+            return error
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(told(work)) for work in works]
+    return [task.result() for task in tasks]
 
 
 class Tasks:

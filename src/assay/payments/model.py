@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from assay.kit.errors import Conflict, ServiceError, Unavailable
 from assay.kit.json import JsonObject, JsonValue
 from assay.payments.gas_cost import NO_GAS, Gas
+from assay.payments.looks import AT_ONCE, Look
 
 Protocol: TypeAlias = Literal["x402", "mpp"]
 """Source: spec 2.17."""
@@ -137,6 +138,8 @@ class Attempt:
     """The signed transaction, to be sent again unchanged; empty when there is none of ours."""
     spent: int | None = None
     """What it has cost, in the currency of the entry's gas; None while that is not known."""
+    earlier: tuple[str, ...] = ()
+    """Hashes of what was sent before it, oldest first: any of them may be mined yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,8 @@ class Undecided:
     """Nobody can say yet; it may still arrive."""
 
     detail: str
+    is_unused: bool = False
+    """The chain says that nothing has moved yet: what was signed may be sent again."""
 
 
 Outcome: TypeAlias = Settled | Rejected | Undecided
@@ -203,6 +208,8 @@ class Entry:
     fees: Fees = Fees()
     """What must be left for them until it has."""
     gas: Gas = NO_GAS
+    look: Look = AT_ONCE
+    """When the chain is asked next what became of it."""
 
     @property
     def has_paid(self) -> bool:

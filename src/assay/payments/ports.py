@@ -1,7 +1,7 @@
 """What payments need of the outside, and what a payment protocol is."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, TypeAlias
 from typing import Protocol as Port
@@ -19,13 +19,15 @@ from assay.payments.model import (
     PaymentNetwork,
     Protocol,
     Quote,
+    Rejected,
+    Settled,
     State,
     Stored,
 )
+from assay.payments.unfinished import UnfinishedStore
 
 Note: TypeAlias = Callable[[Attempt], Awaitable[None]]
 """Writes an attempt down, durably, before it is sent."""
-
 
 Balances: TypeAlias = Mapping[str, int]
 """Base units by token: of the network's asset, and of the token of the payment's fees."""
@@ -77,8 +79,12 @@ class Facilitator(Port):
         """What became of a settlement, from the chain alone; nothing is sent."""
         ...
 
+    async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
+        """What became of settlements of one network. Raises `Unavailable` when no node answers."""
+        ...
+
     async def resend(self, entry: Entry, note: Note) -> Outcome:
-        """Send what was signed before once more; anew only where that can no longer go through."""
+        """Send again what was signed before, or what has to replace it; waits for no block."""
         ...
 
 
@@ -108,8 +114,12 @@ class MppCharges(Port):
         """What became of a settlement, from the chain alone; nothing is sent."""
         ...
 
+    async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
+        """What became of settlements of one network. Raises `Unavailable` when no node answers."""
+        ...
+
     async def resend(self, entry: Entry, note: Note) -> Outcome:
-        """Send what was signed before once more; anew only where that can no longer go through."""
+        """Send again what was signed before, or what has to replace it; waits for no block."""
         ...
 
     def receipt(self, entry: Entry) -> bytes:
@@ -145,8 +155,14 @@ class ProtocolNeeds:
     facilitator: Facilitator
     charges: MppCharges
     clock: Clock
+    x402_clock_s: float = 300.0  # an authorisation's validity beyond what was asked for
     gas: GasBudget | None = None
     """Who pays for settling with a key of ours; None where none of ours settles."""
+
+    def ended(self, entry: Entry, found: Settled | Rejected) -> Attempt:
+        """The entry's attempt with what it has cost, where that is known."""
+        spent = None if self.gas is None else self.gas.spent(entry, found.gas_wei)
+        return replace(entry.attempt, spent=spent)
 
 
 class PaymentProtocol(Port):
@@ -194,8 +210,12 @@ class PaymentProtocol(Port):
         """What became of a settlement, from the chain alone; nothing is sent."""
         ...
 
+    async def outcomes(self, entries: Sequence[Entry], needs: ProtocolNeeds) -> Sequence[Outcome]:
+        """What became of settlements of one network. Raises `Unavailable` when no node answers."""
+        ...
+
     async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
-        """Send what was signed before once more; anew only where that can no longer go through."""
+        """Send again what was signed before, or what has to replace it; waits for no block."""
         ...
 
     def receipt(self, entry: Entry, needs: ProtocolNeeds) -> Headers:
@@ -207,7 +227,7 @@ class PaymentProtocol(Port):
         ...
 
 
-class LedgerStore(Port):
+class LedgerStore(UnfinishedStore, Port):
     """Payments and what they bought; every change is durable before it is answered.
 
     Of any number of processes at most one works on an entry: a change names the state and the
@@ -258,10 +278,6 @@ class LedgerStore(Port):
 
     async def stored(self, entry_id: str) -> Stored | None:
         """What a payment bought, while it is kept."""
-        ...
-
-    async def unfinished(self, before: datetime, at_most: int) -> Sequence[Entry]:
-        """Entries in settling or pending whose lease ended before that moment, oldest first."""
         ...
 
     async def purge_stored(self, before: datetime) -> int:

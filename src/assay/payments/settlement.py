@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
 
 from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError
+from assay.payments.attempts import after
 from assay.payments.gas import GasOffer
 from assay.payments.model import (
     Attempt,
@@ -26,9 +26,8 @@ from assay.payments.model import (
     Stored,
     Undecided,
 )
-from assay.payments.ports import LedgerStore, Note, PaymentProtocol, ProtocolNeeds
-
-RECONCILED_AT_ONCE: Final = 100
+from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
+from assay.payments.reconciliation import Reconciler
 
 
 class PaymentPending(SettlementPending):
@@ -58,6 +57,7 @@ class Settlement:
         self.ledger = ledger
         self.clock = clock
         self._lease = lease
+        self._reconciler = Reconciler(protocols, needs, ledger, clock, self.lease)
 
     def of(self, quote: Quote) -> PaymentProtocol:
         """The protocol of a quote."""
@@ -112,73 +112,49 @@ class Settlement:
         outcome = await self._protocols[entry.protocol].settle(entry, note, self.needs)
         match outcome:
             case Settled():
-                return await self._settled(latest, outcome, self.lease())
+                ended = self.needs.ended(latest, outcome)
+                paid = replace(ended, transaction=outcome.transaction)
+                return await self.moved(
+                    latest, State.SETTLED, attempt=paid, lease_until=self.lease()
+                )
             case Rejected():
-                attempt = self._ended(latest, outcome)
+                attempt = self.needs.ended(latest, outcome)
                 await self.moved(latest, State.FAILED, attempt=attempt, reason=outcome.reason)
                 message = "The payment could not be settled; nothing was charged."
                 refusal = PaymentRefused(outcome.reason, message, latest.attempt.transaction)
                 raise await self.refused(quote, refusal)
             case Undecided():
                 now = self.clock.now()
-                raise self.pending(
-                    await self.moved(latest, State.PENDING, reason=outcome.detail, lease_until=now)
-                )
+                look, reason = latest.look.sent(now), outcome.detail[:500]
+                put_off = replace(latest, reason=reason, lease_until=now, look=look)
+                await self.ledger.put_off([put_off])
+                raise self.pending(put_off)
 
     async def finish(self, entry: Entry, quote: Quote) -> Entry:
         """An entry somebody else began, once it has been paid; its caller has come again.
 
-        Raises as `settle`.
+        Asks the chain when its next look is due, and holds nobody up otherwise. Raises as `settle`.
         """
-        if entry.lease_until > self.clock.now():
+        now = self.clock.now()
+        if entry.lease_until > now or not entry.look.is_due(now):
             raise self.pending(entry)
-        if not entry.attempt.transaction:  # nothing was sent yet, so it is settled now
-            found = await self._protocols[entry.protocol].outcome(entry, self.needs)
-            if isinstance(found, Undecided):
-                entry = await self.moved(entry, State.SETTLING, lease_until=self.lease())
-                return await self.settle(entry, quote)
-        moved = await self.reconcile(entry)
-        if moved is None or moved.state is State.PENDING:
+        leased = await self.moved(entry, entry.state, lease_until=self.lease())
+        if not leased.attempt.transaction and await self._is_unused(leased):
+            return await self.settle(leased, quote)  # nothing was sent yet
+        ended = (await self._reconciler.look([leased])).get(entry.id)
+        if ended is None:
             raise self.pending(entry)
-        if moved.state is State.FAILED:
-            refusal = PaymentRefused(moved.reason, "This payment could not be settled.")
+        if ended.state is State.FAILED:
+            refusal = PaymentRefused(ended.reason, "This payment could not be settled.")
             raise await self.refused(quote, refusal)
-        return moved
+        return ended
 
-    async def reconcile_all(self) -> list[Entry]:
-        """Find out what became of settlements nobody works on any more; those that moved on.
+    async def reconcile(self, *, is_due_only: bool) -> list[Entry]:
+        """Find out what became of settlements nobody works on any more; those that have ended.
 
         Nothing new is sent but what was signed before, or must replace it.
         """
-        found = await self.ledger.unfinished(self.clock.now(), RECONCILED_AT_ONCE)
-        moved = [await self.reconcile(entry) for entry in found]
-        return [entry for entry in moved if entry is not None]
-
-    async def reconcile(self, entry: Entry) -> Entry | None:
-        """What the chain says of an entry, written down; None when somebody else was faster."""
-        latest = await self.ledger.move(entry, entry.state, lease_until=self.lease())
-        if latest is None:
-            return None
-
-        async def note(attempt: Attempt) -> None:
-            nonlocal latest
-            if latest is not None:
-                latest = await self.moved(latest, State.SETTLING, attempt=attempt)
-
-        found = await self._found(latest, note)
-        now = self.clock.now()
-        match found:
-            case Settled():
-                return await self._settled(latest, found, now)
-            case Rejected():
-                attempt = self._ended(latest, found)
-                return await self.ledger.move(
-                    latest, State.FAILED, attempt=attempt, reason=found.reason
-                )
-            case Undecided():
-                return await self.ledger.move(
-                    latest, State.PENDING, reason=found.detail, lease_until=now
-                )
+        return await self._reconciler.run(is_due_only=is_due_only)
 
     async def moved(
         self,
@@ -191,6 +167,8 @@ class Settlement:
         stored: Stored | None = None,
     ) -> Entry:
         """The entry moved on; raises `PaymentPending` when somebody else has taken it over."""
+        if attempt is not None:
+            attempt = after(entry.attempt, attempt)
         moved = await self.ledger.move(
             entry, state, attempt=attempt, reason=reason, lease_until=lease_until, stored=stored
         )
@@ -198,19 +176,6 @@ class Settlement:
             raise self.pending(entry)
         return moved
 
-    async def _found(self, entry: Entry, note: Note) -> Settled | Rejected | Undecided:
-        protocol = self._protocols[entry.protocol]
-        found = await protocol.outcome(entry, self.needs)
-        if isinstance(found, Undecided) and entry.attempt.raw:
-            return await protocol.resend(entry, note, self.needs)
-        return found
-
-    async def _settled(self, entry: Entry, found: Settled, lease_until: datetime) -> Entry:
-        attempt = replace(self._ended(entry, found), transaction=found.transaction)
-        return await self.moved(entry, State.SETTLED, attempt=attempt, lease_until=lease_until)
-
-    def _ended(self, entry: Entry, found: Settled | Rejected) -> Attempt:
-        """The entry's attempt with what it has cost, where that is known."""
-        gas = self.needs.gas
-        spent = None if gas is None else gas.spent(entry, found.gas_wei)
-        return replace(entry.attempt, spent=spent)
+    async def _is_unused(self, entry: Entry) -> bool:
+        found = await self._protocols[entry.protocol].outcome(entry, self.needs)
+        return isinstance(found, Undecided) and found.is_unused

@@ -156,9 +156,9 @@ class Till:
         """The headers that say it was paid, to what it bought or to a refusal."""
         return self._settlement.receipt(entry, is_refusal=is_refusal)
 
-    async def reconcile(self) -> list[Entry]:
-        """Finish what nobody works on any more; those that moved on."""
-        return await self._settlement.reconcile_all()
+    async def reconcile(self, *, is_due_only: bool = True) -> list[Entry]:
+        """Finish what nobody works on any more; those that have ended."""
+        return await self._settlement.reconcile(is_due_only=is_due_only)
 
     async def _held(self, payment: Payment, claim: Claim, gas: GasOffer) -> Held:
         """A claim that is ours once it is verified; released when it is not."""

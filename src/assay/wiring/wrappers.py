@@ -195,7 +195,6 @@ def _till(
         chains,
         ground.rpc,
         clock,
-        settlement_s=settings.settlement_s,
         challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
     )
     signer = _signer(settings)
@@ -203,7 +202,9 @@ def _till(
         GasGround(settings, networks, chains, ground.database, ground.rpc, clock), signer
     )
     facilitator = _facilitator(ground, networks, chains, stack, signer, gas.prices)
-    needs = ProtocolNeeds(Eip3009Signers(), facilitator, charges, clock, gas.budget)
+    needs = ProtocolNeeds(
+        Eip3009Signers(), facilitator, charges, clock, settings.x402_clock_s, gas.budget
+    )
     protocols = load_plugins(import_module("assay.payments.protocols"), "PROTOCOL", PaymentProtocol)
     lease = timedelta(seconds=settings.settlement_lease_s)
     return Till(Settlement(protocols, needs, ledger, clock, lease)), gas

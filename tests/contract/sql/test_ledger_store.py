@@ -13,7 +13,9 @@ from assay.infra.sql.ledger_statements import COMMITTED, FAILURES
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.ids import new_id
 from assay.payments.claims import Committed
+from assay.payments.looks import Look
 from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
+from assay.payments.unfinished import Due
 from tests.fakes.clock import FrozenClock
 
 CLOCK = FrozenClock()
@@ -147,12 +149,115 @@ async def test_unfinished_are_those_nobody_works_on(ledger: SqlLedgerStore) -> N
     for nonce, state in (("0x1", State.SETTLING), ("0x2", State.PENDING), ("0x3", State.SETTLED)):
         made = (await ledger.claim(entry(nonce), CLOCK.now() - HOUR)).entry
         assert await ledger.move(made, state) is not None
-    assert await ledger.unfinished(CLOCK.now(), 10) == []
-    found = await ledger.unfinished(CLOCK.now() + timedelta(minutes=1), 10)
+    until = CLOCK.now() + HOUR
+    assert await ledger.lease_unfinished(due(), until) == []
+    later = CLOCK.now() + timedelta(minutes=1)
+    found = await ledger.lease_unfinished(due(free_at=later), until)
     assert {one.nonce for one in found} == {"0x1", "0x2"}
+    assert {one.lease_until for one in found} == {until}
+    assert await ledger.lease_unfinished(due(free_at=later), until) == []  # they are leased now
     listed = await ledger.list("op", [State.SETTLED], 10)
     assert [one.nonce for one in listed] == ["0x3"]
     assert len(await ledger.list(None, [], 2)) == 2
+
+
+async def open_entry(ledger: SqlLedgerStore, nonce: str, **fields: object) -> Entry:
+    """One whose process is gone, and whose next look is as given."""
+    look = fields.pop("look", Look())
+    gone = CLOCK.now() - HOUR
+    made = (await ledger.claim(entry(nonce, lease_until=gone, **fields), CLOCK.now() - HOUR)).entry
+    moved = await ledger.move(made, State.SETTLING)
+    assert moved is not None
+    await ledger.put_off([replace(moved, look=look)])  # type: ignore[arg-type]
+    found = await ledger.find(made.network, made.digest)
+    assert found is not None
+    return found
+
+
+def due(**fields: object) -> Due:
+    return replace(Due(CLOCK.now(), CLOCK.now(), 100, 100), **fields)  # type: ignore[arg-type]
+
+
+async def leased(ledger: SqlLedgerStore, asked: Due) -> set[str]:
+    return {one.nonce for one in await ledger.lease_unfinished(asked, CLOCK.now() + HOUR)}
+
+
+async def test_a_payment_is_unfinished_again_when_its_next_look_has_come(
+    ledger: SqlLedgerStore,
+) -> None:
+    later = Look(CLOCK.now() + timedelta(seconds=1), 3, 2)
+    kept = await open_entry(ledger, "0x1", look=later)
+    assert (kept.look, kept.state) == (later, State.PENDING)
+    assert await leased(ledger, due()) == set()
+    assert await leased(ledger, due(look_at=later.at)) == {"0x1"}
+    await open_entry(ledger, "0x2", look=later)
+    assert await leased(ledger, due(look_at=None)) == {"0x2"}
+
+
+async def test_of_many_askers_each_unfinished_payment_has_one(ledger: SqlLedgerStore) -> None:
+    for number in range(20):
+        await open_entry(ledger, f"0x{number}")
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(leased(ledger, due(at_most=7))) for _ in range(6)]
+    found = [nonce for task in tasks for nonce in task.result()]
+    assert len(found) == len(set(found)) == 20
+
+
+async def test_nobodys_second_payment_comes_before_anybodys_first(ledger: SqlLedgerStore) -> None:
+    for number in range(10):
+        await open_entry(ledger, f"0x{number}")
+    late = Look(CLOCK.now())
+    await open_entry(ledger, "0xb1", payer="0x" + "b1" * 20, look=late)
+    await open_entry(ledger, "0xb2", payer="0x" + "b2" * 20, look=late)
+    first = await leased(ledger, due(at_most=3))
+    assert {"0xb1", "0xb2"} < first
+    assert len(await leased(ledger, due(of_payer=4))) == 4
+
+
+async def test_what_has_moved_meanwhile_is_not_put_off(ledger: SqlLedgerStore) -> None:
+    one, other = await open_entry(ledger, "0x1"), await open_entry(ledger, "0x2")
+    assert await ledger.move(one, State.SETTLED) is not None
+    later = Look(CLOCK.now() + HOUR)
+    await ledger.put_off([replace(each, look=later) for each in (one, other)])
+    found = await ledger.find(one.network, one.digest)
+    assert found is not None
+    assert found.state is State.SETTLED
+    assert await leased(ledger, due()) == set()
+
+
+async def test_a_network_is_put_off_and_no_other_and_nothing_comes_sooner_for_it(
+    ledger: SqlLedgerStore,
+) -> None:
+    until, sooner = CLOCK.now() + HOUR, CLOCK.now() + timedelta(minutes=1)
+    first = await open_entry(ledger, "0x1")
+    await open_entry(ledger, "0x2", look=Look(until + HOUR))
+    await open_entry(ledger, "0x3", network="eip155:1")
+    await ledger.put_off_all(first, Look(until, 0, 3), "down")
+    await ledger.put_off_all(first, Look(sooner, 0, 3), "down")
+    assert await leased(ledger, due(free_at=until)) == {"0x3"}
+    assert await leased(ledger, due(free_at=until, look_at=until)) == {"0x1"}
+    kept = await ledger.find(first.network, first.digest)
+    assert kept is not None
+    assert kept.look == Look(until, 0, 3)
+
+
+async def test_what_was_leased_is_free_again_when_its_network_is_put_off(
+    ledger: SqlLedgerStore,
+) -> None:
+    await open_entry(ledger, "0x1")
+    (mine,) = await ledger.lease_unfinished(due(), CLOCK.now() + HOUR)
+    until = CLOCK.now() + timedelta(minutes=1)
+    await ledger.put_off_all(mine, Look(until, 0, 1), "down")
+    assert await leased(ledger, due(free_at=until, look_at=until)) == {"0x1"}
+
+
+async def test_every_hash_of_a_payment_is_kept(ledger: SqlLedgerStore) -> None:
+    made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
+    attempt = Attempt("0xc", "0xraw", ("0xa", "0xb"))
+    assert await ledger.move(made, State.SETTLING, attempt=attempt) is not None
+    found = await ledger.find(made.network, made.digest)
+    assert found is not None
+    assert found.attempt == attempt
 
 
 async def test_fees_are_in_flight_with_what_they_are_the_fees_of(ledger: SqlLedgerStore) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -12,13 +11,13 @@ import rlp
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import RpcRefused
 from assay.infra.crypto.transactions import TransactionSigner
-from assay.infra.payments.gas_price import GAS_PRICE_MAX, GasPrices
+from assay.infra.payments.gas_price import GAS_PRICE_MAX
 from assay.infra.payments.x402_sender import AT_ONCE, Sender
-from assay.payments.gas_rules import GasRules
 from assay.payments.model import Attempt, Entry, SettlementPending, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402_wire import credential_of
 from tests.fakes.clock import FrozenClock
+from tests.fakes.gas import ample_gas
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
 
 KEY = "0x" + "11" * 32
@@ -31,15 +30,6 @@ NETWORK = Network(
     reputation_registry="0x" + "00" * 20,
     rpc_urls=("http://node",),
     source="a test",
-)
-
-
-RULES = GasRules(
-    free_per_account=0,
-    free_shared=0,
-    usd={},
-    cap_of_price=Decimal(0),
-    cap_coins=dict.fromkeys(("eip155:8453", "eip155:84532"), Decimal(1)),
 )
 
 
@@ -140,7 +130,7 @@ def ledger(pool: Pool) -> Ledger:
 @pytest.fixture
 def sender(pool: Pool) -> Sender:
     signer = TransactionSigner(KEY)
-    prices = GasPrices(pool, {"n": NETWORK}, signer.address, RULES, FrozenClock())  # type: ignore[arg-type]
+    prices = ample_gas(pool, {NETWORK.slug: NETWORK}, signer.address, FrozenClock())
     return Sender(pool, NETWORK, signer, prices)  # type: ignore[arg-type]
 
 

@@ -20,7 +20,7 @@ from assay.payments.model import Attempt, Entry, Headers, Payment, PaymentRefuse
 from assay.payments.networks import ROWS
 from assay.payments.ports import PaidRequest, ProtocolNeeds
 from assay.payments.protocols.x402 import X402
-from assay.payments.x402_wire import parse, payment_header
+from assay.payments.x402_wire import parse, payment_header, timeout_s
 from tests.fakes.clock import FrozenClock
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "x402.json").read_text("utf-8"))
@@ -164,6 +164,24 @@ async def test_a_payment_too_near_its_end_is_refused_and_known_again(
         await X402().read(request, wanted, needs(left_s=14.9))
     assert refused.value.reason == "invalid_exact_evm_payload_authorization_valid_before"
     assert refused.value.digest == paid.digest
+
+
+@pytest.mark.parametrize("vector", VECTORS["payments"], ids=named)
+@pytest.mark.parametrize("clock_s", [0.0, 300.0])
+async def test_a_payment_that_is_valid_for_too_long_is_refused_and_known_again(
+    vector: dict[str, Any], clock_s: float
+) -> None:
+    """Stock clients sign `maxTimeoutSeconds` by their own clock; a year is nobody's."""
+    request = PaidRequest("GET", "", [(b"x-payment", vector["header"].encode())], b"")
+    wanted = quote(network_of(vector))
+    most_s = timeout_s(wanted) + clock_s
+    paid = await X402().read(request, wanted, replace(needs(most_s), x402_clock_s=clock_s))
+    for longer_s in (most_s + 0.1, most_s + 30):
+        with pytest.raises(PaymentRefused) as refused:
+            await X402().read(request, wanted, replace(needs(longer_s), x402_clock_s=clock_s))
+        assert refused.value.reason == "invalid_exact_evm_payload_authorization_valid_before"
+        assert str(timeout_s(wanted)) in refused.value.message
+        assert refused.value.digest == paid.digest
 
 
 @dataclass

@@ -12,6 +12,7 @@ Rlp: TypeAlias = Union[bytes, "list[Rlp]"]
 _TYPE = b"\x02"
 _SHORT_MAX = 55
 _BYTE_MAX = 0x7F
+_LIST = 0xC0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,35 @@ class TransactionSigner:
         return "0x" + raw.hex(), "0x" + keccak256(raw).hex()
 
 
+def transaction_of(raw: str) -> Transaction:
+    """What `TransactionSigner.sign` was given, read from what it gave."""
+    fields = _items(bytes.fromhex(raw.removeprefix("0x"))[len(_TYPE) :])
+    chain_id, nonce, priority_fee, fee, gas = (int.from_bytes(one) for one in fields[:5])
+    return Transaction(chain_id, nonce, priority_fee, fee, gas, "0x" + fields[5].hex(), fields[7])
+
+
+def _items(data: bytes) -> list[bytes]:
+    """The contents of a list's items."""
+    place, end = _span(data, 0)
+    items: list[bytes] = []
+    while place < end:
+        first, place = _span(data, place)
+        items.append(data[first:place])
+    return items
+
+
+def _span(data: bytes, place: int) -> tuple[int, int]:
+    """Where the content of the item at a place begins and ends."""
+    head = data[place]
+    if head <= _BYTE_MAX:
+        return place, place + 1
+    size = head - (0x80 if head < _LIST else _LIST)
+    if size <= _SHORT_MAX:
+        return place + 1, place + 1 + size
+    first = place + 1 + size - _SHORT_MAX
+    return first, first + int.from_bytes(data[place + 1 : first])
+
+
 def rlp(value: Rlp) -> bytes:
     """Recursive length prefix. Source: Yellow Paper, appendix B."""
     if isinstance(value, bytes):
@@ -67,7 +97,7 @@ def rlp(value: Rlp) -> bytes:
             return value
         return _length(len(value), 0x80) + value
     content = b"".join(rlp(item) for item in value)
-    return _length(len(content), 0xC0) + content
+    return _length(len(content), _LIST) + content
 
 
 def _length(size: int, offset: int) -> bytes:

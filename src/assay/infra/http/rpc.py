@@ -98,6 +98,19 @@ class JsonRpc:
 
         return await self._first_believable(network, attempt) if calls else ()
 
+    async def call_at(
+        self, network: Network, calls: Sequence[Call], block: int
+    ) -> Sequence[Returned | Reverted]:
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
+            await endpoint.verify(deadline_s)
+            multicall = network.multicall3
+            try:
+                return await read_at(endpoint, calls, block, deadline_s, multicall=multicall)
+            except BlockUnknown as fault:  # it may be a moment late: not held against it
+                raise EndpointFault(str(fault), blame=False, refusal=fault.refusal) from fault
+
+        return await self._first_believable(network, attempt) if calls else ()
+
     async def call_untrusted(self, network: Network, call: Call, gas: int) -> Returned | Reverted:
         contract = (network.caip2, call.to)
         breaker = self._contracts.get(contract)

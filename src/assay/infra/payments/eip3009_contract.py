@@ -22,8 +22,9 @@ _TRANSFER = _selector(
 )
 _BALANCE_OF = _selector("balanceOf(address)")
 _STATE = _selector("authorizationState(address,bytes32)")
-_USED = "0x" + keccak256(b"AuthorizationUsed(address,bytes32)").hex()
-_TRANSFERRED = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
+USED = "0x" + keccak256(b"AuthorizationUsed(address,bytes32)").hex()
+CANCELLED = "0x" + keccak256(b"AuthorizationCanceled(address,bytes32)").hex()
+TRANSFERRED = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
 """Source: EIP-3009; ERC-20."""
 
 
@@ -39,7 +40,12 @@ def state_of(payer: str, nonce: str) -> bytes:
 
 def used_topics(entry: Entry) -> list[str]:
     """The topics of the log that says which transaction used it."""
-    return [_USED, "0x" + address_word(entry.payer).hex(), entry.nonce]
+    return [USED, *key_topics(entry)]
+
+
+def key_topics(entry: Entry) -> list[str]:
+    """Its authorisation's topics in the logs of its use and of its cancellation."""
+    return ["0x" + address_word(entry.payer).hex(), entry.nonce]
 
 
 def transfer_data(signed: Authorization) -> bytes:
@@ -77,7 +83,7 @@ def pays(receipt: JsonValue, entry: Entry) -> bool:
         if is_object(log) and str(log.get("address")).lower() == entry.asset
     ]
     used = used_topics(entry)
-    wanted = [_TRANSFERRED, used[1], "0x" + address_word(entry.pay_to).hex()]
+    wanted = [TRANSFERRED, used[1], "0x" + address_word(entry.pay_to).hex()]
     return any(
         _topics(before.get("topics")) == used
         and _topics(log.get("topics")) == wanted

@@ -79,11 +79,14 @@ class GasPrices:
 
 def _state(price: JsonValue, balance: JsonValue) -> KeyState:
     try:
-        state = KeyState(hex_number(price, 64), hex_number(balance, 256))
+        return KeyState(believable(hex_number(price, 64)), hex_number(balance, 256))
     except NotANumber:
         detail = ascii((price, balance))[:200]
         raise ChainUnavailable("The chain gave no number.", detail=detail) from None
-    if state.gas_price > GAS_PRICE_MAX:
-        detail = f"{state.gas_price} wei"
-        raise ChainUnavailable("The chain's gas price cannot be.", detail=detail)
-    return state
+
+
+def believable(price: int) -> int:
+    """A price of gas. Raises `ChainUnavailable` for one that cannot be."""
+    if price > GAS_PRICE_MAX:
+        raise ChainUnavailable("The chain's gas price cannot be.", detail=f"{price} wei")
+    return price

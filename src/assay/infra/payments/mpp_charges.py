@@ -5,11 +5,10 @@ credential from being used twice. It is imported when the first challenge is ask
 parts take most of a second. Source: facts, payments 4.
 """
 
-import asyncio
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -24,6 +23,7 @@ from assay.infra.payments.tempo_fees import fees_of
 from assay.kit.clock import Clock, iso
 from assay.kit.errors import Unavailable
 from assay.kit.json import JsonObject, is_object
+from assay.kit.tasks import all_results
 from assay.payments.model import (
     DECIMALS,
     Attempt,
@@ -44,8 +44,6 @@ from assay.payments.ports import Balances, Note
 LATE = timedelta(minutes=10)
 """How long after its challenge a transaction may still land before it counts as never sent."""
 
-POLL_S = 0.1
-POLL_MAX_S = 1.0
 _BALANCE_OF = keccak256(b"balanceOf(address)")[:4]
 _EXPIRED = "payment-expired"
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
@@ -62,14 +60,12 @@ class TempoCharges:
         rpc: Rpc,
         clock: Clock,
         *,
-        settlement_s: float,
         challenge_ttl: timedelta,
     ) -> None:
         self._loader = loader
         self._chains = chains
         self._rpc = rpc
         self._clock = clock
-        self._settlement_s = settlement_s
         self._challenge_ttl = challenge_ttl
 
     async def challenge(self, quote: Quote, problem: str) -> Demand:
@@ -171,19 +167,17 @@ class TempoCharges:
         return Settled(str(receipt.reference))
 
     async def outcome(self, entry: Entry) -> Outcome:
-        transaction = entry.attempt.transaction or _attempt(entry).transaction
         try:
-            receipt = await self._rpc.request(
-                self._chains[entry.network], "eth_getTransactionReceipt", (transaction,)
-            )
+            return await self._found(entry)
         except Unavailable as error:
             return Undecided(error.detail or error.message)
-        if is_object(receipt):
-            paid = receipt.get("status") == "0x1"
-            return Settled(transaction) if paid else Rejected("transaction-failed")
-        if self._clock.now() > entry.expires_at:
-            return Rejected(_EXPIRED)
-        return Undecided("no receipt yet")
+
+    async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
+        found = await all_results(self._found(entry) for entry in entries)  # asked in one batch
+        faults = [one for one in found if isinstance(one, Exception)]
+        if faults and len(faults) == len(found):
+            raise faults[0]
+        return [Undecided(str(one)) if isinstance(one, Exception) else one for one in found]
 
     async def resend(self, entry: Entry, note: Note) -> Outcome:
         del note  # the client's own transaction: there is no other to be made
@@ -191,18 +185,20 @@ class TempoCharges:
         try:
             await self._rpc.request(chain, "eth_sendRawTransaction", (entry.attempt.raw,))
         except Unavailable as error:
-            problem = error.detail or error.message
-        else:
-            problem = "sent again"
-        deadline_s = self._clock.monotonic_s() + self._settlement_s
-        pause_s = POLL_S
-        while self._clock.monotonic_s() < deadline_s:
-            found = await self.outcome(entry)
-            if not isinstance(found, Undecided):
-                return found
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, POLL_MAX_S)
-        return Undecided(problem)
+            return Undecided(error.detail or error.message)
+        return Undecided("sent again")
+
+    async def _found(self, entry: Entry) -> Outcome:
+        transaction = entry.attempt.transaction or _attempt(entry).transaction
+        receipt = await self._rpc.request(
+            self._chains[entry.network], "eth_getTransactionReceipt", (transaction,)
+        )
+        if is_object(receipt):
+            paid = receipt.get("status") == "0x1"
+            return Settled(transaction) if paid else Rejected("transaction-failed")
+        if self._clock.now() > entry.expires_at:
+            return Rejected(_EXPIRED)
+        return Undecided("no receipt yet", is_unused=True)
 
     def receipt(self, entry: Entry) -> bytes:
         said = {

@@ -5,13 +5,12 @@ Source: EIP-3009; x402 `schemes/exact/scheme_exact_evm.md`; facts, payments 2 an
 
 import asyncio
 import math
-import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from assay.chains.abi import BadAnswer, Reader
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call, Returned, Reverted, Rpc, RpcRefused
+from assay.chains.ports import Call, Returned, Reverted, Rpc
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.payments.eip3009_contract import (
     balance_of,
@@ -19,21 +18,21 @@ from assay.infra.payments.eip3009_contract import (
     pays,
     state_of,
     transfer_data,
-    used_topics,
 )
+from assay.infra.payments.eip3009_outcomes import Outcomes
 from assay.infra.payments.gas_price import GasPrices
-from assay.infra.payments.x402_sender import NONCE_TROUBLE, Sender, quantity
+from assay.infra.payments.x402_sender import Sender
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
-from assay.kit.json import JsonValue, is_array, is_object
+from assay.payments.attempts import after, hashes
 from assay.payments.model import (
+    Attempt,
     Entry,
     Outcome,
     Payment,
     PaymentNetwork,
     PaymentRefused,
     PaymentsUnavailable,
-    Rejected,
     Settled,
     Undecided,
 )
@@ -42,19 +41,24 @@ from assay.payments.x402_wire import authorization_of
 
 POLL_S = 0.02
 POLL_MAX_S = 0.5
-CHAIN_CLOCK_SLACK_S = 120.0
-"""How far a chain's clock may lag before an authorisation that has ended counts as ended."""
 
-LOG_BLOCKS = (100, 1900, *([2000] * 11))
-"""How far back a settlement by somebody else is looked for, the last few minutes by themselves:
-24,000 blocks, 13 hours on Base."""
+PRICE_EVERY_S = 3.0
+"""How often a settlement that is waited for is held against the chain's price: between one block of
+Base and two. The usual one is mined before the first time."""
 
-
-_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
-_UNUSED = "not used yet"
-_ELSEWHERE = "authorization_cancelled"
-"""Cancelled, or spent on somebody else: it cannot pay us any more."""
 _NO_KEY = "no key to settle with"
+
+
+@dataclass(slots=True)
+class _Noted:
+    """An entry with its attempts as they are written down."""
+
+    entry: Entry
+    note: Note
+
+    async def write(self, attempt: Attempt) -> None:
+        await self.note(attempt)
+        self.entry = replace(self.entry, attempt=after(self.entry.attempt, attempt))
 
 
 class X402Engine:
@@ -76,6 +80,7 @@ class X402Engine:
         self._clock = clock
         self._settlement_s = settlement_s
         self._senders: dict[str, Sender] = {}
+        self._outcomes = Outcomes(rpc, networks)
 
     async def verify(self, payment: Payment) -> int:
         if self._signer is None:
@@ -109,46 +114,43 @@ class X402Engine:
 
     async def settle(self, entry: Entry, note: Note) -> Outcome:
         deadline_s = self._clock.monotonic_s() + self._settlement_s
+        noted = _Noted(entry, note)
         try:
             sender = self._sender(entry.network)
-            sent = Undecided(_NO_KEY) if sender is None else await sender.send(entry, note)
+            if sender is None:
+                return Undecided(_NO_KEY)
+            sent = await sender.send(entry, noted.write)
+            if isinstance(sent, Undecided):
+                return sent
+            return await self._wait(noted, sender, deadline_s)
         except Unavailable as error:
             return Undecided(error.detail or error.message)
-        if isinstance(sent, Undecided):
-            return sent
-        return await self._wait(entry, sent, deadline_s)
 
     async def outcome(self, entry: Entry) -> Outcome:
         """Whoever sent it: what the asset's contract says of this payer's nonce."""
         try:
-            return await self._outcome(entry)
+            (found,) = await self._outcomes.find([entry])
         except Unavailable as error:
             return Undecided(error.detail or error.message)
+        return found
+
+    async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
+        return await self._outcomes.find(entries)
 
     async def resend(self, entry: Entry, note: Note) -> Outcome:
+        sender = self._sender(entry.network)
+        if sender is None:
+            return Undecided(_NO_KEY)
         try:
-            await self._request(entry.network, "eth_sendRawTransaction", entry.attempt.raw)
-        except RpcRefused as error:
-            if any(words in error.rpc_message.lower() for words in NONCE_TROUBLE):
-                found = await self.outcome(entry)
-                return await self.settle(entry, note) if is_unused(found) else found
+            sent = await sender.push(entry, note)
+            if sent is None:
+                found = await self._outcomes.reverted(entry)
+                if not isinstance(found, Undecided):
+                    return found  # it was ours that used the nonce
+                sent = await sender.send(entry, note)
         except Unavailable as error:
             return Undecided(error.detail or error.message)
-        deadline_s = self._clock.monotonic_s() + self._settlement_s
-        return await self._wait(entry, entry.attempt.transaction, deadline_s)
-
-    async def _outcome(self, entry: Entry) -> Outcome:
-        if entry.attempt.transaction:
-            receipt = await self._receipt(entry.network, entry.attempt.transaction)
-            if receipt is not None and pays(receipt, entry):
-                return Settled(entry.attempt.transaction, gas_spent(receipt))
-        signed = authorization_of(entry.credential)
-        data = state_of(signed.payer, signed.nonce)
-        (used,) = await self._call(entry.network, (Call(entry.asset, data),))
-        if not _number(used):
-            ended = self._clock.now().timestamp() - CHAIN_CLOCK_SLACK_S > signed.valid_before
-            return Rejected("expired_unused") if ended else Undecided(_UNUSED)
-        return await self._find_use(entry)
+        return sent if isinstance(sent, Undecided) else Undecided("sent again")
 
     def _sender(self, network: str) -> Sender | None:
         if self._signer is None or self._prices is None:
@@ -159,53 +161,55 @@ class X402Engine:
             self._senders[network] = known
         return known
 
-    async def _wait(self, entry: Entry, transaction: str, deadline_s: float) -> Outcome:
-        pause_s = POLL_S
-        while self._clock.monotonic_s() < deadline_s:
-            try:
-                receipt = await self._receipt(entry.network, transaction)
-            except ChainUnavailable:
-                receipt = None
-            if receipt is not None:
-                if pays(receipt, entry):
-                    return Settled(transaction, gas_spent(receipt))
-                return await self._after_revert(entry, gas_spent(receipt))
+    async def _wait(self, noted: _Noted, sender: Sender, deadline_s: float) -> Outcome:
+        """The outcome, once any attempt is mined; what cannot be mined any more is replaced."""
+        pause_s, priced_s = POLL_S, self._clock.monotonic_s()
+        while (now_s := self._clock.monotonic_s()) < deadline_s:
+            found = await self._mined(noted.entry)
+            if found is not None:
+                return found
+            if now_s - priced_s >= PRICE_EVERY_S:
+                priced_s = now_s
+                await self._mend(noted, sender)
             # To a mark of one clock for all: who waits together asks in one exchange.
             marks = math.ceil((self._clock.monotonic_s() + pause_s - POLL_S / 2) / POLL_S)
             await asyncio.sleep(marks * POLL_S - self._clock.monotonic_s())
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
         return Undecided("no receipt in time")
 
-    async def _after_revert(self, entry: Entry, spent: int | None) -> Outcome:
+    async def _mend(self, noted: _Noted, sender: Sender) -> None:
+        try:
+            await sender.mend(noted.entry, noted.write)
+        except ChainUnavailable:
+            return  # asked again at the next mark
+
+    async def _mined(self, entry: Entry) -> Outcome | None:
+        """What the receipts of its attempts show; None before there is one that counts."""
+        for transaction in hashes(entry.attempt):
+            try:
+                receipt = await self._rpc.request(
+                    self._networks[entry.network], "eth_getTransactionReceipt", (transaction,)
+                )
+            except ChainUnavailable:
+                return None
+            if receipt is not None:
+                spent = gas_spent(receipt)
+                paid = pays(receipt, entry)
+                return Settled(transaction, spent) if paid else await self._failed(entry, spent)
+        return None
+
+    async def _failed(self, entry: Entry, spent: int | None) -> Outcome | None:
         """Ours reverted: perhaps because somebody else sent it first, and then it is paid."""
         found = await self.outcome(entry)
-        if is_unused(found):
-            return Rejected("transaction_failed", spent)
-        return found if isinstance(found, Undecided) else replace(found, gas_wei=spent)
-
-    async def _find_use(self, entry: Entry) -> Outcome:
-        """The transaction that used it, and whether that paid us; a cancelled one did not."""
-        last = quantity(await self._request(entry.network, "eth_blockNumber"))
-        for blocks in LOG_BLOCKS:
-            if last < 0:
-                break
-            asked = {
-                "address": entry.asset,
-                "fromBlock": hex(max(0, last - blocks + 1)),
-                "toBlock": hex(last),
-                "topics": used_topics(entry),
-            }
-            last -= blocks
-            logs = await self._request(entry.network, "eth_getLogs", asked)
-            if found := _transaction_of(logs):
-                receipt = await self._receipt(entry.network, found)
-                if receipt is not None:
-                    return Settled(found) if pays(receipt, entry) else Rejected(_ELSEWHERE)
-        ended = self._clock.now() > entry.expires_at
-        return Rejected(_ELSEWHERE) if ended else Undecided("used, not found")
-
-    async def _receipt(self, network: str, transaction: str) -> JsonValue:
-        return await self._request(network, "eth_getTransactionReceipt", transaction)
+        if not isinstance(found, Undecided):
+            return replace(found, gas_wei=spent)
+        if not found.is_unused:
+            return found
+        try:
+            reverted = await self._outcomes.reverted(entry)
+        except ChainUnavailable:
+            return None
+        return None if isinstance(reverted, Undecided) else reverted
 
     async def _call(self, network: str, calls: tuple[Call, ...]) -> tuple[Returned | Reverted, ...]:
         try:
@@ -213,19 +217,10 @@ class X402Engine:
         except ChainUnavailable as error:
             raise _unavailable(error) from error
 
-    async def _request(self, network: str, method: str, *params: JsonValue) -> JsonValue:
-        return await self._rpc.request(self._networks[network], method, params)
-
 
 def is_unused(found: Outcome) -> bool:
     """Whether the chain itself says that nothing has moved: else nobody may call it a refusal."""
-    return isinstance(found, Undecided) and found.detail == _UNUSED
-
-
-def _transaction_of(logs: JsonValue) -> str:
-    first = logs[0] if is_array(logs) and logs else None
-    told = str(first.get("transactionHash", "")) if is_object(first) else ""
-    return told.lower() if _HASH.fullmatch(told) else ""
+    return isinstance(found, Undecided) and found.is_unused
 
 
 def _number(outcome: Returned | Reverted) -> int:

@@ -4,7 +4,7 @@ Source: x402 specification v2, "Facilitator interface"; facts, payments 1.2.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import httpx2
 
@@ -82,6 +82,9 @@ class RemoteFacilitator:
 
     async def outcome(self, entry: Entry) -> Outcome:
         return await self._chain.outcome(entry)
+
+    async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
+        return await self._chain.outcomes(entries)
 
     async def resend(self, entry: Entry, note: Note) -> Outcome:
         return await self.settle(entry, note)

@@ -3,7 +3,19 @@
 Making a statement costs more than running it, and a payment runs a dozen.
 """
 
-from sqlalchemy import bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    Integer,
+    Text,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from assay.infra.sql.tables import paid_responses, payments
 from assay.payments.model import State
@@ -23,14 +35,65 @@ BY_DIGEST = select(payments).where(
 )
 _AS_READ = (payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("moves_read"))
 CHANGING = (
-    *("state", "tx", "raw_tx", "reason", "lease_us", "updated_us", "moves", "settled_us"),
-    *("gas_payer", "gas_spent"),
+    *("state", "tx", "raw_tx", "earlier_tx", "reason", "lease_us", "updated_us", "moves"),
+    *("settled_us", "gas_payer", "gas_spent"),
 )
 MOVE = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in CHANGING})
 TAKE_OVER = (
     update(payments)
     .where(*_AS_READ)
     .values({c.name: bindparam(c.name) for c in payments.c if c.name != "id"})
+)
+PUTTING_OFF = (
+    "state",
+    "reason",
+    "lease_us",
+    "updated_us",
+    "moves",
+    "look_us",
+    "questions",
+    "misses",
+)
+PUT_OFF = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in PUTTING_OFF})
+_OPEN = or_(payments.c.state == State.SETTLING, payments.c.state == State.PENDING)
+_look_us = bindparam("a_look_us", type_=BigInteger)
+_IS_SOONER = payments.c.look_us < _look_us
+_IS_LEASED = payments.c.lease_us == bindparam("leased_us", type_=BigInteger)
+PUT_OFF_ALL = (
+    update(payments)
+    .where(payments.c.network == bindparam("a_network"), _OPEN, or_(_IS_SOONER, _IS_LEASED))
+    .values(
+        look_us=case((_IS_SOONER, _look_us), else_=payments.c.look_us),
+        misses=bindparam("the_misses", type_=Integer),
+        lease_us=case(
+            (_IS_LEASED, bindparam("now_us", type_=BigInteger)), else_=payments.c.lease_us
+        ),
+        state=case((_IS_LEASED, State.PENDING.value), else_=payments.c.state),
+        reason=case((_IS_LEASED, bindparam("a_reason", type_=Text)), else_=payments.c.reason),
+    )
+)
+_DUE = (
+    _OPEN,
+    payments.c.lease_us < bindparam("free_us"),
+    payments.c.look_us <= bindparam("due_us"),
+)
+_turn = func.row_number().over(
+    partition_by=(payments.c.network, payments.c.payer),
+    order_by=(payments.c.look_us, payments.c.created_us, payments.c.id),
+)
+_due = select(payments.c.id, payments.c.look_us, _turn.label("turn")).where(*_DUE).subquery()
+_leased = (
+    select(_due.c.id)
+    .where(_due.c.turn <= bindparam("of_payer"))
+    .order_by(_due.c.turn, _due.c.look_us, _due.c.id)
+    .limit(bindparam("at_most"))
+)
+LEASE = (
+    update(payments)
+    # Once more what is due: of two that ask at once, the second waits and looks again.
+    .where(payments.c.id.in_(_leased), *_DUE)
+    .values(lease_us=bindparam("until_us"), moves=payments.c.moves + 1)
+    .returning(*payments.c)
 )
 _MARK = 1_000_000_007
 _FEES = payments.c.fee_most

@@ -16,25 +16,27 @@ from assay.infra.sql.ledger_statements import (
     CHANGING,
     COMMITTED,
     FAILURES,
-    FORGET,
     INSERT,
+    LEASE,
     MOVE,
+    PUT_OFF,
+    PUT_OFF_ALL,
+    PUTTING_OFF,
     REUSED,
-    STORE,
     STORED,
     STORED_BYTES,
     TAKE_OVER,
 )
-from assay.infra.sql.paid_responses import packed, unpacked
+from assay.infra.sql.paid_responses import keep, unpacked
 from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
 from assay.kit.clock import Clock
 from assay.payments.claims import Claim, Committed
 from assay.payments.gas import GasTerms, closed
 from assay.payments.gas_cost import NO_GAS
+from assay.payments.looks import Look
 from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
-
-_OPEN = (State.SETTLING, State.PENDING)
+from assay.payments.unfinished import Due
 
 
 class SqlLedgerStore:
@@ -101,7 +103,7 @@ class SqlLedgerStore:
             if not await _update(desk, MOVE, entry, moved):
                 return False
             if stored is not None:
-                await _store(desk, moved, stored)
+                await keep(desk, moved.id, to_us(moved.updated_at), stored)
             await self._gas.settle_up(desk, entry, moved)
             if tally is not None:
                 await self._rollups.write(desk.connection, tally)
@@ -123,16 +125,41 @@ class SqlLedgerStore:
         rows = await self._database.look(lambda desk: desk.rows(STORED, values))
         return unpacked(rows[0]) if rows else None
 
-    async def unfinished(self, before: datetime, at_most: int) -> Sequence[Entry]:
-        statement = (
-            select(payments)
-            .where(payments.c.state.in_(_OPEN), payments.c.lease_us < to_us(before))
-            .order_by(payments.c.lease_us)
-            .limit(at_most)
-        )
-        async with self._database.read() as connection:
-            rows = (await connection.execute(statement)).mappings().all()
-        return [_entry(row) for row in rows]
+    async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[Entry]:
+        values = {
+            "free_us": to_us(due.free_at),
+            "due_us": 2**62 if due.look_at is None else to_us(due.look_at),
+            "at_most": due.at_most,
+            "of_payer": due.of_payer,
+            "until_us": to_us(lease_until),
+        }
+
+        async def work(desk: Desk) -> list[Entry]:
+            await desk.lock("unfinished payments")  # of two at once the second takes the next ones
+            return [_entry(row) for row in await desk.rows(LEASE, values)]
+
+        return await self._database.change(work)
+
+    async def put_off(self, entries: Sequence[Entry]) -> None:
+        now = self._clock.now()
+
+        async def work(desk: Desk) -> None:
+            for entry in entries:
+                known, moves = replace(entry, state=State.PENDING), entry.moves + 1
+                await _update(desk, PUT_OFF, entry, replace(known, updated_at=now, moves=moves))
+
+        await self._database.change(work)
+
+    async def put_off_all(self, leased: Entry, look: Look, reason: str) -> None:
+        values = {
+            "a_network": leased.network,
+            "a_look_us": _look_us(look),
+            "the_misses": look.misses,
+            "leased_us": to_us(leased.lease_until),
+            "now_us": to_us(self._clock.now()),
+            "a_reason": reason[:500],
+        }
+        await self._database.change(lambda desk: desk.change(PUT_OFF_ALL, values))
 
     async def purge_stored(self, before: datetime) -> int:
         statement = delete(paid_responses).where(paid_responses.c.stored_us < to_us(before))
@@ -201,16 +228,10 @@ async def _update(desk: Desk, statement: Update, known: Entry, moved: Entry) -> 
     """Whether the row was still as it was read."""
     values = _values(moved)
     del values["id"]
-    if statement is MOVE:
-        values = {name: values[name] for name in CHANGING}
+    if statement is not TAKE_OVER:
+        values = {name: values[name] for name in (CHANGING if statement is MOVE else PUTTING_OFF)}
     values |= {"an_id": known.id, "moves_read": known.moves}
     return await desk.change(statement, values) == 1
-
-
-async def _store(desk: Desk, entry: Entry, stored: Stored) -> None:
-    await desk.change(FORGET, {"an_id": entry.id})
-    whose = {"payment_id": entry.id, "stored_us": to_us(entry.updated_at)}
-    await desk.change(STORE, whose | packed(stored))
 
 
 def _key(entry: Entry) -> dict[str, object]:
@@ -239,6 +260,7 @@ def _values(entry: Entry) -> dict[str, object]:
         "state": entry.state.value,
         "tx": entry.attempt.transaction,
         "raw_tx": entry.attempt.raw,
+        "earlier_tx": " ".join(entry.attempt.earlier),
         "reason": entry.reason,
         "credential": json.dumps(entry.credential),
         "version": entry.version,
@@ -253,7 +275,14 @@ def _values(entry: Entry) -> dict[str, object]:
         "agent_id": entry.agent_id,
         "settled_us": None if entry.settled_at is None else to_us(entry.settled_at),
         **gas_values(entry.gas),
+        "look_us": _look_us(entry.look),
+        "questions": entry.look.questions,
+        "misses": entry.look.misses,
     }
+
+
+def _look_us(look: Look) -> int:
+    return 0 if look.at is None else to_us(look.at)
 
 
 def _entry(row: Row) -> Entry:
@@ -271,7 +300,7 @@ def _entry(row: Row) -> Entry:
         wrapper_id=row["wrapper_id"],
         request_digest=row["request_digest"],
         state=State(row["state"]),
-        attempt=Attempt(row["tx"], row["raw_tx"]),
+        attempt=Attempt(row["tx"], row["raw_tx"], earlier=tuple(row["earlier_tx"].split())),
         reason=row["reason"],
         credential=json.loads(row["credential"]),
         version=row["version"],
@@ -285,4 +314,7 @@ def _entry(row: Row) -> Entry:
         agent_id=row["agent_id"],
         settled_at=None if row["settled_us"] is None else from_us(row["settled_us"]),
         gas=gas_of(row),
+        look=Look(
+            from_us(row["look_us"]) if row["look_us"] else None, row["questions"], row["misses"]
+        ),
     )

@@ -238,6 +238,11 @@ payments = Table(
     Column("gas_currency", String(32), nullable=False, server_default=""),
     Column("gas_reserved", BigInteger, nullable=False, server_default="0"),
     Column("gas_spent", BigInteger),
+    # Hashes of earlier attempts, apart by spaces; the next look, 0 for at once, and how many were.
+    Column("earlier_tx", Text, nullable=False, server_default=""),
+    Column("look_us", BigInteger, nullable=False, server_default="0"),
+    Column("questions", Integer, nullable=False, server_default="0"),
+    Column("misses", Integer, nullable=False, server_default="0"),
     Index("ix_payments_unique", "network", "asset", "payer", "nonce", unique=True),
     Index("ix_payments_digest", "network", "digest"),
     Index("ix_payments_payer", "network", "asset", "payer", "state"),

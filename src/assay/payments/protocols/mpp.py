@@ -4,6 +4,7 @@ The protocol's own library makes challenges and reads credentials; here is only 
 a request. Source: IETF draft "The Payment HTTP Authentication Scheme"; facts, payments 4.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from assay.payments.model import (
@@ -58,6 +59,9 @@ class Mpp:
 
     async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
         return await needs.charges.outcome(entry)
+
+    async def outcomes(self, entries: Sequence[Entry], needs: ProtocolNeeds) -> Sequence[Outcome]:
+        return await needs.charges.outcomes(entries)
 
     async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
         return await needs.charges.resend(entry, note)

@@ -4,6 +4,7 @@ Source: x402 specification v1 and v2, `schemes/exact/scheme_exact_evm.md`; facts
 """
 
 import hashlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, Final
 
@@ -42,6 +43,7 @@ from assay.payments.x402_wire import (
     payment_header,
     required_v2,
     requirement_v1,
+    timeout_s,
 )
 
 LEAST_S: Final = 10.0
@@ -98,7 +100,7 @@ class X402:
         credential = credential_of(signed)
         digest = hashlib.sha256(canonical_bytes(credential)).hexdigest()
         token = token_of(envelope.accepted)
-        _match_time(signed, quote, needs.clock.now().timestamp(), (digest, token))
+        _match_time(signed, quote, needs, (digest, token))
         return Payment(
             quote=quote,
             payer=signed.payer,
@@ -126,6 +128,9 @@ class X402:
 
     async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
         return await needs.facilitator.outcome(entry)
+
+    async def outcomes(self, entries: Sequence[Entry], needs: ProtocolNeeds) -> Sequence[Outcome]:
+        return await needs.facilitator.outcomes(entries)
 
     async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
         return await needs.facilitator.resend(entry, note)
@@ -203,17 +208,23 @@ def _match_authorization(signed: Authorization, quote: Quote) -> None:
 
 
 def _match_time(
-    signed: Authorization, quote: Quote, now_s: float, known_by: tuple[str, str]
+    signed: Authorization, quote: Quote, needs: ProtocolNeeds, known_by: tuple[str, str]
 ) -> None:
+    now_s = needs.clock.now().timestamp()
     if signed.valid_after > now_s:
         raise PaymentRefused(
             "invalid_exact_evm_payload_authorization_valid_after",
             "The authorisation is not valid yet.",
         )
+    problem = ""
     if signed.valid_before < now_s + needed_s(quote):
+        problem = f"The authorisation must be valid for {needed_s(quote)} more seconds."
+    if signed.valid_before > now_s + timeout_s(quote) + needs.x402_clock_s:
+        problem = f"The authorisation must end within {timeout_s(quote)} seconds."
+    if problem:
         raise PaymentRefused(
             "invalid_exact_evm_payload_authorization_valid_before",
-            f"The authorisation must be valid for {needed_s(quote)} more seconds.",
+            problem,
             digest=known_by[0],
             token=known_by[1],
         )

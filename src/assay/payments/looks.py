@@ -1,0 +1,63 @@
+"""When the chain is asked again what became of a payment. Pure.
+
+Waits grow, so that a payment nobody can decide costs a handful of questions an hour; they are kept
+with the payment, so that every process and every start goes on from them. Source: ADR 0018.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+FIRST_S: Final = 2.0
+FACTOR: Final = 7.0
+MOST_S: Final = 600.0
+"""Waits between looks that were answered: 2, 14 and 98 seconds, then ten minutes."""
+
+MISSED_FIRST_S: Final = 5.0
+MISSED_FACTOR: Final = 2.0
+MISSED_MOST_S: Final = 60.0
+"""Waits while no node answers: 5, 10, 20 and 40 seconds, then a minute."""
+
+LATE_S: Final = 15.0
+"""After the end of an authorisation: by then a block is younger than it, on chains that stand."""
+
+_GROWS_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The next look at the chain for a payment."""
+
+    at: datetime | None = None
+    """Not before this moment; None: at once."""
+    questions: int = 0
+    """Looks that were answered; a look is one question for many payments at once."""
+    misses: int = 0
+    """Looks in a row that no node answered."""
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether the chain may be asked now."""
+        return self.at is None or self.at <= now
+
+    def sent(self, now: datetime) -> "Look":
+        """The one after something new went out: its answer may be another one soon."""
+        return replace(self, at=now + timedelta(seconds=FIRST_S))
+
+    def answered(self, now: datetime, expires_at: datetime) -> "Look":
+        """The one after an answer that decided nothing, in time for the payment's own end."""
+        wait_s = _grown(FIRST_S, FACTOR, self.questions, MOST_S)
+        at, end = now + timedelta(seconds=wait_s), expires_at + timedelta(seconds=LATE_S)
+        return Look(end if now < end < at else at, self.questions + 1)
+
+    def missed(self, now: datetime) -> "Look":
+        """The one after a question that no node answered."""
+        wait_s = _grown(MISSED_FIRST_S, MISSED_FACTOR, self.misses, MISSED_MOST_S)
+        return Look(now + timedelta(seconds=wait_s), self.questions, self.misses + 1)
+
+
+AT_ONCE: Final = Look()
+"""The look of a payment that the chain was not asked about yet."""
+
+
+def _grown(first_s: float, factor: float, steps: int, most_s: float) -> float:
+    return min(first_s * factor ** min(steps, _GROWS_MAX), most_s)

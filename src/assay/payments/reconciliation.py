@@ -1,0 +1,141 @@
+"""Finishing what a crash, an outage or a full chain left unfinished, without asking for ever.
+
+Payments of one network are asked about together, networks side by side, and no payer's second
+payment before anybody's first. Source: ADR 0018.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from assay.kit.clock import Clock
+from assay.kit.errors import ServiceError, Unavailable
+from assay.kit.tasks import all_results
+from assay.payments.attempts import after
+from assay.payments.model import (
+    Attempt,
+    Entry,
+    Outcome,
+    Rejected,
+    Settled,
+    SettlementPending,
+    State,
+    Undecided,
+)
+from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
+from assay.payments.unfinished import Due
+
+AT_ONCE: Final = 1000
+"""Payments of one question at most; when there are more, the next are asked about at once."""
+
+OF_PAYER: Final = 100
+"""Of one payer in one pass."""
+
+MOVED_AT_ONCE: Final = 8
+"""Changes of the ledger side by side: the rest of its connections are for paying callers."""
+
+
+PUT_OFF_AT_ONCE: Final = 100
+"""In one transaction of the ledger, which others wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciler:
+    """Asks chains about payments that nobody works on, and writes down what they say."""
+
+    protocols: Mapping[str, PaymentProtocol]
+    needs: ProtocolNeeds
+    ledger: LedgerStore
+    clock: Clock
+    lease: Callable[[], datetime]
+
+    async def run(self, *, is_due_only: bool) -> list[Entry]:
+        """One pass over what is due, or over everything; those that have ended."""
+        started = self.clock.now()
+        due = Due(started, started, AT_ONCE, OF_PAYER)
+        if not is_due_only:
+            due = Due(started, None, AT_ONCE, AT_ONCE)
+        ended: list[Entry] = []
+        while True:
+            leased = await self.ledger.lease_unfinished(due, self.lease())
+            groups: dict[tuple[str, str], list[Entry]] = {}
+            for entry in leased:
+                groups.setdefault((entry.protocol, entry.network), []).append(entry)
+            found = await all_results(self.look(group) for group in groups.values())
+            ended += [e for some in found if not isinstance(some, Exception) for e in some.values()]
+            for fault in found:
+                if isinstance(fault, Exception):
+                    raise fault  # once the other networks are done
+            if len(leased) < AT_ONCE:
+                return ended
+
+    async def look(self, leased: Sequence[Entry]) -> dict[str, Entry]:
+        """Ask about leased payments of one network; those that have ended, by their ids.
+
+        The others are pending again, each with its next look. When no node answers, nobody asks
+        about any payment of the network before that.
+        """
+        protocol = self.protocols[leased[0].protocol]
+        try:
+            found = await protocol.outcomes(leased, self.needs)
+        except Unavailable as error:
+            await self._missed(leased, error.detail or error.message)
+            return {}
+        turns = asyncio.Semaphore(MOVED_AT_ONCE)
+        pairs = zip(leased, found, strict=True)
+        done = await all_results(self._follow(entry, one, turns) for entry, one in pairs)
+        waiting = [e for e in done if isinstance(e, Entry) and e.state is State.PENDING]
+        for start in range(0, len(waiting), PUT_OFF_AT_ONCE):
+            await self.ledger.put_off(waiting[start : start + PUT_OFF_AT_ONCE])
+        for fault in done:
+            if isinstance(fault, Exception) and not isinstance(fault, ServiceError):
+                raise fault  # a service error is one payment's: its lease ends, and it is due again
+        ended = (e for e in done if isinstance(e, Entry) and e.state is not State.PENDING)
+        return {entry.id: entry for entry in ended}
+
+    async def _missed(self, leased: Sequence[Entry], problem: str) -> None:
+        longest = max((entry.look for entry in leased), key=lambda look: look.misses)
+        look = longest.missed(self.clock.now())
+        await self.ledger.put_off_all(leased[0], look, problem)
+
+    async def _follow(self, entry: Entry, found: Outcome, turns: asyncio.Semaphore) -> Entry | None:
+        """Where an answer leads: an end, or pending with the next look, yet to be written.
+
+        None when somebody else has moved it meanwhile.
+        """
+        latest = entry
+
+        async def note(attempt: Attempt) -> None:
+            nonlocal latest
+            attempt = after(latest.attempt, attempt)
+            moved = await self.ledger.move(latest, State.SETTLING, attempt=attempt)
+            if moved is None:
+                raise SettlementPending("Somebody else has taken this payment over.")
+            latest = moved
+
+        if isinstance(found, Undecided) and found.is_unused and entry.attempt.raw:
+            protocol = self.protocols[entry.protocol]
+            found = await protocol.resend(entry, note, self.needs)
+        now = self.clock.now()
+        match found:
+            case Settled(transaction):
+                ended = replace(self.needs.ended(latest, found), transaction=transaction)
+                paid = after(latest.attempt, ended)
+                async with turns:
+                    return await self.ledger.move(
+                        latest, State.SETTLED, attempt=paid, lease_until=now
+                    )
+            case Rejected(reason):
+                failed = self.needs.ended(latest, found)
+                async with turns:
+                    return await self.ledger.move(
+                        latest, State.FAILED, attempt=failed, reason=reason
+                    )
+            case Undecided(detail):
+                look = entry.look.answered(now, entry.expires_at)
+                look = look if latest is entry else look.sent(now)
+                return replace(
+                    latest, state=State.PENDING, reason=detail[:500], lease_until=now, look=look
+                )
