@@ -253,6 +253,8 @@ def shop(
         "ASSAY_PAYMENT_RPC": json.dumps({chain.network: [chain.url]}),
         "ASSAY_X402_PRIVATE_KEY": ENGINE.key,
         "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
+        # The local chain's gas costs a gwei, on whichever network it passes for.
+        "ASSAY_GAS_CAP": f"{chain.network}=0.01",
         "ASSAY_GAS_FREE_SETTLEMENTS": "1000000",
         "ASSAY_GAS_FREE_SETTLEMENTS_SHARED": "1000000",
         "ASSAY_X402_CLOCK_S": "7200",

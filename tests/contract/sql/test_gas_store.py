@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import Executable
 
 from assay.accounts.audit import TERMINAL, note
 from assay.accounts.model import Operator, Plan, Role
 from assay.accounts.ports import SignUp
 from assay.infra.sql.audit import SqlAuditStore
 from assay.infra.sql.daily_budgets import DailyBudgets
+from assay.infra.sql.desk import DirectDesk, Values
 from assay.infra.sql.engine import Database
 from assay.infra.sql.gas import SqlGasStore
 from assay.infra.sql.operators import SqlOperatorStore
@@ -370,3 +372,36 @@ async def test_a_payments_gas_is_read_as_it_was_written(
     ledger = SqlLedgerStore(database, clock)
     made = await claimed(ledger, payment(1, seller, clock), terms(free=1))
     assert await ledger.find(COIN, made.digest) == made
+
+
+async def test_a_paid_call_asks_one_statement_more_and_none_when_it_settles(
+    database: Database, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two for a self-registered account; who it is was read before. On SQLite, which counts."""
+    if database.kind != "sqlite":
+        pytest.skip("counted where statements are run by us")
+    asked: list[object] = []
+    run = DirectDesk._run
+
+    def counted(self: DirectDesk, statement: Executable, values: Values) -> object:
+        asked.append(statement)
+        return run(self, statement, values)
+
+    monkeypatch.setattr(DirectDesk, "_run", counted)
+    ledger = SqlLedgerStore(database, clock)
+
+    async def statements(seller: str, number: int, gas: GasTerms | None) -> tuple[int, int]:
+        asked.clear()
+        made = (await ledger.claim(payment(number, seller, clock), NOON - HOUR, gas)).entry
+        claiming = len(asked)
+        sent = await ledger.move(made, State.SETTLING, attempt=SENT)
+        assert sent is not None
+        await ledger.move(sent, State.SETTLED, attempt=cost(1))
+        return claiming, len(asked) - claiming
+
+    own, stranger = await account(database), await account(database, registers=True)
+    await statements(own, 1, terms(free=9))
+    await statements(stranger, 2, terms(free=9))
+    claiming, ending = await statements(own, 3, None)
+    assert await statements(own, 4, terms(free=9)) == (claiming + 1, ending)
+    assert await statements(stranger, 5, terms(free=9)) == (claiming + 2, ending)
