@@ -411,6 +411,14 @@ class Settings(BaseSettings):
         dict[str, tuple[str, ...]],
         Field(description="JSON: RPC endpoints by payment network, such as `eip155:8453`."),
     ] = {}
+    confirmations: Annotated[
+        dict[str, Annotated[int, Field(ge=1, le=1000)]],
+        NoDecode,
+        Field(
+            description="Blocks a payment must stand in before it has settled, such as"
+            " `eip155:8453=2`, comma-separated; 1 where a network is not named."
+        ),
+    ] = {}
     settlement_s: Annotated[
         float, Field(gt=0, le=120, description="Seconds a settlement's outcome is waited for.")
     ] = 20.0
@@ -497,6 +505,14 @@ class Settings(BaseSettings):
     def _comma_separated(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("confirmations", mode="before")
+    @classmethod
+    def _by_network(cls, value: object) -> object:
+        if isinstance(value, str):
+            pairs = (part.strip().rpartition("=") for part in value.split(",") if part.strip())
+            return {network: blocks for network, _, blocks in pairs}
         return value
 
     @field_validator(*_RINGS, mode="before")

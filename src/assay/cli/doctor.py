@@ -19,9 +19,12 @@ from assay.kit.errors import ServiceError
 from assay.kit.json import is_object
 from assay.settings import Settings
 from assay.wiring import App, assemble, networks_from
+from assay.wiring.wrappers import payment_rows
 
 CHAIN_S = 8.0
 """How long one chain may take to answer."""
+
+_SEVERAL = 2
 
 LAMPORTS_MIN = 1_000_000
 """Below this a wallet may not pay for a write and keep its rent. Source: facts, solana 4."""
@@ -73,7 +76,7 @@ async def _examine(settings: Settings) -> Sequence[Check]:
         networks_from(settings)
         async with assemble(settings, serving=False) as app:
             checks += [await _database(app), *await _state(app), _exposure(settings)]
-            checks.append(_payments(settings))
+            checks += [_payments(settings), _payment_endpoints(settings)]
             checks += await _chains(app)
             is_default = app.networks.default.family == "solana"
             if is_default or any(n.startswith("solana_") for n in settings.model_fields_set):
@@ -136,6 +139,16 @@ def _payments(settings: Settings) -> Check:
         return Check(name, works=True, says=says + unused)
     says = "settled with ASSAY_X402_PRIVATE_KEY" if has_key else "not settled: nothing is set"
     return Check(name, works=True, says=says)
+
+
+def _payment_endpoints(settings: Settings) -> Check:
+    """Where one endpoint's word is final: nobody else is asked whether it is true."""
+    name, rows = "payment endpoints", payment_rows(settings).values()
+    alone = [row.id for row in rows if len(set(row.rpc_urls)) < _SEVERAL]
+    if not alone:
+        return Check(name, works=True, says="two or more for each network")
+    says = f"one only for {', '.join(alone)}: its word on a payment is final"
+    return Check(name, works=True, says=f"{says}; ASSAY_PAYMENT_RPC takes a second")
 
 
 async def _chains(app: App) -> Sequence[Check]:

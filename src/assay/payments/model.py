@@ -34,7 +34,10 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class PaymentNetwork:
-    """A chain payments are taken on. `id` is how configs name it (spec 2.17)."""
+    """A chain payments are taken on. `id` is how configs name it (spec 2.17).
+
+    A payment has settled in `confirmations` blocks, its own counted; it is final in `final_blocks`.
+    """
 
     id: str
     protocol: Protocol
@@ -45,6 +48,8 @@ class PaymentNetwork:
     source: str
     short_name: str = ""
     """How x402 version 1 spells it."""
+    confirmations: int = 1
+    final_blocks: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +115,11 @@ class Payment:
 
 
 class State(StrEnum):
-    """What has become of a payment.
+    """What has become of a payment; `docs/payments.md` has every legal transition.
 
     claimed -> settling -> settled -> delivered; a claim ends as `released` when nobody was served
     and nothing moved, as `failed` when settling was refused for good. `pending` is settling whose
-    outcome is not known yet.
+    outcome is not known yet, `reversed` settled or delivered whose transfer is gone for good.
     """
 
     CLAIMED = "claimed"
@@ -124,6 +129,7 @@ class State(StrEnum):
     DELIVERED = "delivered"
     RELEASED = "released"
     FAILED = "failed"
+    REVERSED = "reversed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +158,10 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Nobody can say yet; it may still arrive."""
+    """Nobody can say yet; it may still arrive. Unused: the chain shows that nothing has moved."""
 
     detail: str
+    is_unused: bool = False
 
 
 Outcome: TypeAlias = Settled | Rejected | Undecided

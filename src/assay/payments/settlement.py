@@ -25,6 +25,7 @@ from assay.payments.model import (
     Undecided,
 )
 from assay.payments.ports import LedgerStore, Note, PaymentProtocol, ProtocolNeeds
+from assay.payments.witness import Witness
 
 RECONCILED_AT_ONCE: Final = 100
 
@@ -50,8 +51,10 @@ class Settlement:
         ledger: LedgerStore,
         clock: Clock,
         lease: timedelta,
+        witness: Witness,
     ) -> None:
         self._protocols = protocols
+        self._witness = witness
         self.needs = needs
         self.ledger = ledger
         self.clock = clock
@@ -97,6 +100,7 @@ class Settlement:
             latest = await self.moved(latest, State.SETTLING, attempt=attempt)
 
         outcome = await self._protocols[entry.protocol].settle(entry, note, self.needs)
+        outcome = await self._witness.judged(latest, outcome, waits=True)
         match outcome:
             case Settled():
                 return await self._settled(latest, outcome, self.lease())
@@ -185,8 +189,8 @@ class Settlement:
         protocol = self._protocols[entry.protocol]
         found = await protocol.outcome(entry, self.needs)
         if isinstance(found, Undecided) and entry.attempt.raw:
-            return await protocol.resend(entry, note, self.needs)
-        return found
+            found = await protocol.resend(entry, note, self.needs)
+        return await self._witness.judged(entry, found, waits=False)
 
     async def _settled(self, entry: Entry, found: Settled, lease_until: datetime) -> Entry:
         attempt = replace(entry.attempt, transaction=found.transaction)

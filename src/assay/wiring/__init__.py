@@ -80,6 +80,7 @@ from assay.kit.singleflight import SingleFlight
 from assay.kit.tasks import Tasks
 from assay.payments.ports import LedgerStore
 from assay.payments.till import Till
+from assay.payments.watcher import Watcher
 from assay.proxy.call import Caller, Proxy
 from assay.proxy.playground import Playground, PlaygroundNeeds
 from assay.settings import Settings
@@ -106,7 +107,12 @@ from assay.webhooks.proof import ReceiverProofs
 from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.accounts import AccountDependencies, account_services
-from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
+from assay.wiring.background import (
+    deliver_forever,
+    flush_forever,
+    reconcile_forever,
+    watch_forever,
+)
 from assay.wiring.conduct_retention import ConductRetention
 from assay.wiring.egress import egress_budget, gate_quota
 from assay.wiring.limits import quotas, shared_limits
@@ -177,6 +183,7 @@ class App:
     direct: Direct
     wrapper_origin: WrapperOrigin
     till: Till
+    watcher: Watcher
     ledger: LedgerStore
     call_log: CallLog
     call_store: CallStore
@@ -307,6 +314,7 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     tasks.spawn("deliver", deliver_forever(app.deliverer, log))
     keep = timedelta(hours=settings.paid_response_hours)
     tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
+    tasks.spawn("watch", watch_forever(app.watcher, log))
     removed = SqlRetention(outside.database), SqlCostStore(outside.database, clock)
     retention = Retention(*removed, outside.blobs, settings, clock)
     tasks.spawn("retention", retain_forever(retention, log))
@@ -542,6 +550,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         direct=wrapped.direct,
         wrapper_origin=wrapped.origin,
         till=wrapped.till,
+        watcher=wrapped.watcher,
         ledger=wrapped.ledger,
         call_log=wrapped.call_log,
         call_store=wrapped.call_store,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib import import_module
 from urllib.parse import urlsplit
@@ -26,11 +26,13 @@ from assay.infra.http.upstream import UpstreamPool
 from assay.infra.log import Log
 from assay.infra.payments.mpp_charges import TempoCharges
 from assay.infra.payments.mpp_library import LibraryLoader
+from assay.infra.payments.receipts import ChainReceipts
 from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.payments.x402_facilitator import RemoteFacilitator
 from assay.infra.sql.analytics import SqlAnalyticsStore
 from assay.infra.sql.calls import SqlCallStore
 from assay.infra.sql.engine import Database
+from assay.infra.sql.payment_watches import SqlWatchStore
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
 from assay.infra.sql.wrappers import SqlWrapperStore
@@ -45,6 +47,8 @@ from assay.payments.networks import payment_networks
 from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolNeeds
 from assay.payments.settlement import Settlement
 from assay.payments.till import Till
+from assay.payments.watcher import Watcher
+from assay.payments.witness import View, Witness
 from assay.settings import Settings
 from assay.wiring.naming import naming
 from assay.wrapper.configs import ConfigRules, Endpoints
@@ -91,6 +95,7 @@ class Wrapping:
     pipeline: Pipeline
     direct: Direct
     till: Till
+    watcher: Watcher
     ledger: LedgerStore
     call_log: CallLog
     call_store: SqlCallStore
@@ -102,8 +107,8 @@ class Wrapping:
 
 def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
     """The payment networks with the configured endpoints; raises `ValueError`."""
-    with naming("ASSAY_PAYMENT_RPC"):
-        return payment_networks(settings.payment_rpc)
+    with naming("ASSAY_PAYMENT_RPC or ASSAY_CONFIRMATIONS"):
+        return payment_networks(settings.payment_rpc, settings.confirmations)
 
 
 def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
@@ -112,7 +117,8 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     origin = WrapperOrigin.of(settings.address, settings.wrap_url)
     networks = payment_rows(settings)
     ledger = SqlLedgerStore(ground.database, clock)
-    till = _till(ground, networks, ledger, stack)
+    settlement, witness = _settlement(ground, networks, ledger, stack)
+    till = Till(settlement)
     private = settings.allow_private_upstreams
     egress = EgressPolicy(allow_private=private, require_https=not private)
     store = SqlWrapperStore(ground.database)
@@ -143,6 +149,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         pipeline,
         Direct(steps, origin),
         till,
+        Watcher(settlement, witness, SqlWatchStore(ground.database), clock),
         ledger,
         log,
         call_store,
@@ -167,36 +174,48 @@ def _refused_note(log: Log) -> Callable[[Call, str], None]:
     return refused
 
 
-def _till(
+def _settlement(
     ground: Ground,
     networks: Mapping[str, PaymentNetwork],
     ledger: LedgerStore,
     stack: AsyncExitStack,
-) -> Till:
+) -> tuple[Settlement, Witness]:
     settings, clock = ground.settings, ground.clock
     chains = {network.id: _chain(network) for network in networks.values()}
     loader = LibraryLoader(
         networks,
         ground.state,
+        (ground.rpc, chains),
         secrets=ground.payment_secrets,
         realm=urlsplit(settings.wrap_address).netloc,
         timeout_s=settings.settlement_s,
     )
     stack.push_async_callback(loader.aclose)
-    charges = TempoCharges(
-        loader,
-        chains,
-        ground.rpc,
-        clock,
-        settlement_s=settings.settlement_s,
-        challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
-    )
-    needs = ProtocolNeeds(
-        Eip3009Signers(), _facilitator(ground, networks, chains, stack), charges, clock
-    )
+
+    def view(chains: Mapping[str, Network]) -> View:
+        charges = TempoCharges(
+            loader,
+            chains,
+            ground.rpc,
+            clock,
+            settlement_s=settings.settlement_s,
+            challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
+        )
+        facilitator = _facilitator(ground, networks, chains, stack)
+        needs = ProtocolNeeds(Eip3009Signers(), facilitator, charges, clock)
+        return View(needs, ChainReceipts(ground.rpc, chains))
+
+    first = view(chains)
+    others = {
+        name: replace(chain, rpc_urls=chain.rpc_urls[1:])
+        for name, chain in chains.items()
+        if len(set(chain.rpc_urls)) > 1
+    }
     protocols = load_plugins(import_module("assay.payments.protocols"), "PROTOCOL", PaymentProtocol)
+    second = dict.fromkeys(others, view(others))
+    witness = Witness(networks, protocols, first, second, clock, settings.settlement_s)
     lease = timedelta(seconds=settings.settlement_lease_s)
-    return Till(Settlement(protocols, needs, ledger, clock, lease))
+    return Settlement(protocols, first.needs, ledger, clock, lease, witness), witness
 
 
 def _facilitator(
@@ -213,7 +232,8 @@ def _facilitator(
     engine = X402Engine(ground.rpc, chains, signer, ground.clock, settings.settlement_s)
     if not settings.x402_facilitator_url:
         return engine
-    remote = RemoteFacilitator(settings.x402_facilitator_url, networks, engine)
+    url = settings.x402_facilitator_url
+    remote = RemoteFacilitator(url, networks, engine, ground.clock, settings.settlement_s)
     stack.push_async_callback(remote.aclose)
     return remote
 

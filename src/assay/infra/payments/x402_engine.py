@@ -142,7 +142,7 @@ class X402Engine:
         (used,) = await self._call(entry.network, (Call(entry.asset, data),))
         if not _number(used):
             ended = self._clock.now().timestamp() - CHAIN_CLOCK_SLACK_S > signed.valid_before
-            return Rejected("expired_unused") if ended else Undecided(_UNUSED)
+            return Rejected("expired_unused") if ended else Undecided(_UNUSED, is_unused=True)
         return await self._find_use(entry)
 
     def _sender(self, network: str) -> Sender | None:
@@ -212,7 +212,7 @@ class X402Engine:
 
 def is_unused(found: Outcome) -> bool:
     """Whether the chain itself says that nothing has moved: else nobody may call it a refusal."""
-    return isinstance(found, Undecided) and found.detail == _UNUSED
+    return isinstance(found, Undecided) and found.is_unused
 
 
 def _transaction_of(logs: JsonValue) -> str:

@@ -24,6 +24,12 @@ BY_DIGEST = select(payments).where(
 _AS_READ = (payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("moves_read"))
 CHANGING = ("state", "tx", "raw_tx", "reason", "lease_us", "updated_us", "moves", "settled_us")
 MOVE = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in CHANGING})
+MOVE_WATCHED = (
+    update(payments)
+    .where(*_AS_READ)
+    .values({name: bindparam(name) for name in (*CHANGING, "watch_us")})
+)
+"""Into a state that says anew when it is looked at."""
 TAKE_OVER = (
     update(payments)
     .where(*_AS_READ)

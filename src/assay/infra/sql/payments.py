@@ -18,6 +18,7 @@ from assay.infra.sql.ledger_statements import (
     FORGET,
     INSERT,
     MOVE,
+    MOVE_WATCHED,
     REUSED,
     STORE,
     STORED,
@@ -30,8 +31,10 @@ from assay.infra.sql.tables import paid_responses, payments
 from assay.kit.clock import Clock
 from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
 from assay.payments.ports import Claim, Committed
+from assay.payments.watcher import first_look
 
 _OPEN = (State.SETTLING, State.PENDING)
+_WATCHED = (State.SETTLED, State.FAILED, State.REVERSED)
 
 
 class SqlLedgerStore:
@@ -65,7 +68,7 @@ class SqlLedgerStore:
     async def find(self, network: str, digest: str) -> Entry | None:
         values = {"a_network": network, "a_digest": digest}
         rows = await self._database.look(lambda desk: desk.rows(BY_DIGEST, values))
-        return _entry(rows[0]) if rows else None
+        return entry_of(rows[0]) if rows else None
 
     async def move(
         self,
@@ -90,8 +93,12 @@ class SqlLedgerStore:
         )
         tally = tally_move(entry, moved)
 
+        statement, look = MOVE, None
+        if state in _WATCHED and state is not entry.state:
+            statement, look = MOVE_WATCHED, first_look(moved)
+
         async def work(desk: Desk) -> bool:
-            if not await _update(desk, MOVE, entry, moved):
+            if not await _update(desk, statement, entry, moved, look):
                 return False
             if stored is not None:
                 await _store(desk, moved, stored)
@@ -124,7 +131,7 @@ class SqlLedgerStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [_entry(row) for row in rows]
+        return [entry_of(row) for row in rows]
 
     async def purge_stored(self, before: datetime) -> int:
         statement = delete(paid_responses).where(paid_responses.c.stored_us < to_us(before))
@@ -141,7 +148,7 @@ class SqlLedgerStore:
             statement = statement.where(payments.c.state.in_(states))
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [_entry(row) for row in rows]
+        return [entry_of(row) for row in rows]
 
 
 async def _claim(desk: Desk, fresh: Entry) -> tuple[Entry, bool]:
@@ -152,7 +159,7 @@ async def _claim(desk: Desk, fresh: Entry) -> tuple[Entry, bool]:
     if not found:
         await desk.change(INSERT, _values(fresh))
         return fresh, True
-    known = _entry(found[0])
+    known = entry_of(found[0])
     abandoned = known.state is State.CLAIMED and known.lease_until <= fresh.created_at
     if known.state is not State.RELEASED and not abandoned:
         return known, False
@@ -179,12 +186,16 @@ async def _failures(desk: Desk, entry: Entry, since: datetime) -> int:
     return int((await desk.rows(FAILURES, values))[0]["total"])
 
 
-async def _update(desk: Desk, statement: Update, known: Entry, moved: Entry) -> bool:
+async def _update(
+    desk: Desk, statement: Update, known: Entry, moved: Entry, look: datetime | None = None
+) -> bool:
     """Whether the row was still as it was read."""
     values = _values(moved)
     del values["id"]
-    if statement is MOVE:
+    if statement is not TAKE_OVER:
         values = {name: values[name] for name in CHANGING}
+    if statement is MOVE_WATCHED:
+        values["watch_us"] = None if look is None else to_us(look)
     values |= {"an_id": known.id, "moves_read": known.moves}
     return await desk.change(statement, values) == 1
 
@@ -234,10 +245,12 @@ def _values(entry: Entry) -> dict[str, object]:
         "moves": entry.moves,
         "agent_id": entry.agent_id,
         "settled_us": None if entry.settled_at is None else to_us(entry.settled_at),
+        "watch_us": None,
     }
 
 
-def _entry(row: Row) -> Entry:
+def entry_of(row: Row) -> Entry:
+    """A row of the ledger."""
     return Entry(
         id=row["id"],
         protocol=row["protocol"],
