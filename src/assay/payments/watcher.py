@@ -27,6 +27,11 @@ ENDED: Final = timedelta(seconds=130)
 """How long after its authorisation has ended a failed payment is looked at once more: the slack of
 a chain's clock, and a little."""
 
+SPENT: Final = frozenset(
+    {"authorization_cancelled", "authorization_used_elsewhere", "transaction-failed"}
+)
+"""Reasons after which nobody can submit it any more: x402's nonce is used, MPP's too."""
+
 AGAIN_MIN, AGAIN_MAX = timedelta(seconds=5), timedelta(minutes=10)
 """Between two looks for a payment that is not shown: half its age, within these."""
 
@@ -56,7 +61,8 @@ def first_look(entry: Entry) -> datetime | None:
     """When an entry is looked at that has just moved; None for one that has ended."""
     now = entry.updated_at
     if entry.state is State.FAILED:  # whoever holds its authorisation may still submit it
-        return entry.expires_at + ENDED if now < entry.expires_at else None
+        is_good = now < entry.expires_at and entry.reason not in SPENT
+        return entry.expires_at + ENDED if is_good else None
     return now + LOOKS[0] if entry.has_paid else None
 
 

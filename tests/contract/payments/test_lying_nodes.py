@@ -99,6 +99,24 @@ def makes_up(entry: Any) -> Answers:
     return answers
 
 
+async def test_a_payment_that_goes_well_asks_no_more_than_it_must(
+    shop: Room, first: NodeProxy, second: NodeProxy, payer: LocalAccount
+) -> None:
+    asked, elsewhere = list[str](), list[str]()
+    first.before, second.before = asked.append, elsewhere.append
+    assert (await shop.settled(payer)).state is State.SETTLED
+    assert sorted(set(asked)) == [
+        "eth_blockNumber",
+        "eth_chainId",
+        "eth_gasPrice",
+        "eth_getTransactionCount",
+        "eth_getTransactionReceipt",
+        "eth_sendRawTransaction",
+    ]
+    assert asked.count("eth_sendRawTransaction") == 1
+    assert elsewhere == []
+
+
 async def test_a_receipt_that_is_made_up_is_found_out_and_the_money_taken_all_the_same(
     shop: Room, first: NodeProxy, dollar_chain: Dollars, payer: LocalAccount, database: Database
 ) -> None:

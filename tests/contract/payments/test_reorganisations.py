@@ -12,8 +12,8 @@ from assay.payments.model import State
 from assay_demo.chain.accounts import LocalAccount
 from tests.contract.payments.room import CENT, Room, room
 from tests.e2e.test_e2e_payment_attacks import fresh_account, send_away
-from tests.services.anvil import Anvil, anvil
 from tests.services.node_proxy import NodeProxy, node_proxy
+from tests.services.reorganised_chain import Anvil, anvil
 from tests.services.shop import SELLER
 
 

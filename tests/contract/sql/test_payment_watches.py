@@ -125,6 +125,14 @@ async def test_a_failed_payment_is_looked_at_once_its_authorisation_has_ended(
     assert await funnel(database) == (10, 1, 0)
 
 
+async def test_one_that_nobody_can_submit_any_more_is_not_looked_at(
+    ledger: SqlLedgerStore, watches: SqlWatchStore
+) -> None:
+    made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
+    assert await ledger.move(made, State.FAILED, reason="authorization_cancelled") is not None
+    assert await due(watches, LONG) == []
+
+
 async def test_one_that_failed_when_it_had_ended_is_not_looked_at(
     ledger: SqlLedgerStore, watches: SqlWatchStore
 ) -> None:
