@@ -465,6 +465,14 @@ class Settings(BaseSettings):
         dict[str, tuple[str, ...]],
         Field(description="JSON: RPC endpoints by payment network, such as `eip155:8453`."),
     ] = {}
+    confirmations: Annotated[
+        dict[str, Annotated[int, Field(ge=1, le=1000)]],
+        NoDecode,
+        Field(
+            description="Blocks a payment must stand in before it has settled, such as"
+            " `eip155:8453=2`, comma-separated; 1 where a network is not named."
+        ),
+    ] = {}
     settlement_s: Annotated[
         float, Field(gt=0, le=120, description="Seconds a settlement's outcome is waited for.")
     ] = 20.0
@@ -574,12 +582,13 @@ class Settings(BaseSettings):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
-    @field_validator("gas_usd", "gas_cap", mode="before")
+    @field_validator("gas_usd", "gas_cap", "confirmations", mode="before")
     @classmethod
     def _by_network(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        return dict(part.strip().split("=", 1) for part in value.split(",") if part.strip())
+        pairs = (part.strip().rpartition("=") for part in value.split(",") if part.strip())
+        return {network: given for network, _, given in pairs}
 
     @field_validator("gas_usd", "gas_cap")
     @classmethod

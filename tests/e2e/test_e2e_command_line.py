@@ -161,6 +161,8 @@ def test_doctor_says_what_works_and_what_does_not_with_its_mend(tmp_path: Path) 
     )
     assert done.returncode == 1
     assert "works  database (sqlite)" in done.stdout
+    alone = "one only for tempo:4217, tempo:42431: its word on a payment is final"
+    assert f"works  payment endpoints  {alone}" in done.stdout
     assert "fails  chain local" in done.stdout
     assert "mend: reach one of http://127.0.0.1:9" in done.stdout
 

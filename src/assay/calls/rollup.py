@@ -174,23 +174,51 @@ def _see(tally: Tally, kind: CallKind, first_us: int, last_us: int) -> None:
 
 
 def tally_settled(
-    operator_id: str, wrapper_id: str, agent_id: str, at_us: int, amount: int
+    operator_id: str,
+    wrapper_id: str,
+    agent_id: str,
+    at_us: int,
+    amount: int,
+    *,
+    failed_us: int | None = None,
 ) -> Tally:
-    """What a payment adds whose money has arrived; `amount` in micro-dollars."""
+    """What a payment adds whose money has arrived; `amount` in micro-dollars.
+
+    `failed_us` is when it was counted as failed, where it was.
+    """
     tally = Tally()
-    counted = (0, 0, 0, amount, 0, 0, 0, 0, 1, 0, 0)
-    _add_everywhere(tally, (operator_id, wrapper_id, agent_id, at_us // DAY_US), counted)
+    _count_settled(tally, (operator_id, wrapper_id, agent_id, at_us // DAY_US), amount, 1)
     tally.see((operator_id, agent_id), at_us, None)
+    if failed_us is not None:
+        _count_failed(tally, operator_id, failed_us, -1)
+    return tally
+
+
+def tally_reversed(
+    operator_id: str, wrapper_id: str, agent_id: str, settled_us: int, amount: int
+) -> Tally:
+    """What a payment takes back whose money has gone: of the day on which it had settled."""
+    tally = Tally()
+    _count_settled(tally, (operator_id, wrapper_id, agent_id, settled_us // DAY_US), -amount, -1)
+    tally.see((operator_id, agent_id), settled_us, None)
     return tally
 
 
 def tally_failed(operator_id: str, at_us: int) -> Tally:
     """What a payment adds that failed for good."""
     tally = Tally()
-    counted = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
+    _count_failed(tally, operator_id, at_us, 1)
+    return tally
+
+
+def _count_settled(tally: Tally, cell: _Cell, revenue: int, payments: int) -> None:
+    _add_everywhere(tally, cell, (0, 0, 0, revenue, 0, 0, 0, 0, payments, 0, 0))
+
+
+def _count_failed(tally: Tally, operator_id: str, at_us: int, payments: int) -> None:
+    counted = (0, 0, 0, 0, 0, 0, 0, 0, 0, payments, 0)
     tally.add(TOTALS, (operator_id,), counted)
     tally.add(DAYS, (operator_id, at_us // DAY_US), counted)
-    return tally
 
 
 def _add_everywhere(tally: Tally, cell: _Cell, counted: Sequence[int]) -> None:

@@ -22,9 +22,13 @@ from assay.payments.gas import KeyStanding
 from assay.settings import Settings
 from assay.trust.feedback import LAMPORTS_MIN
 from assay.wiring import App, assemble, networks_from
+from assay.wiring.wrappers import payment_rows
 
 CHAIN_S = 8.0
 """How long one chain may take to answer."""
+
+
+_SEVERAL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,8 @@ async def _examine(settings: Settings) -> Sequence[Check]:
         networks_from(settings)
         async with assemble(settings, serving=False) as app:
             checks += [await _database(app), *await _state(app), _exposure(settings)]
-            checks += [_payments(settings), *await _settling_key(app)]
+            checks += [_payments(settings), _payment_endpoints(settings)]
+            checks += await _settling_key(app)
             checks += await _chains(app)
             is_default = app.networks.default.family == "solana"
             if is_default or any(n.startswith("solana_") for n in settings.model_fields_set):
@@ -157,6 +162,16 @@ def _key(standing: KeyStanding) -> Check:
     if standing.problem:
         mend = "set a node that answers in ASSAY_PAYMENT_RPC, or a higher ASSAY_GAS_CAP"
     return Check(name, works=standing.payable > 0, says=says, mend=mend)
+
+
+def _payment_endpoints(settings: Settings) -> Check:
+    """Where one endpoint's word is final: nobody else is asked whether it is true."""
+    name, rows = "payment endpoints", payment_rows(settings).values()
+    alone = [row.id for row in rows if len(set(row.rpc_urls)) < _SEVERAL]
+    if not alone:
+        return Check(name, works=True, says="two or more for each network")
+    says = f"one only for {', '.join(alone)}: its word on a payment is final"
+    return Check(name, works=True, says=f"{says}; ASSAY_PAYMENT_RPC takes a second")
 
 
 async def _chains(app: App) -> Sequence[Check]:

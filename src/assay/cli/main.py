@@ -361,7 +361,16 @@ def wrappers_reseal() -> int:
 def payments_list(
     *,
     state: Annotated[
-        Literal["claimed", "settling", "pending", "settled", "delivered", "released", "failed"]
+        Literal[
+            "claimed",
+            "settling",
+            "pending",
+            "settled",
+            "delivered",
+            "released",
+            "failed",
+            "reversed",
+        ]
         | None,
         Parameter(help="Only payments in this state."),
     ] = None,

@@ -36,7 +36,10 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class PaymentNetwork:
-    """A chain payments are taken on. `id` is how configs name it (spec 2.17)."""
+    """A chain payments are taken on. `id` is how configs name it (spec 2.17).
+
+    A payment has settled in `confirmations` blocks, its own counted; it is final in `final_blocks`.
+    """
 
     id: str
     protocol: Protocol
@@ -47,6 +50,8 @@ class PaymentNetwork:
     source: str
     short_name: str = ""
     """How x402 version 1 spells it."""
+    confirmations: int = 1
+    final_blocks: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +117,11 @@ class Payment:
 
 
 class State(StrEnum):
-    """What has become of a payment.
+    """What has become of a payment; `docs/payments.md` has every legal transition.
 
     claimed -> settling -> settled -> delivered; a claim ends as `released` when nobody was served
     and nothing moved, as `failed` when settling was refused for good. `pending` is settling whose
-    outcome is not known yet.
+    outcome is not known yet, `reversed` settled or delivered whose transfer is gone for good.
     """
 
     CLAIMED = "claimed"
@@ -126,6 +131,7 @@ class State(StrEnum):
     DELIVERED = "delivered"
     RELEASED = "released"
     FAILED = "failed"
+    REVERSED = "reversed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +163,8 @@ class Rejected:
 
     reason: str
     gas_wei: int | None = None
+    is_agreed: bool = field(default=False, compare=False)
+    """Two endpoints have said so already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,11 @@ from types import MappingProxyType
 
 from assay.payments.model import Asset, PaymentNetwork
 
+FINAL_ON_BASE = 600
+"""Blocks of two seconds: twenty minutes, after which Ethereum has finalised Base's batch. Tempo's
+blocks are final when they are made. Source: docs.base.org, "Transaction finality"; docs.tempo.xyz,
+"Performance"."""
+
 ROWS: tuple[PaymentNetwork, ...] = (
     PaymentNetwork(
         id="eip155:8453",
@@ -16,6 +21,7 @@ ROWS: tuple[PaymentNetwork, ...] = (
         testnet=False,
         source="spec 2.17; Circle's USDC on Base; facts, payments 1.1",
         short_name="base",
+        final_blocks=FINAL_ON_BASE,
     ),
     PaymentNetwork(
         id="eip155:84532",
@@ -26,6 +32,7 @@ ROWS: tuple[PaymentNetwork, ...] = (
         testnet=True,
         source="spec 2.17; Circle's USDC on Base Sepolia; facts, payments 1.1",
         short_name="base-sepolia",
+        final_blocks=FINAL_ON_BASE,
     ),
     PaymentNetwork(
         id="tempo:4217",
@@ -51,14 +58,19 @@ DEFAULTS: Mapping[str, str] = MappingProxyType({"x402": "eip155:8453", "mpp": "t
 """The network of a config that names none: the protocol's main one."""
 
 
-def payment_networks(rpc_urls: Mapping[str, tuple[str, ...]]) -> Mapping[str, PaymentNetwork]:
-    """Every network by its id, with configured endpoints where there are some.
+def payment_networks(
+    rpc_urls: Mapping[str, tuple[str, ...]], confirmations: Mapping[str, int] | None = None
+) -> Mapping[str, PaymentNetwork]:
+    """Every network by its id, with configured endpoints and confirmations where there are some.
 
     Raises `ValueError` naming an id that is none of ours.
     """
     known = {row.id: row for row in ROWS}
-    for network_id, urls in rpc_urls.items():
+    for network_id in (*rpc_urls, *(confirmations or {})):
         if network_id not in known:
             raise ValueError(f"no payment network is called {network_id}: {', '.join(known)}")
+    for network_id, urls in rpc_urls.items():
         known[network_id] = replace(known[network_id], rpc_urls=tuple(urls))
+    for network_id, blocks in (confirmations or {}).items():
+        known[network_id] = replace(known[network_id], confirmations=blocks)
     return MappingProxyType(known)

@@ -26,6 +26,7 @@ from assay.payments.model import (
 )
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
 from assay.payments.unfinished import Due
+from assay.payments.witness import Witness
 
 AT_ONCE: Final = 1000
 """Payments of one question at most; when there are more, the next are asked about at once."""
@@ -50,6 +51,7 @@ class Reconciler:
     ledger: LedgerStore
     clock: Clock
     lease: Callable[[], datetime]
+    witness: Witness
 
     async def run(self, *, is_due_only: bool) -> list[Entry]:
         """One pass over what is due, or over everything; those that have ended."""
@@ -118,6 +120,7 @@ class Reconciler:
         if isinstance(found, Undecided) and found.is_unused and entry.attempt.raw:
             protocol = self.protocols[entry.protocol]
             found = await protocol.resend(entry, note, self.needs)
+        found = await self.witness.judged(latest, found, waits=False)
         now = self.clock.now()
         match found:
             case Settled(transaction):

@@ -28,6 +28,7 @@ from assay.payments.model import (
 )
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
 from assay.payments.reconciliation import Reconciler
+from assay.payments.witness import Witness
 
 
 class PaymentPending(SettlementPending):
@@ -51,13 +52,15 @@ class Settlement:
         ledger: LedgerStore,
         clock: Clock,
         lease: timedelta,
+        witness: Witness,
     ) -> None:
         self._protocols = protocols
+        self._witness = witness
         self.needs = needs
         self.ledger = ledger
         self.clock = clock
         self._lease = lease
-        self._reconciler = Reconciler(protocols, needs, ledger, clock, self.lease)
+        self._reconciler = Reconciler(protocols, needs, ledger, clock, self.lease, witness)
 
     def of(self, quote: Quote) -> PaymentProtocol:
         """The protocol of a quote."""
@@ -110,6 +113,7 @@ class Settlement:
             latest = await self.moved(latest, State.SETTLING, attempt=attempt)
 
         outcome = await self._protocols[entry.protocol].settle(entry, note, self.needs)
+        outcome = await self._witness.judged(latest, outcome, waits=True)
         match outcome:
             case Settled():
                 ended = self.needs.ended(latest, outcome)
@@ -144,7 +148,7 @@ class Settlement:
         ended = (await self._reconciler.look([leased])).get(entry.id)
         if ended is None:
             raise self.pending(entry)
-        if ended.state is State.FAILED:
+        if ended.state in {State.FAILED, State.REVERSED}:
             refusal = PaymentRefused(ended.reason, "This payment could not be settled.")
             raise await self.refused(quote, refusal)
         return ended

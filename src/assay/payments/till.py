@@ -181,7 +181,7 @@ class Till:
         """Somebody has claimed this payment before: the same caller again, or a thief."""
         settlement, quote = self._settlement, payment.quote
         await self._require_same(entry, payment, digest)
-        if entry.state is State.FAILED:
+        if entry.state in {State.FAILED, State.REVERSED}:
             refusal = PaymentRefused(entry.reason, "This payment could not be settled.")
             raise await settlement.refused(quote, refusal)
         if entry.state is State.CLAIMED:

@@ -79,6 +79,7 @@ from assay.kit.singleflight import SingleFlight
 from assay.kit.tasks import Tasks
 from assay.payments.ports import LedgerStore
 from assay.payments.till import Till
+from assay.payments.watcher import Watcher
 from assay.proxy.call import Caller, Proxy
 from assay.proxy.playground import Playground, PlaygroundNeeds
 from assay.settings import Settings
@@ -105,7 +106,12 @@ from assay.webhooks.proof import ReceiverProofs
 from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.accounts import AccountDependencies, account_services
-from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
+from assay.wiring.background import (
+    deliver_forever,
+    flush_forever,
+    reconcile_forever,
+    watch_forever,
+)
 from assay.wiring.egress import egress_budget, gate_quota, visit_turns
 from assay.wiring.gas import GasParts, GasRetention
 from assay.wiring.limits import quotas, shared_limits
@@ -176,6 +182,7 @@ class App:
     direct: Direct
     wrapper_origin: WrapperOrigin
     till: Till
+    watcher: Watcher
     ledger: LedgerStore
     gas: GasParts
     call_log: CallLog
@@ -307,6 +314,7 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     tasks.spawn("deliver", deliver_forever(app.deliverer, log))
     keep = timedelta(hours=settings.paid_response_hours)
     tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
+    tasks.spawn("watch", watch_forever(app.watcher, log))
     removed = SqlRetention(outside.database), SqlCostStore(outside.database, clock)
     gas = "gas budgets", GasRetention(app.gas.store, clock).run
     retention = Retention(*removed, outside.blobs, settings, clock, gas)
@@ -544,6 +552,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         direct=wrapped.direct,
         wrapper_origin=wrapped.origin,
         till=wrapped.till,
+        watcher=wrapped.watcher,
         ledger=wrapped.ledger,
         gas=wrapped.gas,
         call_log=wrapped.call_log,

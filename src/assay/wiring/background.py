@@ -8,6 +8,7 @@ from assay.infra.log import Log
 from assay.kit.clock import Clock
 from assay.payments.ports import LedgerStore
 from assay.payments.till import Till
+from assay.payments.watcher import Watcher
 from assay.webhooks.deliver import Deliverer
 
 FLUSH_EVERY_S = 1.0
@@ -46,6 +47,17 @@ async def reconcile_forever(
         except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
             log.warning("payments could not be reconciled, again soon", error=repr(error))
         await asyncio.sleep(RECONCILE_EVERY_S)
+
+
+async def watch_forever(watcher: Watcher, log: Log) -> None:
+    """Look at settled payments again; a chain or store that is down is asked again."""
+    while True:
+        await asyncio.sleep(RECONCILE_EVERY_S)
+        try:
+            for entry in await watcher.run():
+                log.warning("a settled payment moved", payment=entry.id, state=entry.state.value)
+        except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
+            log.warning("payments could not be looked at again", error=repr(error))
 
 
 async def deliver_forever(deliverer: Deliverer, log: Log) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib import import_module
 from urllib.parse import urlsplit
@@ -27,11 +27,13 @@ from assay.infra.log import Log
 from assay.infra.payments.gas_price import GasPrices
 from assay.infra.payments.mpp_charges import TempoCharges
 from assay.infra.payments.mpp_library import LibraryLoader
+from assay.infra.payments.receipts import ChainReceipts
 from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.payments.x402_facilitator import RemoteFacilitator
 from assay.infra.sql.analytics import SqlAnalyticsStore
 from assay.infra.sql.calls import SqlCallStore
 from assay.infra.sql.engine import Database
+from assay.infra.sql.payment_watches import SqlWatchStore
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
 from assay.infra.sql.wrappers import SqlWrapperStore
@@ -47,6 +49,8 @@ from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, Prot
 from assay.payments.settlement import Settlement
 from assay.payments.till import Till
 from assay.payments.warnings import SaleWarnings
+from assay.payments.watcher import Watcher
+from assay.payments.witness import View, Witness
 from assay.settings import Settings
 from assay.wiring.gas import GasGround, GasParts, gas_parts
 from assay.wiring.naming import naming
@@ -94,6 +98,7 @@ class Wrapping:
     pipeline: Pipeline
     direct: Direct
     till: Till
+    watcher: Watcher
     ledger: LedgerStore
     gas: GasParts
     call_log: CallLog
@@ -106,8 +111,8 @@ class Wrapping:
 
 def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
     """The payment networks with the configured endpoints; raises `ValueError`."""
-    with naming("ASSAY_PAYMENT_RPC"):
-        return payment_networks(settings.payment_rpc)
+    with naming("ASSAY_PAYMENT_RPC or ASSAY_CONFIRMATIONS"):
+        return payment_networks(settings.payment_rpc, settings.confirmations)
 
 
 def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
@@ -116,7 +121,8 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     origin = WrapperOrigin.of(settings.address, settings.wrap_url)
     networks = payment_rows(settings)
     ledger = SqlLedgerStore(ground.database, clock)
-    till, gas = _till(ground, networks, ledger, stack)
+    settlement, witness, gas = _settlement(ground, networks, ledger, stack)
+    till = Till(settlement)
     private = settings.allow_private_upstreams
     egress = EgressPolicy(allow_private=private, require_https=not private)
     store = SqlWrapperStore(ground.database)
@@ -149,6 +155,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         pipeline,
         Direct(steps, origin),
         till,
+        Watcher(settlement, witness, SqlWatchStore(ground.database), clock),
         ledger,
         gas,
         log,
@@ -174,40 +181,54 @@ def _refused_note(log: Log) -> Callable[[Call, str], None]:
     return refused
 
 
-def _till(
+def _settlement(
     ground: Ground,
     networks: Mapping[str, PaymentNetwork],
     ledger: LedgerStore,
     stack: AsyncExitStack,
-) -> tuple[Till, GasParts]:
+) -> tuple[Settlement, Witness, GasParts]:
     settings, clock = ground.settings, ground.clock
     chains = {network.id: _chain(network) for network in networks.values()}
     loader = LibraryLoader(
         networks,
         ground.state,
+        (ground.rpc, chains),
         secrets=ground.payment_secrets,
         realm=urlsplit(settings.wrap_address).netloc,
         timeout_s=settings.settlement_s,
     )
     stack.push_async_callback(loader.aclose)
-    charges = TempoCharges(
-        loader,
-        chains,
-        ground.rpc,
-        clock,
-        challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
-    )
     signer = _signer(settings)
     gas = gas_parts(
         GasGround(settings, networks, chains, ground.database, ground.rpc, clock), signer
     )
-    facilitator = _facilitator(ground, networks, chains, stack, signer, gas.prices)
-    needs = ProtocolNeeds(
-        Eip3009Signers(), facilitator, charges, clock, settings.x402_clock_s, gas.budget
-    )
+
+    def view(chains: Mapping[str, Network]) -> View:
+        charges = TempoCharges(
+            loader,
+            chains,
+            ground.rpc,
+            clock,
+            challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
+        )
+        facilitator = _facilitator(ground, networks, chains, stack, signer, gas.prices)
+        needs = ProtocolNeeds(
+            Eip3009Signers(), facilitator, charges, clock, settings.x402_clock_s, gas.budget
+        )
+        return View(needs, ChainReceipts(ground.rpc, chains))
+
+    first = view(chains)
+    others = {
+        name: replace(chain, rpc_urls=chain.rpc_urls[1:])
+        for name, chain in chains.items()
+        if len(set(chain.rpc_urls)) > 1
+    }
     protocols = load_plugins(import_module("assay.payments.protocols"), "PROTOCOL", PaymentProtocol)
+    second = dict.fromkeys(others, view(others))
+    witness = Witness(networks, protocols, first, second, clock, settings.settlement_s)
     lease = timedelta(seconds=settings.settlement_lease_s)
-    return Till(Settlement(protocols, needs, ledger, clock, lease)), gas
+    settlement = Settlement(protocols, first.needs, ledger, clock, lease, witness)
+    return settlement, witness, gas
 
 
 def _signer(settings: Settings) -> TransactionSigner | None:
@@ -229,7 +250,8 @@ def _facilitator(
     engine = X402Engine(ground.rpc, chains, signer, prices, clock, settings.settlement_s)
     if not settings.x402_facilitator_url:
         return engine
-    remote = RemoteFacilitator(settings.x402_facilitator_url, networks, engine)
+    url = settings.x402_facilitator_url
+    remote = RemoteFacilitator(url, networks, engine, ground.clock, settings.settlement_s)
     stack.push_async_callback(remote.aclose)
     return remote
 

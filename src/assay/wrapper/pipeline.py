@@ -204,7 +204,7 @@ class Pipeline:
         journey.entry = held.entry
         try:
             await journey.payments.verified(held.entry.payer)
-            stored = await self._forward_whole(paid, share)
+            stored = await self._forward_whole(paid, held, share)
         except BaseException as error:
             await self._till.release(held, getattr(error, "code", type(error).__name__))
             if held.entry.has_paid:
@@ -221,10 +221,10 @@ class Pipeline:
             journey.entry = await self._till.settle(held, stored)
         return self._bought(journey, stored)
 
-    async def _forward_whole(self, paid: Paid, share: Share) -> Stored:
+    async def _forward_whole(self, paid: Paid, held: Held, share: Share) -> Stored:
         """The upstream's whole answer, held back until it is paid for."""
         config = paid.admitted.matched.config
-        work_s = config.timeout_ms / 1000 + LATE_S
+        work_s = held.quote.work_s + LATE_S  # a short payment leaves less than `timeoutMs`
         try:
             async with asyncio.timeout(work_s):
                 reply = await self._steps.forward.send(paid)
@@ -233,7 +233,7 @@ class Pipeline:
                 finally:
                     reply.close()
         except TimeoutError:
-            message = f"The upstream's answer was not whole after {work_s:g} seconds."
+            message = f"The upstream's answer was not whole after {round(work_s, 1):g} seconds."
             raise UpstreamFailed(message) from None
         self._held.learn(config.id, len(body))
         headers = self._answer_headers(paid, reply.headers)

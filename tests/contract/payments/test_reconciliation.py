@@ -26,6 +26,7 @@ from assay.wiring.background import RECONCILE_EVERY_S
 from tests.fakes.clock import FrozenClock
 from tests.fakes.gas import ample_gas
 from tests.fakes.payment_nodes import BLOCK_S, Node, Nodes
+from tests.fakes.witness import lone_witness
 from tests.unit.payments.test_authorization_outcomes import NOW_S, ONE, SELLER, TWO, network
 from tests.unit.payments.test_authorization_outcomes import payment as signed
 
@@ -58,7 +59,9 @@ class Stage:
         nothing: Any = None
         needs = ProtocolNeeds(Eip3009Signers(), engine, nothing, self.clock)
         lease = timedelta(seconds=45)
-        return Settlement({"x402": X402()}, needs, self.ledger, self.clock, lease)
+        protocols = {"x402": X402()}
+        witness = lone_witness(protocols, needs, self.clock)
+        return Settlement(protocols, needs, self.ledger, self.clock, lease, witness)
 
     def move(self, seconds: float) -> None:
         self.clock.move(seconds)
@@ -255,7 +258,9 @@ async def test_one_network_that_hangs_holds_up_no_other(stage: Stage) -> None:
     nothing: Any = None
     needs = ProtocolNeeds(Eip3009Signers(), engine, nothing, stage.clock)
     lease = timedelta(seconds=45)
-    stage.settlement = Settlement({"x402": X402()}, needs, stage.ledger, stage.clock, lease)
+    protocols = {"x402": X402()}
+    witness = lone_witness(protocols, needs, stage.clock)
+    stage.settlement = Settlement(protocols, needs, stage.ledger, stage.clock, lease, witness)
     elsewhere = replace(payment(2), network="eip155:8453")
     stage.nodes[TWO].use(elsewhere, SELLER)
     await stage.add(payment(1), elsewhere)

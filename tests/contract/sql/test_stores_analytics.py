@@ -249,7 +249,7 @@ async def test_a_payment_that_settles_days_later_is_revenue_of_that_day(database
     assert before.charged == 0
     assert (await store.stats("op", day_of(START))).total.revenue == 0
     clock.move(2 * 86_400)
-    await ledger.move(pending, State.SETTLED)
+    settled = await ledger.move(pending, State.SETTLED)
     days = await store.days("op", 0, 10**6)
     assert {day: c.revenue for day, c in days.items()} == {
         day_of(START): 0,
@@ -257,6 +257,10 @@ async def test_a_payment_that_settles_days_later_is_revenue_of_that_day(database
     }
     [after] = await store.logs("op", LogFilter(), None, None, 10, 0)
     assert (after.charged, after.transaction) == (2_500_000, "0x" + "ee" * 32)
+    assert settled is not None
+    await ledger.move(settled, State.REVERSED)  # what was taken back was charged to nobody
+    [taken] = await store.logs("op", LogFilter(), None, None, 10, 0)
+    assert taken.charged == 0
 
 
 async def test_money_is_shown_with_the_call_it_bought_and_with_no_other(database: Database) -> None:

@@ -73,7 +73,8 @@ class Outcomes:
                 return Undecided("a node has no receipt yet")
             agreed += 1
             if agreed == min(2, len(nodes)):
-                return Rejected("transaction_failed", _burnt(entry, receipts))
+                reverted = Rejected("transaction_failed", _burnt(entry, receipts))
+                return replace(reverted, is_agreed=agreed > 1)
         return Undecided("one node alone says that it has failed")
 
     async def _find(self, entries: Sequence[Entry]) -> list[Outcome]:
@@ -90,7 +91,8 @@ class Outcomes:
             if isinstance(other, Undecided):
                 found[place] = Undecided("one node alone says that nothing will be paid")
             else:
-                found[place] = other
+                is_refusal = isinstance(other, Rejected)
+                found[place] = replace(other, is_agreed=True) if is_refusal else other
         return found
 
     def _nodes(self, entry: Entry) -> list[Network]:

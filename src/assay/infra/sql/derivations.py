@@ -33,7 +33,8 @@ FROM calls"""  # noqa: S608 - a number of ours
 
 _OF_SETTLED: Final = f"""
 SELECT operator_id, wrapper_id, COALESCE(NULLIF(agent_id, ''), payer), settled_us / {DAY_US},
-  settled_us, settled_us, 0, 0, 0, amount, 0, 0, 0, 0, 1, 0
+  settled_us, settled_us, 0, 0, 0, CASE WHEN state = 'reversed' THEN 0 ELSE amount END,
+  0, 0, 0, 0, CASE WHEN state = 'reversed' THEN 0 ELSE 1 END, 0
 FROM payments WHERE settled_us IS NOT NULL"""  # noqa: S608 - a number of ours
 
 _OF_FAILED: Final = f"""

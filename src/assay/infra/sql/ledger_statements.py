@@ -39,6 +39,12 @@ CHANGING = (
     *("settled_us", "gas_payer", "gas_spent"),
 )
 MOVE = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in CHANGING})
+MOVE_WATCHED = (
+    update(payments)
+    .where(*_AS_READ)
+    .values({name: bindparam(name) for name in (*CHANGING, "watch_us")})
+)
+"""Into a state that says anew when it is looked at."""
 TAKE_OVER = (
     update(payments)
     .where(*_AS_READ)

@@ -19,6 +19,7 @@ from assay.infra.sql.ledger_statements import (
     INSERT,
     LEASE,
     MOVE,
+    MOVE_WATCHED,
     PUT_OFF,
     PUT_OFF_ALL,
     PUTTING_OFF,
@@ -37,6 +38,9 @@ from assay.payments.gas_cost import NO_GAS
 from assay.payments.looks import Look
 from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
 from assay.payments.unfinished import Due
+from assay.payments.watcher import first_look
+
+_WATCHED = (State.SETTLED, State.FAILED, State.REVERSED)
 
 
 class SqlLedgerStore:
@@ -73,7 +77,7 @@ class SqlLedgerStore:
     async def find(self, network: str, digest: str) -> Entry | None:
         values = {"a_network": network, "a_digest": digest}
         rows = await self._database.look(lambda desk: desk.rows(BY_DIGEST, values))
-        return _entry(rows[0]) if rows else None
+        return entry_of(rows[0]) if rows else None
 
     async def move(
         self,
@@ -99,8 +103,12 @@ class SqlLedgerStore:
         moved = replace(moved, gas=closed(entry, moved))
         tally = tally_move(entry, moved)
 
+        statement, look = MOVE, None
+        if state in _WATCHED and state is not entry.state:
+            statement, look = MOVE_WATCHED, first_look(moved)
+
         async def work(desk: Desk) -> bool:
-            if not await _update(desk, MOVE, entry, moved):
+            if not await _update(desk, statement, entry, moved, look):
                 return False
             if stored is not None:
                 await keep(desk, moved.id, to_us(moved.updated_at), stored)
@@ -136,7 +144,7 @@ class SqlLedgerStore:
 
         async def work(desk: Desk) -> list[Entry]:
             await desk.lock("unfinished payments")  # of two at once the second takes the next ones
-            return [_entry(row) for row in await desk.rows(LEASE, values)]
+            return [entry_of(row) for row in await desk.rows(LEASE, values)]
 
         return await self._database.change(work)
 
@@ -176,14 +184,14 @@ class SqlLedgerStore:
             statement = statement.where(payments.c.state.in_(states))
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [_entry(row) for row in rows]
+        return [entry_of(row) for row in rows]
 
     async def _claim(self, desk: Desk, fresh: Entry, gas: GasTerms | None) -> tuple[Entry, bool]:
         """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
         if fresh.identifier is not None:
             await _refuse_reuse(desk, fresh)
         found = await desk.rows(BY_KEY, _key(fresh))
-        known = _entry(found[0]) if found else None
+        known = entry_of(found[0]) if found else None
         if known is not None and not _may_take_over(known, fresh.created_at):
             return known, False
         if known is not None:  # what a process that is gone had reserved
@@ -224,12 +232,17 @@ async def _failures(desk: Desk, entry: Entry, since: datetime) -> int:
     return int((await desk.rows(FAILURES, values))[0]["total"])
 
 
-async def _update(desk: Desk, statement: Update, known: Entry, moved: Entry) -> bool:
+async def _update(
+    desk: Desk, statement: Update, known: Entry, moved: Entry, look: datetime | None = None
+) -> bool:
     """Whether the row was still as it was read."""
     values = _values(moved)
     del values["id"]
     if statement is not TAKE_OVER:
-        values = {name: values[name] for name in (CHANGING if statement is MOVE else PUTTING_OFF)}
+        names = CHANGING if statement in (MOVE, MOVE_WATCHED) else PUTTING_OFF
+        values = {name: values[name] for name in names}
+    if statement is MOVE_WATCHED:
+        values["watch_us"] = None if look is None else to_us(look)
     values |= {"an_id": known.id, "moves_read": known.moves}
     return await desk.change(statement, values) == 1
 
@@ -278,6 +291,7 @@ def _values(entry: Entry) -> dict[str, object]:
         "look_us": _look_us(entry.look),
         "questions": entry.look.questions,
         "misses": entry.look.misses,
+        "watch_us": None,
     }
 
 
@@ -285,7 +299,8 @@ def _look_us(look: Look) -> int:
     return 0 if look.at is None else to_us(look.at)
 
 
-def _entry(row: Row) -> Entry:
+def entry_of(row: Row) -> Entry:
+    """A row of the ledger."""
     return Entry(
         id=row["id"],
         protocol=row["protocol"],

@@ -230,6 +230,8 @@ payments = Table(
     # Whom analytics count it for, and when the money arrived: revenue is of that day.
     Column("agent_id", String(80), nullable=False),
     Column("settled_us", BigInteger),
+    # When it is looked at again; null: never.
+    Column("watch_us", BigInteger),
     # What its settling may cost the payer besides, while it is in flight.
     Column("fee_token", String(42), nullable=False, server_default=""),
     Column("fee_most", BigInteger, nullable=False, server_default="0"),
@@ -248,6 +250,12 @@ payments = Table(
     Index("ix_payments_payer", "network", "asset", "payer", "state"),
     Index("ix_payments_state", "state", "lease_us"),
     Index("ix_payments_operator", "operator_id", "created_us"),
+    Index(
+        "ix_payments_watch",
+        "watch_us",
+        sqlite_where=text("watch_us IS NOT NULL"),
+        postgresql_where=text("watch_us IS NOT NULL"),
+    ),
 )
 
 paid_responses = Table(
