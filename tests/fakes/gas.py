@@ -1,5 +1,6 @@
 """Prices of gas whose bounds nothing in a test reaches."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -13,6 +14,6 @@ from assay.payments.gas_rules import GasRules
 def ample_gas(
     rpc: Any, networks: Mapping[str, Network], address: str, clock: Clock, coins: int = 1
 ) -> GasPrices:
-    """A settlement may cost that many coins on each network."""
-    caps = dict.fromkeys((one.slug for one in networks.values()), Decimal(coins))
+    """A settlement may cost that many coins, on every network."""
+    caps: defaultdict[str, Decimal] = defaultdict(lambda: Decimal(coins))
     return GasPrices(rpc, networks, address, GasRules(0, 0, {}, Decimal(0), caps), clock)

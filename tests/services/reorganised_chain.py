@@ -34,6 +34,10 @@ class Anvil:
     def mine(self, blocks: int) -> None:
         self.wallet.request("anvil_mine", hex(blocks))
 
+    def pass_time(self, seconds: int) -> None:
+        self.wallet.request("evm_increaseTime", seconds)
+        self.mine(1)
+
     def height(self) -> int:
         return int(self.wallet.request("eth_blockNumber"), 16)
 

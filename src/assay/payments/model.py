@@ -153,7 +153,7 @@ class Settled:
     """The money has arrived."""
 
     transaction: str
-    gas_wei: int | None = None
+    gas_wei: int | None = field(default=None, compare=False)
     """What our own transaction has cost; None where that is not known."""
 
 
@@ -162,7 +162,7 @@ class Rejected:
     """It will not arrive: a reason of the protocol's own words."""
 
     reason: str
-    gas_wei: int | None = None
+    gas_wei: int | None = field(default=None, compare=False)
     is_agreed: bool = field(default=False, compare=False)
     """Two endpoints have said so already."""
 

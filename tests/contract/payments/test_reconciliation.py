@@ -275,7 +275,7 @@ async def test_every_hash_is_remembered_and_an_older_one_that_was_mined_is_the_r
     entry = payment(1)
     older = stage.nodes[ONE].use(entry, SELLER)
     stage.nodes[ONE].refuses = {"eth_getLogs"}
-    attempt = Attempt("0x" + "33" * 32, "", ("0x" + "22" * 32, older))
+    attempt = Attempt("0x" + "33" * 32, "", earlier=("0x" + "22" * 32, older))
     await stage.add(replace(entry, attempt=attempt))
     (ended,) = await stage.passes(RECONCILE_EVERY_S)
     assert (ended.state, ended.attempt.transaction) == (State.SETTLED, older)

@@ -180,9 +180,12 @@ async def test_a_node_that_says_once_that_gas_is_free_costs_no_time(
     lies = ["0x0"]
 
     def cheap(asked: Any) -> Any:
-        if isinstance(asked, dict) and asked["method"] == "eth_gasPrice" and lies:
-            return {"jsonrpc": "2.0", "id": asked["id"], "result": lies.pop()}
-        return None
+        """To the price and the key's balance, which are asked for together."""
+        if not isinstance(asked, list) or asked[0]["method"] != "eth_gasPrice" or not lies:
+            return None
+        told = (lies.pop(), hex(10**24))
+        pairs = zip(asked, told, strict=True)
+        return [{"jsonrpc": "2.0", "id": one["id"], "result": value} for one, value in pairs]
 
     proxy.instead = cheap
     under_way = asyncio.ensure_future(settling.engine.settle(settling.entry, settling.note))

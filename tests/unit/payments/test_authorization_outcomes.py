@@ -106,7 +106,7 @@ async def test_the_older_of_our_transactions_counts_where_it_is_the_one_that_was
     only = node()
     older = only.use(payment(), SELLER)
     only.refuses = {"eth_getLogs"}
-    sent = replace(payment(), attempt=Attempt("0x" + "22" * 32, "0x02", (older,)))
+    sent = replace(payment(), attempt=Attempt("0x" + "22" * 32, "0x02", earlier=(older,)))
     assert await found({ONE: only}, sent) == [Settled(older)]
 
 

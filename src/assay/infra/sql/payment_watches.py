@@ -17,7 +17,7 @@ _LOCK = "payment watches"
 _PLAN = (
     update(payments)
     .where(payments.c.id == bindparam("an_id"), payments.c.watch_us.is_not(None))
-    .values(watch_us=bindparam("look_us"))
+    .values(watch_us=bindparam("a_watch_us"))
 )
 
 
@@ -51,7 +51,7 @@ class SqlWatchStore:
         if not plans:
             return
         values = [
-            {"an_id": entry_id, "look_us": None if at is None else to_us(at)}
+            {"an_id": entry_id, "a_watch_us": None if at is None else to_us(at)}
             for entry_id, at in sorted(plans, key=lambda plan: plan[0])
         ]
         async with self._database.write() as connection:
