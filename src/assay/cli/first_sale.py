@@ -15,6 +15,7 @@ from assay.accounts.model import Operator, OperatorNotFound, Plan, Role
 from assay.chains.model import ChainUnavailable
 from assay.cli import pay
 from assay.kit.json import is_object
+from assay.kit.tasks import both
 from assay.payments.model import DECIMALS, PaymentNetwork
 from assay.wiring import App, address_of_key
 from assay.wiring.settling_key import key_in, settling_address
@@ -41,6 +42,8 @@ EXPLORERS: Mapping[str, str] = {
     "eip155:8453": "https://basescan.org/tx/",
     "eip155:84532": "https://sepolia.basescan.org/tx/",
 }
+
+_PAYMENT_REQUIRED, _NOT_FOUND = 402, 404
 
 Say = Callable[[str, str], None]
 """A step's name, and what to say of it."""
@@ -146,9 +149,8 @@ class FirstSale:
         payer = Funds("payer", self.payer, "USDC", DECIMALS, held, price)
         if self.settler is None:
             return [payer]
-        held, needed = (
-            await self._wallets.gas_wei(self.settler),
-            await self._wallets.settlement_wei(),
+        held, needed = await both(
+            self._wallets.gas_wei(self.settler), self._wallets.settlement_wei()
         )
         return [Funds("settler", self.settler, "ETH", WEI_DIGITS, held, needed), payer]
 
@@ -177,7 +179,7 @@ class FirstSale:
 
     async def serves(self, config: WrapperConfig) -> None:
         """Returns when the service asks for the payment of this wrapper. Raises `CannotSell`."""
-        url, told = self.address(config), False
+        url, told = self.address(config), ""
         async with httpx2.AsyncClient(timeout=pay.TIMEOUT_S, trust_env=False) as http:
             while True:
                 problem = await _problem(http, url)
@@ -185,9 +187,9 @@ class FirstSale:
                     return
                 if not self._sale.waits:
                     raise CannotSell(problem)
-                if not told:
+                if problem != told:
                     self._say("waiting", problem)
-                    told = True
+                    told = problem
                 await asyncio.sleep(POLL_S)
 
     async def call(self, config: WrapperConfig) -> Paid:
@@ -257,9 +259,9 @@ async def _problem(http: httpx2.AsyncClient, url: str) -> str | None:
             f"no Assay answers at {base}: start it with `assay serve` in another terminal, or name"
             " its address with --service"
         )
-    if answer.status_code == httpx2.codes.PAYMENT_REQUIRED:
+    if answer.status_code == _PAYMENT_REQUIRED:
         return None
-    if answer.status_code == httpx2.codes.NOT_FOUND:
+    if answer.status_code == _NOT_FOUND:
         return (
             f"the Assay at {base} does not know the wrapper: run both with the same"
             " ASSAY_DATA_DIR and ASSAY_DATABASE_URL"

@@ -32,6 +32,7 @@ STOPPED = 130
 """A shell's status of what Ctrl-C ended."""
 
 _SHOWN_CHARS = 500
+_OK = 200
 
 
 def sell(asked: Mapping[str, Any], *, price: str, network: str, as_json: bool) -> int:
@@ -130,7 +131,7 @@ def _report(sale: Sale, config: WrapperConfig, paid: Paid, say: Say) -> None:
 
 def _is_sold(config: WrapperConfig, paid: Paid) -> bool:
     moved = paid.moved
-    is_served = paid.status == httpx2.codes.OK
+    is_served = paid.status == _OK
     return is_served and moved is not None and moved.amount == config.price
 
 

@@ -21,6 +21,7 @@ _BY_NAME: Final = frozenset({Reason.PRIVATE, Reason.CGNAT})
 """What a listed name may lead to. Loopback only for `localhost`: whoever controls a name's DNS
 must not reach what listens on this machine."""
 
+_BY_NAME_HERE: Final = frozenset({*_BY_NAME, Reason.LOOPBACK})
 _NAME: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
     r"(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*"
@@ -39,8 +40,8 @@ class OpenedEntry:
     def opens(self, host: str, address: Address, denial: Denial) -> bool:
         """Whether it opens a denied address that `host` leads to."""
         if isinstance(self.where, str):
-            by_name = _BY_NAME | ({Reason.LOOPBACK} if is_localhost(host) else frozenset())
-            return host == self.where and denial.reason in by_name
+            kinds = _BY_NAME_HERE if is_localhost(host) else _BY_NAME
+            return host == self.where and denial.reason in kinds
         # Metadata, link-local and reserved addresses only where they are written exactly.
         return address in self.where and (denial.is_own_network or self.where.num_addresses == 1)
 
