@@ -66,10 +66,17 @@ def opened_upstreams(settings: Settings) -> OpenedForOperators:
 
 
 def _own_ports(settings: Settings) -> frozenset[int]:
-    """Where this service and its stores listen. Raises `ValueError` for a URL without a port."""
+    """Where this service and its stores listen, as far as their addresses say so."""
     secrets = (settings.database_url, settings.state_url, settings.smtp_url)
-    ports = [urlsplit(url.get_secret_value()).port for url in secrets if url is not None]
+    ports = [_port_of(url.get_secret_value()) for url in secrets if url is not None]
     return frozenset({settings.port, *(port for port in ports if port is not None)})
+
+
+def _port_of(url: str) -> int | None:
+    try:
+        return urlsplit(url).port
+    except ValueError:  # whoever opens it refuses it; the text of this error holds a part of it
+        return None
 
 
 def _configured(settings: Settings) -> frozenset[str]:
