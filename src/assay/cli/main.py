@@ -27,7 +27,7 @@ def build(web: "Web") -> App:
         result_action="return_value",
     )
     serving = _Serving(web)
-    work = (doctor, migrate, sign, pay, evaluate, replay)
+    work = (doctor, migrate, sell, sign, pay, evaluate, replay)
     for command in (serving.serve, serving.demo, serving.openapi, *work):
         app.command(command)
     accounts = App(name="accounts", help="Operator accounts.")
@@ -147,6 +147,44 @@ def sign(
     from assay.cli.sign import sign as run  # noqa: PLC0415
 
     return run(key_file)
+
+
+def sell(  # noqa: PLR0913 - a sale's fields
+    url: Annotated[str, Parameter(help="Your API's address, such as https://my.api/quote.")],
+    *,
+    price: Annotated[str, Parameter(help="USD a call.")],
+    network: Annotated[
+        str, Parameter(help="Where it is paid; a test network unless you name base.")
+    ] = "base-sepolia",
+    payout_address: Annotated[
+        str | None, Parameter(help="Who is paid; on a test network one is made.")
+    ] = None,
+    account: Annotated[
+        str | None, Parameter(help="Whose wrapper it is, by e-mail address or id; one is made.")
+    ] = None,
+    service: Annotated[
+        str | None, Parameter(help="Where `assay serve` answers; default: as it is set.")
+    ] = None,
+    no_wait: Annotated[
+        bool, Parameter(negative=(), help="Do not wait for the service or for funds.")
+    ] = False,
+    json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False,
+) -> int:
+    """Sell an API, with everything that needs: a wrapper, keys, and a first paid call.
+
+    Tells which wallets to fund, waits until they are, buys one call and shows what the chain says
+    of it. What was made before is used again: run it once more to go on.
+    """
+    from assay.cli.sell import sell as run  # noqa: PLC0415
+
+    asked = {
+        "url": url,
+        "payout_address": payout_address,
+        "account": account,
+        "service": service,
+        "waits": not no_wait,
+    }
+    return run(asked, price=price, network=network, as_json=json)
 
 
 def pay(
@@ -289,7 +327,10 @@ def wrappers_add(  # noqa: PLR0913 - a wrapper's fields
     price: Annotated[str, Parameter(help="USD a call; 0 is free.")] = "0",
     rate_limit: Annotated[int | None, Parameter(help="Requests a minute and agent.")] = None,
     protocol: Annotated[Literal["x402", "mpp"], Parameter(help="How it is paid.")] = "x402",
-    network: Annotated[str | None, Parameter(help="Where it is paid.")] = None,
+    network: Annotated[
+        str | None,
+        Parameter(help="Where it is paid, such as base-sepolia; default: base, with real money."),
+    ] = None,
     payout_address: Annotated[str | None, Parameter(help="Who is paid.")] = None,
     trust: Annotated[bool, Parameter(negative=(), help="Ask for a grade.")] = False,
     min_score: Annotated[float, Parameter(help="The score asked for.")] = 65.0,

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from assay.cli.run import FAILED, complain, with_app
+from assay.cli.run import FAILED, complain, problems_in, with_app
 from assay.kit.errors import InvalidRequest
 from assay.payments.model import DECIMALS
 from assay.wiring import App
@@ -38,7 +38,7 @@ def add(email: str, auth_header: str | None, *, price: str, **fields: Any) -> in
         try:
             config = await app.endpoints.create(operator.id, asked)
         except InvalidRequest as error:
-            for problem in _problems(error):
+            for problem in problems_in(error):
                 complain(problem)
             return FAILED
         for warning in await app.endpoints.warnings(config):
@@ -95,13 +95,6 @@ def _secret() -> str:
     if sys.stdin.isatty():
         return getpass.getpass("Value of the upstream header: ")
     return sys.stdin.readline().rstrip("\n")
-
-
-def _problems(error: InvalidRequest) -> list[str]:
-    details = error.extras.get("details")
-    if not isinstance(details, list) or not details:
-        return [error.message]
-    return [f"{problem['loc'][-1]}: {problem['message']}" for problem in details]  # type: ignore[index, call-overload]
 
 
 def _public(app: App, config: WrapperConfig) -> str:

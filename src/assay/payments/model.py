@@ -44,7 +44,7 @@ class PaymentNetwork:
     testnet: bool
     source: str
     short_name: str = ""
-    """How x402 version 1 spells it."""
+    """What people call it; of the x402 ones, how version 1 spells it."""
 
 
 @dataclass(frozen=True, slots=True)

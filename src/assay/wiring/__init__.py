@@ -52,6 +52,7 @@ from assay.infra.http.egress import GuardedHttp
 from assay.infra.http.egress_budget import EgressBudget
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.log import EvaluationLog, Log, RequestLog, open_log
+from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.sql.account_end import SqlAccountEnd
 from assay.infra.sql.admin import SqlAdminStore
 from assay.infra.sql.allowance import SqlAllowanceStore
@@ -111,6 +112,7 @@ from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.naming import naming
 from assay.wiring.retention import Retention, retain_forever
 from assay.wiring.secrets import secret_rings
+from assay.wiring.settling_key import take_up_key
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.direct import Direct
@@ -175,6 +177,7 @@ class App:
     direct: Direct
     wrapper_origin: WrapperOrigin
     till: Till
+    x402_engine: X402Engine
     ledger: LedgerStore
     call_log: CallLog
     call_store: CallStore
@@ -308,6 +311,8 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     removed = SqlRetention(outside.database), SqlCostStore(outside.database, clock)
     retention = Retention(*removed, outside.blobs, settings, clock)
     tasks.spawn("retention", retain_forever(retention, log))
+    if not app.x402_engine.has_key and not settings.x402_facilitator_url:
+        tasks.spawn("settling key", take_up_key(app.x402_engine, settings, log))
 
 
 async def _open(
@@ -539,6 +544,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         direct=wrapped.direct,
         wrapper_origin=wrapped.origin,
         till=wrapped.till,
+        x402_engine=wrapped.x402_engine,
         ledger=wrapped.ledger,
         call_log=wrapped.call_log,
         call_store=wrapped.call_store,

@@ -23,6 +23,7 @@ from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.http.upstream import UpstreamPool
+from assay.infra.http.upstream_by_operator import UpstreamsByOperator
 from assay.infra.log import Log
 from assay.infra.payments.mpp_charges import TempoCharges
 from assay.infra.payments.mpp_library import LibraryLoader
@@ -46,12 +47,14 @@ from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, Prot
 from assay.payments.settlement import Settlement
 from assay.payments.till import Till
 from assay.settings import Settings
+from assay.wiring.egress import opened_upstreams
 from assay.wiring.naming import naming
 from assay.wrapper.configs import ConfigRules, Endpoints
 from assay.wrapper.direct import Direct
 from assay.wrapper.held import HeldBodies
 from assay.wrapper.origin import WrapperOrigin
 from assay.wrapper.pipeline import Pipeline, Steps
+from assay.wrapper.ports import Upstream
 from assay.wrapper.routes import Routes
 from assay.wrapper.steps.forward import ForwardStep
 from assay.wrapper.steps.limit import LimitStep, SharedLimitStep
@@ -98,6 +101,7 @@ class Wrapping:
     rollups: RollupProof
     routes: Routes
     origin: WrapperOrigin
+    x402_engine: X402Engine
 
 
 def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
@@ -112,14 +116,16 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     origin = WrapperOrigin.of(settings.address, settings.wrap_url)
     networks = payment_rows(settings)
     ledger = SqlLedgerStore(ground.database, clock)
-    till = _till(ground, networks, ledger, stack)
+    engine = _engine(ground, networks)
+    till = _till(ground, networks, ledger, engine, stack)
     private = settings.allow_private_upstreams
-    egress = EgressPolicy(allow_private=private, require_https=not private)
+    egress = EgressPolicy(
+        allow_private=private, require_https=not private, opened_for=opened_upstreams(settings)
+    )
     store = SqlWrapperStore(ground.database)
     rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
     endpoints = Endpoints(store, SecretBox.from_secrets(*ground.upstream_secrets), rules, clock)
-    upstream = UpstreamPool(egress, clock)
-    stack.push_async_callback(upstream.aclose)
+    upstream = _upstreams(egress, clock, stack)
     call_store = SqlCallStore(ground.database)
     log = CallLog(call_store, _refused_note(ground.log), ground.costs)
 
@@ -150,7 +156,20 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         SqlRollupProof(ground.database),
         routes,
         origin,
+        engine,
     )
+
+
+def _upstreams(egress: EgressPolicy, clock: Clock, stack: AsyncExitStack) -> Upstream:
+    """One pool for everybody; where addresses are opened, another one for their operators."""
+    pool = UpstreamPool(egress, clock)
+    stack.push_async_callback(pool.aclose)
+    operators = egress.opened_for.operators
+    if not operators:
+        return pool
+    named = UpstreamPool(egress.of(next(iter(operators))), clock)
+    stack.push_async_callback(named.aclose)
+    return UpstreamsByOperator(pool, named, operators)
 
 
 def _refused_note(log: Log) -> Callable[[Call, str], None]:
@@ -171,10 +190,11 @@ def _till(
     ground: Ground,
     networks: Mapping[str, PaymentNetwork],
     ledger: LedgerStore,
+    engine: X402Engine,
     stack: AsyncExitStack,
 ) -> Till:
     settings, clock = ground.settings, ground.clock
-    chains = {network.id: _chain(network) for network in networks.values()}
+    chains = payment_chains(networks)
     loader = LibraryLoader(
         networks,
         ground.state,
@@ -192,30 +212,39 @@ def _till(
         challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
     )
     needs = ProtocolNeeds(
-        Eip3009Signers(), _facilitator(ground, networks, chains, stack), charges, clock
+        Eip3009Signers(), _facilitator(settings, networks, engine, stack), charges, clock
     )
     protocols = load_plugins(import_module("assay.payments.protocols"), "PROTOCOL", PaymentProtocol)
     lease = timedelta(seconds=settings.settlement_lease_s)
     return Till(Settlement(protocols, needs, ledger, clock, lease))
 
 
-def _facilitator(
-    ground: Ground,
-    networks: Mapping[str, PaymentNetwork],
-    chains: Mapping[str, Network],
-    stack: AsyncExitStack,
-) -> Facilitator:
-    """The remote one where its address is set; what became of a payment says the chain anyway."""
+def _engine(ground: Ground, networks: Mapping[str, PaymentNetwork]) -> X402Engine:
     settings = ground.settings
     key = settings.x402_private_key
     with naming("ASSAY_X402_PRIVATE_KEY"):
         signer = TransactionSigner(key.get_secret_value()) if key is not None else None
-    engine = X402Engine(ground.rpc, chains, signer, ground.clock, settings.settlement_s)
+    chains = payment_chains(networks)
+    return X402Engine(ground.rpc, chains, signer, ground.clock, settings.settlement_s)
+
+
+def _facilitator(
+    settings: Settings,
+    networks: Mapping[str, PaymentNetwork],
+    engine: X402Engine,
+    stack: AsyncExitStack,
+) -> Facilitator:
+    """The remote one where its address is set; what became of a payment says the chain anyway."""
     if not settings.x402_facilitator_url:
         return engine
     remote = RemoteFacilitator(settings.x402_facilitator_url, networks, engine)
     stack.push_async_callback(remote.aclose)
     return remote
+
+
+def payment_chains(networks: Mapping[str, PaymentNetwork]) -> Mapping[str, Network]:
+    """The payment networks as the RPC layer knows chains, by their ids."""
+    return {network.id: _chain(network) for network in networks.values()}
 
 
 def _chain(network: PaymentNetwork) -> Network:

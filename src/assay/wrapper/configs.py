@@ -8,7 +8,6 @@ from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.ids import new_id
 from assay.payments.model import DECIMALS
-from assay.payments.networks import DEFAULTS
 from assay.wrapper.endpoint_rules import (
     ConfigRules,
     NewEndpoint,
@@ -47,7 +46,7 @@ class Endpoints:
         self, operator_id: str, asked: NewEndpoint, actor: Actor = TERMINAL
     ) -> WrapperConfig:
         """A new wrapper. Raises `InvalidRequest` naming every problem, and `EndpointOverlaps`."""
-        problems = list(problems_of(asked, self._rules))
+        problems = list(problems_of(asked, self._rules.of(operator_id)))
         if problems:
             details = [Problem(("body", name), text) for name, text in problems]
             raise InvalidRequest("The wrapper cannot be made like this.", details=details)
@@ -131,7 +130,7 @@ class Endpoints:
             rate_limit=asked.rate_limit,
             target_url=(asked.target_url or "").rstrip("/"),
             protocol=asked.protocol,
-            network=asked.network or DEFAULTS[asked.protocol],
+            network=asked.network_id,
             payout_address=payout.lower() if payout and asked.price else None,
             trust_enabled=asked.trust_enabled,
             min_score=asked.min_score,

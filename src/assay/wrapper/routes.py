@@ -117,7 +117,7 @@ class Routes:
 
     def _route(self, config: WrapperConfig) -> Route | None:
         """None for what must not be served: it has no target, or a shut one, or a lost secret."""
-        target = parse_target(config.target_url, self._egress)
+        target = parse_target(config.target_url, self._egress.of(config.operator_id))
         if isinstance(target, Refused):
             return None
         try:

@@ -9,6 +9,7 @@ from pydantic import Field
 from assay.kit.clock import iso
 from assay.kit.json import exact_number
 from assay.payments.model import DECIMALS
+from assay.payments.networks import NETWORK_NAMES
 from assay.web.wire.shape import Answer, Body, Timestamp
 from assay.wrapper.configs import NewEndpoint
 from assay.wrapper.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
@@ -32,9 +33,14 @@ class EndpointBody(Body):
     rate_limit: int | None = None
     target_url: Annotated[Text | None, Field(examples=["https://api.example.com/v1"])] = None
     payment_protocol: Literal["x402", "mpp"] = "x402"
-    payment_network: Literal["eip155:8453", "eip155:84532", "tempo:4217", "tempo:42431"] | None = (
-        None
-    )
+    payment_network: Annotated[
+        Text | None,
+        Field(
+            description="Where it is paid; names such as `base-sepolia` are stored as CAIP-2 ids.",
+            examples=["eip155:84532"],
+            json_schema_extra={"enum": [*NETWORK_NAMES, None]},
+        ),
+    ] = None
     payout_address: Text | None = None
     trust_enabled: bool = False
     upstream_auth_type: Literal["none", "header"] = "none"
