@@ -42,9 +42,12 @@ from assay.kit.plugins import load_plugins
 from assay.kit.state import SharedState
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import payment_networks
+from assay.payments.payees import payee_problem
 from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolNeeds
+from assay.payments.sale_checks import fee_check, payee_check, settling_check
 from assay.payments.settlement import Settlement
 from assay.payments.till import Till
+from assay.payments.warnings import SaleWarnings
 from assay.settings import Settings
 from assay.wiring.naming import naming
 from assay.wrapper.configs import ConfigRules, Endpoints
@@ -116,8 +119,9 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     private = settings.allow_private_upstreams
     egress = EgressPolicy(allow_private=private, require_https=not private)
     store = SqlWrapperStore(ground.database)
-    rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
-    endpoints = Endpoints(store, SecretBox.from_secrets(*ground.upstream_secrets), rules, clock)
+    rules = _rules(settings, egress, networks)
+    box = SecretBox.from_secrets(*ground.upstream_secrets)
+    endpoints = Endpoints(store, box, rules, clock, _warnings(settings, networks))
     upstream = UpstreamPool(egress, clock)
     stack.push_async_callback(upstream.aclose)
     call_store = SqlCallStore(ground.database)
@@ -132,7 +136,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         routes=routes,
         trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),
         limit=LimitStep(clock) if leases is None else SharedLimitStep(clock, leases),
-        pay=PayStep(till, networks, origin.address, settings.payout_address),
+        pay=PayStep(till, networks, origin.address, settings.payout_address, settings.payees),
         forward=ForwardStep(upstream, origin, ground.credentials),
         record=RecordStep(add, clock),
     )
@@ -151,6 +155,25 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         routes,
         origin,
     )
+
+
+def _rules(
+    settings: Settings, egress: EgressPolicy, networks: Mapping[str, PaymentNetwork]
+) -> ConfigRules:
+    """What holds for every wrapper; raises `ValueError` for a wallet that must not be paid."""
+    payout, assets = settings.payout_address, {one.asset.address for one in networks.values()}
+    with naming("ASSAY_PAYOUT_ADDRESS"):
+        if payout and (problem := payee_problem(payout, assets)):
+            raise ValueError(f"{payout} {problem}")
+    return ConfigRules(egress, networks, payout, settings.price_max)
+
+
+def _warnings(settings: Settings, networks: Mapping[str, PaymentNetwork]) -> SaleWarnings:
+    """What sellers are warned of."""
+    settles = settings.x402_private_key or settings.x402_facilitator_url
+    unsettled = {one.id for one in networks.values() if one.protocol == "x402" and not settles}
+    payees = settings.payees
+    return SaleWarnings((settling_check(unsettled), payee_check(payees), fee_check(payees)))
 
 
 def _refused_note(log: Log) -> Callable[[Call, str], None]:
@@ -174,7 +197,7 @@ def _till(
     stack: AsyncExitStack,
 ) -> Till:
     settings, clock = ground.settings, ground.clock
-    chains = {network.id: _chain(network) for network in networks.values()}
+    chains = {network.id: chain_of(network) for network in networks.values()}
     loader = LibraryLoader(
         networks,
         ground.state,
@@ -218,7 +241,7 @@ def _facilitator(
     return remote
 
 
-def _chain(network: PaymentNetwork) -> Network:
+def chain_of(network: PaymentNetwork) -> Network:
     """A payment network as the RPC layer knows chains."""
     return Network(
         slug=network.id,

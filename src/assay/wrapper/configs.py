@@ -72,17 +72,21 @@ class Endpoints:
         return config
 
     async def warnings(self, config: WrapperConfig) -> Sequence[str]:
-        """What the operator may not expect of this wrapper, alone or beside their other active ones.
+        """What the operator may not expect of this wrapper, alone or beside their other ones.
 
         Those of `sale_warnings`, and one sentence for each pair of which the freer one's path takes
         spellings of the stricter one's: such requests are the stricter one's.
         """
-        about = await self.sale_warnings(config)
-        others = [c for c in await self._store.active(config.operator_id) if c.id != config.id]
+        active = await self._store.active(config.operator_id)
+        stored = next((c for c in active if c.id == config.id), config)  # with the account's rate
+        about = await self.sale_warnings(stored)
+        others = [c for c in active if c.id != config.id]
         pairs = [pair for other in others for pair in ((config, other), (other, config))]
         found = [_warning(strict, free) for strict, free in pairs if _shares(strict, free)]
         more = len(found) - WARNINGS_MAX
-        pairs_told = found if more <= 0 else [*found[:WARNINGS_MAX], f"{more} more pairs are alike."]
+        pairs_told = (
+            found if more <= 0 else [*found[:WARNINGS_MAX], f"{more} more pairs are alike."]
+        )
         return [*about, *pairs_told]
 
     async def sale_warnings(self, config: WrapperConfig) -> Sequence[str]:
@@ -90,7 +94,8 @@ class Endpoints:
         if not (config.active and config.price and config.target_url and config.payout_address):
             return []
         network = self._rules.networks[config.network]
-        sale = Sale(config.operator_id, network, config.price, config.payout_address)
+        payee, rate = config.payout_address, config.fee_rate
+        sale = Sale(config.operator_id, network, config.price, payee, rate)
         return await self._sale_warnings.of(sale)
 
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
