@@ -42,7 +42,6 @@ from assay.kit.plugins import load_plugins
 from assay.kit.state import SharedState
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import payment_networks
-from assay.payments.payees import payee_problem
 from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolNeeds
 from assay.payments.sale_checks import fee_check, payee_check, settling_check
 from assay.payments.settlement import Settlement
@@ -119,7 +118,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     private = settings.allow_private_upstreams
     egress = EgressPolicy(allow_private=private, require_https=not private)
     store = SqlWrapperStore(ground.database)
-    rules = _rules(settings, egress, networks)
+    rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
     box = SecretBox.from_secrets(*ground.upstream_secrets)
     endpoints = Endpoints(store, box, rules, clock, _warnings(settings, networks))
     upstream = UpstreamPool(egress, clock)
@@ -155,17 +154,6 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         routes,
         origin,
     )
-
-
-def _rules(
-    settings: Settings, egress: EgressPolicy, networks: Mapping[str, PaymentNetwork]
-) -> ConfigRules:
-    """What holds for every wrapper; raises `ValueError` for a wallet that must not be paid."""
-    payout, assets = settings.payout_address, {one.asset.address for one in networks.values()}
-    with naming("ASSAY_PAYOUT_ADDRESS"):
-        if payout and (problem := payee_problem(payout, assets)):
-            raise ValueError(f"{payout} {problem}")
-    return ConfigRules(egress, networks, payout, settings.price_max)
 
 
 def _warnings(settings: Settings, networks: Mapping[str, PaymentNetwork]) -> SaleWarnings:

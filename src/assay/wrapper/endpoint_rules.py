@@ -139,7 +139,8 @@ def _payment_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
         found.append(("paymentNetwork", f"must be one of {', '.join(fitting)}"))
     payout = asked.payout_address
     assets = {one.asset.address for one in rules.networks.values()}
-    problem = None if payout is None else payee_problem(payout, assets)
+    payee = payout or (rules.payout_address if asked.price else None)
+    problem = None if payee is None else payee_problem(payee, assets)
     if problem is not None:
         found.append(("payoutAddress", problem))
     elif asked.leads_nowhere:

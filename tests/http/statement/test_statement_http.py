@@ -160,14 +160,26 @@ async def test_a_wallet_in_one_case_or_with_its_checksum_is_taken(
 @pytest.mark.parametrize(
     "settings",
     [
-        {"payout_address": "0x" + "00" * 18 + "dEaD"},
         {"payout_key": "0x12"},
         {"payout_key": "0x" + "11" * 32, "x402_private_key": "0x" + "11" * 32},
     ],
 )
-async def test_a_wallet_that_cannot_be_right_stops_the_start(
+async def test_a_key_that_cannot_be_right_stops_the_start(
     tmp_path: Path, settings: dict[str, str]
 ) -> None:
-    with pytest.raises(ValueError, match=r"ASSAY_PAYOUT_(ADDRESS|KEY)"):
+    with pytest.raises(ValueError, match="ASSAY_PAYOUT_KEY"):
         async with open_house(tmp_path / "data", **settings):
             pass
+
+
+async def test_a_wallet_of_the_service_that_nobody_owns_is_paid_by_nobody(tmp_path: Path) -> None:
+    burnt = {"payout_address": "0x" + "00" * 18 + "dEaD"}
+    async with open_house(tmp_path / "data", **burnt) as house:
+        await house.operator()
+        token = await house.token()
+        body = {"path": "/a", "pricePerCall": 0.01, "targetUrl": "http://127.0.0.1:8999/x"}
+        answer = await house.http.post("/operator/endpoints", headers=token, json=body)
+        assert answer.status_code == 400
+        free = {**body, "pricePerCall": 0}
+        answer = await house.http.post("/operator/endpoints", headers=token, json=free)
+        assert answer.status_code == 200
