@@ -450,6 +450,18 @@ class Settings(BaseSettings):
             description="Wallet that is paid where a wrapper names none.",
         ),
     ] = None
+    earlier_payout_addresses: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{40}$")], ...],
+        NoDecode,
+        Field(
+            description="Comma-separated wallets that were `ASSAY_PAYOUT_ADDRESS` before: what they"
+            " are paid is owed to the seller too."
+        ),
+    ] = ()
+    payout_key: Annotated[
+        SecretStr | None,
+        Field(description="Sends payouts and refunds, and nothing else; 64 hex digits."),
+    ] = None
     price_max: Annotated[
         Decimal, Field(gt=0, le=1_000_000, description="Largest price of a wrapper call, USD.")
     ] = Decimal(100)
@@ -564,6 +576,7 @@ class Settings(BaseSettings):
         "upstream_allow_operators",
         "open_endpoints",
         "contract_wallet_chains",
+        "earlier_payout_addresses",
         "security_contact",
         mode="before",
     )
@@ -683,6 +696,12 @@ class Settings(BaseSettings):
         is_literal = not host.rpartition(".")[2].isalpha() and host != "localhost"
         domain = f"[{'IPv6:' if ':' in host else ''}{host}]" if is_literal else host
         return self.security_contact or (f"mailto:security@{domain}",)
+
+    @property
+    def payees(self) -> frozenset[str]:
+        """The wallets of this service, lower case: what they are paid is owed to the seller."""
+        now = (self.payout_address,) if self.payout_address else ()
+        return frozenset(one.lower() for one in (*now, *self.earlier_payout_addresses))
 
     @property
     def upgrade_address(self) -> str:

@@ -57,7 +57,17 @@ def build(web: "Web") -> App:
         wrappers.command(command, name=name)
     payments = App(name="payments", help="The payment ledger.")
     payments.command(payments_list, name="list")
-    payments.command(payments_reconcile, name="reconcile")
+    for name, command in {
+        "reconcile": payments_reconcile,
+        "statement": payments_statement,
+        "transfers": payments_transfers,
+        "refund": payments_refund,
+        "payout": payments_payout,
+        "record-refund": payments_record,
+        "record-payout": payments_record,
+        "cancel-transfer": payments_cancel,
+    }.items():
+        payments.command(command, name=name)
     snapshots = App(name="snapshots", help="The hash chains of evaluations.")
     snapshots.command(snapshots_verify, name="verify")
     analytics = App(name="analytics", help="What is counted of calls and payments.")
@@ -417,6 +427,73 @@ def payments_reconcile() -> int:
     from assay.cli import payments  # noqa: PLC0415
 
     return payments.reconcile()
+
+
+def payments_statement(
+    *,
+    email: Annotated[str | None, Parameter(help="Only this account.")] = None,
+    json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False,
+    csv: Annotated[bool, Parameter(negative=(), help="Print CSV.")] = False,
+) -> int:
+    """Print who is owed what: received, fee, refunds, payouts, by account and asset."""
+    from assay.cli import transfers  # noqa: PLC0415
+
+    return transfers.statement(email, as_json=json, as_csv=csv)
+
+
+def payments_transfers(
+    *,
+    email: Annotated[str | None, Parameter(help="Only this account.")] = None,
+    limit: Annotated[int, Parameter(help="How many, newest first.")] = 50,
+    json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False,
+) -> int:
+    """List payouts and refunds: from whom to whom, and what became of them."""
+    from assay.cli import transfers  # noqa: PLC0415
+
+    return transfers.list_all(email, limit, as_json=json)
+
+
+def payments_refund(
+    payment_id: Annotated[str, Parameter(help="From `payments list`.")],
+    *,
+    amount: Annotated[str | None, Parameter(help="Less than all of it, such as 0.005.")] = None,
+) -> int:
+    """Give a payment back to its payer, once: sent with `ASSAY_PAYOUT_KEY`, or printed to sign."""
+    from assay.cli import transfers  # noqa: PLC0415
+
+    return transfers.refund(payment_id, amount)
+
+
+def payments_payout(
+    email: Email,
+    network: Annotated[str, Parameter(help="Such as `eip155:8453`.")],
+    to: Annotated[str, Parameter(help="The account's own wallet.")],
+    *,
+    amount: Annotated[str | None, Parameter(help="Less than all that is owed.")] = None,
+) -> int:
+    """Pay an account what it is owed: sent with `ASSAY_PAYOUT_KEY`, or printed to sign."""
+    from assay.cli import transfers  # noqa: PLC0415
+
+    return transfers.payout(email, network, to, amount)
+
+
+def payments_record(
+    transfer_id: Annotated[str, Parameter(help="From `payments transfers`, or the payment's.")],
+    transaction: Annotated[str, Parameter(help="Hash of the transaction you signed.")],
+) -> int:
+    """Record the transaction of a transfer that you signed, once the chain shows it."""
+    from assay.cli import transfers  # noqa: PLC0415
+
+    return transfers.record(transfer_id, transaction)
+
+
+def payments_cancel(
+    transfer_id: Annotated[str, Parameter(help="From `payments transfers`.")],
+) -> int:
+    """Give up a payout or refund that nobody has sent, or that failed on the chain."""
+    from assay.cli import transfers  # noqa: PLC0415
+
+    return transfers.cancel(transfer_id)
 
 
 def evaluate(

@@ -6,10 +6,8 @@ import sys
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from assay.cli.run import FAILED, complain, problems_in, with_app
+from assay.cli.tables import print_table
 from assay.kit.errors import InvalidRequest
 from assay.payments.model import DECIMALS
 from assay.wiring import App
@@ -58,7 +56,7 @@ def list_all(email: str, *, as_json: bool) -> int:
         if as_json:
             sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         else:
-            _print(rows)
+            print_table(_SHOWN, rows)
         return 0
 
     return with_app(work)
@@ -114,10 +112,4 @@ def _row(app: App, config: WrapperConfig) -> dict[str, str]:
     }
 
 
-def _print(rows: list[dict[str, str]]) -> None:
-    table = Table()
-    for column in ("id", "method", "url", "price", "network", "trust", "target", "active"):
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*row.values())
-    Console().print(table)
+_SHOWN = ("id", "method", "url", "price", "network", "trust", "target", "active")

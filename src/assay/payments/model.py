@@ -7,6 +7,7 @@ unit is a micro-dollar (decisions, section 13).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
@@ -67,6 +68,8 @@ class Quote:
     work_s: float
     """How long the upstream may take: an authorisation must outlive it."""
     settles_first: bool
+    fee_rate: Decimal | None = None
+    """What the platform keeps, 0 to 1; None where the seller is paid directly."""
     body: bytes = field(default=b"", repr=False)
     """What was sent with the request, where the protocol binds a demand to it."""
 
@@ -196,6 +199,8 @@ class Entry:
     """When the money arrived: revenue is of that day."""
     fees: Fees = Fees()
     """What must be left for them until it has."""
+    fee_rate: Decimal | None = None
+    """As the quote had it."""
 
     @property
     def has_paid(self) -> bool:

@@ -256,6 +256,7 @@ class Till:
             version=payment.version,
             identifier=payment.identifier,
             fees=payment.fees,
+            fee_rate=quote.fee_rate,
             expires_at=payment.expires_at,
             lease_until=self._settlement.lease(quote.work_s),
             created_at=now,

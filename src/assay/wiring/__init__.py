@@ -65,6 +65,7 @@ from assay.infra.sql.earlier_keys import SqlEarlierKeys
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.key_agents import SqlKeyAgentStore
+from assay.infra.sql.missing_calls import SqlMissingCalls
 from assay.infra.sql.operators import SqlOperatorStore
 from assay.infra.sql.outbox import Outbox
 from assay.infra.sql.personhood import SqlPersonhoodStore
@@ -79,7 +80,9 @@ from assay.kit.plugins import load_plugins
 from assay.kit.singleflight import SingleFlight
 from assay.kit.tasks import Tasks
 from assay.payments.ports import LedgerStore
+from assay.payments.statement import Statements
 from assay.payments.till import Till
+from assay.payments.transfers import Transfers
 from assay.proxy.call import Caller, Proxy
 from assay.proxy.playground import Playground, PlaygroundNeeds
 from assay.settings import Settings
@@ -106,14 +109,21 @@ from assay.webhooks.proof import ReceiverProofs
 from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.accounts import AccountDependencies, account_services
-from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
+from assay.wiring.background import (
+    deliver_forever,
+    flush_forever,
+    reconcile_forever,
+    recover_calls_forever,
+    send_transfers_forever,
+)
 from assay.wiring.egress import egress_budget, gate_quota, visit_turns
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.naming import naming
+from assay.wiring.payouts import payouts
 from assay.wiring.retention import Retention, retain_forever
 from assay.wiring.secrets import secret_rings
 from assay.wiring.settling_key import take_up_key
-from assay.wiring.wrappers import Ground, wrapping
+from assay.wiring.wrappers import Ground, payment_rows, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.direct import Direct
 from assay.wrapper.origin import WrapperOrigin
@@ -179,6 +189,8 @@ class App:
     till: Till
     x402_engine: X402Engine
     ledger: LedgerStore
+    statements: Statements
+    transfers: Transfers
     call_log: CallLog
     call_store: CallStore
     conduct_log: ConductLog
@@ -308,6 +320,9 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     tasks.spawn("deliver", deliver_forever(app.deliverer, log))
     keep = timedelta(hours=settings.paid_response_hours)
     tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
+    tasks.spawn("transfers", send_transfers_forever(app.transfers, log))
+    missing = SqlMissingCalls(outside.database, clock)
+    tasks.spawn("missing calls", recover_calls_forever(missing, app.call_log.flush, log))
     removed = SqlRetention(outside.database), SqlCostStore(outside.database, clock)
     retention = Retention(*removed, outside.blobs, settings, clock)
     tasks.spawn("retention", retain_forever(retention, log))
@@ -461,6 +476,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         ),
         stack,
     )
+    paying = payouts(settings, payment_rows(settings), database, outside.rpc, clock)
     accounts = account_services(
         AccountDependencies(
             settings=settings,
@@ -546,6 +562,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         till=wrapped.till,
         x402_engine=wrapped.x402_engine,
         ledger=wrapped.ledger,
+        statements=paying.statements,
+        transfers=paying.transfers,
         call_log=wrapped.call_log,
         call_store=wrapped.call_store,
         conduct_log=conduct_log,

@@ -44,8 +44,10 @@ from assay.kit.state import SharedState
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import payment_networks
 from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolNeeds
+from assay.payments.sale_checks import fee_check, payee_check, settling_check
 from assay.payments.settlement import Settlement
 from assay.payments.till import Till
+from assay.payments.warnings import SaleWarnings
 from assay.settings import Settings
 from assay.wiring.egress import opened_upstreams
 from assay.wiring.naming import naming
@@ -124,7 +126,8 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     )
     store = SqlWrapperStore(ground.database)
     rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
-    endpoints = Endpoints(store, SecretBox.from_secrets(*ground.upstream_secrets), rules, clock)
+    box = SecretBox.from_secrets(*ground.upstream_secrets)
+    endpoints = Endpoints(store, box, rules, clock, _warnings(settings, networks, engine))
     upstream = _upstreams(egress, clock, stack)
     call_store = SqlCallStore(ground.database)
     log = CallLog(call_store, _refused_note(ground.log), ground.costs)
@@ -138,7 +141,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         routes=routes,
         trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),
         limit=LimitStep(clock) if leases is None else SharedLimitStep(clock, leases),
-        pay=PayStep(till, networks, origin.address, settings.payout_address),
+        pay=PayStep(till, networks, origin.address, settings.payout_address, settings.payees),
         forward=ForwardStep(upstream, origin, ground.credentials),
         record=RecordStep(add, clock),
     )
@@ -170,6 +173,20 @@ def _upstreams(egress: EgressPolicy, clock: Clock, stack: AsyncExitStack) -> Ups
     named = UpstreamPool(egress.of(next(iter(operators))), clock)
     stack.push_async_callback(named.aclose)
     return UpstreamsByOperator(pool, named, operators)
+
+
+def _warnings(
+    settings: Settings, networks: Mapping[str, PaymentNetwork], engine: X402Engine
+) -> SaleWarnings:
+    """What sellers are warned of."""
+    payees = settings.payees
+    x402 = frozenset(one.id for one in networks.values() if one.protocol == "x402")
+
+    def unsettled() -> frozenset[str]:
+        settles = engine.has_key or settings.x402_facilitator_url
+        return frozenset() if settles else x402
+
+    return SaleWarnings((settling_check(unsettled), payee_check(payees), fee_check(payees)))
 
 
 def _refused_note(log: Log) -> Callable[[Call, str], None]:

@@ -8,6 +8,7 @@ from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.ids import new_id
 from assay.payments.model import DECIMALS
+from assay.payments.warnings import Sale, SaleWarnings
 from assay.wrapper.endpoint_rules import (
     ConfigRules,
     NewEndpoint,
@@ -33,12 +34,18 @@ class Endpoints:
     """An operator's wrappers."""
 
     def __init__(
-        self, store: WrapperStore, secrets: Secrets, rules: ConfigRules, clock: Clock
+        self,
+        store: WrapperStore,
+        secrets: Secrets,
+        rules: ConfigRules,
+        clock: Clock,
+        sale_warnings: SaleWarnings | None = None,
     ) -> None:
         self._store = store
         self._secrets = secrets
         self._rules = rules
         self._clock = clock
+        self._sale_warnings = sale_warnings or SaleWarnings()
         self.changes = 0
         """Counts what this process changed, for whoever remembers routes."""
 
@@ -64,16 +71,31 @@ class Endpoints:
         return config
 
     async def warnings(self, config: WrapperConfig) -> Sequence[str]:
-        """What the operator may not expect of this wrapper beside their other active ones.
+        """What the operator may not expect of this wrapper, alone or beside their other ones.
 
-        One sentence for each pair of which the freer one's path takes spellings of the stricter
-        one's: such requests are the stricter one's.
+        Those of `sale_warnings`, and one sentence for each pair of which the freer one's path takes
+        spellings of the stricter one's: such requests are the stricter one's.
         """
-        others = [c for c in await self._store.active(config.operator_id) if c.id != config.id]
+        active = await self._store.active(config.operator_id)
+        stored = next((c for c in active if c.id == config.id), config)  # with the account's rate
+        about = await self.sale_warnings(stored)
+        others = [c for c in active if c.id != config.id]
         pairs = [pair for other in others for pair in ((config, other), (other, config))]
         found = [_warning(strict, free) for strict, free in pairs if _shares(strict, free)]
         more = len(found) - WARNINGS_MAX
-        return found if more <= 0 else [*found[:WARNINGS_MAX], f"{more} more pairs are alike."]
+        pairs_told = (
+            found if more <= 0 else [*found[:WARNINGS_MAX], f"{more} more pairs are alike."]
+        )
+        return [*about, *pairs_told]
+
+    async def sale_warnings(self, config: WrapperConfig) -> Sequence[str]:
+        """What the operator should know of an active wrapper's price, network and payee."""
+        if not (config.active and config.price and config.target_url and config.payout_address):
+            return []
+        network = self._rules.networks[config.network]
+        payee, rate = config.payout_address, config.fee_rate
+        sale = Sale(config.operator_id, network, config.price, payee, rate)
+        return await self._sale_warnings.of(sale)
 
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
         """The operator's wrappers, newest first."""

@@ -9,6 +9,7 @@ from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.kit.origins import ANY, canonical_origin
 from assay.payments.model import DECIMALS, PaymentNetwork, Protocol
 from assay.payments.networks import DEFAULTS, accepted_names, network_id
+from assay.payments.payees import payee_problem
 from assay.wrapper.match import BadPath, check_method, check_pattern
 from assay.wrapper.model import MAX_BODY_BYTES, TIMEOUT_MS, IdentityProof, SettleWhen
 from assay.wrapper.response_fields import EXCEPTIONS_MAX, may_be_excepted
@@ -20,7 +21,6 @@ DESCRIPTION_CHARS_MAX = 1000
 SECRET_CHARS_MAX = 8192
 ORIGINS_MAX = 32
 
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _NEVER_SET = frozenset(
@@ -169,8 +169,11 @@ def _payment_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
     if network is None or network.protocol != asked.protocol:
         found.append(("paymentNetwork", f"must be one of {accepted_names(asked.protocol)}"))
     payout = asked.payout_address
-    if payout is not None and (not _ADDRESS.fullmatch(payout) or int(payout, 16) == 0):
-        found.append(("payoutAddress", "must be 0x and 40 hexadecimal digits, not all zero"))
+    assets = {one.asset.address for one in rules.networks.values()}
+    payee = payout or (rules.payout_address if asked.price else None)
+    problem = None if payee is None else payee_problem(payee, assets)
+    if problem is not None:
+        found.append(("payoutAddress", problem))
     elif asked.leads_nowhere:
         return found  # nobody is asked for money where nothing is forwarded
     elif asked.price and payout is None and rules.payout_address is None:

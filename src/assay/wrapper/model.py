@@ -9,6 +9,7 @@ are not frozen because that would double what making them costs.
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Literal, NamedTuple, TypeAlias
 
 from assay.egress.url import Target
@@ -132,6 +133,8 @@ class WrapperConfig:
     """Lower-case names of the upstream's header fields that pass though by default they do not."""
     cors_origins: tuple[str, ...] = ()
     """Whose pages may call it from a browser; `*` for any. Empty: CORS is the upstream's."""
+    fee_rate: Decimal = Decimal(0)
+    """Its account's, 0 to 1, when it was read."""
 
     @property
     def terms(self) -> Terms:

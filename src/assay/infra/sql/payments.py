@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 
 from sqlalchemy import Update, delete, select
 
@@ -227,6 +228,7 @@ def _values(entry: Entry) -> dict[str, object]:
         "identifier": entry.identifier,
         "fee_token": entry.fees.token,
         "fee_most": entry.fees.most,
+        "fee_rate": None if entry.fee_rate is None else str(entry.fee_rate),
         "expires_us": to_us(entry.expires_at),
         "lease_us": to_us(entry.lease_until),
         "created_us": to_us(entry.created_at),
@@ -258,6 +260,7 @@ def _entry(row: Row) -> Entry:
         version=row["version"],
         identifier=row["identifier"],
         fees=Fees(row["fee_token"], row["fee_most"]),
+        fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
         expires_at=from_us(row["expires_us"]),
         lease_until=from_us(row["lease_us"]),
         created_at=from_us(row["created_us"]),

@@ -32,7 +32,9 @@ from assay.infra.sql.egress_tables import egress_usage
 from assay.infra.sql.evidence_tables import (
     course_calls,
     course_runs,
+    evaluations,
     personhood,
+    snapshots,
     wrapper_conduct,
 )
 from assay.infra.sql.metadata import METADATA
@@ -46,6 +48,7 @@ from assay.infra.sql.rollup_tables import (
     endpoint_days,
     endpoint_totals,
 )
+from assay.infra.sql.transfer_tables import transfer_transactions, transfers
 from assay.infra.sql.webhook_tables import webhook_agents, webhook_deliveries, webhooks
 
 __all__ = [
@@ -79,6 +82,8 @@ __all__ = [
     "recovery_codes",
     "snapshots",
     "state",
+    "transfer_transactions",
+    "transfers",
     "webhook_agents",
     "webhook_deliveries",
     "webhooks",
@@ -119,41 +124,6 @@ key_agents = Table(
     Column("address", String(42), primary_key=True),
     Column("verified_us", BigInteger, nullable=False),
     Index("ix_key_agents_verified", "verified_us"),
-)
-
-evaluations = Table(
-    "evaluations",
-    METADATA,
-    Column("id", String(36), primary_key=True),
-    Column("subject_key", String(160), nullable=False),
-    Column("chain", String(64), nullable=False),
-    Column("agent_id", String(80), nullable=False),
-    Column("wallet", String(64), nullable=False),
-    Column("collected", Text, nullable=False),
-    Column("unavailable", Text, nullable=False),
-    Column("score", Float(53), nullable=False),
-    Column("tier", String(3), nullable=False),
-    Column("risk_level", String(8), nullable=False),
-    Column("route", String(16), nullable=False),
-    Column("evaluated_us", BigInteger, nullable=False),
-    Index("ix_evaluations_subject", "subject_key", "evaluated_us"),
-)
-
-snapshots = Table(
-    "snapshots",
-    METADATA,
-    # BIGINT has no row id alias in SQLite: only INTEGER counts up by itself there.
-    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
-    Column("id", String(36), nullable=False, unique=True),
-    Column("evaluation_id", String(36), ForeignKey("evaluations.id"), nullable=False),
-    Column("subject_key", String(160), nullable=False),
-    Column("agent_id", String(80), nullable=False),
-    Column("snapshot_hash", String(66), nullable=False),
-    Column("previous_hash", String(66), nullable=False),
-    Column("encrypted_data_uri", Text),
-    Column("interaction_count", Integer, nullable=False),
-    Column("taken_us", BigInteger, nullable=False),
-    Index("ix_snapshots_subject", "subject_key", "seq"),
 )
 
 state = Table(
@@ -230,11 +200,19 @@ payments = Table(
     # What its settling may cost the payer besides, while it is in flight.
     Column("fee_token", String(42), nullable=False, server_default=""),
     Column("fee_most", BigInteger, nullable=False, server_default="0"),
+    # What the platform keeps of it; None where the seller was paid directly.
+    Column("fee_rate", String(32)),
     Index("ix_payments_unique", "network", "asset", "payer", "nonce", unique=True),
     Index("ix_payments_digest", "network", "digest"),
     Index("ix_payments_payer", "network", "asset", "payer", "state"),
     Index("ix_payments_state", "state", "lease_us"),
     Index("ix_payments_operator", "operator_id", "created_us"),
+    Index(
+        "ix_payments_settled",
+        "settled_us",
+        sqlite_where=text("settled_us IS NOT NULL"),
+        postgresql_where=text("settled_us IS NOT NULL"),
+    ),
 )
 
 paid_responses = Table(

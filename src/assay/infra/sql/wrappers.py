@@ -1,6 +1,7 @@
 """Wrapper configs in SQL."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -10,6 +11,10 @@ from assay.infra.sql.audit import write_note
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.tables import operators, wrappers
 from assay.wrapper.model import UpstreamAuth, WrapperConfig
+
+_WITH_RATE = select(wrappers, operators.c.fee_rate).join(
+    operators, operators.c.id == wrappers.c.operator_id
+)
 
 
 class SqlWrapperStore:
@@ -30,24 +35,18 @@ class SqlWrapperStore:
         return True
 
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
-        statement = (
-            select(wrappers)
-            .where(wrappers.c.operator_id == operator_id)
-            .order_by(wrappers.c.created_us.desc(), wrappers.c.id.desc())
+        statement = _WITH_RATE.where(wrappers.c.operator_id == operator_id).order_by(
+            wrappers.c.created_us.desc(), wrappers.c.id.desc()
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
         return [_config(row) for row in rows]
 
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
-        statement = (
-            select(wrappers)
-            .join(operators, operators.c.id == wrappers.c.operator_id)
-            .where(
-                wrappers.c.operator_id == operator_id,
-                wrappers.c.active.is_(True),
-                operators.c.suspended_us.is_(None),
-            )
+        statement = _WITH_RATE.where(
+            wrappers.c.operator_id == operator_id,
+            wrappers.c.active.is_(True),
+            operators.c.suspended_us.is_(None),
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
@@ -138,4 +137,5 @@ def _config(row: RowMapping) -> WrapperConfig:
         created_at=from_us(row["created_us"]),
         pass_response_headers=tuple(row["pass_response_headers"].split()),
         cors_origins=tuple(row["cors_origins"].split()),
+        fee_rate=Decimal(row["fee_rate"]),
     )

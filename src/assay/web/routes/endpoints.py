@@ -17,12 +17,16 @@ router = APIRouter(tags=["Wrappers"])
     "GET",
     "/operator/endpoints",
     credential=Credential.OP_KEY_OR_JWT,
-    answers=list[wire.EndpointShape],
+    answers=list[wire.WarnedEndpointShape],
 )
-async def list_endpoints(request: Request) -> list[wire.EndpointShape]:
-    """The account's wrappers, newest first, deactivated ones included."""
-    configs = await app_of(request).endpoints.list(_operator(request).id)
-    return [wire.endpoint(config) for config in configs]
+async def list_endpoints(request: Request) -> list[wire.WarnedEndpointShape]:
+    """The account's wrappers, newest first, deactivated ones included.
+
+    `warnings` are about price, network and payee of active ones; pairs are warned of when made.
+    """
+    endpoints = app_of(request).endpoints
+    configs = await endpoints.list(_operator(request).id)
+    return [wire.warned(config, await endpoints.sale_warnings(config)) for config in configs]
 
 
 @route(
@@ -31,16 +35,16 @@ async def list_endpoints(request: Request) -> list[wire.EndpointShape]:
     "/operator/endpoints",
     credential=Credential.OP_KEY_OR_JWT,
     body=wire.EndpointBody,
-    answers=wire.CreatedEndpointShape,
+    answers=wire.WarnedEndpointShape,
     also=(409,),
 )
-async def create_endpoint(request: Request) -> wire.CreatedEndpointShape:
+async def create_endpoint(request: Request) -> wire.WarnedEndpointShape:
     """A new wrapper, at once. Callers use `/wrap/{operatorId}` and its path."""
     text = await request.body()
     asked = read(wire.EndpointBody, text).new(text)
     endpoints = app_of(request).endpoints
     config = await endpoints.create(_operator(request).id, asked, actor_of(request))
-    return wire.created(config, await endpoints.warnings(config))
+    return wire.warned(config, await endpoints.warnings(config))
 
 
 @route(

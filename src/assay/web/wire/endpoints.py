@@ -125,8 +125,8 @@ class EndpointShape(Answer):
     created_at: Timestamp
 
 
-class CreatedEndpointShape(EndpointShape):
-    """A wrapper just made, and what its operator may not expect of it."""
+class WarnedEndpointShape(EndpointShape):
+    """A wrapper, and what its operator may not expect of it."""
 
     warnings: list[str]
 
@@ -167,9 +167,9 @@ def endpoint(config: WrapperConfig) -> EndpointShape:
     )
 
 
-def created(config: WrapperConfig, warnings: Sequence[str]) -> CreatedEndpointShape:
-    """A wrapper just made, on the wire."""
-    return CreatedEndpointShape(**endpoint(config).model_dump(), warnings=list(warnings))
+def warned(config: WrapperConfig, warnings: Sequence[str]) -> WarnedEndpointShape:
+    """A wrapper with its warnings, on the wire."""
+    return WarnedEndpointShape(**endpoint(config).model_dump(), warnings=list(warnings))
 
 
 def usd(micro: int) -> str:

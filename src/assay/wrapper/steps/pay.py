@@ -28,12 +28,18 @@ class PayStep:
     """Quotes, and holds payments until the upstream has answered."""
 
     def __init__(
-        self, till: Till, networks: Mapping[str, PaymentNetwork], address: str, payout: str | None
+        self,
+        till: Till,
+        networks: Mapping[str, PaymentNetwork],
+        address: str,
+        payout: str | None,
+        payees: frozenset[str] = frozenset(),
     ) -> None:
         self._till = till
         self._networks = networks
         self._address = address
         self._payout = payout
+        self._payees = payees
 
     def quote(self, matched: Matched) -> Quote | None:
         """What the call costs; None when it is free.
@@ -46,6 +52,7 @@ class PayStep:
         pay_to = config.payout_address or self._payout
         if pay_to is None:
             raise UpstreamFailed("This wrapper has no receiving wallet.", detail=config.id)
+        pay_to = pay_to.lower()
         path = f"/wrap/{config.operator_id}{matched.incoming.path}"
         return Quote(
             wrapper_id=config.id,
@@ -57,9 +64,10 @@ class PayStep:
             description=config.description,
             network=self._networks[config.network],
             amount=config.price,
-            pay_to=pay_to.lower(),
+            pay_to=pay_to,
             work_s=config.timeout_ms / 1000,
             settles_first=config.settle == "before",
+            fee_rate=config.fee_rate if pay_to in self._payees else None,
         )
 
     def is_attached(self, quote: Quote, incoming: Incoming) -> bool:
