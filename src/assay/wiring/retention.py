@@ -45,6 +45,8 @@ class Retention:
         yesterday = int(now.timestamp() // DAY_S) - 1
         more = await self._costs.remove(yesterday, ROWS_AT_ONCE) == ROWS_AT_ONCE
         await self._store.forget_sign_up_origins(now - QUOTA_WINDOW)
+        paid_hours = timedelta(hours=settings.paid_response_hours)
+        await self._store.forget_upstream_secrets(now - paid_hours)
         if settings.unproven_days:
             before = now - timedelta(days=settings.unproven_days)
             uris = await self._store.remove_unproven(before, AGENTS_AT_ONCE)

@@ -36,7 +36,7 @@ from assay.infra.sql.rebuild import SqlRollupProof
 from assay.infra.sql.wrappers import SqlWrapperStore
 from assay.kit.clock import Clock
 from assay.kit.costs import CostLedger
-from assay.kit.keyring import Secrets
+from assay.kit.keyring import MacKeys, Secrets
 from assay.kit.leases import Leases
 from assay.kit.plugins import load_plugins
 from assay.kit.state import SharedState
@@ -132,7 +132,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         routes=routes,
         trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),
         limit=LimitStep(clock) if leases is None else SharedLimitStep(clock, leases),
-        pay=PayStep(till, networks, origin.address, settings.payout_address),
+        pay=PayStep(till, networks, origin.address, settings.payout_address, store, clock),
         forward=ForwardStep(upstream, origin, ground.credentials),
         record=RecordStep(add, clock),
     )
@@ -196,7 +196,8 @@ def _till(
     )
     protocols = load_plugins(import_module("assay.payments.protocols"), "PROTOCOL", PaymentProtocol)
     lease = timedelta(seconds=settings.settlement_lease_s)
-    return Till(Settlement(protocols, needs, ledger, clock, lease))
+    keys = MacKeys(b"assay.idempotency|", ground.payment_secrets)
+    return Till(Settlement(protocols, needs, ledger, clock, lease), keys)
 
 
 def _facilitator(

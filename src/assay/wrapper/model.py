@@ -131,6 +131,8 @@ class WrapperConfig:
     """Lower-case names of the upstream's header fields that pass though by default they do not."""
     cors_origins: tuple[str, ...] = ()
     """Whose pages may call it from a browser; `*` for any. Empty: CORS is the upstream's."""
+    revision: int = 1
+    """Counts its changes."""
 
     @property
     def terms(self) -> Terms:

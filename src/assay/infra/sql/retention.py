@@ -42,6 +42,12 @@ _FORGET_ORIGINS = text(
 )
 
 
+_FORGET_SECRETS = text(
+    "UPDATE wrapper_revisions SET upstream_auth_secret = NULL"
+    " WHERE until_us < :before_us AND upstream_auth_secret IS NOT NULL"
+)
+
+
 class SqlRetention:
     """Removes a bounded number at a time."""
 
@@ -73,6 +79,11 @@ class SqlRetention:
         """Forget where deleted accounts signed up, once the quota of sign-ups is past it."""
         async with self._database.write() as connection:
             await connection.execute(_FORGET_ORIGINS, {"before_us": to_us(before)})
+
+    async def forget_upstream_secrets(self, before: datetime) -> None:
+        """Forget the sealed secrets of wrappers' revisions that ended before then."""
+        async with self._database.write() as connection:
+            await connection.execute(_FORGET_SECRETS, {"before_us": to_us(before)})
 
     async def _remove(self, key: str, before_us: int) -> list[str]:
         values = {"key": key, "before_us": before_us, "address": key.removeprefix("key/")}
