@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import httpx2
 import pytest
@@ -92,7 +93,7 @@ class Seen:
 @dataclass
 class Upstream:
     """A real HTTP server: `/echo` answers what it got, `/status/N` answers N, `/large/N`
-    N bytes, `/drip` a byte at a time."""
+    N bytes, `/drip` a byte at a time, `/redirect/N/...` N with its query as `Location`."""
 
     url: str = ""
     seen: list[Seen] = field(default_factory=list)
@@ -122,6 +123,8 @@ def upstream() -> Iterator[Upstream]:  # noqa: C901 - a server in a function
                 status = int(parts[1])
             elif parts[0] == "held":
                 state.gate.wait(20)
+            elif parts[0] == "redirect":
+                status, extra = int(parts[1]), {"Location": unquote(self.path.partition("?")[2])}
             elif parts[0] == "spoof":
                 extra = {
                     "PAYMENT-RESPONSE": "c3Bvb2Y=",
