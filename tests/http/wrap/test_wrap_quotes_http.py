@@ -128,7 +128,7 @@ def is_refused(answer: httpx2.Response, price: str | None = None) -> None:
         {"timeoutMs": 600_000},
         {"settle": "before"},
     ],
-    ids=lambda fields: "-".join(fields),
+    ids="-".join,
 )
 async def test_a_quote_is_taken_for_its_life_whatever_changes(
     seller: Seller, fields: dict[str, Any]
