@@ -377,30 +377,10 @@ def wrappers_edit(  # noqa: PLR0913 - a wrapper's fields
     active: Annotated[bool | None, Parameter(help="Whether it answers.")] = None,
 ) -> int:
     """Change a wrapper, at once; what is not named stays. Payments asked for before still hold."""
+    given = locals().copy()
     from assay.cli import wrappers  # noqa: PLC0415
 
-    return wrappers.edit(
-        wrapper_id,
-        price=price,
-        active=active,
-        target_url=target_url,
-        path=path,
-        method=method,
-        description=description,
-        rate_limit=rate_limit,
-        protocol=protocol,
-        network=network,
-        payout_address=payout_address,
-        trust_enabled=trust,
-        min_score=min_score,
-        settle=settle,
-        timeout_ms=timeout_ms,
-        max_body_bytes=max_body_bytes,
-        auth_header=auth_header,
-        new_secret=auth_secret,
-        pass_response_headers=pass_response_header,
-        cors_origins=cors_origin,
-    )
+    return wrappers.edit(**given)
 
 
 def wrappers_history(

@@ -18,6 +18,13 @@ from assay.wrapper.configs import NewEndpoint
 from assay.wrapper.history import Revision, usd
 from assay.wrapper.model import WrapperConfig
 
+_FIELDS = {
+    "trust": "trust_enabled",
+    "pass_response_header": "pass_response_headers",
+    "cors_origin": "cors_origins",
+}
+"""Options that have another name in `NewEndpoint`."""
+
 
 def add(email: str, auth_header: str | None, *, price: str, **fields: Any) -> int:  # noqa: ANN401
     """Make a wrapper; the upstream secret is asked for, or read from standard input."""
@@ -51,9 +58,9 @@ def add(email: str, auth_header: str | None, *, price: str, **fields: Any) -> in
     return with_app(work)
 
 
-def edit(wrapper_id: str, *, active: bool | None, new_secret: bool, **fields: Any) -> int:  # noqa: ANN401
+def edit(wrapper_id: str, *, active: bool | None, auth_secret: bool, **fields: Any) -> int:  # noqa: ANN401
     """Change a wrapper; of `fields` those that are None stay. A new secret is asked for."""
-    given = {name: value for name, value in fields.items() if value is not None}
+    given = {_FIELDS.get(name, name): v for name, v in fields.items() if v is not None}
     if given.get("rate_limit") == 0:
         given["rate_limit"] = None
     try:
@@ -61,7 +68,7 @@ def edit(wrapper_id: str, *, active: bool | None, new_secret: bool, **fields: An
     except InvalidOperation:
         complain(f"the price {given['price']!r} is not a number")
         return FAILED
-    if new_secret or "auth_header" in given:
+    if auth_secret or "auth_header" in given:
         given["auth_secret"] = _secret()
 
     async def work(app: App) -> int:

@@ -122,3 +122,10 @@ class PaidCalls:
             share.squeeze(len(body))
         share.keep(len(body))
         return bytes(body)
+
+
+def target_of(journey: Journey) -> str:
+    """Path and query as they were sent: what was bought is known by them."""
+    incoming = journey.incoming
+    path = f"/wrap/{journey.operator_id}{incoming.path}"
+    return f"{path}?{incoming.query}" if incoming.query else path

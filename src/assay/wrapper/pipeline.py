@@ -33,7 +33,7 @@ from assay.wrapper.model import (
     WrapperNotFound,
     WrapperTooLarge,
 )
-from assay.wrapper.paid import PaidCalls
+from assay.wrapper.paid import PaidCalls, target_of
 from assay.wrapper.routes import Routes
 from assay.wrapper.steps.forward import ForwardStep
 from assay.wrapper.steps.limit import LimitStep
@@ -72,7 +72,7 @@ class Pipeline:
         preflight = await answer_preflight(journey.operator_id, journey.incoming, find)
         if preflight is not None:
             return preflight
-        target = _target(journey)
+        target = target_of(journey)
         presented = await self._till.presented(journey.incoming.headers)
         for one in presented:
             spent = await self._till.retries.spent(one.network, one.digest, one.token)
@@ -274,13 +274,6 @@ class Pipeline:
         shares = self._held.shares(caller_of(journey.incoming.client_address))
         journey.let_go = shares.close
         return shares
-
-
-def _target(journey: Journey) -> str:
-    """Path and query as they were sent: what was bought is known by them."""
-    incoming = journey.incoming
-    path = f"/wrap/{journey.operator_id}{incoming.path}"
-    return f"{path}?{incoming.query}" if incoming.query else path
 
 
 def _require_size(size: int | None, bytes_max: int) -> None:

@@ -4,19 +4,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import cast
 
-from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, or_, select, union, update
+from sqlalchemy import ColumnElement, and_, func, insert, or_, select, union, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.accounts.audit import ActorKind, Note
+from assay.accounts.audit import Note
 from assay.infra.sql.audit import write_note
-from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.tables import operators, wrapper_revisions, wrappers
+from assay.infra.sql.wrapper_rows import config_of, revision_of, values_of
 from assay.wrapper.history import FieldChange, Revision
 from assay.wrapper.match import route_key
-from assay.wrapper.model import UpstreamAuth, WrapperConfig
+from assay.wrapper.model import WrapperConfig
 from assay.wrapper.ports import QUOTES_MAX, ChangeResult
 
 
@@ -29,7 +29,7 @@ class SqlWrapperStore:
     async def add(self, config: WrapperConfig, route_key: str, note: Note | None = None) -> bool:
         try:
             async with self._database.write() as connection:
-                values = {**_values(config), "id": config.id, "route_key": route_key}
+                values = {**values_of(config), "id": config.id, "route_key": route_key}
                 await connection.execute(insert(wrappers).values(values))
                 await _write_revision(connection, config, (), note)
         except IntegrityError:
@@ -42,7 +42,7 @@ class SqlWrapperStore:
         statement = select(wrappers).where(_is_his(operator_id, config_id))
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
-        return None if row is None else _config(row)
+        return None if row is None else config_of(row)
 
     async def owner_for_admin(self, config_id: str) -> str | None:
         statement = select(wrappers.c.operator_id).where(wrappers.c.id == config_id)
@@ -57,7 +57,7 @@ class SqlWrapperStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [_config(row) for row in rows]
+        return [config_of(row) for row in rows]
 
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
         statement = (
@@ -71,7 +71,7 @@ class SqlWrapperStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [_config(row) for row in rows]
+        return [config_of(row) for row in rows]
 
     async def deactivate(self, operator_id: str, config_id: str, note: Note | None = None) -> bool:
         statement = (
@@ -85,7 +85,7 @@ class SqlWrapperStore:
             row = (await connection.execute(statement)).mappings().one_or_none()
             if row is not None:
                 change = FieldChange("active", before=True, after=False)
-                await _write_revision(connection, _config(row), [change], note)
+                await _write_revision(connection, config_of(row), [change], note)
             elif (await connection.execute(there)).one_or_none() is None:
                 return False
             else:
@@ -102,7 +102,7 @@ class SqlWrapperStore:
                 _is_his(config.operator_id, config.id),
                 wrappers.c.revision == config.revision - 1,
             )
-            .values({**_values(config), "route_key": key})
+            .values({**values_of(config), "route_key": key})
             .returning(wrappers.c.id)
         )
         try:
@@ -126,7 +126,7 @@ class SqlWrapperStore:
             total = (await connection.execute(counted)).scalar_one()
             ordered = page.order_by(wrapper_revisions.c.revision.desc())
             rows = (await connection.execute(ordered)).mappings().all()
-        return [_revision(row) for row in rows], total
+        return [revision_of(row) for row in rows], total
 
     async def revision(self, operator_id: str, config_id: str, number: int) -> WrapperConfig | None:
         statement = (
@@ -138,7 +138,7 @@ class SqlWrapperStore:
             row = (await connection.execute(statement)).mappings().one_or_none()
         if row is None:
             return None
-        found = _revision(row).config
+        found = revision_of(row).config
         is_secret_forgotten = row["upstream_auth_header"] is not None and found.auth is None
         if is_secret_forgotten or row["suspended_us"] is not None:
             return replace(found, target_url="")
@@ -163,7 +163,7 @@ class SqlWrapperStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [_revision(row) for row in rows]
+        return [revision_of(row) for row in rows]
 
     async def sealed(self, operator_id: str) -> Sequence[tuple[str, bytes]]:
         secret, old = wrappers.c.upstream_auth_secret, wrapper_revisions.c.upstream_auth_secret
@@ -223,7 +223,7 @@ async def _write_revision(
     )
     await connection.execute(before.values(until_us=at_us))
     values = {
-        **_values(config),
+        **values_of(config),
         "wrapper_id": config.id,
         "at_us": at_us,
         "actor_kind": "" if note is None else note.actor.kind,
@@ -233,73 +233,3 @@ async def _write_revision(
     }
     await connection.execute(insert(wrapper_revisions).values(values))
     await write_note(connection, note)
-
-
-def _revision(row: RowMapping) -> Revision:
-    kind = cast("ActorKind | None", row["actor_kind"] or None)
-    return Revision(
-        config=_config(row),
-        at=from_us(row["at_us"]),
-        until=None if row["until_us"] is None else from_us(row["until_us"]),
-        actor_kind=kind,
-        actor_id=row["actor_id"],
-        action=row["action"],
-        changes=[FieldChange(*change) for change in json.loads(row["changes"])],
-    )
-
-
-def _values(config: WrapperConfig) -> dict[str, object]:
-    return {
-        "operator_id": config.operator_id,
-        "path": config.path,
-        "method": config.method,
-        "price": config.price,
-        "description": config.description,
-        "rate_limit": config.rate_limit,
-        "target_url": config.target_url,
-        "payment_protocol": config.protocol,
-        "payment_network": config.network,
-        "payout_address": config.payout_address,
-        "trust_enabled": config.trust_enabled,
-        "min_score": config.min_score,
-        "identity_proof": config.identity_proof,
-        "settle": config.settle,
-        "max_body_bytes": config.max_body_bytes,
-        "timeout_ms": config.timeout_ms,
-        "upstream_auth_header": config.auth.header if config.auth else None,
-        "upstream_auth_secret": config.auth.sealed_secret if config.auth else None,
-        "active": config.active,
-        "created_us": to_us(config.created_at),
-        "pass_response_headers": " ".join(config.pass_response_headers),
-        "cors_origins": " ".join(config.cors_origins),
-        "revision": config.revision,
-    }
-
-
-def _config(row: RowMapping) -> WrapperConfig:
-    header, secret = row["upstream_auth_header"], row["upstream_auth_secret"]
-    return WrapperConfig(
-        id=row["wrapper_id"] if "wrapper_id" in row else row["id"],
-        operator_id=row["operator_id"],
-        path=row["path"],
-        method=row["method"],
-        price=row["price"],
-        description=row["description"],
-        rate_limit=row["rate_limit"],
-        target_url=row["target_url"],
-        protocol=row["payment_protocol"],
-        network=row["payment_network"],
-        payout_address=row["payout_address"],
-        trust_enabled=row["trust_enabled"],
-        min_score=row["min_score"],
-        identity_proof=row["identity_proof"],
-        settle=row["settle"],
-        max_body_bytes=row["max_body_bytes"],
-        timeout_ms=row["timeout_ms"],
-        auth=None if header is None or secret is None else UpstreamAuth(header, bytes(secret)),
-        active=row["active"],
-        created_at=from_us(row["created_us"]),
-        pass_response_headers=tuple(row["pass_response_headers"].split()),
-        cors_origins=tuple(row["cors_origins"].split()),
-        revision=row["revision"],
-    )

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Header, Path, Request, Response
 from assay.accounts.model import Operator
 from assay.web.credentials import Credential
 from assay.web.route import actor_of, app_of, read, route
+from assay.web.wire import endpoint_history as history
 from assay.web.wire import endpoints as wire
 from assay.web.wire.page import Cursor, Limit, Offset, cursor_at, offset_of
 
@@ -83,7 +84,7 @@ async def change_endpoint(
     "GET",
     "/operator/endpoints/{endpointId}/history",
     credential=Credential.OP_KEY_OR_JWT,
-    answers=wire.HistoryShape,
+    answers=history.HistoryShape,
 )
 async def endpoint_history(
     request: Request,
@@ -91,13 +92,13 @@ async def endpoint_history(
     limit: Limit = 50,
     offset: Offset = 0,
     cursor: Cursor = None,
-) -> wire.HistoryShape:
+) -> history.HistoryShape:
     """What a wrapper has been, newest first: who changed what, and what was asked for when."""
     start = offset_of(cursor, offset)
     endpoints, operator_id = app_of(request).endpoints, _operator(request).id
     found, total = await endpoints.history(operator_id, endpoint_id, limit, start)
-    return wire.HistoryShape(
-        items=[wire.revision(one) for one in found],
+    return history.HistoryShape(
+        items=[history.revision(one) for one in found],
         total=total,
         limit=limit,
         offset=start,
