@@ -179,9 +179,8 @@ class Pipeline:
     ) -> Answer:
         incoming, pay, shares = matched.incoming, self._steps.pay, self._shares(journey)
         request = await self._request(incoming, shares, quote.url, target)
-        protocol = quote.network.protocol
-        own = next((one for one in presented if one.protocol == protocol), None)
-        request = replace(request, presented=own)
+        own = [one for one in presented if one.protocol == quote.network.protocol]
+        request = replace(request, presented=own[0] if own else None)
         payment = None
         if not pay.binds_body(quote):  # no body is held for what pays for nothing
             payment = await pay.read(quote, request)
@@ -202,13 +201,14 @@ class Pipeline:
     async def _serve_again(self, journey: Journey, spent: Spent, target: str) -> Answer:
         """What a payment has bought, from where it was claimed: the wrapper may be another by now.
 
-        One that has bought something else, or nothing, is refused on the terms of now; where
-        nothing is sold any more, it is as if it were not attached.
+        One that has bought something else is refused on the terms of now; where it costs nothing
+        any more, it is as if it were not attached.
         """
         incoming, entry, body = journey.incoming, spent.entry, None
         config, found = await self._steps.routes.as_claimed(entry, incoming.method, incoming.path)
-        journey.config = config
-        journey.answer_headers.extend(cors_headers(config, incoming))
+        if entry.operator_id == journey.operator_id:  # else it is no call of that wrapper
+            journey.config = config
+            journey.answer_headers.extend(cors_headers(config, incoming))
         quote = self._steps.pay.quote_of(entry, config, incoming)
         shares = self._shares(journey)
         try:
@@ -230,6 +230,7 @@ class Pipeline:
             paid = Paid(admitted, held, body)
             return await self._calls.serve(journey, paid, held, shares.answer)
         except PaymentRefused as refusal:
+            journey.config = None
             journey.answer_headers.clear()
             matched = await self._match(journey)
             asked = self._steps.pay.quote(matched)
