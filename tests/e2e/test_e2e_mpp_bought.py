@@ -17,7 +17,11 @@ pytestmark = pytest.mark.e2e
 @pytest.fixture(scope="module")
 def store(tempo: Tempo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TempoShop]:
     folder = tmp_path_factory.mktemp("mpp-bought")
-    settings = {"ASSAY_SETTLEMENT_S": "2", "ASSAY_SETTLEMENT_LEASE_S": "1"}
+    settings = {
+        "ASSAY_SETTLEMENT_S": "2",
+        "ASSAY_SETTLEMENT_LEASE_S": "1",
+        "ASSAY_MPP_CHALLENGE_S": "29",  # a restart is within it; a local chain takes no more
+    }
     with opened(tempo, folder, **settings) as shop:
         yield shop
 
@@ -70,9 +74,9 @@ async def test_the_same_request_gets_what_it_bought_whatever_has_changed(store: 
 
 async def test_a_challenge_is_paid_at_its_price_and_wherever_it_was_made(store: TempoShop) -> None:
     path = "/echo/mpp-quoted"
-    url = store.wrap(path)
+    url = store.wrap(path, timeoutMs=1000)
     header = await signed(url, store.tempo)
-    change(store, path, pricePerCall=0.05, payoutAddress="0x" + "cd" * 20)
+    change(store, path, pricePerCall=0.05, payoutAddress="0x" + "cd" * 20, timeoutMs=60_000)
     move(store)
     before = store.tempo.balance(SELLER)
     answer = until_known(lambda: pay(store, url, header))

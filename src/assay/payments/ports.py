@@ -160,7 +160,7 @@ class PaymentProtocol(Port):
         """The attached payment, taken apart; None without one that can be."""
         ...
 
-    def needed_s(self, quote: Quote) -> float:
+    def needed_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
         """How long a payment that arrives now must still be good, in seconds."""
         ...
 

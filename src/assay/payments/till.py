@@ -71,8 +71,9 @@ class Till:
 
     def is_payable(self, quote: Quote, presented: Presented) -> bool:
         """Whether a payment says that it pays the quote, and is good for long enough."""
+        needed_s = self._settlement.of(quote).needed_s(quote, self._settlement.needs)
         left_s = presented.expires_s - self._clock.now().timestamp()
-        return presented.pays(quote) and left_s >= self._settlement.of(quote).needed_s(quote)
+        return presented.pays(quote) and left_s >= needed_s
 
     def quote_life_s(self, quote: Quote) -> float:
         """How long after it was asked for a quote may be paid, in seconds."""

@@ -220,14 +220,14 @@ class TempoCharges:
             "method": "tempo",
             "reference": entry.attempt.transaction,
             "status": "success",
-            "timestamp": iso(entry.updated_at),
+            "timestamp": iso(entry.settled_at or entry.updated_at),
         }
         text = json.dumps(said, separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(text).rstrip(b"=")
 
     def _require_time(self, expires: datetime, quote: Quote, digest: str) -> None:
         """A challenge must outlive the upstream's work, or its payment could not be taken."""
-        needed_s = min(quote.work_s, self._challenge_ttl.total_seconds() / 2)
+        needed_s = min(quote.work_s, self.challenge_s / 2)
         if not quote.settles_first and (expires - self._clock.now()).total_seconds() < needed_s:
             message = f"The challenge must be good for {needed_s:g} more seconds."
             raise PaymentRefused(_EXPIRED, message, digest=digest)

@@ -48,8 +48,8 @@ class Mpp:
         except PaymentRefused:
             return None
 
-    def needed_s(self, quote: Quote) -> float:
-        return 0.0 if quote.settles_first else quote.work_s
+    def needed_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+        return 0.0 if quote.settles_first else min(quote.work_s, needs.charges.challenge_s / 2)
 
     def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
         del quote

@@ -90,7 +90,8 @@ class X402:
         except (Malformed, PaymentRefused):
             return None
 
-    def needed_s(self, quote: Quote) -> float:
+    def needed_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+        del needs
         return needed_s(quote)
 
     def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
