@@ -78,6 +78,8 @@ BEYOND = {
     ("get", "/operator/webhooks/deliveries"),
     ("delete", "/operator/webhooks/{webhookId}"),
     ("post", "/operator/webhooks/{webhookId}/verify"),
+    ("patch", "/operator/endpoints/{endpointId}"),
+    ("get", "/operator/endpoints/{endpointId}/history"),
     ("patch", "/operator/admin/operators/{id}"),
     ("get", "/operator/admin/audit"),
     ("get", "/operator/analytics/logs/export"),

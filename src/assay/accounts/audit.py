@@ -38,6 +38,7 @@ Action = Literal[
     "key.issued",
     "key.revoked",
     "endpoint.created",
+    "endpoint.changed",
     "endpoint.deactivated",
     "endpoint.resealed",
     "payout.requested",

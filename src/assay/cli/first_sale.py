@@ -243,8 +243,8 @@ class FirstSale:
         same = (config.price, config.network, config.target_url, config.payout_address)
         if same != (price, asked.network_id, asked.target_url, payout):
             raise CannotSell(
-                f"a wrapper sells {config.method} {config.path} on other terms already: remove it"
-                f" with `assay wrappers remove {config.operator_id} {config.id}` and run this again"
+                f"a wrapper sells {config.method} {config.path} on other terms already: change it"
+                f" with `assay wrappers edit {config.id}` and run this again"
             )
         return config
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from assay.cli.run import Web  # its imports are what `--help` must not wait for
 
 Email = Annotated[str, Parameter(help="The account's e-mail address.")]
+WrapperId = Annotated[str, Parameter(help="From `wrappers list`.")]
 
 
 def build(web: "Web") -> App:
@@ -51,6 +52,8 @@ def build(web: "Web") -> App:
     for name, command in {
         "add": wrappers_add,
         "list": wrappers_list,
+        "edit": wrappers_edit,
+        "history": wrappers_history,
         "remove": wrappers_remove,
         "reseal": wrappers_reseal,
     }.items():
@@ -387,9 +390,63 @@ def wrappers_list(
     return wrappers.list_all(email, as_json=json)
 
 
-def wrappers_remove(
-    email: Email, wrapper_id: Annotated[str, Parameter(help="From `wrappers list`.")]
+def wrappers_edit(  # noqa: PLR0913 - a wrapper's fields
+    wrapper_id: WrapperId,
+    *,
+    price: Annotated[str | None, Parameter(help="USD a call; 0 is free.")] = None,
+    target_url: Annotated[str | None, Parameter(help="The upstream.")] = None,
+    path: Annotated[str | None, Parameter(help="Public path.")] = None,
+    method: Annotated[str | None, Parameter(help="HTTP method, or * for any.")] = None,
+    description: Annotated[str | None, Parameter(help="What it is.")] = None,
+    rate_limit: Annotated[
+        int | None, Parameter(help="Requests a minute and agent; 0 lifts the limit.")
+    ] = None,
+    protocol: Annotated[Literal["x402", "mpp"] | None, Parameter(help="How it is paid.")] = None,
+    network: Annotated[str | None, Parameter(help="Where it is paid.")] = None,
+    payout_address: Annotated[str | None, Parameter(help="Who is paid.")] = None,
+    trust: Annotated[bool | None, Parameter(help="Whether to ask for a grade.")] = None,
+    min_score: Annotated[float | None, Parameter(help="The score asked for.")] = None,
+    settle: Annotated[
+        Literal["after", "before"] | None, Parameter(help="When it is settled.")
+    ] = None,
+    timeout_ms: Annotated[int | None, Parameter(help="The upstream's time.")] = None,
+    max_body_bytes: Annotated[int | None, Parameter(help="Largest request body.")] = None,
+    auth_header: Annotated[
+        str | None, Parameter(help="Header for the upstream; its value is asked for.")
+    ] = None,
+    auth_secret: Annotated[
+        bool, Parameter(negative=(), help="Ask for a new value of that header.")
+    ] = False,
+    pass_response_header: Annotated[
+        tuple[str, ...] | None,
+        Parameter(help="Header of the upstream to let through; repeat for more."),
+    ] = None,
+    cors_origin: Annotated[
+        tuple[str, ...] | None,
+        Parameter(help="Origin whose pages may call it, or *; repeat for more."),
+    ] = None,
+    active: Annotated[bool | None, Parameter(help="Whether it answers.")] = None,
 ) -> int:
+    """Change a wrapper, at once; what is not named stays. Payments asked for before still hold."""
+    given = locals().copy()
+    from assay.cli import wrappers  # noqa: PLC0415
+
+    return wrappers.edit(**given)
+
+
+def wrappers_history(
+    wrapper_id: WrapperId,
+    *,
+    limit: Annotated[int, Parameter(help="How many, newest first.")] = 50,
+    json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False,
+) -> int:
+    """Show what a wrapper has been: who changed what, and what was asked for when."""
+    from assay.cli import wrappers  # noqa: PLC0415
+
+    return wrappers.history(wrapper_id, limit, as_json=json)
+
+
+def wrappers_remove(email: Email, wrapper_id: WrapperId) -> int:
     """Deactivate a wrapper."""
     from assay.cli import wrappers  # noqa: PLC0415
 

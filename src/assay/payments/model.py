@@ -72,6 +72,8 @@ class Quote:
     """What the platform keeps, 0 to 1; None where the seller is paid directly."""
     body: bytes = field(default=b"", repr=False)
     """What was sent with the request, where the protocol binds a demand to it."""
+    revision: int = 1
+    """Of the wrapper that serves the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,10 @@ class Entry:
     """What must be left for them until it has."""
     fee_rate: Decimal | None = None
     """As the quote had it."""
+    wrapper_revision: int = 1
+    """The wrapper as it was when the payment was claimed: what is finished, is finished there."""
+    idempotency_key: str = ""
+    """What the upstream knows the call by; empty in rows older than the key."""
 
     @property
     def has_paid(self) -> bool:
@@ -248,25 +254,17 @@ class PaymentRefused(Exception):
     """The attached payment does not pay for this; `reason` is a word of its protocol.
 
     `message` is public: one sentence. `transaction` names a settlement that failed, if any;
-    `digest` the credential, when all that is wrong with it is that its time has passed; `token`
-    is then as in `Payment`.
+    `digest` the credential, when all that is wrong with it is that its time has passed.
     """
 
     def __init__(
-        self,
-        reason: str,
-        message: str,
-        transaction: str = "",
-        *,
-        digest: str = "",
-        token: str = "",
+        self, reason: str, message: str, transaction: str = "", *, digest: str = ""
     ) -> None:
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message
         self.transaction = transaction
         self.digest = digest
-        self.token = token
 
 
 class PaymentRequired(ServiceError):

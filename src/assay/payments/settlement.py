@@ -3,7 +3,7 @@
 An outcome that is not known is never told as a refusal; nothing is sent before it is written down.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -61,9 +61,13 @@ class Settlement:
         """The protocol of a quote."""
         return self._protocols[quote.network.protocol]
 
-    def is_any_attached(self, headers: Headers) -> bool:
-        """Whether a payment of any protocol is attached, good or bad."""
-        return any(protocol.is_attached(headers) for protocol in self._protocols.values())
+    def attached(self, headers: Headers) -> Sequence[PaymentProtocol]:
+        """The protocols of which a payment is attached, good or bad."""
+        return [one for one in self._protocols.values() if one.is_attached(headers)]
+
+    def publishes(self, entry: Entry) -> bool:
+        """Whether settling an entry shows its credential to the world."""
+        return self._protocols[entry.protocol].publishes
 
     def receipt(self, entry: Entry, *, is_refusal: bool = False) -> Headers:
         """The headers that say it was paid; on a refusal, where the protocol has any there."""
@@ -85,10 +89,10 @@ class Settlement:
         """Until when an entry is left to whoever works on it from now on."""
         return self.clock.now() + timedelta(seconds=work_s) + self._lease
 
-    async def settle(self, entry: Entry, quote: Quote) -> Entry:
+    async def settle(self, entry: Entry) -> Entry:
         """Take the money of a claimed entry.
 
-        Raises `PaymentRequired` when it was refused, `PaymentPending` when nobody can say yet.
+        Raises `PaymentRefused` when it was refused, `PaymentPending` when nobody can say yet.
         """
         latest = entry
 
@@ -103,15 +107,14 @@ class Settlement:
             case Rejected():
                 await self.moved(latest, State.FAILED, reason=outcome.reason)
                 message = "The payment could not be settled; nothing was charged."
-                refusal = PaymentRefused(outcome.reason, message, latest.attempt.transaction)
-                raise await self.refused(quote, refusal)
+                raise PaymentRefused(outcome.reason, message, latest.attempt.transaction)
             case Undecided():
                 now = self.clock.now()
                 raise self.pending(
                     await self.moved(latest, State.PENDING, reason=outcome.detail, lease_until=now)
                 )
 
-    async def finish(self, entry: Entry, quote: Quote) -> Entry:
+    async def finish(self, entry: Entry) -> Entry:
         """An entry somebody else began, once it has been paid; its caller has come again.
 
         Raises as `settle`.
@@ -122,13 +125,12 @@ class Settlement:
             found = await self._protocols[entry.protocol].outcome(entry, self.needs)
             if isinstance(found, Undecided):
                 entry = await self.moved(entry, State.SETTLING, lease_until=self.lease())
-                return await self.settle(entry, quote)
+                return await self.settle(entry)
         moved = await self.reconcile(entry)
         if moved is None or moved.state is State.PENDING:
             raise self.pending(entry)
         if moved.state is State.FAILED:
-            refusal = PaymentRefused(moved.reason, "This payment could not be settled.")
-            raise await self.refused(quote, refusal)
+            raise PaymentRefused(moved.reason, "This payment could not be settled.")
         return moved
 
     async def reconcile_all(self) -> list[Entry]:

@@ -73,7 +73,7 @@ def required_v2(quote: Quote, reason: str) -> JsonObject:
                 "asset": quote.network.asset.address,
                 "amount": str(quote.amount),
                 "payTo": quote.pay_to,
-                "maxTimeoutSeconds": _timeout_s(quote),
+                "maxTimeoutSeconds": timeout_s(quote),
                 "extra": {**_extra(quote), ECHOED: secrets.token_urlsafe(16)},
             }
         ],
@@ -91,7 +91,7 @@ def requirement_v1(quote: Quote) -> JsonObject:
         "description": quote.description,
         "mimeType": "application/json",
         "payTo": quote.pay_to,
-        "maxTimeoutSeconds": _timeout_s(quote),
+        "maxTimeoutSeconds": timeout_s(quote),
         "asset": quote.network.asset.address,
         "extra": _extra(quote),
     }
@@ -110,7 +110,8 @@ def needed_s(quote: Quote) -> int:
     return ceil(SETTLE_S if quote.settles_first else quote.work_s + SETTLE_S)
 
 
-def _timeout_s(quote: Quote) -> int:
+def timeout_s(quote: Quote) -> int:
+    """Seconds for which a client signs its authorisation."""
     return needed_s(quote) + SIGN_S
 
 

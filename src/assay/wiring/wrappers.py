@@ -37,7 +37,7 @@ from assay.infra.sql.rebuild import SqlRollupProof
 from assay.infra.sql.wrappers import SqlWrapperStore
 from assay.kit.clock import Clock
 from assay.kit.costs import CostLedger
-from assay.kit.keyring import Secrets
+from assay.kit.keyring import MacKeys, Secrets
 from assay.kit.leases import Leases
 from assay.kit.plugins import load_plugins
 from assay.kit.state import SharedState
@@ -60,7 +60,7 @@ from assay.wrapper.ports import Upstream
 from assay.wrapper.routes import Routes
 from assay.wrapper.steps.forward import ForwardStep
 from assay.wrapper.steps.limit import LimitStep, SharedLimitStep
-from assay.wrapper.steps.pay import PayStep
+from assay.wrapper.steps.pay import PayStep, PlatformWallets
 from assay.wrapper.steps.record import RecordStep
 from assay.wrapper.steps.trust import TrustStep
 
@@ -141,7 +141,10 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         routes=routes,
         trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),
         limit=LimitStep(clock) if leases is None else SharedLimitStep(clock, leases),
-        pay=PayStep(till, networks, origin.address, settings.payout_address, settings.payees),
+        pay=PayStep(
+            *(till, networks, origin.address),
+            *(PlatformWallets(settings.payout_address, settings.payees), store, clock),
+        ),
         forward=ForwardStep(upstream, origin, ground.credentials),
         record=RecordStep(add, clock),
     )
@@ -233,7 +236,8 @@ def _till(
     )
     protocols = load_plugins(import_module("assay.payments.protocols"), "PROTOCOL", PaymentProtocol)
     lease = timedelta(seconds=settings.settlement_lease_s)
-    return Till(Settlement(protocols, needs, ledger, clock, lease))
+    keys = MacKeys(b"assay.idempotency|", ground.payment_secrets)
+    return Till(Settlement(protocols, needs, ledger, clock, lease), keys)
 
 
 def _engine(ground: Ground, networks: Mapping[str, PaymentNetwork]) -> X402Engine:
@@ -261,10 +265,10 @@ def _facilitator(
 
 def payment_chains(networks: Mapping[str, PaymentNetwork]) -> Mapping[str, Network]:
     """The payment networks as the RPC layer knows chains, by their ids."""
-    return {network.id: _chain(network) for network in networks.values()}
+    return {network.id: chain_of(network) for network in networks.values()}
 
 
-def _chain(network: PaymentNetwork) -> Network:
+def chain_of(network: PaymentNetwork) -> Network:
     """A payment network as the RPC layer knows chains."""
     return Network(
         slug=network.id,

@@ -26,6 +26,7 @@ _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _NEVER_SET = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer"}
     | {"upgrade", "expect", "proxy-authorization", "proxy-connection", "via"}
+    | {"idempotency-key"}  # the same for every call, it would make them one
 )
 """Headers that frame a request: not for an operator to set. Source: RFC 9110, section 7.6.1."""
 

@@ -50,6 +50,7 @@ async def test_the_earlier_short_form_has_every_default(
         "corsOrigins": [],
         "active": True,
         "createdAt": "",
+        "revision": 1,
         "warnings": [],
     }
 

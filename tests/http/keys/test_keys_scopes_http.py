@@ -138,6 +138,7 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
             for table in (
                 *("dashboard_sessions", "account_codes", "recovery_codes", "login_origins"),
                 *("call_id_key", "egress_usage", "daily_costs", "earlier_keys"),
+                "wrapper_revisions",
             ):
                 await connection.exec_driver_sql(f"DROP TABLE {table}")
             for index in (
@@ -150,6 +151,8 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
             for table, column in (
                 *(("webhook_deliveries", "domain"), ("webhook_deliveries", "wait_until_us")),
                 *(("wrappers", "pass_response_headers"), ("wrappers", "cors_origins")),
+                *(("wrappers", "revision"), ("payments", "wrapper_revision")),
+                ("payments", "idempotency_key"),
             ):
                 await connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
             for column in (

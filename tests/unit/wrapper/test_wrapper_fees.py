@@ -7,7 +7,7 @@ import pytest
 
 from assay.payments.networks import ROWS, payment_networks
 from assay.wrapper.model import Matched
-from assay.wrapper.steps.pay import PayStep
+from assay.wrapper.steps.pay import PayStep, PlatformWallets
 
 PLATFORM, EARLIER, OWN = "0x" + "aa" * 20, "0x" + "bb" * 20, "0x" + "cc" * 20
 
@@ -45,8 +45,9 @@ def test_a_fee_is_due_where_the_platform_is_paid(
         fee_rate=Decimal("0.05"),
     )
     request = _Of(config=made, incoming=_Of(path="/quote", method="GET", query=None))
-    payees = frozenset({PLATFORM, EARLIER})
-    step = PayStep(cast("Any", None), payment_networks({}), "https://a", PLATFORM, payees)
+    platform = PlatformWallets(PLATFORM, frozenset({PLATFORM, EARLIER}))
+    unused = cast("Any", None)
+    step = PayStep(unused, payment_networks({}), "https://a", platform, unused, unused)
     quote = step.quote(cast("Matched", request))
     assert quote is not None
     assert quote.fee_rate == rate

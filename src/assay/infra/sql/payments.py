@@ -158,6 +158,8 @@ async def _claim(desk: Desk, fresh: Entry) -> tuple[Entry, bool]:
     if known.state is not State.RELEASED and not abandoned:
         return known, False
     taken = replace(fresh, id=known.id, moves=known.moves + 1)
+    if known.idempotency_key and known.request_digest == fresh.request_digest:
+        taken = replace(taken, idempotency_key=known.idempotency_key)  # the upstream may have run
     return taken, await _update(desk, TAKE_OVER, known, taken)
 
 
@@ -236,6 +238,8 @@ def _values(entry: Entry) -> dict[str, object]:
         "moves": entry.moves,
         "agent_id": entry.agent_id,
         "settled_us": None if entry.settled_at is None else to_us(entry.settled_at),
+        "wrapper_revision": entry.wrapper_revision,
+        "idempotency_key": entry.idempotency_key,
     }
 
 
@@ -268,4 +272,6 @@ def _entry(row: Row) -> Entry:
         moves=row["moves"],
         agent_id=row["agent_id"],
         settled_at=None if row["settled_us"] is None else from_us(row["settled_us"]),
+        wrapper_revision=row["wrapper_revision"],
+        idempotency_key=row["idempotency_key"],
     )

@@ -50,6 +50,7 @@ from assay.infra.sql.rollup_tables import (
 )
 from assay.infra.sql.transfer_tables import transfer_transactions, transfers
 from assay.infra.sql.webhook_tables import webhook_agents, webhook_deliveries, webhooks
+from assay.infra.sql.wrapper_tables import wrapper_revisions, wrappers
 
 __all__ = [
     "METADATA",
@@ -88,6 +89,7 @@ __all__ = [
     "webhook_deliveries",
     "webhooks",
     "wrapper_conduct",
+    "wrapper_revisions",
     "wrappers",
 ]
 
@@ -135,38 +137,6 @@ state = Table(
     Index("ix_state_expires", "expires_us"),
 )
 
-wrappers = Table(
-    "wrappers",
-    METADATA,
-    Column("id", String(36), primary_key=True),
-    Column("operator_id", String(36), ForeignKey("operators.id"), nullable=False),
-    Column("path", Text, nullable=False),
-    Column("method", String(32), nullable=False),
-    # What two active configs of an operator may not both have; None once deactivated.
-    Column("route_key", Text),
-    Column("price", BigInteger, nullable=False),
-    Column("description", Text, nullable=False),
-    Column("rate_limit", BigInteger),
-    Column("target_url", Text, nullable=False),
-    Column("payment_protocol", String(8), nullable=False),
-    Column("payment_network", String(32), nullable=False),
-    Column("payout_address", String(42)),
-    Column("trust_enabled", Boolean, nullable=False),
-    Column("min_score", Float(53), nullable=False),
-    Column("identity_proof", String(16), nullable=False),
-    Column("settle", String(8), nullable=False),
-    Column("max_body_bytes", BigInteger, nullable=False),
-    Column("timeout_ms", Integer, nullable=False),
-    Column("upstream_auth_header", Text),
-    Column("upstream_auth_secret", LargeBinary),
-    Column("active", Boolean, nullable=False),
-    Column("created_us", BigInteger, nullable=False),
-    # Names and origins, parted by spaces.
-    Column("pass_response_headers", Text, nullable=False, server_default=""),
-    Column("cors_origins", Text, nullable=False, server_default=""),
-    Index("ix_wrappers_route", "operator_id", "route_key", unique=True),
-)
-
 payments = Table(
     "payments",
     METADATA,
@@ -202,6 +172,9 @@ payments = Table(
     Column("fee_most", BigInteger, nullable=False, server_default="0"),
     # What the platform keeps of it; None where the seller was paid directly.
     Column("fee_rate", String(32)),
+    # The wrapper as it was at the claim, and what its upstream knows the call by.
+    Column("wrapper_revision", Integer, nullable=False, server_default="1"),
+    Column("idempotency_key", String(36), nullable=False, server_default=""),
     Index("ix_payments_unique", "network", "asset", "payer", "nonce", unique=True),
     Index("ix_payments_digest", "network", "digest"),
     Index("ix_payments_payer", "network", "asset", "payer", "state"),

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0019"
-down_revision = "0014"
+down_revision = "0018"
 
 _SETTLED = sa.text("settled_us IS NOT NULL")
 _STANDS = sa.text("payment_id IS NOT NULL AND state <> 'cancelled'")
