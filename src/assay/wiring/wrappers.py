@@ -120,10 +120,7 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     ledger = SqlLedgerStore(ground.database, clock)
     engine = _engine(ground, networks)
     till = _till(ground, networks, ledger, engine, stack)
-    private = settings.allow_private_upstreams
-    egress = EgressPolicy(
-        allow_private=private, require_https=not private, opened_for=opened_upstreams(settings)
-    )
+    egress = _egress(settings)
     store = SqlWrapperStore(ground.database)
     rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
     box = SecretBox.from_secrets(*ground.upstream_secrets)
@@ -137,14 +134,12 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         ground.conduct.note(call)
 
     routes = Routes(store, endpoints, egress, clock)
+    platform = PlatformWallets(settings.payout_address, settings.payees)
     steps = Steps(
         routes=routes,
         trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),
         limit=LimitStep(clock) if leases is None else SharedLimitStep(clock, leases),
-        pay=PayStep(
-            *(till, networks, origin.address),
-            *(PlatformWallets(settings.payout_address, settings.payees), store, clock),
-        ),
+        pay=PayStep(till, networks, origin.address, platform, store, clock),
         forward=ForwardStep(upstream, origin, ground.credentials),
         record=RecordStep(add, clock),
     )
@@ -163,6 +158,14 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         routes,
         origin,
         engine,
+    )
+
+
+def _egress(settings: Settings) -> EgressPolicy:
+    """What upstreams may be."""
+    private = settings.allow_private_upstreams
+    return EgressPolicy(
+        allow_private=private, require_https=not private, opened_for=opened_upstreams(settings)
     )
 
 

@@ -277,6 +277,24 @@ async def test_only_what_was_asked_for_while_it_answered_counts_as_quoted(
     assert await quoted(4, "eip155:84532", since=40) == []
 
 
+async def test_what_a_config_was_comes_with_the_accounts_rate_of_now(
+    store: SqlWrapperStore, database: Database
+) -> None:
+    """Quotes of earlier terms are honoured at the rate that its account has by then."""
+    assert await add(store, config())
+    assert (await changed(store, config(), 5, price=7))[1] == "changed"
+    rate = Decimal("0.05")
+    told = note(CLOCK, TERMINAL, "account.changed", "one")
+    change = Change(fee_rate=rate)
+    await SqlOperatorStore(database).change_for_admin("one", change, AT, told)
+    [quoted] = await store.quoted("one", "a", config().network, config().price, AT)
+    found = [quoted.config, *await store.list("one"), *await store.active("one")]
+    found += [one.config for one in (await store.history("one", "a", 9, 0))[0]]
+    for one in (await store.find("one", "a"), await store.revision("one", "a", 1), *found):
+        assert one is not None
+        assert one.fee_rate == rate
+
+
 async def test_a_revision_leads_nowhere_once_it_must_not_be_called(
     store: SqlWrapperStore, database: Database
 ) -> None:

@@ -61,6 +61,28 @@ async def test_200_the_named_operators_wrapper_forwards_inside(
     assert [seen.target for seen in inside.requests] == ["/v1/quote", "/v1/quote"]
 
 
+async def test_200_a_change_is_judged_by_what_is_opened_for_its_operator(
+    tmp_path: Path, inside: RawServer
+) -> None:
+    named, _ = await accounts(tmp_path / "data")
+    async with open_house(tmp_path / "data", **opened(named, inside)) as house:
+        token = await house.token("named@example.com")
+        secret = {"upstreamAuthType": "header", "upstreamAuthHeader": "x-key"}
+        made = await wrap(house, token, inside.url(), **secret, upstreamAuthSecret="s3cret")
+        url = f"/operator/endpoints/{made.json()['id']}"
+        changes = {"targetUrl": inside.url("/v1"), "paymentNetwork": "base-sepolia"}
+        changed = await house.http.patch(url, json=changes, headers=token)
+        assert changed.status_code == 200, changed.text
+        assert changed.json()["paymentNetwork"] == "eip155:84532"
+        answer = await house.http.get(f"/wrap/{named}/quote")
+        assert (answer.status_code, answer.text) == (200, "inside")
+        shut = {"targetUrl": f"http://127.0.0.1:{inside.port - 1}"}
+        refused(await house.http.patch(url, json=shut, headers=token), 400, "invalid_request")
+    [seen] = inside.requests
+    assert seen.target == "/v1/quote"
+    assert seen.headers["x-key"] == "s3cret"
+
+
 async def test_400_nobody_elses_wrapper_may_and_both_are_told_the_same(
     tmp_path: Path, inside: RawServer
 ) -> None:

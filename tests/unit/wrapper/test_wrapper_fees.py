@@ -43,6 +43,7 @@ def test_a_fee_is_due_where_the_platform_is_paid(
         timeout_ms=1000,
         settle="after",
         fee_rate=Decimal("0.05"),
+        revision=1,
     )
     request = _Of(config=made, incoming=_Of(path="/quote", method="GET", query=None))
     platform = PlatformWallets(PLATFORM, frozenset({PLATFORM, EARLIER}))
