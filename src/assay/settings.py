@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from decimal import Decimal
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSetting
 
+from assay.egress.opened import opened_entry
 from assay.kit.origins import ANY, canonical_origin
 
 PREFIX = "ASSAY_"
@@ -44,11 +45,42 @@ _CONTACT = re.compile(r"(mailto:|https://|tel:)[\x21-\x7e]{1,200}")
 _AMOUNT_MAX = 10_000_000
 """Of coins, and of USD for one."""
 
+_KEY = re.compile(r"[0-9a-f]{64}")
+_ACCOUNT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
 _NOT_FIELDS = frozenset({"ASSAY_CONFIG", "ASSAY_PYTHON"})
 
 
 class SettingsError(RuntimeError):
     """The configuration does not hold; the message says what and how to mend it."""
+
+
+def read_key(path: Path) -> SecretStr | None:
+    """The private key of a file that its owner alone can read; None where there is no file.
+
+    Raises `SettingsError`.
+    """
+    try:
+        if path.stat().st_mode & 0o077:
+            raise SettingsError(f"others can read {path}: run `chmod 600 {path}`")
+        text = path.read_text("ascii").strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"cannot read the key in {path}: {type(error).__name__}") from None
+    if not _KEY.fullmatch(text):
+        raise SettingsError(f"{path} does not hold a private key of 64 hex digits")
+    return SecretStr(text)
+
+
+def settling_key_file(data_dir: Path) -> Path:
+    """Where `assay sell` keeps the key that settles payments."""
+    return data_dir / "settling.key"
+
+
+def _settling_key_of(known: Mapping[str, Any]) -> SecretStr | None:
+    folder = known.get("data_dir")
+    return read_key(settling_key_file(folder)) if isinstance(folder, Path) else None
 
 
 class Settings(BaseSettings):
@@ -323,6 +355,23 @@ class Settings(BaseSettings):
         bool,
         Field(description="Development only: agents on private addresses and plain http."),
     ] = False
+    upstream_allow: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated private networks and host names, each with a port or"
+            " without (`10.0.3.0/24,api.internal:8443,[fd12::7]:8080`), that wrappers of"
+            " `ASSAY_UPSTREAM_ALLOW_OPERATORS` may forward to, over http too."
+        ),
+    ] = ()
+    upstream_allow_operators: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated ids of the accounts (`assay accounts list --json`) whose"
+            " wrappers may use `ASSAY_UPSTREAM_ALLOW`; unset: nobody's."
+        ),
+    ] = ()
     weights: Annotated[
         dict[str, float], Field(description="JSON: signal weights that differ from the defaults.")
     ] = {}
@@ -412,13 +461,28 @@ class Settings(BaseSettings):
             description="Wallet that is paid where a wrapper names none.",
         ),
     ] = None
+    earlier_payout_addresses: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{40}$")], ...],
+        NoDecode,
+        Field(
+            description="Comma-separated wallets that were `ASSAY_PAYOUT_ADDRESS` before: what they"
+            " are paid is owed to the seller too."
+        ),
+    ] = ()
+    payout_key: Annotated[
+        SecretStr | None,
+        Field(description="Sends payouts and refunds, and nothing else; 64 hex digits."),
+    ] = None
     price_max: Annotated[
         Decimal, Field(gt=0, le=1_000_000, description="Largest price of a wrapper call, USD.")
     ] = Decimal(100)
     x402_private_key: Annotated[
         SecretStr | None,
-        Field(description="Settles x402 payments and pays their gas; 64 hex digits."),
-    ] = None
+        Field(
+            description="Settles x402 payments and pays their gas; 64 hex digits; unset: the key"
+            " that `assay sell` has made in the data directory, if it has."
+        ),
+    ] = Field(default_factory=_settling_key_of)
     x402_facilitator_url: Annotated[
         str | None,
         Field(description="A remote x402 facilitator that verifies and settles instead."),
@@ -463,7 +527,10 @@ class Settings(BaseSettings):
     ] = {}
     payment_rpc: Annotated[
         dict[str, tuple[str, ...]],
-        Field(description="JSON: RPC endpoints by payment network, such as `eip155:8453`."),
+        Field(
+            description="JSON: RPC endpoints by payment network, such as `base-sepolia` or"
+            " `eip155:84532`."
+        ),
     ] = {}
     confirmations: Annotated[
         dict[str, Annotated[int, Field(ge=1, le=1000)]],
@@ -571,8 +638,11 @@ class Settings(BaseSettings):
     @field_validator(
         "trusted_proxies",
         "cors_origins",
+        "upstream_allow",
+        "upstream_allow_operators",
         "open_endpoints",
         "contract_wallet_chains",
+        "earlier_payout_addresses",
         "security_contact",
         mode="before",
     )
@@ -621,6 +691,22 @@ class Settings(BaseSettings):
     def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for network in value:
             ip_network(network)
+        return value
+
+    @field_validator("upstream_allow")
+    @classmethod
+    def _opened(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for entry in value:
+            opened_entry(entry)
+        return value
+
+    @field_validator("upstream_allow_operators")
+    @classmethod
+    def _account_ids(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        # Not e-mail addresses: whoever registers one first would have what is opened to it.
+        if not all(_ACCOUNT_ID.fullmatch(one) for one in value):
+            message = "must be ids of accounts, as `assay accounts list --json` shows them"
+            raise ValueError(message)
         return value
 
     @field_validator("cors_origins")
@@ -694,6 +780,12 @@ class Settings(BaseSettings):
         is_literal = not host.rpartition(".")[2].isalpha() and host != "localhost"
         domain = f"[{'IPv6:' if ':' in host else ''}{host}]" if is_literal else host
         return self.security_contact or (f"mailto:security@{domain}",)
+
+    @property
+    def payees(self) -> frozenset[str]:
+        """The wallets of this service, lower case: what they are paid is owed to the seller."""
+        now = (self.payout_address,) if self.payout_address else ()
+        return frozenset(one.lower() for one in (*now, *self.earlier_payout_addresses))
 
     @property
     def upgrade_address(self) -> str:

@@ -19,7 +19,7 @@ from assay.kit.clock import SystemClock
 from assay.kit.errors import ServiceError
 from assay.kit.json import is_object
 from assay.payments.gas import KeyStanding
-from assay.settings import Settings
+from assay.settings import Settings, settling_key_file
 from assay.trust.feedback import LAMPORTS_MIN
 from assay.wiring import App, assemble, networks_from
 from assay.wiring.wrappers import payment_rows
@@ -77,6 +77,7 @@ async def _examine(settings: Settings) -> Sequence[Check]:
         networks_from(settings)
         async with assemble(settings, serving=False) as app:
             checks += [await _database(app), *await _state(app), _exposure(settings)]
+            checks += await _upstreams(app)
             checks += [_payments(settings), _payment_endpoints(settings)]
             checks += await _settling_key(app)
             checks += await _chains(app)
@@ -132,14 +133,33 @@ def _exposure(settings: Settings) -> Check:
     return Check(name, works=local, says="private addresses are allowed", mend=mend)
 
 
+async def _upstreams(app: App) -> Sequence[Check]:
+    """The private upstreams that are opened, and whether the accounts are there."""
+    name, settings = "own upstreams", app.settings
+    opened, operators = settings.upstream_allow, settings.upstream_allow_operators
+    if not opened and not operators:
+        return []
+    says = f"{', '.join(opened) or 'nothing'} for wrappers of {len(operators)} accounts"
+    if not opened or not operators:
+        mend = "set ASSAY_UPSTREAM_ALLOW and ASSAY_UPSTREAM_ALLOW_OPERATORS, or neither"
+        return [Check(name, works=False, says=says, mend=mend)]
+    known = {operator.id for operator in await app.operators.list_for_admin()}
+    unknown = ", ".join(one for one in operators if one not in known)
+    mend = "name ids of `assay accounts list --json` in ASSAY_UPSTREAM_ALLOW_OPERATORS"
+    says += f", of which there is no {unknown}" if unknown else ""
+    return [Check(name, works=not unknown, says=says, mend=mend)]
+
+
 def _payments(settings: Settings) -> Check:
     """Who settles x402 payments; the facilitator does where both are set."""
     name, has_key = "x402 payments", settings.x402_private_key is not None
+    is_set = "x402_private_key" in settings.model_fields_set
     if settings.x402_facilitator_url:
         says = f"settled by the facilitator {shown(settings.x402_facilitator_url)}"
-        unused = ", and ASSAY_X402_PRIVATE_KEY is not used: unset it" * has_key
+        unused = ", and ASSAY_X402_PRIVATE_KEY is not used: unset it" * is_set
         return Check(name, works=True, says=says + unused)
-    says = "settled with ASSAY_X402_PRIVATE_KEY" if has_key else "not settled: nothing is set"
+    key = "ASSAY_X402_PRIVATE_KEY" if is_set else str(settling_key_file(settings.data_dir))
+    says = f"settled with {key}" if has_key else "not settled: nothing is set"
     return Check(name, works=True, says=says)
 
 

@@ -11,6 +11,7 @@ from assay.cli import (
     unsafe_secrets,
     unsafe_services,
     unsafe_trust,
+    unsafe_upstreams,
 )
 from assay.settings import Settings
 
@@ -243,6 +244,14 @@ RULES = (
         "registrations and contracts cost nothing there, and count for agents of main networks",
         "name main networks only",
         unsafe_trust.test_networks,
+    ),
+    Rule(
+        "upstream-allow",
+        "wrappers of the named operators reach what was never meant to be sold: databases,"
+        " consoles, this service from the inside, the cloud's credentials",
+        "list the addresses or small networks of the upstreams, with their ports, such as"
+        " 10.0.3.7:8443",
+        unsafe_upstreams.upstream_allow,
     ),
 )
 """Source: docs/doctor.md, which lists them in this order."""

@@ -51,6 +51,7 @@ class SettlingKey(Protocol):
     """The key that settles."""
 
     address: str
+    """Empty until there is one."""
 
     async def state(self, network: str) -> KeyState:
         """Remembered for some seconds, failures too. Raises `ChainUnavailable`."""
@@ -182,6 +183,10 @@ class GasBudget:
         """What a claim of this quote reserves; `drop` it when nothing comes of it."""
         network, rules = quote.network.id, self.rules
         cap = rules.cap_per_gas(network, quote.amount)
+        if not self.key.address:
+            return GasOffer(
+                None, _refusal("Payments cannot be settled here now.", "no key", RETRY_S)
+            )
         try:
             state = await self.key.state(network)
         except ChainUnavailable as error:
@@ -215,7 +220,7 @@ class GasBudget:
     async def price_warning(self, sale: Sale) -> str | None:
         """That a price does not pay for what settling costs now, or may not."""
         network = sale.network
-        if network.protocol != "x402":
+        if network.protocol != "x402" or not self.key.address:
             return None
         try:
             async with asyncio.timeout(WARNING_S):
@@ -240,6 +245,8 @@ class GasBudget:
 
     async def key_standings(self, timeout_s: float) -> list[KeyStanding]:
         """Our key on every network where wrappers are sold."""
+        if not self.key.address:
+            return []
         return [
             await self._key_standing(network, timeout_s)
             for network in await self.store.networks_sold()

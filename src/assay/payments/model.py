@@ -7,6 +7,7 @@ unit is a micro-dollar (decisions, section 13).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
@@ -49,7 +50,7 @@ class PaymentNetwork:
     testnet: bool
     source: str
     short_name: str = ""
-    """How x402 version 1 spells it."""
+    """What people call it; of the x402 ones, how version 1 spells it."""
     confirmations: int = 1
     final_blocks: int = 1
 
@@ -74,8 +75,12 @@ class Quote:
     work_s: float
     """How long the upstream may take: an authorisation must outlive it."""
     settles_first: bool
+    fee_rate: Decimal | None = None
+    """What the platform keeps, 0 to 1; None where the seller is paid directly."""
     body: bytes = field(default=b"", repr=False)
     """What was sent with the request, where the protocol binds a demand to it."""
+    revision: int = 1
+    """Of the wrapper that serves the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +223,12 @@ class Entry:
     gas: Gas = NO_GAS
     look: Look = AT_ONCE
     """When the chain is asked next what became of it."""
+    fee_rate: Decimal | None = None
+    """As the quote had it."""
+    wrapper_revision: int = 1
+    """The wrapper as it was when the payment was claimed: what is finished, is finished there."""
+    idempotency_key: str = ""
+    """What the upstream knows the call by; empty in rows older than the key."""
 
     @property
     def has_paid(self) -> bool:
@@ -265,25 +276,17 @@ class PaymentRefused(Exception):
     """The attached payment does not pay for this; `reason` is a word of its protocol.
 
     `message` is public: one sentence. `transaction` names a settlement that failed, if any;
-    `digest` the credential, when all that is wrong with it is that its time has passed; `token`
-    is then as in `Payment`.
+    `digest` the credential, when all that is wrong with it is that its time has passed.
     """
 
     def __init__(
-        self,
-        reason: str,
-        message: str,
-        transaction: str = "",
-        *,
-        digest: str = "",
-        token: str = "",
+        self, reason: str, message: str, transaction: str = "", *, digest: str = ""
     ) -> None:
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message
         self.transaction = transaction
         self.digest = digest
-        self.token = token
 
 
 class PaymentRequired(ServiceError):

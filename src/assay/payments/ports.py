@@ -24,6 +24,7 @@ from assay.payments.model import (
     State,
     Stored,
 )
+from assay.payments.requests import PaidRequest, Presented
 from assay.payments.unfinished import UnfinishedStore
 
 Note: TypeAlias = Callable[[Attempt], Awaitable[None]]
@@ -95,8 +96,17 @@ class MppCharges(Port):
         """A fresh challenge bound to wrapper, method and path."""
         ...
 
-    async def read(self, credential: str, quote: Quote) -> Payment:
-        """The validated payment of an `Authorization: Payment` value; nothing is consumed.
+    @property
+    def challenge_s(self) -> float:
+        """How long a challenge may be paid, in seconds."""
+        ...
+
+    async def present(self, credential: str) -> Presented:
+        """An `Authorization: Payment` value, taken apart. Raises `PaymentRefused`."""
+        ...
+
+    async def read(self, credential: str, presented: Presented, quote: Quote) -> Payment:
+        """The validated payment of a credential taken apart; nothing is consumed.
 
         Raises `PaymentRefused` and `PaymentsUnavailable`.
         """
@@ -125,26 +135,6 @@ class MppCharges(Port):
     def receipt(self, entry: Entry) -> bytes:
         """The value of `Payment-Receipt` for a settled entry."""
         ...
-
-
-async def _any_size(_size: int) -> None:
-    """Room for whatever comes."""
-
-
-@dataclass(frozen=True, slots=True)
-class PaidRequest:
-    """The request a payment is attached to."""
-
-    method: str
-    url: str
-    headers: Headers
-    body: bytes
-    caller: str = ""
-    """The network address it came from, or that address's network."""
-    speaker: str | None = None
-    """The address whose session it carries."""
-    make_room: Callable[[int], Awaitable[None]] = _any_size
-    """Waits until an answer of so many bytes may be held in memory. Raises `Unavailable`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +176,18 @@ class PaymentProtocol(Port):
 
     def is_attached(self, headers: Headers) -> bool:
         """Whether a payment of this protocol is attached, good or bad."""
+        ...
+
+    async def present(self, headers: Headers, needs: ProtocolNeeds) -> Presented | None:
+        """The attached payment, taken apart; None without one that can be."""
+        ...
+
+    def needed_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+        """How long a payment that arrives now must still be good, in seconds."""
+        ...
+
+    def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+        """How long after it was asked for a quote may be paid, in seconds."""
         ...
 
     async def read(self, request: PaidRequest, quote: Quote, needs: ProtocolNeeds) -> Payment:

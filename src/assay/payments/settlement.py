@@ -3,7 +3,7 @@
 An outcome that is not known is never told as a refusal; nothing is sent before it is written down.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -66,9 +66,13 @@ class Settlement:
         """The protocol of a quote."""
         return self._protocols[quote.network.protocol]
 
-    def is_any_attached(self, headers: Headers) -> bool:
-        """Whether a payment of any protocol is attached, good or bad."""
-        return any(protocol.is_attached(headers) for protocol in self._protocols.values())
+    def attached(self, headers: Headers) -> Sequence[PaymentProtocol]:
+        """The protocols of which a payment is attached, good or bad."""
+        return [one for one in self._protocols.values() if one.is_attached(headers)]
+
+    def publishes(self, entry: Entry) -> bool:
+        """Whether settling an entry shows its credential to the world."""
+        return self._protocols[entry.protocol].publishes
 
     def receipt(self, entry: Entry, *, is_refusal: bool = False) -> Headers:
         """The headers that say it was paid; on a refusal, where the protocol has any there."""
@@ -101,10 +105,10 @@ class Settlement:
         """Until when an entry is left to whoever works on it from now on."""
         return self.clock.now() + timedelta(seconds=work_s) + self._lease
 
-    async def settle(self, entry: Entry, quote: Quote) -> Entry:
+    async def settle(self, entry: Entry) -> Entry:
         """Take the money of a claimed entry.
 
-        Raises `PaymentRequired` when it was refused, `PaymentPending` when nobody can say yet.
+        Raises `PaymentRefused` when it was refused, `PaymentPending` when nobody can say yet.
         """
         latest = entry
 
@@ -125,8 +129,7 @@ class Settlement:
                 attempt = self.needs.ended(latest, outcome)
                 await self.moved(latest, State.FAILED, attempt=attempt, reason=outcome.reason)
                 message = "The payment could not be settled; nothing was charged."
-                refusal = PaymentRefused(outcome.reason, message, latest.attempt.transaction)
-                raise await self.refused(quote, refusal)
+                raise PaymentRefused(outcome.reason, message, latest.attempt.transaction)
             case Undecided():
                 now = self.clock.now()
                 look, reason = latest.look.sent(now), outcome.detail[:500]
@@ -134,7 +137,7 @@ class Settlement:
                 await self.ledger.put_off([put_off])
                 raise self.pending(put_off)
 
-    async def finish(self, entry: Entry, quote: Quote) -> Entry:
+    async def finish(self, entry: Entry) -> Entry:
         """An entry somebody else began, once it has been paid; its caller has come again.
 
         Asks the chain when its next look is due, and holds nobody up otherwise. Raises as `settle`.
@@ -144,13 +147,12 @@ class Settlement:
             raise self.pending(entry)
         leased = await self.moved(entry, entry.state, lease_until=self.lease())
         if not leased.attempt.transaction and await self._is_unused(leased):
-            return await self.settle(leased, quote)  # nothing was sent yet
+            return await self.settle(leased)  # nothing was sent yet
         ended = (await self._reconciler.look([leased])).get(entry.id)
         if ended is None:
             raise self.pending(entry)
         if ended.state in {State.FAILED, State.REVERSED}:
-            refusal = PaymentRefused(ended.reason, "This payment could not be settled.")
-            raise await self.refused(quote, refusal)
+            raise PaymentRefused(ended.reason, "This payment could not be settled.")
         return ended
 
     async def reconcile(self, *, is_due_only: bool) -> list[Entry]:

@@ -7,6 +7,7 @@ chain must be remembered, failures included.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TypeAlias
 
 from assay.payments.model import PaymentNetwork
@@ -21,6 +22,8 @@ class Sale:
     amount: int
     pay_to: str
     """In lower case."""
+    fee_rate: Decimal = Decimal(0)
+    """The account's, 0 to 1."""
 
 
 Check: TypeAlias = Callable[[Sale], Awaitable[str | None]]

@@ -39,7 +39,7 @@ class GasParts:
     store: SqlGasStore
     accounts: GasAccounts
     prices: GasPrices | None
-    """None where no key of ours settles."""
+    """None where a facilitator settles."""
     budget: GasBudget | None
 
 
@@ -80,9 +80,10 @@ def gas_parts(ground: GasGround, signer: TransactionSigner | None) -> GasParts:
     rules = gas_rules(ground.settings, ground.networks)
     store = SqlGasStore(ground.database)
     accounts = GasAccounts(rules, store, ground.clock)
-    if signer is None or ground.settings.x402_facilitator_url:
+    if ground.settings.x402_facilitator_url:
         return GasParts(rules, store, accounts, None, None)
-    prices = GasPrices(ground.rpc, ground.chains, signer.address, rules, ground.clock)
+    address = "" if signer is None else signer.address
+    prices = GasPrices(ground.rpc, ground.chains, address, rules, ground.clock)
     return GasParts(rules, store, accounts, prices, GasBudget(rules, prices, store, ground.clock))
 
 

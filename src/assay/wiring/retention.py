@@ -53,6 +53,7 @@ class Retention:
         self._removals: tuple[tuple[str, Removal], ...] = (
             ("costs", self._remove_costs),
             ("sign-up origins", self._forget_sign_up_origins),
+            ("upstream secrets", self._forget_upstream_secrets),
             ("unproven evaluations", self._remove_unproven),
             ("course runs", self._remove_runs),
             ("conduct at wrappers", self._remove_conduct),
@@ -83,6 +84,11 @@ class Retention:
 
     async def _forget_sign_up_origins(self) -> bool:
         await self._store.forget_sign_up_origins(self._clock.now() - QUOTA_WINDOW)
+        return False
+
+    async def _forget_upstream_secrets(self) -> bool:
+        kept = timedelta(hours=self._settings.paid_response_hours)
+        await self._store.forget_upstream_secrets(self._clock.now() - kept)
         return False
 
     async def _remove_unproven(self) -> bool:

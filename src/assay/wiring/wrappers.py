@@ -1,6 +1,6 @@
 """Wrappers and payments, put together."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -23,8 +23,8 @@ from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.http.upstream import UpstreamPool
+from assay.infra.http.upstream_by_operator import UpstreamsByOperator
 from assay.infra.log import Log
-from assay.infra.payments.gas_price import GasPrices
 from assay.infra.payments.mpp_charges import TempoCharges
 from assay.infra.payments.mpp_library import LibraryLoader
 from assay.infra.payments.receipts import ChainReceipts
@@ -39,19 +39,21 @@ from assay.infra.sql.rebuild import SqlRollupProof
 from assay.infra.sql.wrappers import SqlWrapperStore
 from assay.kit.clock import Clock
 from assay.kit.costs import CostLedger
-from assay.kit.keyring import Secrets
+from assay.kit.keyring import MacKeys, Secrets
 from assay.kit.leases import Leases
 from assay.kit.plugins import load_plugins
 from assay.kit.state import SharedState
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import payment_networks
 from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolNeeds
+from assay.payments.sale_checks import fee_check, payee_check, settling_check
 from assay.payments.settlement import Settlement
 from assay.payments.till import Till
 from assay.payments.warnings import SaleWarnings
 from assay.payments.watcher import Watcher
 from assay.payments.witness import View, Witness
 from assay.settings import Settings
+from assay.wiring.egress import opened_upstreams
 from assay.wiring.gas import GasGround, GasParts, gas_parts
 from assay.wiring.naming import naming
 from assay.wrapper.configs import ConfigRules, Endpoints
@@ -59,10 +61,11 @@ from assay.wrapper.direct import Direct
 from assay.wrapper.held import HeldBodies
 from assay.wrapper.origin import WrapperOrigin
 from assay.wrapper.pipeline import Pipeline, Steps
+from assay.wrapper.ports import Upstream
 from assay.wrapper.routes import Routes
 from assay.wrapper.steps.forward import ForwardStep
 from assay.wrapper.steps.limit import LimitStep, SharedLimitStep
-from assay.wrapper.steps.pay import PayStep
+from assay.wrapper.steps.pay import PayStep, PlatformWallets
 from assay.wrapper.steps.record import RecordStep
 from assay.wrapper.steps.trust import TrustStep
 
@@ -107,6 +110,7 @@ class Wrapping:
     rollups: RollupProof
     routes: Routes
     origin: WrapperOrigin
+    x402_engines: Sequence[X402Engine]
 
 
 def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
@@ -121,17 +125,15 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     origin = WrapperOrigin.of(settings.address, settings.wrap_url)
     networks = payment_rows(settings)
     ledger = SqlLedgerStore(ground.database, clock)
-    settlement, witness, gas = _settlement(ground, networks, ledger, stack)
-    till = Till(settlement)
-    private = settings.allow_private_upstreams
-    egress = EgressPolicy(allow_private=private, require_https=not private)
+    settlement, witness, gas, engines = _settlement(ground, networks, ledger, stack)
+    till = Till(settlement, MacKeys(b"assay.idempotency|", ground.payment_secrets))
+    egress = _egress(settings)
     store = SqlWrapperStore(ground.database)
     rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
-    sale_warnings = SaleWarnings([] if gas.budget is None else [gas.budget.price_warning])
     box = SecretBox.from_secrets(*ground.upstream_secrets)
-    endpoints = Endpoints(store, box, rules, clock, sale_warnings)
-    upstream = UpstreamPool(egress, clock)
-    stack.push_async_callback(upstream.aclose)
+    warnings = _warnings(settings, networks, engines[0], gas)
+    endpoints = Endpoints(store, box, rules, clock, warnings)
+    upstream = _upstreams(egress, clock, stack)
     call_store = SqlCallStore(ground.database)
     log = CallLog(call_store, _refused_note(ground.log), ground.costs)
 
@@ -140,11 +142,12 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         ground.conduct.note(call)
 
     routes = Routes(store, endpoints, egress, clock)
+    platform = PlatformWallets(settings.payout_address, settings.payees)
     steps = Steps(
         routes=routes,
         trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),
         limit=LimitStep(clock) if leases is None else SharedLimitStep(clock, leases),
-        pay=PayStep(till, networks, origin.address, settings.payout_address),
+        pay=PayStep(till, networks, origin.address, platform, store, clock),
         forward=ForwardStep(upstream, origin, ground.credentials),
         record=RecordStep(add, clock),
     )
@@ -164,7 +167,48 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         SqlRollupProof(ground.database),
         routes,
         origin,
+        engines,
     )
+
+
+def _egress(settings: Settings) -> EgressPolicy:
+    """What upstreams may be."""
+    private = settings.allow_private_upstreams
+    return EgressPolicy(
+        allow_private=private, require_https=not private, opened_for=opened_upstreams(settings)
+    )
+
+
+def _upstreams(egress: EgressPolicy, clock: Clock, stack: AsyncExitStack) -> Upstream:
+    """One pool for everybody; where addresses are opened, another one for their operators."""
+    pool = UpstreamPool(egress, clock)
+    stack.push_async_callback(pool.aclose)
+    operators = egress.opened_for.operators
+    if not operators:
+        return pool
+    named = UpstreamPool(egress.of(next(iter(operators))), clock)
+    stack.push_async_callback(named.aclose)
+    return UpstreamsByOperator(pool, named, operators)
+
+
+def _warnings(
+    settings: Settings,
+    networks: Mapping[str, PaymentNetwork],
+    engine: X402Engine,
+    gas: GasParts,
+) -> SaleWarnings:
+    """What sellers are warned of."""
+    payees = settings.payees
+    x402 = frozenset(one.id for one in networks.values() if one.protocol == "x402")
+
+    def unsettled() -> frozenset[str]:
+        settles = engine.has_key or settings.x402_facilitator_url
+        return frozenset() if settles else x402
+
+    checks = [settling_check(unsettled), payee_check(payees), fee_check(payees)]
+    if gas.budget is not None:
+        checks.append(gas.budget.price_warning)
+    return SaleWarnings(checks)
 
 
 def _refused_note(log: Log) -> Callable[[Call, str], None]:
@@ -186,9 +230,9 @@ def _settlement(
     networks: Mapping[str, PaymentNetwork],
     ledger: LedgerStore,
     stack: AsyncExitStack,
-) -> tuple[Settlement, Witness, GasParts]:
+) -> tuple[Settlement, Witness, GasParts, Sequence[X402Engine]]:
     settings, clock = ground.settings, ground.clock
-    chains = {network.id: _chain(network) for network in networks.values()}
+    chains = payment_chains(networks)
     loader = LibraryLoader(
         networks,
         ground.state,
@@ -203,6 +247,8 @@ def _settlement(
         GasGround(settings, networks, chains, ground.database, ground.rpc, clock), signer
     )
 
+    engines: list[X402Engine] = []
+
     def view(chains: Mapping[str, Network]) -> View:
         charges = TempoCharges(
             loader,
@@ -211,7 +257,9 @@ def _settlement(
             clock,
             challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
         )
-        facilitator = _facilitator(ground, networks, chains, stack, signer, gas.prices)
+        engine = X402Engine(ground.rpc, chains, signer, gas.prices, clock, settings.settlement_s)
+        engines.append(engine)
+        facilitator = _facilitator(ground, networks, engine, stack)
         needs = ProtocolNeeds(
             Eip3009Signers(), facilitator, charges, clock, settings.x402_clock_s, gas.budget
         )
@@ -228,7 +276,7 @@ def _settlement(
     witness = Witness(networks, protocols, first, second, clock, settings.settlement_s)
     lease = timedelta(seconds=settings.settlement_lease_s)
     settlement = Settlement(protocols, first.needs, ledger, clock, lease, witness)
-    return settlement, witness, gas
+    return settlement, witness, gas, engines
 
 
 def _signer(settings: Settings) -> TransactionSigner | None:
@@ -240,14 +288,11 @@ def _signer(settings: Settings) -> TransactionSigner | None:
 def _facilitator(
     ground: Ground,
     networks: Mapping[str, PaymentNetwork],
-    chains: Mapping[str, Network],
+    engine: X402Engine,
     stack: AsyncExitStack,
-    signer: TransactionSigner | None,
-    prices: GasPrices | None,
 ) -> Facilitator:
     """The remote one where its address is set; what became of a payment says the chain anyway."""
-    settings, clock = ground.settings, ground.clock
-    engine = X402Engine(ground.rpc, chains, signer, prices, clock, settings.settlement_s)
+    settings = ground.settings
     if not settings.x402_facilitator_url:
         return engine
     url = settings.x402_facilitator_url
@@ -256,7 +301,12 @@ def _facilitator(
     return remote
 
 
-def _chain(network: PaymentNetwork) -> Network:
+def payment_chains(networks: Mapping[str, PaymentNetwork]) -> Mapping[str, Network]:
+    """The payment networks as the RPC layer knows chains, by their ids."""
+    return {network.id: chain_of(network) for network in networks.values()}
+
+
+def chain_of(network: PaymentNetwork) -> Network:
     """A payment network as the RPC layer knows chains."""
     return Network(
         slug=network.id,

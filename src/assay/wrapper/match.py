@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from assay.wrapper.model import ANY_METHOD, Terms
+from assay.wrapper.model import ANY_METHOD
 from assay.wrapper.spelling import Unfoldable, folded, readings
+from assay.wrapper.terms import Terms
 
 PATH_CHARS_MAX = 2048
 SEGMENTS_MAX = 64

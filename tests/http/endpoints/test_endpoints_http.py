@@ -8,7 +8,7 @@ import pytest
 from tests.http.house import House, refused
 
 GOOD = {"path": "/quote", "pricePerCall": 0, "targetUrl": "http://127.0.0.1:8999/v1"}
-PAYOUT = "0x" + "aB" * 20
+PAYOUT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 
 async def create(house: House, token: dict[str, str], **fields: Any) -> Any:
@@ -50,6 +50,7 @@ async def test_the_earlier_short_form_has_every_default(
         "corsOrigins": [],
         "active": True,
         "createdAt": "",
+        "revision": 1,
         "warnings": [],
     }
 

@@ -139,6 +139,7 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *("dashboard_sessions", "account_codes", "recovery_codes", "login_origins"),
                 *("call_id_key", "egress_usage", "daily_costs", "earlier_keys"),
                 *("gas_accounts", "daily_budgets"),
+                "wrapper_revisions",
             ):
                 await connection.exec_driver_sql(f"DROP TABLE {table}")
             for index in (
@@ -153,6 +154,8 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *(("wrappers", "pass_response_headers"), ("wrappers", "cors_origins")),
                 *(("payments", "gas_payer"), ("payments", "gas_currency")),
                 *(("payments", "gas_reserved"), ("payments", "gas_spent")),
+                *(("wrappers", "revision"), ("payments", "wrapper_revision")),
+                ("payments", "idempotency_key"),
             ):
                 await connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
             for column in (

@@ -25,7 +25,7 @@ from tests.fakes.clock import FrozenClock
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "x402.json").read_text("utf-8"))
 NETWORKS = {row.id: row for row in ROWS}
-SHORT = {row.id: row.short_name for row in ROWS if row.short_name}
+SHORT = {row.id: row.short_name for row in ROWS if row.protocol == "x402"}
 TIMES_OUT = datetime.fromtimestamp(VECTORS["valid_before_s"], UTC)
 
 

@@ -238,7 +238,9 @@ class UpstreamPool:
     async def _connect(self, target: Target, host: _Host) -> Connection:
         """To the first judged address that answers."""
         loop = asyncio.get_running_loop()
-        addresses = await judged_addresses(target.host, target.port, self._policy, self._resolver)
+        addresses = await judged_addresses(
+            target.host, target.port, self._policy, self._resolver, target.scheme
+        )
         tls = self._context() if target.scheme == "https" else None
         problem: OSError | None = None
         for address in addresses[:3]:

@@ -18,7 +18,7 @@ from assay.chains.abi import BadAnswer, Reader, address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc
 from assay.infra.crypto.eip191 import keccak256
-from assay.infra.payments.mpp_credentials import read_credential
+from assay.infra.payments.mpp_credentials import at_realm, present_credential, read_credential
 from assay.infra.payments.mpp_library import LibraryLoader
 from assay.infra.payments.mpp_time import require_challenge_time, require_transaction_time
 from assay.infra.payments.tempo_fees import Validity, fees_of, validity_of
@@ -42,6 +42,7 @@ from assay.payments.model import (
     Undecided,
 )
 from assay.payments.ports import Balances, Note
+from assay.payments.requests import Presented
 
 LATE = timedelta(minutes=10)
 """How long after its challenge a transaction may still land before it counts as never sent."""
@@ -91,13 +92,22 @@ class TempoCharges:
         }
         return Demand(headers, extras)
 
-    async def read(self, credential: str, quote: Quote) -> Payment:
+    @property
+    def challenge_s(self) -> float:
+        return self._challenge_ttl.total_seconds()
+
+    async def present(self, credential: str) -> Presented:
         library = await self._loader.get()
-        parsed, digest = read_credential(library, credential)
+        return present_credential(*read_credential(library, credential))
+
+    async def read(self, credential: str, presented: Presented, quote: Quote) -> Payment:
+        library = await self._loader.get()
+        parsed: Any = presented.parsed
+        digest = presented.digest
         try:
             found = await library.by_any(
                 quote.network.id,
-                lambda engine: engine.validate_credential(
+                lambda engine: at_realm(engine, parsed).validate_credential(
                     parsed,
                     intent="charge",
                     request=_terms(quote),
@@ -160,9 +170,12 @@ class TempoCharges:
         await note(attempt)
         try:
             authorization = str(entry.credential["authorization"])
+            parsed = library.credential.from_authorization(authorization)
             receipt = await library.by_any(
                 entry.network,
-                lambda engine: engine.broadcast_credential(authorization, intent="charge"),
+                lambda engine: at_realm(engine, parsed).broadcast_credential(
+                    authorization, intent="charge"
+                ),
             )
         except library.errors.PaymentOutcomeUnknownError as error:
             return Undecided(repr(error.cause))
@@ -212,7 +225,7 @@ class TempoCharges:
             "method": "tempo",
             "reference": entry.attempt.transaction,
             "status": "success",
-            "timestamp": iso(entry.updated_at),
+            "timestamp": iso(entry.settled_at or entry.updated_at),
         }
         text = json.dumps(said, separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(text).rstrip(b"=")

@@ -82,6 +82,16 @@ class X402Engine:
         self._senders: dict[str, Sender] = {}
         self._outcomes = Outcomes(rpc, networks)
 
+    @property
+    def has_key(self) -> bool:
+        """Whether there is a key to settle with."""
+        return self._signer is not None
+
+    def take_up(self, signer: TransactionSigner) -> None:
+        """Settle with this key from now on, where there was none."""
+        if self._signer is None:
+            self._signer = signer
+
     async def verify(self, payment: Payment) -> int:
         if self._signer is None:
             raise PaymentsUnavailable("x402 payments cannot be settled here now.", detail="no key")

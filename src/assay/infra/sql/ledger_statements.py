@@ -22,6 +22,13 @@ from assay.payments.model import State
 
 _IN_FLIGHT = (State.CLAIMED, State.SETTLING, State.PENDING)
 
+BEING_SETTLED = (
+    select(func.count())
+    .select_from(payments)
+    .where(payments.c.state.in_((State.SETTLING, State.PENDING)))
+)
+"""How many; they are few, and found by their state."""
+
 _OF_THE_PAYER = (
     payments.c.network == bindparam("a_network"),
     payments.c.asset == bindparam("an_asset"),

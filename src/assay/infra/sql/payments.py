@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 
 from sqlalchemy import Update, delete, select
 
@@ -202,6 +203,9 @@ class SqlLedgerStore:
             await desk.change(INSERT, _values(fresh))
             return fresh, True
         taken = replace(fresh, id=known.id, moves=known.moves + 1)
+        if known.idempotency_key and known.request_digest == fresh.request_digest:
+            # the upstream may have run
+            taken = replace(taken, idempotency_key=known.idempotency_key)
         if await _update(desk, TAKE_OVER, known, taken):
             return taken, True
         await self._gas.settle_up(desk, taken, replace(taken, gas=NO_GAS))
@@ -280,6 +284,7 @@ def _values(entry: Entry) -> dict[str, object]:
         "identifier": entry.identifier,
         "fee_token": entry.fees.token,
         "fee_most": entry.fees.most,
+        "fee_rate": None if entry.fee_rate is None else str(entry.fee_rate),
         "expires_us": to_us(entry.expires_at),
         "lease_us": to_us(entry.lease_until),
         "created_us": to_us(entry.created_at),
@@ -292,6 +297,8 @@ def _values(entry: Entry) -> dict[str, object]:
         "questions": entry.look.questions,
         "misses": entry.look.misses,
         "watch_us": None,
+        "wrapper_revision": entry.wrapper_revision,
+        "idempotency_key": entry.idempotency_key,
     }
 
 
@@ -321,6 +328,7 @@ def entry_of(row: Row) -> Entry:
         version=row["version"],
         identifier=row["identifier"],
         fees=Fees(row["fee_token"], row["fee_most"]),
+        fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
         expires_at=from_us(row["expires_us"]),
         lease_until=from_us(row["lease_us"]),
         created_at=from_us(row["created_us"]),
@@ -332,4 +340,6 @@ def entry_of(row: Row) -> Entry:
         look=Look(
             from_us(row["look_us"]) if row["look_us"] else None, row["questions"], row["misses"]
         ),
+        wrapper_revision=row["wrapper_revision"],
+        idempotency_key=row["idempotency_key"],
     )

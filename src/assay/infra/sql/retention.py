@@ -43,6 +43,12 @@ _FORGET_ORIGINS = text(
 )
 
 
+_FORGET_SECRETS = text(
+    "UPDATE wrapper_revisions SET upstream_auth_secret = NULL"
+    " WHERE until_us < :before_us AND upstream_auth_secret IS NOT NULL"
+)
+
+
 class SqlRetention:
     """Removes a bounded number at a time."""
 
@@ -105,6 +111,11 @@ class SqlRetention:
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of conduct")
             return (await connection.execute(statement)).rowcount
+
+    async def forget_upstream_secrets(self, before: datetime) -> None:
+        """Forget the sealed secrets of wrappers' revisions that ended before then."""
+        async with self._database.write() as connection:
+            await connection.execute(_FORGET_SECRETS, {"before_us": to_us(before)})
 
     async def _remove(self, key: str, before_us: int) -> list[str]:
         values = {"key": key, "before_us": before_us, "address": key.removeprefix("key/")}
