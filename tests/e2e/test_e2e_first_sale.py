@@ -96,7 +96,7 @@ def test_serve_and_sell_lead_to_a_paid_call(tmp_path: Path, dollar_chain: Dollar
 
         dearer = assay("sell", command[0], "--price", "0.02", data_dir=folder, **given)
         assert dearer.returncode == 1
-        assert f"assay wrappers remove {wrapper['operatorId']} {wrapper['id']}" in dearer.stderr
+        assert f"assay wrappers edit {wrapper['id']}" in dearer.stderr
         assert "Traceback" not in dearer.stderr + server.said()
 
 
