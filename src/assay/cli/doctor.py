@@ -22,7 +22,7 @@ from assay.payments.gas import KeyStanding
 from assay.settings import Settings, settling_key_file
 from assay.trust.feedback import LAMPORTS_MIN
 from assay.wiring import App, assemble, networks_from
-from assay.wiring.wrappers import payment_rows
+from assay.wiring.payment_chains import payment_rows
 
 CHAIN_S = 8.0
 """How long one chain may take to answer."""

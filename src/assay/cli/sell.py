@@ -25,7 +25,7 @@ from assay.payments.model import DECIMALS, PaymentNetwork
 from assay.payments.networks import accepted_names, network_id
 from assay.settings import Settings
 from assay.wiring import App
-from assay.wiring.wrappers import payment_rows
+from assay.wiring.payment_chains import payment_rows
 from assay.wrapper.model import WrapperConfig
 
 STOPPED = 130

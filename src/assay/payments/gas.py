@@ -20,17 +20,12 @@ from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.payments.gas_cost import NO_GAS, Gas
 from assay.payments.gas_rules import GAS_MAX, GAS_USUAL, WEI, GasRules, fee_per_gas
-from assay.payments.model import (
-    DECIMALS,
-    Entry,
-    PaymentsUnavailable,
-    Quote,
-    State,
-)
+from assay.payments.model import DECIMALS, Entry, PaymentsUnavailable, Quote, State
 from assay.payments.warnings import Sale
 
 DAY_US: Final = 86_400_000_000
 RETRY_S: Final = 5
+UNSETTLED: Final = "Payments cannot be settled now."
 DEAR_RETRY_S: Final = 60
 
 LOW_PRICE: Final = Decimal("0.01")
@@ -191,7 +186,7 @@ class GasBudget:
             state = await self.key.state(network)
         except ChainUnavailable as error:
             detail = error.detail or error.message
-            refusal = _refusal("Payments cannot be settled now.", detail, RETRY_S)
+            refusal = _refusal(UNSETTLED, detail, RETRY_S)
             return GasOffer(self._terms(network, cap), refusal)
         fee = fee_per_gas(state.gas_price, cap)
         terms = self._terms(network, fee.most)
@@ -202,7 +197,7 @@ class GasBudget:
         watched = await self._watch(network, state)
         if state.balance < fee.most * GAS_MAX * (watched.waiting + 1):
             detail = f"{self.key.address} has {state.balance} wei on {network}"
-            refusal = _refusal("Payments cannot be settled now.", detail, DEAR_RETRY_S)
+            refusal = _refusal(UNSETTLED, detail, DEAR_RETRY_S)
             return GasOffer(terms, refusal)
         watched.waiting += 1
         return GasOffer(terms, None, watched)

@@ -10,20 +10,17 @@ from assay.kit.clock import Clock
 from assay.payments.claims import Claim, Committed
 from assay.payments.gas import GasBudget, GasTerms
 from assay.payments.model import (
-    Attempt,
     Demand,
     Entry,
     Headers,
-    Outcome,
     Payment,
     PaymentNetwork,
     Protocol,
     Quote,
-    Rejected,
-    Settled,
     State,
     Stored,
 )
+from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled
 from assay.payments.requests import PaidRequest, Presented
 from assay.payments.unfinished import UnfinishedStore
 

@@ -14,16 +14,8 @@ from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError, Unavailable
 from assay.kit.tasks import all_results
 from assay.payments.attempts import after
-from assay.payments.model import (
-    Attempt,
-    Entry,
-    Outcome,
-    Rejected,
-    Settled,
-    SettlementPending,
-    State,
-    Undecided,
-)
+from assay.payments.model import Entry, SettlementPending, State
+from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
 from assay.payments.unfinished import Due
 from assay.payments.witness import Witness

@@ -13,19 +13,16 @@ from assay.kit.errors import ServiceError
 from assay.payments.attempts import after
 from assay.payments.gas import GasOffer
 from assay.payments.model import (
-    Attempt,
     Entry,
     Headers,
     PaymentRefused,
     PaymentRequired,
     Quote,
-    Rejected,
-    Settled,
     SettlementPending,
     State,
     Stored,
-    Undecided,
 )
+from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
 from assay.payments.reconciliation import Reconciler
 from assay.payments.witness import Witness

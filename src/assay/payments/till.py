@@ -21,7 +21,6 @@ from assay.payments.claims import Claim
 from assay.payments.cover import require_cover
 from assay.payments.gas import GasOffer
 from assay.payments.model import (
-    Attempt,
     Entry,
     Headers,
     Held,
@@ -33,6 +32,7 @@ from assay.payments.model import (
     State,
     Stored,
 )
+from assay.payments.outcomes import Attempt
 from assay.payments.requests import PaidRequest, Presented, request_digest
 from assay.payments.retries import Retries, Spent
 from assay.payments.settlement import PaymentPending, Settlement

@@ -15,7 +15,8 @@ from typing import Protocol as Port
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.payments.attempts import after
-from assay.payments.model import Attempt, Entry, Outcome, Rejected, Settled, State, Undecided
+from assay.payments.model import Entry, State
+from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import LedgerStore
 from assay.payments.settlement import Settlement
 from assay.payments.witness import View, Witness

@@ -12,7 +12,8 @@ from typing import Protocol as Port
 
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
-from assay.payments.model import Entry, Outcome, PaymentNetwork, Rejected, Settled, Undecided
+from assay.payments.model import Entry, PaymentNetwork
+from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import PaymentProtocol, ProtocolNeeds
 
 POLL_S: Final = 0.1

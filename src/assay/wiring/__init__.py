@@ -122,11 +122,12 @@ from assay.wiring.egress import egress_budget, gate_quota, visit_turns
 from assay.wiring.gas import GasParts, GasRetention
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.naming import naming
+from assay.wiring.payment_chains import payment_rows
 from assay.wiring.payouts import payouts
 from assay.wiring.retention import Retention, retain_forever
 from assay.wiring.secrets import secret_rings
 from assay.wiring.settling_key import take_up_key
-from assay.wiring.wrappers import Ground, payment_rows, wrapping
+from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.direct import Direct
 from assay.wrapper.origin import WrapperOrigin

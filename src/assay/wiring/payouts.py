@@ -15,7 +15,7 @@ from assay.payments.statement import Statements
 from assay.payments.transfers import Transfers
 from assay.settings import Settings
 from assay.wiring.naming import naming
-from assay.wiring.wrappers import payment_chains
+from assay.wiring.payment_chains import payment_chains
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from assay.infra.payments.x402_sender import GAS_MAX
 from assay.kit.json import JsonValue, is_array, is_object
 from assay.kit.numbers import NotANumber, hex_number
 from assay.payments.model import PaymentNetwork
-from assay.wiring.wrappers import payment_chains
+from assay.wiring.payment_chains import payment_chains
 
 TRANSFERRED = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 """keccak256 of `Transfer(address,address,uint256)`. Source: ERC-20."""

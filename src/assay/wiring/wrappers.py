@@ -44,7 +44,6 @@ from assay.kit.leases import Leases
 from assay.kit.plugins import load_plugins
 from assay.kit.state import SharedState
 from assay.payments.model import PaymentNetwork
-from assay.payments.networks import payment_networks
 from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolNeeds
 from assay.payments.sale_checks import fee_check, payee_check, settling_check
 from assay.payments.settlement import Settlement
@@ -56,6 +55,7 @@ from assay.settings import Settings
 from assay.wiring.egress import opened_upstreams
 from assay.wiring.gas import GasGround, GasParts, gas_parts
 from assay.wiring.naming import naming
+from assay.wiring.payment_chains import payment_chains, payment_rows
 from assay.wrapper.configs import ConfigRules, Endpoints
 from assay.wrapper.direct import Direct
 from assay.wrapper.held import HeldBodies
@@ -68,8 +68,6 @@ from assay.wrapper.steps.limit import LimitStep, SharedLimitStep
 from assay.wrapper.steps.pay import PayStep, PlatformWallets
 from assay.wrapper.steps.record import RecordStep
 from assay.wrapper.steps.trust import TrustStep
-
-NO_REGISTRY = "0x" + "00" * 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +109,6 @@ class Wrapping:
     routes: Routes
     origin: WrapperOrigin
     x402_engines: Sequence[X402Engine]
-
-
-def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
-    """The payment networks with the configured endpoints; raises `ValueError`."""
-    with naming("ASSAY_PAYMENT_RPC or ASSAY_CONFIRMATIONS"):
-        return payment_networks(settings.payment_rpc, settings.confirmations)
 
 
 def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
@@ -299,23 +291,3 @@ def _facilitator(
     remote = RemoteFacilitator(url, networks, engine, ground.clock, settings.settlement_s)
     stack.push_async_callback(remote.aclose)
     return remote
-
-
-def payment_chains(networks: Mapping[str, PaymentNetwork]) -> Mapping[str, Network]:
-    """The payment networks as the RPC layer knows chains, by their ids."""
-    return {network.id: chain_of(network) for network in networks.values()}
-
-
-def chain_of(network: PaymentNetwork) -> Network:
-    """A payment network as the RPC layer knows chains."""
-    return Network(
-        slug=network.id,
-        name=network.id,
-        chain_id=network.chain_id,
-        testnet=network.testnet,
-        identity_registry=NO_REGISTRY,
-        reputation_registry=NO_REGISTRY,
-        rpc_urls=network.rpc_urls,
-        source=network.source,
-        multicall3=network.protocol == "x402",
-    )

@@ -18,15 +18,9 @@ from assay.infra.sql.payment_watches import SqlWatchStore
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.clock import SystemClock
 from assay.kit.ids import new_id
-from assay.payments.model import (
-    Attempt,
-    Entry,
-    PaymentNetwork,
-    PaymentRequired,
-    Quote,
-    State,
-)
+from assay.payments.model import Entry, PaymentNetwork, PaymentRequired, Quote, State
 from assay.payments.networks import payment_networks
+from assay.payments.outcomes import Attempt
 from assay.payments.ports import Authorization, Facilitator, ProtocolNeeds
 from assay.payments.protocols.x402 import X402
 from assay.payments.settlement import PaymentPending, Settlement

@@ -17,7 +17,8 @@ from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.sql.engine import Database
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.payments.looks import LATE_S, MISSED_MOST_S
-from assay.payments.model import Attempt, Entry, State
+from assay.payments.model import Entry, State
+from assay.payments.outcomes import Attempt
 from assay.payments.ports import ProtocolNeeds
 from assay.payments.protocols.x402 import X402
 from assay.payments.reconciliation import OF_PAYER

@@ -15,7 +15,8 @@ from assay.infra.http.rpc import JsonRpc
 from assay.infra.payments.x402_engine import X402Engine
 from assay.kit.clock import SystemClock
 from assay.payments.attempts import after, hashes
-from assay.payments.model import Attempt, Entry, Rejected, Settled, State, Undecided
+from assay.payments.model import Entry, State
+from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
 from assay.payments.x402_wire import authorization_of
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS

@@ -18,8 +18,9 @@ from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.statement import SqlStatementStore
 from assay.infra.sql.transfers import SqlTransferStore
 from assay.kit.errors import Conflict, InvalidRequest
-from assay.payments.model import Attempt, Entry, PaymentsUnavailable, State
+from assay.payments.model import Entry, PaymentsUnavailable, State
 from assay.payments.networks import payment_networks
+from assay.payments.outcomes import Attempt
 from assay.payments.statement import Statements
 from assay.payments.transfer_model import (
     NotOwed,
@@ -29,7 +30,7 @@ from assay.payments.transfer_model import (
     TransferState,
 )
 from assay.payments.transfers import Transfers
-from assay.wiring.wrappers import chain_of
+from assay.wiring.payment_chains import chain_of
 from tests.fakes.calls import PAYER, claimed, payment
 from tests.fakes.clock import FrozenClock
 from tests.services.databases import migrated_postgresql, migrated_sqlite

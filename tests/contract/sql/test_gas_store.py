@@ -22,7 +22,8 @@ from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.ids import new_id
 from assay.payments.claims import Claim
 from assay.payments.gas import GasSpent, GasTerms
-from assay.payments.model import Attempt, Entry, State
+from assay.payments.model import Entry, State
+from assay.payments.outcomes import Attempt
 from tests.contract.sql.test_ledger_store import entry
 from tests.fakes.clock import FrozenClock
 

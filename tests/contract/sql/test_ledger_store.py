@@ -14,7 +14,8 @@ from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.ids import new_id
 from assay.payments.claims import Committed
 from assay.payments.looks import Look
-from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
+from assay.payments.model import Entry, Fees, IdentifierReused, State, Stored
+from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
 from tests.fakes.clock import FrozenClock
 

@@ -11,7 +11,8 @@ from assay.infra.sql.engine import Database
 from assay.infra.sql.payment_watches import SqlWatchStore
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
-from assay.payments.model import Attempt, Entry, State
+from assay.payments.model import Entry, State
+from assay.payments.outcomes import Attempt
 from assay.payments.watcher import ENDED, LOOKS
 from tests.contract.sql.test_ledger_store import CLOCK, HOUR, entry
 from tests.fakes.clock import FrozenClock

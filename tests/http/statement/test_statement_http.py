@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from assay.accounts.model import Role
-from assay.payments.model import Attempt, State
+from assay.payments.model import State
+from assay.payments.outcomes import Attempt
 from tests.fakes.calls import claimed, payment
 from tests.http.house import House, open_house
 

@@ -10,7 +10,8 @@ import pytest
 from assay.chains.model import ChainUnavailable, Network
 from assay.infra.payments.eip3009_logs import WINDOW
 from assay.infra.payments.eip3009_outcomes import TOGETHER_MAX, UNUSED, Outcomes
-from assay.payments.model import Attempt, Entry, Rejected, Settled, State, Undecided
+from assay.payments.model import Entry, State
+from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402_wire import credential_of
 from tests.fakes.clock import FrozenClock

@@ -7,8 +7,9 @@ import pytest
 
 from assay.kit.clock import SystemClock
 from assay.kit.errors import Unavailable
-from assay.payments.model import Entry, Outcome, Rejected, Settled, Undecided
+from assay.payments.model import Entry
 from assay.payments.networks import payment_networks
+from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import ProtocolNeeds
 from assay.payments.witness import View, Witness
 from tests.unit.payments.test_x402_vectors import VECTORS, entry

@@ -11,7 +11,8 @@ from assay.infra.payments.offered_fees import can_be_mined, replacing
 from assay.infra.payments.x402_sender import Sender
 from assay.payments.attempts import ATTEMPTS_MAX, after, hashes
 from assay.payments.gas_rules import FeePerGas, fee_per_gas
-from assay.payments.model import Attempt, Entry
+from assay.payments.model import Entry
+from assay.payments.outcomes import Attempt
 from tests.fakes.clock import FrozenClock
 from tests.fakes.gas import ample_gas
 from tests.fakes.payment_nodes import Node, Nodes

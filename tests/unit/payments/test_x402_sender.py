@@ -13,7 +13,8 @@ from assay.chains.ports import RpcRefused
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.payments.gas_price import GAS_PRICE_MAX
 from assay.infra.payments.x402_sender import AT_ONCE, Sender
-from assay.payments.model import Attempt, Entry, SettlementPending, Undecided
+from assay.payments.model import Entry, SettlementPending
+from assay.payments.outcomes import Attempt, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402_wire import credential_of
 from tests.fakes.clock import FrozenClock

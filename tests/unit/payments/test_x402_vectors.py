@@ -16,8 +16,9 @@ from x402.schemas.v1 import PaymentRequiredV1
 
 from assay.infra.crypto.eip3009 import Eip3009Signers
 from assay.kit.json import JsonValue
-from assay.payments.model import Attempt, Entry, Headers, Payment, PaymentRefused, Quote, State
+from assay.payments.model import Entry, Headers, Payment, PaymentRefused, Quote, State
 from assay.payments.networks import ROWS
+from assay.payments.outcomes import Attempt
 from assay.payments.ports import PaidRequest, ProtocolNeeds
 from assay.payments.protocols.x402 import X402
 from assay.payments.x402_wire import parse, payment_header, timeout_s

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from assay.settings import SettingsError, load
-from assay.wiring.wrappers import payment_rows
+from assay.wiring.payment_chains import payment_rows
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,8 @@ from assay.infra.payments.eip3009_contract import gas_spent, pays, state_of
 from assay.infra.payments.eip3009_logs import Block, Use, block_of, find_uses
 from assay.kit.json import JsonValue
 from assay.payments.attempts import hashes
-from assay.payments.model import Entry, Outcome, Rejected, Settled, Undecided
+from assay.payments.model import Entry
+from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
 from assay.payments.x402_wire import authorization_of
 
 UNUSED = Undecided("not used yet", is_unused=True)

@@ -28,19 +28,15 @@ from assay.kit.json import JsonObject, is_object
 from assay.kit.tasks import all_results
 from assay.payments.model import (
     DECIMALS,
-    Attempt,
     Demand,
     Entry,
     Fees,
-    Outcome,
     Payment,
     PaymentRefused,
     PaymentsUnavailable,
     Quote,
-    Rejected,
-    Settled,
-    Undecided,
 )
+from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import Balances, Note
 from assay.payments.requests import Presented
 

@@ -25,17 +25,8 @@ from assay.infra.payments.x402_sender import Sender
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.payments.attempts import after, hashes
-from assay.payments.model import (
-    Attempt,
-    Entry,
-    Outcome,
-    Payment,
-    PaymentNetwork,
-    PaymentRefused,
-    PaymentsUnavailable,
-    Settled,
-    Undecided,
-)
+from assay.payments.model import Entry, Payment, PaymentNetwork, PaymentRefused, PaymentsUnavailable
+from assay.payments.outcomes import Attempt, Outcome, Settled, Undecided
 from assay.payments.ports import Note
 from assay.payments.x402_wire import authorization_of
 

@@ -20,16 +20,13 @@ from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.payments.buyer import unmarked
 from assay.payments.model import (
     Asset,
-    Attempt,
     Entry,
-    Outcome,
     Payment,
     PaymentNetwork,
     PaymentRefused,
     PaymentsUnavailable,
-    Rejected,
-    Undecided,
 )
+from assay.payments.outcomes import Attempt, Outcome, Rejected, Undecided
 from assay.payments.ports import Facilitator, Note
 
 TIMEOUT_S = 20.0

@@ -25,7 +25,8 @@ from assay.kit.singleflight import SingleFlight
 from assay.kit.tasks import all_results
 from assay.payments.attempts import ATTEMPTS_MAX
 from assay.payments.gas_rules import GAS_MAX, NO_FEE, FeePerGas
-from assay.payments.model import Attempt, Entry, Undecided
+from assay.payments.model import Entry
+from assay.payments.outcomes import Attempt, Undecided
 from assay.payments.ports import Note
 from assay.payments.x402_wire import authorization_of
 

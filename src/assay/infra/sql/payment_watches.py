@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, select, update
 
 from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.payments import entry_of
+from assay.infra.sql.payment_rows import entry_of
 from assay.infra.sql.tables import payments
 from assay.payments.model import Entry
 from assay.payments.watcher import Plan

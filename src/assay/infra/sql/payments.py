@@ -1,16 +1,14 @@
 """The payment ledger in SQL."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from decimal import Decimal
 
 from sqlalchemy import Update, delete, select
 
-from assay.infra.sql.desk import Desk, Row
-from assay.infra.sql.engine import Database, from_us, to_us
-from assay.infra.sql.gas import GasReservations, gas_of, gas_values
+from assay.infra.sql.desk import Desk
+from assay.infra.sql.engine import Database, to_us
+from assay.infra.sql.gas import GasReservations
 from assay.infra.sql.ledger_statements import (
     BY_DIGEST,
     BY_KEY,
@@ -30,6 +28,7 @@ from assay.infra.sql.ledger_statements import (
     TAKE_OVER,
 )
 from assay.infra.sql.paid_responses import keep, unpacked
+from assay.infra.sql.payment_rows import entry_of, look_us, values_of
 from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
 from assay.kit.clock import Clock
@@ -37,7 +36,8 @@ from assay.payments.claims import Claim, Committed
 from assay.payments.gas import GasTerms, closed
 from assay.payments.gas_cost import NO_GAS
 from assay.payments.looks import Look
-from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
+from assay.payments.model import Entry, IdentifierReused, State, Stored
+from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
 from assay.payments.watcher import first_look
 
@@ -162,7 +162,7 @@ class SqlLedgerStore:
     async def put_off_all(self, leased: Entry, look: Look, reason: str) -> None:
         values = {
             "a_network": leased.network,
-            "a_look_us": _look_us(look),
+            "a_look_us": look_us(look),
             "the_misses": look.misses,
             "leased_us": to_us(leased.lease_until),
             "now_us": to_us(self._clock.now()),
@@ -200,7 +200,7 @@ class SqlLedgerStore:
         if gas is not None:
             fresh = replace(fresh, gas=await self._gas.reserve(desk, fresh, gas))
         if known is None:
-            await desk.change(INSERT, _values(fresh))
+            await desk.change(INSERT, values_of(fresh))
             return fresh, True
         taken = replace(fresh, id=known.id, moves=known.moves + 1)
         if known.idempotency_key and known.request_digest == fresh.request_digest:
@@ -240,7 +240,7 @@ async def _update(
     desk: Desk, statement: Update, known: Entry, moved: Entry, look: datetime | None = None
 ) -> bool:
     """Whether the row was still as it was read."""
-    values = _values(moved)
+    values = values_of(moved)
     del values["id"]
     if statement is not TAKE_OVER:
         names = CHANGING if statement in (MOVE, MOVE_WATCHED) else PUTTING_OFF
@@ -258,88 +258,3 @@ def _key(entry: Entry) -> dict[str, object]:
         "a_payer": entry.payer,
         "a_nonce": entry.nonce,
     }
-
-
-def _values(entry: Entry) -> dict[str, object]:
-    return {
-        "id": entry.id,
-        "protocol": entry.protocol,
-        "network": entry.network,
-        "asset": entry.asset,
-        "payer": entry.payer,
-        "nonce": entry.nonce,
-        "digest": entry.digest,
-        "amount": entry.amount,
-        "pay_to": entry.pay_to,
-        "operator_id": entry.operator_id,
-        "wrapper_id": entry.wrapper_id,
-        "request_digest": entry.request_digest,
-        "state": entry.state.value,
-        "tx": entry.attempt.transaction,
-        "raw_tx": entry.attempt.raw,
-        "earlier_tx": " ".join(entry.attempt.earlier),
-        "reason": entry.reason,
-        "credential": json.dumps(entry.credential),
-        "version": entry.version,
-        "identifier": entry.identifier,
-        "fee_token": entry.fees.token,
-        "fee_most": entry.fees.most,
-        "fee_rate": None if entry.fee_rate is None else str(entry.fee_rate),
-        "expires_us": to_us(entry.expires_at),
-        "lease_us": to_us(entry.lease_until),
-        "created_us": to_us(entry.created_at),
-        "updated_us": to_us(entry.updated_at),
-        "moves": entry.moves,
-        "agent_id": entry.agent_id,
-        "settled_us": None if entry.settled_at is None else to_us(entry.settled_at),
-        **gas_values(entry.gas),
-        "look_us": _look_us(entry.look),
-        "questions": entry.look.questions,
-        "misses": entry.look.misses,
-        "watch_us": None,
-        "wrapper_revision": entry.wrapper_revision,
-        "idempotency_key": entry.idempotency_key,
-    }
-
-
-def _look_us(look: Look) -> int:
-    return 0 if look.at is None else to_us(look.at)
-
-
-def entry_of(row: Row) -> Entry:
-    """A row of the ledger."""
-    return Entry(
-        id=row["id"],
-        protocol=row["protocol"],
-        network=row["network"],
-        asset=row["asset"],
-        payer=row["payer"],
-        nonce=row["nonce"],
-        digest=row["digest"],
-        amount=row["amount"],
-        pay_to=row["pay_to"],
-        operator_id=row["operator_id"],
-        wrapper_id=row["wrapper_id"],
-        request_digest=row["request_digest"],
-        state=State(row["state"]),
-        attempt=Attempt(row["tx"], row["raw_tx"], earlier=tuple(row["earlier_tx"].split())),
-        reason=row["reason"],
-        credential=json.loads(row["credential"]),
-        version=row["version"],
-        identifier=row["identifier"],
-        fees=Fees(row["fee_token"], row["fee_most"]),
-        fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
-        expires_at=from_us(row["expires_us"]),
-        lease_until=from_us(row["lease_us"]),
-        created_at=from_us(row["created_us"]),
-        updated_at=from_us(row["updated_us"]),
-        moves=row["moves"],
-        agent_id=row["agent_id"],
-        settled_at=None if row["settled_us"] is None else from_us(row["settled_us"]),
-        gas=gas_of(row),
-        look=Look(
-            from_us(row["look_us"]) if row["look_us"] else None, row["questions"], row["misses"]
-        ),
-        wrapper_revision=row["wrapper_revision"],
-        idempotency_key=row["idempotency_key"],
-    )

@@ -7,16 +7,8 @@ a request. Source: IETF draft "The Payment HTTP Authentication Scheme"; facts, p
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from assay.payments.model import (
-    Demand,
-    Entry,
-    Headers,
-    Outcome,
-    Payment,
-    PaymentRefused,
-    Protocol,
-    Quote,
-)
+from assay.payments.model import Demand, Entry, Headers, Payment, PaymentRefused, Protocol, Quote
+from assay.payments.outcomes import Outcome
 from assay.payments.ports import Balances, Note, PaidRequest, PaymentProtocol, ProtocolNeeds
 from assay.payments.requests import Presented
 

@@ -15,7 +15,6 @@ from assay.payments.model import (
     Demand,
     Entry,
     Headers,
-    Outcome,
     Payment,
     PaymentNetwork,
     PaymentRefused,
@@ -23,6 +22,7 @@ from assay.payments.model import (
     Quote,
 )
 from assay.payments.networks import ROWS
+from assay.payments.outcomes import Outcome
 from assay.payments.ports import (
     Authorization,
     Balances,
