@@ -26,7 +26,8 @@ def settings_page() -> str:
     """One row a setting: name, default, meaning."""
     rows = ["| setting | default | |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
-        default = "" if field.default in (None, (), {}) else f"`{_shown(field.default)}`"
+        is_told = field.default_factory or field.default in (None, (), {})
+        default = "" if is_told else f"`{_shown(field.default)}`"
         rows.append(f"| `{PREFIX}{name.upper()}` | {default} | {field.description} |")
     head = (
         "# Settings\n\n"

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from decimal import Decimal
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSetting
 
+from assay.egress.opened import opened_entry
 from assay.kit.origins import ANY, canonical_origin
 
 PREFIX = "ASSAY_"
@@ -41,11 +42,45 @@ _RINGS = (
 _CONTACT = re.compile(r"(mailto:|https://|tel:)[\x21-\x7e]{1,200}")
 """One URI of an RFC 9116 `Contact` line, with nothing in it that could end the line."""
 
+_AMOUNT_MAX = 10_000_000
+"""Of coins, and of USD for one."""
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+_ACCOUNT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
 _NOT_FIELDS = frozenset({"ASSAY_CONFIG", "ASSAY_PYTHON"})
 
 
 class SettingsError(RuntimeError):
     """The configuration does not hold; the message says what and how to mend it."""
+
+
+def read_key(path: Path) -> SecretStr | None:
+    """The private key of a file that its owner alone can read; None where there is no file.
+
+    Raises `SettingsError`.
+    """
+    try:
+        if path.stat().st_mode & 0o077:
+            raise SettingsError(f"others can read {path}: run `chmod 600 {path}`")
+        text = path.read_text("ascii").strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"cannot read the key in {path}: {type(error).__name__}") from None
+    if not _KEY.fullmatch(text):
+        raise SettingsError(f"{path} does not hold a private key of 64 hex digits")
+    return SecretStr(text)
+
+
+def settling_key_file(data_dir: Path) -> Path:
+    """Where `assay sell` keeps the key that settles payments."""
+    return data_dir / "settling.key"
+
+
+def _settling_key_of(known: Mapping[str, Any]) -> SecretStr | None:
+    folder = known.get("data_dir")
+    return read_key(settling_key_file(folder)) if isinstance(folder, Path) else None
 
 
 class Settings(BaseSettings):
@@ -134,7 +169,12 @@ class Settings(BaseSettings):
         int, Field(ge=1, description="Triggered evaluations a minute, per client address.")
     ] = 12
     sandbox_per_agent_minute: Annotated[
-        int, Field(ge=1, description="Triggered evaluations a minute, per agent.")
+        int,
+        Field(
+            ge=1,
+            description="Triggered evaluations a minute, per agent; half of them for callers who"
+            " are neither its owner nor an operator.",
+        ),
     ] = 6
     wrapper_per_minute: Annotated[
         int, Field(ge=1, description="Wrapper requests a minute per client address.")
@@ -205,7 +245,7 @@ class Settings(BaseSettings):
         Field(
             ge=4,
             description="Requests a minute that one domain or address gets from this service,"
-            " whoever asks, unless it consented.",
+            " all callers together, unless it consented.",
         ),
     ] = 60
     egress_kib_per_minute: Annotated[
@@ -300,6 +340,14 @@ class Settings(BaseSettings):
         int,
         Field(ge=0, le=1_000_000, description="Price per compute unit of a write; 0: no fee."),
     ] = 0
+    solana_feedback_per_day: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Writes a UTC day, of all processes; those that one Free operator or"
+            " address causes: a tenth.",
+        ),
+    ] = 1_000
     ipfs_gateway: Annotated[
         str, Field(description="Gateway for `ipfs:` URIs; empty switches them off.")
     ] = "https://ipfs.io"
@@ -307,6 +355,23 @@ class Settings(BaseSettings):
         bool,
         Field(description="Development only: agents on private addresses and plain http."),
     ] = False
+    upstream_allow: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated private networks and host names, each with a port or"
+            " without (`10.0.3.0/24,api.internal:8443,[fd12::7]:8080`), that wrappers of"
+            " `ASSAY_UPSTREAM_ALLOW_OPERATORS` may forward to, over http too."
+        ),
+    ] = ()
+    upstream_allow_operators: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated ids of the accounts (`assay accounts list --json`) whose"
+            " wrappers may use `ASSAY_UPSTREAM_ALLOW`; unset: nobody's."
+        ),
+    ] = ()
     weights: Annotated[
         dict[str, float], Field(description="JSON: signal weights that differ from the defaults.")
     ] = {}
@@ -396,20 +461,84 @@ class Settings(BaseSettings):
             description="Wallet that is paid where a wrapper names none.",
         ),
     ] = None
+    earlier_payout_addresses: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{40}$")], ...],
+        NoDecode,
+        Field(
+            description="Comma-separated wallets that were `ASSAY_PAYOUT_ADDRESS` before: what they"
+            " are paid is owed to the seller too."
+        ),
+    ] = ()
+    payout_key: Annotated[
+        SecretStr | None,
+        Field(description="Sends payouts and refunds, and nothing else; 64 hex digits."),
+    ] = None
     price_max: Annotated[
         Decimal, Field(gt=0, le=1_000_000, description="Largest price of a wrapper call, USD.")
     ] = Decimal(100)
     x402_private_key: Annotated[
         SecretStr | None,
-        Field(description="Settles x402 payments and pays their gas; 64 hex digits."),
-    ] = None
+        Field(
+            description="Settles x402 payments and pays their gas; 64 hex digits; unset: the key"
+            " that `assay sell` has made in the data directory, if it has."
+        ),
+    ] = Field(default_factory=_settling_key_of)
     x402_facilitator_url: Annotated[
         str | None,
         Field(description="A remote x402 facilitator that verifies and settles instead."),
     ] = None
+    gas_free_settlements: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Settlements a UTC day, of each account, whose gas this service bears;"
+            " beyond them prepaid gas is used (`assay gas credit`).",
+        ),
+    ] = 100
+    gas_free_settlements_shared: Annotated[
+        int,
+        Field(ge=0, description="The same of all self-registered accounts together."),
+    ] = 1_000
+    gas_usd: Annotated[
+        dict[str, Decimal],
+        NoDecode,
+        Field(
+            description="What a network's coin is worth in USD, such as"
+            " `eip155:8453=3000,eip155:84532=3000`; gas of other networks is counted in their coin."
+        ),
+    ] = {}
+    gas_cap_of_price: Annotated[
+        Decimal,
+        Field(
+            ge=0,
+            le=10,
+            description="Most that settling may cost, as a part of the price, where `ASSAY_GAS_USD`"
+            " says what the coin is worth.",
+        ),
+    ] = Decimal("0.5")
+    gas_cap: Annotated[
+        dict[str, Decimal],
+        NoDecode,
+        Field(
+            description="Most that one settlement may cost in coins, such as `eip155:8453=0.0001`,"
+            " wherever that is more than the part of the price; unset: 0.00002, on test networks"
+            " 0.01."
+        ),
+    ] = {}
     payment_rpc: Annotated[
         dict[str, tuple[str, ...]],
-        Field(description="JSON: RPC endpoints by payment network, such as `eip155:8453`."),
+        Field(
+            description="JSON: RPC endpoints by payment network, such as `base-sepolia` or"
+            " `eip155:84532`."
+        ),
+    ] = {}
+    confirmations: Annotated[
+        dict[str, Annotated[int, Field(ge=1, le=1000)]],
+        NoDecode,
+        Field(
+            description="Blocks a payment must stand in before it has settled, such as"
+            " `eip155:8453=2`, comma-separated; 1 where a network is not named."
+        ),
     ] = {}
     settlement_s: Annotated[
         float, Field(gt=0, le=120, description="Seconds a settlement's outcome is waited for.")
@@ -465,8 +594,20 @@ class Settings(BaseSettings):
         Field(description="Who can register: everybody, holders of an invitation, or nobody."),
     ] = "open"
     accounts_per_address: Annotated[
-        int, Field(ge=1, description="Accounts one client address can register in 24 hours.")
+        int,
+        Field(
+            ge=1,
+            description="Accounts one client address (IPv6: one /64) can register in 24 hours.",
+        ),
     ] = 20
+    accounts_per_network: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="The same of one network (IPv4: /24, IPv6: /48); never fewer than of one"
+            " address.",
+        ),
+    ] = 100
     admin_totp: Annotated[
         Literal["optional", "required"],
         Field(description="`required`: the admin endpoints refuse admins without a second factor."),
@@ -497,8 +638,11 @@ class Settings(BaseSettings):
     @field_validator(
         "trusted_proxies",
         "cors_origins",
+        "upstream_allow",
+        "upstream_allow_operators",
         "open_endpoints",
         "contract_wallet_chains",
+        "earlier_payout_addresses",
         "security_contact",
         mode="before",
     )
@@ -506,6 +650,24 @@ class Settings(BaseSettings):
     def _comma_separated(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("gas_usd", "gas_cap", "confirmations", mode="before")
+    @classmethod
+    def _by_network(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        pairs = (part.strip().rpartition("=") for part in value.split(",") if part.strip())
+        return {network: given for network, _, given in pairs}
+
+    @field_validator("gas_usd", "gas_cap")
+    @classmethod
+    def _amounts(cls, value: dict[str, Decimal]) -> dict[str, Decimal]:
+        if any(
+            not amount.is_finite() or not 0 < amount <= _AMOUNT_MAX for amount in value.values()
+        ):
+            message = f"must be networks with amounts above 0 and up to {_AMOUNT_MAX}"
+            raise ValueError(message)
         return value
 
     @field_validator(*_RINGS, mode="before")
@@ -529,6 +691,22 @@ class Settings(BaseSettings):
     def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for network in value:
             ip_network(network)
+        return value
+
+    @field_validator("upstream_allow")
+    @classmethod
+    def _opened(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for entry in value:
+            opened_entry(entry)
+        return value
+
+    @field_validator("upstream_allow_operators")
+    @classmethod
+    def _account_ids(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        # Not e-mail addresses: whoever registers one first would have what is opened to it.
+        if not all(_ACCOUNT_ID.fullmatch(one) for one in value):
+            message = "must be ids of accounts, as `assay accounts list --json` shows them"
+            raise ValueError(message)
         return value
 
     @field_validator("cors_origins")
@@ -602,6 +780,12 @@ class Settings(BaseSettings):
         is_literal = not host.rpartition(".")[2].isalpha() and host != "localhost"
         domain = f"[{'IPv6:' if ':' in host else ''}{host}]" if is_literal else host
         return self.security_contact or (f"mailto:security@{domain}",)
+
+    @property
+    def payees(self) -> frozenset[str]:
+        """The wallets of this service, lower case: what they are paid is owed to the seller."""
+        now = (self.payout_address,) if self.payout_address else ()
+        return frozenset(one.lower() for one in (*now, *self.earlier_payout_addresses))
 
     @property
     def upgrade_address(self) -> str:

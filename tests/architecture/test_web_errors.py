@@ -33,9 +33,11 @@ def test_every_refusal_has_a_status_and_no_row_is_left_over() -> None:
 
 
 def test_every_status_is_one_the_specification_or_the_edge_knows() -> None:
-    """Source: spec 7.1, 7.3; RFC 6585, 5 (431); the router's, the edge's, the accounts'."""
+    """Source: spec 7.1, 7.3; RFC 6585, 5 (431); RFC 9110, 13.1.1 (412); the router's, the edge's,
+    the accounts'.
+    """
     spec = {400, 401, 402, 403, 404, 413, 429, 500, 502, 503}
-    assert set(STATUS.values()) <= spec | {405, 408, 409, 431}
+    assert set(STATUS.values()) <= spec | {405, 408, 409, 412, 431}
 
 
 def test_codes_are_slugs_but_for_the_one_the_specification_writes_large() -> None:

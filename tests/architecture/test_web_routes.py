@@ -69,6 +69,8 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "DELETE /operator/keys/{keyId}": JWT,
     "GET /operator/endpoints": EITHER,
     "POST /operator/endpoints": EITHER,
+    "PATCH /operator/endpoints/{endpointId}": EITHER,
+    "GET /operator/endpoints/{endpointId}/history": EITHER,
     "DELETE /operator/endpoints/{endpointId}": EITHER,
     "GET /operator/analytics/stats": JWT,
     "GET /operator/analytics/revenue": JWT,
@@ -77,6 +79,9 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
     "GET /operator/analytics/agents/{agentId}": JWT,
     "GET /operator/analytics/logs": JWT,
     "GET /operator/analytics/logs/export": JWT,
+    "GET /operator/statement": JWT,
+    "GET /operator/statement/export": JWT,
+    "GET /operator/admin/statement": JWT,
     "POST /operator/webhooks/register": EITHER,
     "GET /operator/webhooks": EITHER,
     "GET /operator/webhooks/deliveries": EITHER,
@@ -116,6 +121,8 @@ SCOPED = {
     "POST /operator/proxy/{agentId}": "proxy",
     "GET /operator/endpoints": "wrappers",
     "POST /operator/endpoints": "wrappers",
+    "PATCH /operator/endpoints/{endpointId}": "wrappers",
+    "GET /operator/endpoints/{endpointId}/history": "wrappers",
     "DELETE /operator/endpoints/{endpointId}": "wrappers",
 }
 """The scope of an API key that each operation asks for. Source: issue 12, section 4."""

@@ -14,6 +14,7 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 
 from tests.services.assay import served
+from tests.services.commands import command
 from tests.services.solana.clusters import keypair
 from tests.services.solana.indexer import indexer
 from tests.services.solana.loopback import unavailable
@@ -25,14 +26,24 @@ pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
 
 
+def environment(data_dir: Path, **settings: str) -> dict[str, str]:
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("ASSAY_")}  # noqa: TID251
+    return plain | {"PYTHONPATH": str(ROOT / "src"), "ASSAY_DATA_DIR": str(data_dir)} | settings
+
+
 def assay(
     *arguments: str, data_dir: Path, stdin: str = "", **settings: str
 ) -> subprocess.CompletedProcess[str]:
-    plain = {k: v for k, v in os.environ.items() if not k.startswith("ASSAY_")}  # noqa: TID251
-    environment = plain | {"PYTHONPATH": str(ROOT / "src"), "ASSAY_DATA_DIR": str(data_dir)}
+    return command(*arguments, environment=environment(data_dir, **settings), stdin=stdin)
+
+
+def assay_anew(
+    *arguments: str, data_dir: Path, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """The same by a new interpreter."""
     return subprocess.run(
         [sys.executable, "-m", "assay", *arguments],
-        env=environment | settings,
+        env=environment(data_dir),
         input=stdin,
         capture_output=True,
         text=True,
@@ -42,7 +53,7 @@ def assay(
 
 
 def test_the_demo_prints_its_table_as_json_and_ends_everything(tmp_path: Path) -> None:
-    done = assay("demo", "--once", "--json", "--port", "0", data_dir=tmp_path)
+    done = assay_anew("demo", "--once", "--json", "--port", "0", data_dir=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = {row["name"]: row for row in json.loads(done.stdout)}
     keys = {"agentId", "name", "score", "tier", "riskLevel", "route", "allow", "reasons"}
@@ -76,7 +87,7 @@ def test_ctrl_c_ends_the_demo_and_what_it_started(tmp_path: Path) -> None:
 
 
 def test_accounts_are_made_listed_and_changed(tmp_path: Path) -> None:
-    made = assay(
+    made = assay_anew(
         *("accounts", "create", "root@example.com", "--name", "Root", "--admin"),
         data_dir=tmp_path,
         stdin="a long enough password\n",
@@ -150,6 +161,8 @@ def test_doctor_says_what_works_and_what_does_not_with_its_mend(tmp_path: Path) 
     )
     assert done.returncode == 1
     assert "works  database (sqlite)" in done.stdout
+    alone = "one only for tempo:4217, tempo:42431: its word on a payment is final"
+    assert f"works  payment endpoints  {alone}" in done.stdout
     assert "fails  chain local" in done.stdout
     assert "mend: reach one of http://127.0.0.1:9" in done.stdout
 
@@ -198,14 +211,14 @@ def test_doctor_looks_at_solana_where_that_is_the_default_chain(tmp_path: Path) 
 
 
 def test_the_openapi_document_is_printed_and_leaves_nothing(tmp_path: Path) -> None:
-    done = assay("openapi", data_dir=tmp_path / "data")
+    done = assay_anew("openapi", data_dir=tmp_path / "data")
     assert json.loads(done.stdout)["openapi"] == "3.1.0"
     assert not (tmp_path / "data").exists()
 
 
 def test_version_and_help_answer(tmp_path: Path) -> None:
-    assert assay("--version", data_dir=tmp_path).stdout.strip() == "0.1.0"
-    assert "serve" in assay("--help", data_dir=tmp_path).stdout
+    assert assay_anew("--version", data_dir=tmp_path).stdout.strip() == "0.1.0"
+    assert "serve" in assay_anew("--help", data_dir=tmp_path).stdout
 
 
 def test_health_answers_on_every_documented_path(tmp_path: Path) -> None:

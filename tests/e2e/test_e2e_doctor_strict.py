@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
+from tests.services.commands import command
+from tests.services.databases import migrated_sqlite
 from tests.services.solana.clusters import keypair
 from tests.services.solana.indexer import indexer
 from tests.services.solana.registry import Registry
@@ -47,6 +49,7 @@ class Installation:
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.data_dir = folder / "data"
         self.data_dir.mkdir(mode=0o700)
+        migrated_sqlite(self.data_dir / "assay.db")
         self.config = folder / "assay.toml"
         self.config.touch(mode=0o600)
         self.config.write_text(recommended(), "utf-8")
@@ -73,6 +76,10 @@ class Installation:
         self.config.write_text("\n".join(x for x in lines if not x.startswith(name)), "utf-8")
 
     def doctor(self, *flags: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        return command("doctor", *flags, environment=self.environment | settings)
+
+    def doctor_anew(self, *flags: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """The same by a new interpreter."""
         return subprocess.run(
             [sys.executable, "-m", "assay", "doctor", *flags],
             env=self.environment | settings,
@@ -119,7 +126,7 @@ def only(done: subprocess.CompletedProcess[str], name: str, *mentions: str) -> N
 
 
 def test_nothing_is_reported_on_the_recommended_configuration(installation: Installation) -> None:
-    done = installation.doctor("--strict")
+    done = installation.doctor_anew("--strict")
     assert findings(done) == {}, done.stdout
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -172,7 +179,7 @@ def test_6_asserted_identity_is_found(installation: Installation) -> None:
 
 def test_7_a_weak_secret_is_found_and_not_shown(installation: Installation) -> None:
     installation.add(session_secret="changemechangemechangemechangeme")
-    done = installation.doctor("--strict")
+    done = installation.doctor_anew("--strict")
     only(done, "weak-secret", "ASSAY_SESSION_SECRET")
     assert "changeme" not in done.stdout + done.stderr
 

@@ -245,6 +245,17 @@ async def test_row_25_a_challenge_of_another_house_is_none(store: TempoShop) -> 
     assert store.tempo.balance(SELLER) == before
 
 
+async def test_who_pays_themselves_is_refused(store: TempoShop) -> None:
+    """findings/money.md D1: a payment that moves nothing buys nothing."""
+    url = store.wrap("/echo/self", payoutAddress=PAYER)
+    challenge = asked(store, url)
+    payload = {"type": "transaction", "signature": await transaction(store, challenge)}
+    assert refused(pay(store, url, credential(store, challenge, payload))) == "verification-failed"
+    pushed = {"type": "hash", "hash": await mined(store, payload["signature"])}
+    assert refused(pay(store, url, credential(store, challenge, pushed))) == "verification-failed"
+    assert store.up.calls("/echo/self") == 0
+
+
 async def test_row_07_08_malformed_and_oversized_credentials_are_no_fault(
     store: TempoShop,
 ) -> None:

@@ -60,6 +60,34 @@ def test_a_payment_that_does_not_hold_buys_no_limit_of_its_own(store: Shop, up: 
     assert len(up.seen) == seen
 
 
+def test_forged_payments_of_an_address_shut_no_payer_out(
+    store: Shop, dollar_chain: Dollars
+) -> None:
+    url, payer = store.wrap("/echo"), fresh_account()
+    dollar_chain.mint(payer.address, 10 * CENT)
+    signed = store.payment(url, payer)
+    forged = {"payment-signature": encoded({"x402Version": 2})}
+    exhaust(store, url)
+    statuses = [store.http.get(url, headers=forged).status_code for _ in range(2 * LIMIT)]
+    assert set(statuses) == {402, 429}
+    assert statuses[-1] == 429
+    assert statuses.count(402) <= LIMIT + 2
+    assert store.pay(url, signed).status_code == 200
+
+
+def test_signed_payments_without_money_shut_out_nobody_who_has_paid_before(
+    store: Shop, dollar_chain: Dollars
+) -> None:
+    url, payer = store.wrap("/echo"), fresh_account()
+    dollar_chain.mint(payer.address, 10 * CENT)
+    assert store.pay(url, store.payment(url, payer)).status_code == 200
+    signed, unfunded = store.payment(url, payer), store.payment(url, fresh_account())
+    exhaust(store, url)
+    statuses = [store.pay(url, unfunded).status_code for _ in range(2 * LIMIT)]
+    assert statuses[-1] == 429
+    assert store.pay(url, signed).status_code == 200
+
+
 def test_a_page_reads_that_its_address_is_over_the_limit(store: Shop) -> None:
     url, other = store.wrap("/paged", price=0, corsOrigins=[PAGE]), store.wrap("/plain", price=0)
     origin = {"origin": PAGE}

@@ -3,7 +3,6 @@
 import json
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from assay_demo.world import World
 from tests.services.assay import Served, served
+from tests.services.commands import command
 
 pytestmark = pytest.mark.e2e
 
@@ -23,10 +23,7 @@ def office(world: World, tmp_path: Path) -> Iterator[Served]:
 
 
 def assay(office: Served, *words: str) -> subprocess.CompletedProcess[str]:
-    run = [sys.executable, "-m", "assay", *words]
-    return subprocess.run(
-        run, env=office.environment, capture_output=True, text=True, check=False, timeout=90
-    )
+    return command(*words, environment=office.environment)
 
 
 def evaluated(office: Served, *agents: str) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ import pytest
 
 from assay.wrapper.routes import MISS_BELIEVED_S
 from tests.services.assay import Served, operator, served
+from tests.services.commands import command
 from tests.services.postgres import postgres
 from tests.services.shop import NO_CHAIN, Shop, upstream
 from tests.services.valkey import PASSWORD, ValkeyServer, valkey
@@ -186,12 +186,7 @@ def test_a_store_that_hangs_holds_up_nobody_for_long(tmp_path: Path) -> None:
 def assay(*words: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     made = {"ASSAY_DATA_DIR": str(folder), "ASSAY_PORT": "0", **settings}
     made |= {"ASSAY_CHAINS": json.dumps(NO_CHAIN), "ASSAY_DEFAULT_CHAIN": "local"}
-    command = [sys.executable, "-m", "assay", *words]
-    root = Path(__file__).parents[2]
-    made |= {"PYTHONPATH": str(root / "src"), "PATH": "/usr/bin:/bin", "COLUMNS": "200"}
-    return subprocess.run(
-        command, env=made, cwd=root, capture_output=True, text=True, timeout=60, check=False
-    )
+    return command(*words, environment=made | {"PATH": "/usr/bin:/bin", "COLUMNS": "200"})
 
 
 def test_serving_does_not_begin_without_the_store_and_other_commands_do(tmp_path: Path) -> None:

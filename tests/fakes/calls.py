@@ -7,7 +7,8 @@ from typing import Any
 from assay.calls.model import Call, CallKind
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.ids import new_id
-from assay.payments.model import Attempt, Entry, State
+from assay.payments.model import Entry, State
+from assay.payments.outcomes import Attempt
 
 PAYER = "0x" + "bb" * 20
 

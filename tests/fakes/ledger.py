@@ -9,13 +9,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from assay.kit.clock import Clock
+from assay.payments.claims import Claim, Committed
+from assay.payments.gas import GasTerms
 from assay.payments.looks import Look
-from assay.payments.model import Attempt, Entry, IdentifierReused, State, Stored
-from assay.payments.ports import Claim, Committed
+from assay.payments.model import Entry, IdentifierReused, State, Stored
+from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
+from assay.payments.watcher import Plan, first_look
 
 _IN_FLIGHT = frozenset({State.CLAIMED, State.SETTLING, State.PENDING})
 _OPEN = frozenset({State.SETTLING, State.PENDING})
+_WATCHED = frozenset({State.SETTLED, State.FAILED, State.REVERSED})
 _EVER = datetime.min.replace(tzinfo=UTC)
 _MARK = 1_000_000_007
 
@@ -34,7 +38,7 @@ def _moment(row: Entry) -> datetime:
 
 @dataclass(slots=True)
 class MemoryLedgerStore:
-    """Implements `payments.ports.LedgerStore`.
+    """Implements `payments.ports.LedgerStore` and `payments.watcher.WatchStore`; gas is not its.
 
     `changed` is told of every row that was written: as it was, None for a new one, and as it is.
     """
@@ -46,8 +50,13 @@ class MemoryLedgerStore:
         default_factory=dict[str, tuple[datetime, Stored]]
     )
     """What was bought and when it was kept, by the entry's id."""
+    looks: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    """When entries are looked at next that are watched, by their ids."""
 
-    async def claim(self, fresh: Entry, failures_since: datetime) -> Claim:
+    async def claim(
+        self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
+    ) -> Claim:
+        del gas
         if fresh.identifier is not None:
             self._refuse_reuse(fresh)
         entry, is_ours = self._claimed(fresh)
@@ -91,8 +100,22 @@ class MemoryLedgerStore:
             return None
         if stored is not None:
             self.answers[entry.id] = now, stored
+        if state in _WATCHED and state is not entry.state:
+            self._look_at(entry.id, first_look(moved))
         self._write(moved)
         return moved
+
+    async def claim_due(self, now: datetime, until: datetime, at_most: int) -> Sequence[Entry]:
+        due = sorted((at, one) for one, at in self.looks.items() if at <= now)[:at_most]
+        for _, one in due:
+            self.looks[one] = until
+        rows = {row.id: row for row in self.rows.values()}
+        return [rows[one] for _, one in due]
+
+    async def plan(self, plans: Sequence[Plan]) -> None:
+        for entry_id, at in plans:
+            if entry_id in self.looks:
+                self._look_at(entry_id, at)
 
     async def stored_bytes(self, entry_id: str) -> int | None:
         kept = self.answers.get(entry_id)
@@ -178,8 +201,16 @@ class MemoryLedgerStore:
         if known.state is not State.RELEASED and not abandoned:
             return known, False
         taken = replace(fresh, id=known.id, moves=known.moves + 1)
+        if known.idempotency_key and known.request_digest == fresh.request_digest:
+            taken = replace(taken, idempotency_key=known.idempotency_key)
         self._write(taken)
         return taken, True
+
+    def _look_at(self, entry_id: str, at: datetime | None) -> None:
+        if at is None:
+            self.looks.pop(entry_id, None)
+        else:
+            self.looks[entry_id] = at
 
     def _write(self, row: Entry) -> None:
         before = self.rows.get(key_of(row))

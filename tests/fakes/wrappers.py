@@ -2,24 +2,75 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from assay.accounts.audit import Note
+from assay.wrapper.history import FieldChange, Revision
 from assay.wrapper.match import route_key
-from assay.wrapper.model import WrapperConfig
+from assay.wrapper.model import UpstreamAuth, WrapperConfig
+from assay.wrapper.ports import ChangeResult
 
 
 class MemoryWrapperStore:
     def __init__(self) -> None:
         self.rows: dict[str, WrapperConfig] = {}
+        self.past: list[Revision] = []
 
     async def add(self, config: WrapperConfig, key: str, note: Note | None = None) -> bool:
-        del note
         for one in self.rows.values():
             same = route_key(one.method, one.path) == key
             if one.active and same and one.operator_id == config.operator_id:
                 return False
         self.rows[config.id] = config
+        self._written(config, (), note)
         return True
+
+    async def find(self, operator_id: str, config_id: str) -> WrapperConfig | None:
+        known = self.rows.get(config_id)
+        return known if known and known.operator_id == operator_id else None
+
+    async def owner_for_admin(self, config_id: str) -> str | None:
+        known = self.rows.get(config_id)
+        return None if known is None else known.operator_id
+
+    async def change(
+        self, config: WrapperConfig, changes: Sequence[FieldChange], note: Note
+    ) -> ChangeResult:
+        if self.rows[config.id].revision != config.revision - 1:
+            return "stale"
+        key = route_key(config.method, config.path)
+        others = [c for c in await self.active(config.operator_id) if c.id != config.id]
+        if config.active and key in {route_key(c.method, c.path) for c in others}:
+            return "overlaps"
+        self.rows[config.id] = config
+        self._written(config, changes, note)
+        return "changed"
+
+    async def history(
+        self, operator_id: str, config_id: str, at_most: int, offset: int
+    ) -> tuple[Sequence[Revision], int]:
+        found = [
+            one
+            for one in reversed(self.past)
+            if (one.config.operator_id, one.config.id) == (operator_id, config_id)
+        ]
+        return found[offset : offset + at_most], len(found)
+
+    async def revision(self, operator_id: str, config_id: str, number: int) -> WrapperConfig | None:
+        found, _ = await self.history(operator_id, config_id, len(self.past), 0)
+        return next((one.config for one in found if one.config.revision == number), None)
+
+    async def quoted(
+        self, operator_id: str, config_id: str, network: str, price: int, since: datetime
+    ) -> Sequence[Revision]:
+        found, _ = await self.history(operator_id, config_id, len(self.past), 0)
+        return [
+            one
+            for one in found
+            if (one.config.network, one.config.price) == (network, price)
+            and one.config.active
+            and (one.until is None or one.until > since)
+        ]
 
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
         return [c for c in reversed(self.rows.values()) if c.operator_id == operator_id]
@@ -28,13 +79,34 @@ class MemoryWrapperStore:
         return [c for c in self.rows.values() if c.operator_id == operator_id and c.active]
 
     async def deactivate(self, operator_id: str, config_id: str, note: Note | None = None) -> bool:
-        del note
         known = self.rows.get(config_id)
         if known is None or known.operator_id != operator_id:
             return False
-        self.rows[config_id] = replace(known, active=False)
+        self.rows[config_id] = replace(known, active=False, revision=known.revision + 1)
+        self._written(self.rows[config_id], (), note)
         return True
 
-    async def reseal(self, config: WrapperConfig, note: Note | None = None) -> None:
+    async def sealed(self, operator_id: str) -> Sequence[tuple[str, bytes]]:
+        found = await self.list(operator_id)
+        return [(c.id, c.auth.sealed_secret) for c in found if c.auth]
+
+    async def reseal(
+        self, operator_id: str, config_id: str, old: bytes, new: bytes, note: Note | None = None
+    ) -> None:
         del note
-        self.rows[config.id] = config
+        known = await self.find(operator_id, config_id)
+        if known and known.auth and known.auth.sealed_secret == old:
+            self.rows[config_id] = replace(known, auth=UpstreamAuth(known.auth.header, new))
+
+    def _written(
+        self, config: WrapperConfig, changes: Sequence[FieldChange], note: Note | None
+    ) -> None:
+        at = config.created_at if note is None else note.at
+        self.past = [
+            replace(one, until=at) if one.config.id == config.id and one.until is None else one
+            for one in self.past
+        ]
+        actor = None if note is None else note.actor
+        action = "endpoint.created" if note is None else note.action
+        kind, who = (None, None) if actor is None else (actor.kind, actor.operator_id)
+        self.past.append(Revision(config, at, None, kind, who, action, changes))

@@ -123,9 +123,6 @@ class Mpp:
 def mpp() -> Mpp:
     """One engine, and a challenge that its credentials echo; made when first asked for."""
     row = replace(NETWORKS["tempo:42431"], rpc_urls=("http://127.0.0.1:9",))  # nobody listens
-    loader = LibraryLoader(
-        {row.id: row}, Kept(), secrets=("s" * 40,), realm="assay.example", timeout_s=1.0
-    )
     chain = Network(
         slug="t",
         name="t",
@@ -136,6 +133,10 @@ def mpp() -> Mpp:
         rpc_urls=("http://127.0.0.1:9",),
         source="a test",
     )
+    loader = LibraryLoader(
+        {row.id: row}, Kept(), (Offline(), {row.id: chain}), secrets=("s" * 40,),
+        realm="assay.example", timeout_s=1.0,
+    )  # fmt: skip
     charges = TempoCharges(
         loader, {row.id: chain}, Offline(), Now(),
         challenge_ttl=timedelta(days=3650),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import httpx2
 import pytest
@@ -92,7 +93,7 @@ class Seen:
 @dataclass
 class Upstream:
     """A real HTTP server: `/echo` answers what it got, `/status/N` answers N, `/large/N`
-    N bytes, `/drip` a byte at a time."""
+    N bytes, `/drip` a byte at a time, `/redirect/N/...` N with its query as `Location`."""
 
     url: str = ""
     seen: list[Seen] = field(default_factory=list)
@@ -102,6 +103,24 @@ class Upstream:
 
     def calls(self, path: str) -> int:
         return sum(1 for one in self.seen if one.path.partition("?")[0] == path)
+
+
+def _status_and_headers(parts: list[str], path: str) -> tuple[int, dict[str, str]]:
+    """What a path of the upstream answers with."""
+    if parts[0] == "status":
+        return int(parts[1]), {}
+    if parts[0] == "redirect":
+        return int(parts[1]), {"Location": unquote(path.partition("?")[2])}
+    if parts[0] == "spoof":
+        return 200, {
+            "PAYMENT-RESPONSE": "c3Bvb2Y=",
+            "X-PAYMENT-RESPONSE": "c3Bvb2Y=",
+            "Payment-Receipt": "c3Bvb2Y",
+            "WWW-Authenticate": 'Payment id="x"',
+            "Settlement-Overrides": "0",
+            "Cache-Control": "public, s-maxage=600",
+        }
+    return 200, {}
 
 
 @contextmanager
@@ -116,21 +135,10 @@ def upstream() -> Iterator[Upstream]:  # noqa: C901 - a server in a function
             headers = {k.lower(): v for k, v in self.headers.items()}
             state.seen.append(Seen(self.command, self.path, headers, body))
             state.before(self.path)
-            status, extra = 200, {}
             parts = self.path.partition("?")[0].strip("/").split("/")
-            if parts[0] == "status":
-                status = int(parts[1])
-            elif parts[0] == "held":
+            if parts[0] == "held":
                 state.gate.wait(20)
-            elif parts[0] == "spoof":
-                extra = {
-                    "PAYMENT-RESPONSE": "c3Bvb2Y=",
-                    "X-PAYMENT-RESPONSE": "c3Bvb2Y=",
-                    "Payment-Receipt": "c3Bvb2Y",
-                    "WWW-Authenticate": 'Payment id="x"',
-                    "Settlement-Overrides": "0",
-                    "Cache-Control": "public, s-maxage=600",
-                }
+            status, extra = _status_and_headers(parts, self.path)
             answer = (
                 b"x" * int(parts[1])
                 if parts[0] == "large"
@@ -253,6 +261,10 @@ def shop(
         "ASSAY_PAYMENT_RPC": json.dumps({chain.network: [chain.url]}),
         "ASSAY_X402_PRIVATE_KEY": ENGINE.key,
         "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
+        # The local chain's gas costs a gwei, on whichever network it passes for.
+        "ASSAY_GAS_CAP": f"{chain.network}=0.01",
+        "ASSAY_GAS_FREE_SETTLEMENTS": "1000000",
+        "ASSAY_GAS_FREE_SETTLEMENTS_SHARED": "1000000",
         "ASSAY_X402_CLOCK_S": "7200",
         **settings,
     }

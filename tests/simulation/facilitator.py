@@ -18,12 +18,12 @@ from tests.simulation.wire import Killable, Wire
 ADDRESS = "0x" + "fa" * 20
 WAIT_S = 8.0
 
-LIES = ("breaks_after_settling", "breaks", "other_payer")
+LIES = ("breaks_after_settling", "breaks", "other_payer", "settled_without_settling")
 """What it may do instead of its work, and costs nobody anything."""
 
-LIES_TO_COME = ("refuses", "refuses_after_settling", "settled_without_settling")
-"""What it is believed as yet: that nothing will come of what it has been asked before, and that
-something has."""
+LIES_AT_ONCE = ("refuses", "refuses_after_settling")
+"""What is believed for a while: that nothing will come of what it has been asked to send. The
+chain is asked once more when the authorisation has ended."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class FacilitatorService:
     wire: Wire
     asked: Callable[[Authorization], None] = lambda _signed: None
     lies: tuple[str, ...] = LIES
-    """What it may do; more of them once nobody takes its word."""
+    """What it may do."""
     settled: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
     def client(self, process: Killable) -> Any:

@@ -3,7 +3,7 @@
 Nothing else changes what they speak of, so that is after every step.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -16,9 +16,7 @@ from tests.simulation.process import Reply
 
 PAID = frozenset({State.SETTLED, State.DELIVERED})
 OPEN = frozenset({State.SETTLING, State.PENDING})
-REFUSED = frozenset({State.FAILED, State.RELEASED})
-REVERSED = next((state for state in State if state.value == "reversed"), None)
-"""A settled payment that a reorganisation has undone, where the ledger knows that."""
+REFUSED = frozenset({State.FAILED, State.RELEASED, State.REVERSED})
 SKEW = timedelta(seconds=3)
 """By how much the clocks of two processes differ at most."""
 
@@ -56,7 +54,7 @@ class Invariants:
             self._noted.setdefault(whose, set()).add(row.attempt.raw)
         if row.state in OPEN:
             self._begun.add(whose)
-        if was in PAID and row.state not in PAID and row.state is not REVERSED:
+        if was in PAID and row.state not in PAID and row.state is not State.REVERSED:
             self.broken(f"a payment that was {was} became {row.state}")
         if row.state in PAID and was not in PAID and not self._was_paid(row):
             self.broken(f"{row.state} without the money")
@@ -125,18 +123,21 @@ class Invariants:
 
     def ended(self, purchases: list[Purchase]) -> None:
         """Faults have stopped, and there was time."""
-        for row in self.disk.rows.values():
-            if row.state in OPEN:
-                self.broken(f"a payment is {row.state} for ever: {row.reason}")
-            use, is_unwound = self._use(row), (row.payer, row.nonce) in self.chain.unwound
-            if is_unwound and REVERSED is None:
-                continue
-            if row.state in PAID and use is None:
-                self.broken(f"{row.state}, and the money is not there")
-            if row.state in REFUSED and use is not None and use.sender in self.ours:
-                self.broken(f"charged, and {row.state} ({row.reason})")
+        for problem in self.unsettled():
+            self.broken(problem)
         for purchase in purchases:
             self._ended(purchase)
+
+    def unsettled(self) -> Iterator[str]:
+        """What is still wrong with books that may yet be put right."""
+        for row in self.disk.rows.values():
+            use = self._use(row)
+            if row.state in OPEN:
+                yield f"a payment is {row.state} for ever: {row.reason}"
+            if row.state in PAID and use is None:
+                yield f"{row.state}, and the money is not there"
+            if row.state in REFUSED and use is not None and use.sender in self.ours:
+                yield f"charged, and {row.state} ({row.reason})"
 
     def _ended(self, purchase: Purchase) -> None:
         signed = purchase.signed

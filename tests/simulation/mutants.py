@@ -10,21 +10,14 @@ from typing import Any
 from unittest.mock import patch
 
 from assay.infra.payments import eip3009_outcomes, x402_engine
-from assay.infra.payments.offered_fees import fees_at
 from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.payments.x402_facilitator import RemoteFacilitator
 from assay.infra.payments.x402_sender import Sender
 from assay.kit.errors import Unavailable
 from assay.kit.json import is_array, is_object
-from assay.payments import till
-from assay.payments.model import (
-    Entry,
-    PaymentRefused,
-    Rejected,
-    Settled,
-    State,
-    Undecided,
-)
+from assay.payments import retries
+from assay.payments.model import Entry, PaymentRefused, State
+from assay.payments.outcomes import Rejected, Settled, Undecided
 from assay.payments.ports import Note
 from assay.payments.settlement import PaymentPending
 from assay.payments.till import Till
@@ -62,7 +55,7 @@ async def _sent_unnoted(self: Sender, some: Sequence[Any], first: int, price: in
     """It signs, and writes nothing down before it sends."""
     for place, one in enumerate(some):
         one.nonce = first + place
-        self._sign(one, fees_at(price))
+        self._sign(one, max(price, one.price))
     return some
 
 
@@ -83,9 +76,9 @@ async def _unknown_is_failed(self: X402Engine, entries: Sequence[Entry]) -> Any:
     return [Rejected(one.detail) if isinstance(one, Undecided) else one for one in found]
 
 
-async def _revert_is_final(self: X402Engine, entry: Entry) -> Any:
+async def _revert_is_final(self: X402Engine, entry: Entry, spent: int | None) -> Any:
     """A settlement that reverts is refused, whoever made it revert."""
-    del self, entry
+    del self, entry, spent
     return Rejected("transaction_failed")
 
 
@@ -127,18 +120,20 @@ async def _any_reading_moves(self: MemoryLedgerStore, entry: Entry, *args: Any, 
     return await _move(self, replace(entry, moves=known.moves), *args, **kw)
 
 
-async def _everybody_claims(self: MemoryLedgerStore, fresh: Entry, since: Any) -> Any:
+async def _everybody_claims(
+    self: MemoryLedgerStore, fresh: Entry, since: Any, gas: Any = None
+) -> Any:
     """A claim is everybody's, whoever works on it."""
-    claim = await _claim(self, fresh, since)
+    claim = await _claim(self, fresh, since, gas)
     return replace(claim, is_ours=True)
 
 
-async def _no_lease(self: MemoryLedgerStore, fresh: Entry, since: Any) -> Any:
+async def _no_lease(self: MemoryLedgerStore, fresh: Entry, since: Any, gas: Any = None) -> Any:
     """Whoever is claimed is abandoned, though somebody is at it."""
     known = self.rows.get(key_of(fresh))
     if known is not None and known.state is State.CLAIMED:
         self.rows[key_of(fresh)] = replace(known, lease_until=fresh.created_at)
-    return await _claim(self, fresh, since)
+    return await _claim(self, fresh, since, gas)
 
 
 async def _kept_nowhere(self: Till, held: Any, stored: Any) -> Entry:
@@ -152,8 +147,9 @@ def _anybody_is_buyer(*_: object) -> bool:
     return True
 
 
-async def _same_enough(self: Till, *_: object) -> None:
+def _same_enough(*_: object) -> bool:
     """A payment buys whatever it is shown for."""
+    return True
 
 
 async def _refusal_is_believed(self: RemoteFacilitator, entry: Entry, note: Note) -> Any:
@@ -188,8 +184,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "a claim keeps nobody out": (Mutant(MemoryLedgerStore, "claim", _everybody_claims),),
     "a lease keeps nobody out": (Mutant(MemoryLedgerStore, "claim", _no_lease),),
     "the answer is not kept": (Mutant(Till, "settle", _kept_nowhere),),
-    "whoever shows it is its buyer": (Mutant(till, "is_buyer", _anybody_is_buyer),),
-    "it buys another request": (Mutant(Till, "_require_same", _same_enough),),
+    "whoever shows it is its buyer": (Mutant(retries, "is_buyer", _anybody_is_buyer),),
+    "it buys another request": (Mutant(retries, "is_same_request", _same_enough),),
     "a facilitator's refusal is believed": (
         Mutant(RemoteFacilitator, "settle", _refusal_is_believed),
     ),

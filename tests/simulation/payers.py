@@ -7,7 +7,8 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from assay.payments.model import Quote
-from assay.payments.ports import Authorization, PaidRequest
+from assay.payments.ports import Authorization
+from assay.payments.requests import PaidRequest
 from assay.payments.x402_wire import credential_of, encoded, needed_s
 from tests.simulation.chain import ASSET, NETWORK, Cancel, Send, signed_authorization
 from tests.simulation.process import EPOCH_S, ConnectionLost, Reply
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 PAYEE: Final = "0x" + "5e" * 20
 ELSEWHERE: Final = "0x" + "e1" * 20
 PRICE: Final = 10_000
+ADDRESS: Final = "https://assay.test"
 CHAOTIC: Final = ("cancel", "empty", "elsewhere", "preempt", "steal", "steal", "replay")
 """What somebody does beside a call: the first four on the chain, at any moment."""
 
@@ -43,7 +45,8 @@ class Purchase:
     def request(self, caller: str, token: str, url: str = "") -> PaidRequest:
         """The request with its payment; a thief has neither the caller nor the token."""
         headers = ((b"payment-signature", _header(self, token)),)
-        return PaidRequest("GET", url or self.url, headers, b"", caller)
+        url = url or self.url
+        return PaidRequest("GET", url, headers, b"", caller, target=url.removeprefix(ADDRESS))
 
 
 def _header(purchase: Purchase, token: str) -> bytes:
@@ -66,7 +69,7 @@ def quote_of(name: str, random: Random) -> Quote:
     return Quote(
         wrapper_id="w",
         operator_id="op",
-        url=f"https://assay.test/wrap/op/{name}",
+        url=f"{ADDRESS}/wrap/op/{name}",
         method="GET",
         path=f"/wrap/op/{name}",
         query="",

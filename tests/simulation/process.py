@@ -1,10 +1,11 @@
 """A process of the service: the real parts, put together as `wiring.wrappers` does, and its calls.
 
-`Process.answer` is the paid part of `wrapper.pipeline`, step for step; the rest of a call moves no
-money.
+`Process._answer` is the paid part of `wrapper.pipeline` and `wrapper.paid`, step for step; the rest
+of a call moves no money.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,21 +13,29 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from assay.chains.model import Network
+from assay.infra.payments.receipts import ChainReceipts
 from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.payments.x402_facilitator import RemoteFacilitator
 from assay.kit.errors import Conflict, ServiceError, Unavailable
+from assay.kit.keyring import MacKeys
 from assay.payments.model import (
     Held,
+    PaymentRefused,
     PaymentRequired,
     Quote,
     Replay,
     Stored,
 )
-from assay.payments.ports import Facilitator, PaidRequest, ProtocolNeeds
+from assay.payments.ports import Facilitator, ProtocolNeeds
 from assay.payments.protocols.x402 import PROTOCOL
+from assay.payments.requests import PaidRequest
+from assay.payments.retries import Spent
 from assay.payments.settlement import Settlement
-from assay.payments.till import Till
-from assay.wiring.background import reconcile_forever
+from assay.payments.till import LATE_S, Till
+from assay.payments.watcher import Watcher
+from assay.payments.witness import View, Witness
+from assay.wiring.background import reconcile_forever, watch_forever
+from tests.fakes.gas import ample_gas
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import NETWORK, SettlementKey, Signers
 from tests.simulation.facilitator import FacilitatorService
@@ -50,7 +59,8 @@ CHAIN = Network(
 
 
 _ORDINARY = ("Unavailable(", "ChainUnavailable(", "RpcRefused(", "PaymentPending(")
-"""What the background loop may have to try again for."""
+"""What the background loops may have to try again for."""
+_GROUP = re.compile(r"^(ExceptionGroup\('[^']*', \[)+")
 
 
 class UpstreamBroken(ServiceError):
@@ -123,14 +133,23 @@ class Process:
         self.clock = clock = SimulatedClock(outside.loop, skew_s)
         self.ledger = LedgerClient(outside.disk, outside.wire, self)
         self.node = NodeClient(outside.node, outside.wire, self)
-        facilitator = self._facilitator(clock)
-        charges: Any = None  # MPP is another protocol
-        needs = ProtocolNeeds(Signers(), facilitator, charges, clock)
+        networks, protocols = {NETWORK.id: NETWORK}, {"x402": PROTOCOL}
+        first, second = self._view(CHAIN), self._view(replace(CHAIN, rpc_urls=CHAIN.rpc_urls[1:]))
+        witness = Witness(
+            networks, protocols, first, {NETWORK.id: second}, clock, outside.settlement_s
+        )
         lease = timedelta(seconds=outside.lease_s)
-        self.till = Till(Settlement({"x402": PROTOCOL}, needs, self.ledger, clock, lease))
+        settlement = Settlement(protocols, first.needs, self.ledger, clock, lease, witness)
+        self.till = Till(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
         log: Any = _Log(outside)
-        reconciling = reconcile_forever(self.till, self.ledger, KEEP, clock, log)
-        self._background = outside.loop.create_task(reconciling)
+        watcher = Watcher(settlement, witness, self.ledger, clock)
+        self._background = [
+            outside.loop.create_task(work)
+            for work in (
+                reconcile_forever(self.till, self.ledger, KEEP, clock, log),
+                watch_forever(watcher, log),
+            )
+        ]
 
     def crash(self) -> None:
         """Killed: nothing of it goes on, and whoever was waiting for it hears so."""
@@ -145,7 +164,7 @@ class Process:
     def end(self) -> None:
         """The world ends: called when nothing may be written down any more."""
         self.is_alive = False
-        for task in (self._background, *self._tasks):
+        for task in (*self._background, *self._tasks):
             task.cancel()
 
     async def call(
@@ -188,40 +207,82 @@ class Process:
                 await self.till.delivered(entry)
 
     async def _answer(self, request: PaidRequest, quote: Quote, ask: Ask) -> tuple[Reply, Any]:
-        """`Pipeline._serve_paid`, `PayStep.hold` and `Pipeline._serve_held`."""
-        payment = await self.till.read(quote, request)
-        bought = await self.till.bought(payment, request)
-        if bought is not None:
-            return Reply(bought.stored.status, body=bought.stored.body), bought.entry
+        """`Pipeline.answer`, `Pipeline._serve_paid` and `PayStep.hold`."""
+        (presented,) = await self.till.presented(request.headers)
+        spent = await self.till.retries.spent(presented.network, presented.digest, presented.token)
+        if spent is not None:
+            try:
+                return await self._serve_again(spent, request, quote, ask)
+            except PaymentRefused as refusal:
+                raise await self.till.refused(quote, refusal) from refusal
+        payment = await self.till.read(quote, replace(request, presented=presented))
         held = await self.till.hold(payment, request)
         if isinstance(held, Replay):
-            return Reply(held.stored.status, body=held.stored.body), held.entry
+            return _replayed(held)
         if quote.settles_first and not held.entry.has_paid:
             held = Held(await self.till.settle(held, None), held.quote)
+        return await self._serve(held, request, ask)
+
+    async def _serve_again(
+        self, spent: Spent, request: PaidRequest, quote: Quote, ask: Ask
+    ) -> tuple[Reply, Any]:
+        """`Pipeline._serve_again`."""
+        replay = await self.till.retries.bought(spent, request)
+        if replay is not None:
+            return _replayed(replay)
+        held = await self.till.retries.resume(spent, quote, request)
+        return (
+            _replayed(held) if isinstance(held, Replay) else await self._serve(held, request, ask)
+        )
+
+    async def _serve(self, held: Held, request: PaidRequest, ask: Ask) -> tuple[Reply, Any]:
+        """`PaidCalls.serve`."""
         try:
-            stored = replace(await ask(self, request.url, held.entry.digest), caller=request.caller)
+            async with asyncio.timeout(held.quote.work_s + LATE_S):
+                stored = await ask(self, request.url, held.entry.digest)
+        except TimeoutError:
+            await self.till.release(held, UpstreamBroken.code)
+            raise UpstreamBroken("The upstream's answer was not whole in time.") from None
         except BaseException as error:
             await self.till.release(held, getattr(error, "code", type(error).__name__))
             raise
         if stored.status >= 400:
             await self.till.release(held, f"upstream {stored.status}")
             return Reply(stored.status, "upstream_refused"), None
+        stored = replace(stored, caller=request.caller)
         if held.entry.has_paid:
             entry = await self.till.keep(held.entry, stored)
         else:
             entry = await self.till.settle(held, stored)
         return Reply(stored.status, body=stored.body), entry
 
-    def _facilitator(self, clock: SimulatedClock) -> Facilitator:
-        outside = self._outside
+    def _view(self, chain: Network) -> View:
+        """As `wiring.wrappers` makes them."""
+        outside, chains = self._outside, {NETWORK.id: chain}
         signer: Any = outside.key
-        chains = {NETWORK.id: CHAIN}
-        engine = X402Engine(self.node, chains, signer, clock, outside.settlement_s)
+        prices = ample_gas(self.node, {NETWORK.id: CHAIN}, signer.address, self.clock)
+        engine = X402Engine(self.node, chains, signer, prices, self.clock, outside.settlement_s)
+        charges: Any = None  # MPP is another protocol
+        needs = ProtocolNeeds(Signers(), self._facilitator(engine), charges, self.clock)
+        return View(needs, ChainReceipts(self.node, chains))
+
+    def _facilitator(self, engine: X402Engine) -> Facilitator:
+        outside = self._outside
         if outside.facilitator is None:
             return engine
-        remote = RemoteFacilitator("https://facilitator.test", {NETWORK.id: NETWORK}, engine)
+        remote = RemoteFacilitator(
+            "https://facilitator.test",
+            {NETWORK.id: NETWORK},
+            engine,
+            self.clock,
+            outside.settlement_s,
+        )
         remote._client = outside.facilitator.client(self)
         return remote
+
+
+def _replayed(replay: Replay) -> tuple[Reply, Any]:
+    return Reply(replay.stored.status, body=replay.stored.body), replay.entry
 
 
 def _refusal(error: ServiceError) -> Reply:
@@ -239,8 +300,9 @@ class _Log:
     def info(self, _event: str, **_fields: object) -> None:
         """The ledger tells it too."""
 
-    def warning(self, event: str, error: str) -> None:
-        if not error.startswith(_ORDINARY):
+    def warning(self, event: str, error: str = "", **_fields: object) -> None:
+        inner = _GROUP.sub("", error)  # what the watcher's tasks raised
+        if error and not inner.startswith(_ORDINARY):
             self.outside.broken(f"{event}: {error}")
 
 

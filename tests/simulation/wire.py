@@ -17,11 +17,14 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, RpcRefused
 from assay.kit.errors import ServiceError, Unavailable
 from assay.kit.json import JsonValue
+from assay.payments.claims import Claim, Committed
+from assay.payments.gas import GasTerms
 from assay.payments.looks import Look
-from assay.payments.model import Attempt, Entry, PaymentRefused, Stored
+from assay.payments.model import Entry, PaymentRefused, Stored
 from assay.payments.model import State as PaymentState
-from assay.payments.ports import Claim, Committed
+from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
+from assay.payments.watcher import Plan
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import Refused
 from tests.simulation.node import Node
@@ -156,14 +159,22 @@ def _chain_lost() -> Exception:
 
 @dataclass(slots=True)
 class LedgerClient:
-    """The ledger as one process reaches it: implements `payments.ports.LedgerStore`."""
+    """The ledger as one process reaches it: implements its ports as the store does."""
 
     disk: MemoryLedgerStore
     wire: Wire
     process: Killable
 
-    async def claim(self, fresh: Entry, failures_since: datetime) -> Claim:
-        return await self._ask(lambda: self.disk.claim(fresh, failures_since))
+    async def claim(
+        self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
+    ) -> Claim:
+        return await self._ask(lambda: self.disk.claim(fresh, failures_since, gas))
+
+    async def claim_due(self, now: datetime, until: datetime, at_most: int) -> Sequence[Entry]:
+        return await self._ask(lambda: self.disk.claim_due(now, until, at_most))
+
+    async def plan(self, plans: Sequence[Plan]) -> None:
+        await self._ask(lambda: self.disk.plan(plans))
 
     async def committed(self, entry: Entry) -> Committed:
         return await self._ask(lambda: self.disk.committed(entry))

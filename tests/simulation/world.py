@@ -11,7 +11,7 @@ from assay.payments.ports import Authorization
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import BLOCK_S, GWEI, Chain, SettlementKey
 from tests.simulation.facilitator import ADDRESS, FacilitatorService
-from tests.simulation.invariants import OPEN, Invariants, Violation
+from tests.simulation.invariants import Invariants, Violation
 from tests.simulation.loop import NothingLeft, SimulatedLoop
 from tests.simulation.node import Node
 from tests.simulation.payers import (
@@ -36,9 +36,9 @@ from tests.simulation.process import (
 from tests.simulation.wire import Trouble, Wire
 
 KEY = "0x" + "0e" * 20
-PATIENCE_S = 1500
+PATIENCE_S = 3600
 """How long after the last fault everything has ended: an authorisation's life, the slack of the
-chain's clock, and what a transaction may still take."""
+chain's clock, what a transaction may still take, and two of the looks at settled payments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class World:
     def _is_quiet(self, buyers: list[asyncio.Task[None]]) -> bool:
         if not all(buyer.done() for buyer in buyers):
             return False
-        return not any(row.state in OPEN for row in self.disk.rows.values())
+        return next(self.invariants.unsettled(), None) is None
 
     async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
         for life in self._lives:

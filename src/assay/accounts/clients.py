@@ -5,14 +5,14 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
-from assay.kit.addresses import caller_of
+from assay.kit.addresses import caller_of, network_around
 
 USER_AGENT_CHARS_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Whoever sends a request, as far as that can be seen."""
+    """The sender of a request, as far as that can be seen."""
 
     address: str
     user_agent: str = ""
@@ -39,6 +39,10 @@ class Origins:
     def of(self, client: Client) -> str:
         """The hash of a client's network, 32 hex digits."""
         return self._hash(client.network)
+
+    def around(self, client: Client) -> str:
+        """The hash of the larger network around it (IPv4: /24, IPv6: /48), 32 hex digits."""
+        return self._hash(f"around|{network_around(client.address)}")
 
     def of_mailbox(self, email: str) -> str:
         """The hash of an e-mail address, 32 hex digits: equal for all tags of one mailbox.

@@ -1,6 +1,6 @@
 """How many links by mail may be asked for, counted by the codes that were issued.
 
-A link is refused silently. Whoever asks for a reset from a network of the owner's counts apart from
+A link is refused silently. A request for a reset from a network of the owner's counts apart from
 strangers. Strangers' requests are refused only while a link that one of them asked for is still
 good, or to a network that has had its few of the day: so an owner who comes from a new network
 finds a good link in the mailbox, however many strangers ask.
@@ -26,7 +26,7 @@ STRANGER_RESETS_DAY: Final = 3
 """Reset links of one account a day that one such network asks for."""
 
 TERMINAL_RESETS: Final = 3
-"""Reset links that are good at once, made by whoever runs the service."""
+"""Reset links that are good at once, made by the service's owner."""
 
 ACCOUNT_VERIFICATIONS_DAY: Final = 3
 MAILBOX_VERIFICATIONS_DAY: Final = 6

@@ -25,7 +25,7 @@ class AskedBy(StrEnum):
     """Who asked for a code: each is bounded apart from the others."""
 
     TERMINAL = "terminal"
-    """Whoever runs the service."""
+    """The service's owner."""
     OWNER = "owner"
     """Somebody in a network from which the account's owner has logged in."""
     STRANGER = "stranger"

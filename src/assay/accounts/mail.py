@@ -31,7 +31,7 @@ class MailOutbox:
         self._jobs: asyncio.Queue[Job] = asyncio.Queue(WAITING_MAX)
 
     def add(self, job: Job) -> None:
-        """Do it soon. A mail is not kept over a restart: whoever misses it asks again."""
+        """Do it soon. A mail is not kept over a restart: its reader asks again."""
         try:
             self._jobs.put_nowait(job)
         except asyncio.QueueFull:

@@ -44,7 +44,7 @@ class Scope(StrEnum):
     WEBHOOKS = "webhooks"
     PROXY = "proxy"
     WRAPPERS = "wrappers"
-    """Listing, creating and deactivating wrappers: who is paid, and where calls go."""
+    """Listing, creating, changing and deactivating wrappers: who is paid, and where calls go."""
 
 
 DEFAULT_SCOPES = frozenset(Scope) - {Scope.WRAPPERS}

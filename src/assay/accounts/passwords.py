@@ -148,7 +148,7 @@ class Passwords:
         )
         if ended is None:
             raise self._not_good(client)
-        # Whoever holds the owner's token is the owner: strangers' failures do not keep it out.
+        # The holder of the owner's token is the owner: strangers' failures do not keep it out.
         self._dependencies.proof.throttle.forgive(operator.email)
         await store.know_origin(
             operator.id, self._dependencies.proof.origins.of(client), clock.now()

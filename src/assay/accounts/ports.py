@@ -14,10 +14,14 @@ class SignUp:
     """What has to hold, in the same transaction, for a stranger's account to be stored."""
 
     origin: str
-    """A keyed hash of the network it comes from."""
+    """A keyed hash of the network it comes from, 32 characters."""
+    around: str
+    """The same of the larger network around that, 32 characters."""
     since: datetime
     per_origin: int
     """Accounts one origin may have made since then, this one included."""
+    per_network: int
+    """Accounts of all origins in the larger network."""
     invite_hash: str | None = None
     """The invitation this account spends; None: none is needed."""
 
@@ -34,8 +38,8 @@ class OperatorStore(Protocol):
     ) -> None:
         """Store a new account.
 
-        Raises `EmailTaken` (compared by lower case), `InviteInvalid`, and `TooMany` beyond the
-        origin's quota; then nothing is stored and no invitation spent.
+        Raises `EmailTaken` (compared by lower case), `InviteInvalid`, and `TooMany` beyond a quota
+        of its networks; then nothing is stored and no invitation spent.
         """
         ...
 

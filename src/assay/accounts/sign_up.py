@@ -1,4 +1,4 @@
-"""Who may open an account: everybody, whoever is invited, or nobody (issue 12, section 3)."""
+"""Who may open an account: everybody, holders of an invitation, or nobody (issue 12, section 3)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,7 +26,9 @@ class SignUpRules:
 
     policy: SignUpPolicy
     per_origin: int
-    """Accounts of one network in a day."""
+    """Accounts of one address (IPv6: one /64) in a day."""
+    per_network: int
+    """Accounts of one network (IPv4: /24, IPv6: /48) in a day."""
 
 
 class SignUps:
@@ -57,8 +59,10 @@ class SignUps:
         now = self._clock.now()
         sign_up = SignUp(
             origin=self._origins.of(client),
+            around=self._origins.around(client),
             since=now - QUOTA_WINDOW,
             per_origin=self._rules.per_origin,
+            per_network=self._rules.per_network,
             invite_hash=await self._invitation(invite, now),
         )
         actor = Actor("anonymous", None, client.address, client.request_id)

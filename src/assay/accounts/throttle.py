@@ -139,7 +139,7 @@ class LoginThrottle:
         """Forget the wrong passwords counted of an account over all networks.
 
         For somebody who has proven to be the owner in another way; its wrong codes stay counted,
-        for whoever reads the owner's mail is not yet known to hold the second factor.
+        for a reader of the owner's mail is not yet known to hold the second factor.
         """
         self._accounts.forget(email.lower())
 

@@ -42,7 +42,8 @@ class Call:
     client: str
     status: int
     outcome: str
-    """`forwarded`, `replayed`, `cancelled`, or the code of the refusal."""
+    """`forwarded`, `replayed`, `cancelled`, or the code of the refusal; `recovered` where a
+    crash lost the row and it is written anew from the ledger, with what that knows of the call."""
     latency_us: int
     response_bytes: int
     request_bytes: int = 0
@@ -79,7 +80,7 @@ class Funnel:
     asked: int = 0
     """Answers 402."""
     paid: int = 0
-    """Calls with a payment that was held."""
+    """Payments that settled, that failed, and that are being settled now."""
     settled: int = 0
     failed: int = 0
     denied: int = 0

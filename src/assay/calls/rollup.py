@@ -23,9 +23,9 @@ MEASURES: Final = (
     *("calls", "errors", "latency_us", "revenue"),
     *("asked", "paid", "denied", "limited", "settled", "failed", "agents"),
 )
-"""What is counted. `revenue` is settled money in micro-dollars; `asked` are 402 answers, `paid`
-calls with a payment that was held, `denied` and `limited` refusals by trust and by rate limit,
-`settled` and `failed` payments, `agents` those seen for the first time."""
+"""What is counted. `revenue` is settled money in micro-dollars; `asked` are 402 answers, `denied`
+and `limited` refusals by trust and by rate limit, `agents` those seen for the first time. The money
+is the ledger's: `settled` and `failed` payments, and `paid`, those that came to either end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ ROLLUPS: Final = (TOTALS, DAYS, ENDPOINTS, ENDPOINT_DAYS, AGENTS, AGENT_DAYS)
 """In the order in which they are written: two writers never wait for each other crosswise."""
 
 _CALLS, _ERRORS, _LATENCY = map(MEASURES.index, ("calls", "errors", "latency_us"))
-_ASKED, _PAID, _DENIED, _LIMITED = map(MEASURES.index, ("asked", "paid", "denied", "limited"))
+_ASKED, _DENIED, _LIMITED = map(MEASURES.index, ("asked", "denied", "limited"))
 
-_Alike: TypeAlias = tuple[int, int, int, str, bool]
-"""The very object of a kind, a day, status, outcome, and whether a payment was held for it."""
+_Alike: TypeAlias = tuple[int, int, int, str]
+"""The very object of a kind, a day, status and outcome."""
 
 _Cell: TypeAlias = tuple[str, str, str | None, int]
 """Operator, wrapper, agent, day."""
@@ -116,8 +116,7 @@ def tally_calls(batch: Iterable[tuple[int, Call]]) -> Tally:
     kinds: dict[int, CallKind] = {}
     alike: dict[_Alike, list[int]] = {}
     for number, (at_us, call) in enumerate(batch):
-        has_paid = call.payment_id is not None
-        key = (id(call.kind), at_us // DAY_US, call.status, call.outcome, has_paid)
+        key = (id(call.kind), at_us // DAY_US, call.status, call.outcome)
         sums = alike.get(key)
         if sums is None:
             kinds[key[0]] = call.kind
@@ -146,7 +145,7 @@ def tally_calls(batch: Iterable[tuple[int, Call]]) -> Tally:
 
 def _count(key: _Alike, calls: int, latency_us: int, counted: list[int]) -> None:
     """Add calls that are alike to their cell."""
-    _, _, status, outcome, has_paid = key
+    _, _, status, outcome = key
     counted[_CALLS] += calls
     counted[_LATENCY] += latency_us
     if status >= ERROR_FROM and status not in NO_ERRORS:
@@ -157,8 +156,6 @@ def _count(key: _Alike, calls: int, latency_us: int, counted: list[int]) -> None
         counted[_DENIED] += calls
     if outcome == "rate_limit_exceeded":
         counted[_LIMITED] += calls
-    if has_paid and outcome != "replayed":
-        counted[_PAID] += calls
 
 
 def _see(tally: Tally, kind: CallKind, first_us: int, last_us: int) -> None:
@@ -174,23 +171,51 @@ def _see(tally: Tally, kind: CallKind, first_us: int, last_us: int) -> None:
 
 
 def tally_settled(
-    operator_id: str, wrapper_id: str, agent_id: str, at_us: int, amount: int
+    operator_id: str,
+    wrapper_id: str,
+    agent_id: str,
+    at_us: int,
+    amount: int,
+    *,
+    failed_us: int | None = None,
 ) -> Tally:
-    """What a payment adds whose money has arrived; `amount` in micro-dollars."""
+    """What a payment adds whose money has arrived; `amount` in micro-dollars.
+
+    `failed_us` is when it was counted as failed, where it was.
+    """
     tally = Tally()
-    counted = (0, 0, 0, amount, 0, 0, 0, 0, 1, 0, 0)
-    _add_everywhere(tally, (operator_id, wrapper_id, agent_id, at_us // DAY_US), counted)
+    _count_settled(tally, (operator_id, wrapper_id, agent_id, at_us // DAY_US), amount, 1)
     tally.see((operator_id, agent_id), at_us, None)
+    if failed_us is not None:
+        _count_failed(tally, operator_id, failed_us, -1)
+    return tally
+
+
+def tally_reversed(
+    operator_id: str, wrapper_id: str, agent_id: str, settled_us: int, amount: int
+) -> Tally:
+    """What a payment takes back whose money has gone: of the day on which it had settled."""
+    tally = Tally()
+    _count_settled(tally, (operator_id, wrapper_id, agent_id, settled_us // DAY_US), -amount, -1)
+    tally.see((operator_id, agent_id), settled_us, None)
     return tally
 
 
 def tally_failed(operator_id: str, at_us: int) -> Tally:
     """What a payment adds that failed for good."""
     tally = Tally()
-    counted = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
+    _count_failed(tally, operator_id, at_us, 1)
+    return tally
+
+
+def _count_settled(tally: Tally, cell: _Cell, revenue: int, payments: int) -> None:
+    _add_everywhere(tally, cell, (0, 0, 0, revenue, 0, payments, 0, 0, payments, 0, 0))
+
+
+def _count_failed(tally: Tally, operator_id: str, at_us: int, payments: int) -> None:
+    counted = (0, 0, 0, 0, 0, payments, 0, 0, 0, payments, 0)
     tally.add(TOTALS, (operator_id,), counted)
     tally.add(DAYS, (operator_id, at_us // DAY_US), counted)
-    return tally
 
 
 def _add_everywhere(tally: Tally, cell: _Cell, counted: Sequence[int]) -> None:

@@ -5,7 +5,7 @@ README and scripts/addresses.ts. RPC endpoints: the source named in the row.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from assay.chains.model import Network
@@ -561,31 +561,45 @@ class Networks:
         return (self.default.slug, *others)
 
     def by_slug(self, slug: str, where: str = "query") -> Network:
-        """The chain of a request; raises `InvalidRequest` for an unknown one, `where`."""
-        network = self.rows.get(slug.lower())
+        """The chain of a request, by its slug or its CAIP-2 identifier.
+
+        Raises `InvalidRequest` for an unknown one, `where`.
+        """
+        network = self.rows.get(slug.lower()) or self._by_caip2(slug)
         if network is None:
             some = ", ".join(self.slugs[:KNOWN_SHOWN])
-            message = f"unknown chain; some that are known: {some}; all: GET /operator/health"
+            message = (
+                f"unknown chain; some that are known: {some}; all: GET /operator/health;"
+                " or a CAIP-2 identifier such as eip155:8453"
+            )
             raise InvalidRequest(message, details=[Problem((where, "chain"), message)])
         return network
+
+    def _by_caip2(self, identifier: str) -> Network | None:
+        return next((row for row in self.rows.values() if row.caip2 == identifier), None)
 
     def with_overrides(
         self, overrides: Mapping[str, Mapping[str, object]], default_chain: str
     ) -> "Networks":
-        """These chains with fields replaced, and rows added, by slug; and another default.
+        """These chains with fields replaced, and rows added; and another default.
 
+        A known chain may be named by its CAIP-2 identifier, too.
         Raises `ValueError` with a plain sentence for anything that does not hold.
         """
         rows = dict(self.rows)
-        for slug, values in overrides.items():
+        for name, values in overrides.items():
+            known = self._by_caip2(name)
+            slug = name if known is None else known.slug
             if slug in rows and rows[slug].family == "solana":
                 raise ValueError(f"the chain {slug!r} is set by ASSAY_SOLANA_*, not in a table")
             rows[slug] = overridden(slug, rows.get(slug), values)
-        if default_chain not in rows:
+        made = Networks(MappingProxyType(rows), self.default)
+        default = rows.get(default_chain) or made._by_caip2(default_chain)
+        if default is None:
             raise ValueError(f"the default chain {default_chain!r} is not a known chain")
         taken: dict[str, str] = {}
         for row in rows.values():
             if taken.setdefault(row.caip2, row.slug) != row.slug:
                 both = f"{taken[row.caip2]!r} and {row.slug!r}"
                 raise ValueError(f"the chains {both} have the same chain_id")
-        return Networks(MappingProxyType(rows), rows[default_chain])
+        return replace(made, default=default)

@@ -2,9 +2,10 @@
 
 import getpass
 import sys
+from collections.abc import Awaitable, Callable
 
 from assay.accounts.api_keys import REMEMBERED_S
-from assay.accounts.model import Ended
+from assay.accounts.model import Ended, Operator
 from assay.cli.passwords import ask_password
 from assay.cli.run import FAILED, Web, complain, with_app
 from assay.kit.clock import iso
@@ -15,20 +16,18 @@ def set_password(email: str, *, revoke_keys: bool) -> int:
     """Give an account a new password; all its sessions end."""
     password = ask_password()
 
-    async def work(app: App) -> int:
-        operator = await app.operators.find_for_admin(email)
+    async def work(app: App, operator: Operator) -> int:
         ended = await app.passwords.set_for_admin(operator, password, revoke_keys=revoke_keys)
         sys.stdout.write(f"{operator.email} has a new password; {_said(ended)}\n")
         return 0
 
-    return with_app(work)
+    return _on_account(email, work)
 
 
 def reset_link(email: str) -> int:
     """Print a link with which the owner chooses a new password."""
 
-    async def work(app: App) -> int:
-        operator = await app.operators.find_for_admin(email)
+    async def work(app: App, operator: Operator) -> int:
         made = await app.passwords.reset_link_for_admin(operator)
         if made is None:
             complain("this account had too many reset links of late: wait half an hour")
@@ -37,32 +36,30 @@ def reset_link(email: str) -> int:
         sys.stdout.write(f"{link}\ngood once, until {iso(until)}\n")
         return 0
 
-    return with_app(work)
+    return _on_account(email, work)
 
 
 def reset_totp(email: str) -> int:
     """Remove an account's second factor, for an owner who has lost it."""
 
-    async def work(app: App) -> int:
-        operator = await app.operators.find_for_admin(email)
+    async def work(app: App, operator: Operator) -> int:
         removed = await app.second_factors.disable_for_admin(operator.id)
         what = "has no second factor any more" if removed else "had no second factor"
         sys.stdout.write(f"{operator.email} {what}\n")
         return 0
 
-    return with_app(work)
+    return _on_account(email, work)
 
 
 def log_out(email: str) -> int:
     """End every dashboard session of an account."""
 
-    async def work(app: App) -> int:
-        operator = await app.operators.find_for_admin(email)
+    async def work(app: App, operator: Operator) -> int:
         ended = await app.logins.end_all(operator.id)
         sys.stdout.write(f"{ended} sessions of {operator.email} have ended\n")
         return 0
 
-    return with_app(work)
+    return _on_account(email, work)
 
 
 def invite(email: str | None) -> int:
@@ -82,13 +79,12 @@ def invite(email: str | None) -> int:
 def export(web: Web, email: str) -> int:
     """Print everything that is kept of an account, as JSON."""
 
-    async def work(app: App) -> int:
-        operator = await app.operators.find_for_admin(email)
+    async def work(app: App, operator: Operator) -> int:
         found = await app.account_data.export(operator)
         sys.stdout.write(web.account_export(app, found) + "\n")
         return 0
 
-    return with_app(work)
+    return _on_account(email, work)
 
 
 def delete(email: str, *, yes: bool) -> int:
@@ -97,8 +93,7 @@ def delete(email: str, *, yes: bool) -> int:
         complain("nothing was deleted")
         return FAILED
 
-    async def work(app: App) -> int:
-        operator = await app.operators.find_for_admin(email)
+    async def work(app: App, operator: Operator) -> int:
         await app.account_data.delete_for_admin(operator.id)
         sys.stdout.write(
             f"{operator.email} is deleted; calls and payments stay under {operator.id}.\n"
@@ -106,7 +101,16 @@ def delete(email: str, *, yes: bool) -> int:
         )
         return 0
 
-    return with_app(work)
+    return _on_account(email, work)
+
+
+def _on_account(email: str, work: Callable[[App, Operator], Awaitable[int]]) -> int:
+    """Run a command on the account with this e-mail address."""
+
+    async def found(app: App) -> int:
+        return await work(app, await app.operators.find_for_admin(email))
+
+    return with_app(found)
 
 
 def _agreed(email: str) -> bool:

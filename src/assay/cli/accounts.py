@@ -3,13 +3,11 @@
 import json
 import sys
 
-from rich.console import Console
-from rich.table import Table
-
 from assay.accounts.api_keys import REMEMBERED_S
 from assay.accounts.model import Operator, Plan, Role
 from assay.cli.passwords import ask_password
 from assay.cli.run import with_app
+from assay.cli.tables import print_table
 from assay.kit.clock import iso
 from assay.wiring import App
 
@@ -39,10 +37,7 @@ def list_all(*, as_json: bool) -> int:
         if as_json:
             sys.stdout.write(json.dumps(rows, indent=2) + "\n")
             return 0
-        table = Table(*_COLUMNS)
-        for row in rows:
-            table.add_row(*(row[column] for column in _COLUMNS))
-        Console().print(table)
+        print_table(_COLUMNS, rows)
         return 0
 
     return with_app(work)

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from rich.console import Console
@@ -17,14 +18,17 @@ from assay.cli.unsafe_settings import Finding, findings
 from assay.kit.clock import SystemClock
 from assay.kit.errors import ServiceError
 from assay.kit.json import is_object
-from assay.settings import Settings
+from assay.payments.gas import KeyStanding
+from assay.settings import Settings, settling_key_file
+from assay.trust.feedback import LAMPORTS_MIN
 from assay.wiring import App, assemble, networks_from
+from assay.wiring.payment_chains import payment_rows
 
 CHAIN_S = 8.0
 """How long one chain may take to answer."""
 
-LAMPORTS_MIN = 1_000_000
-"""Below this a wallet may not pay for a write and keep its rent. Source: facts, solana 4."""
+
+_SEVERAL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,9 @@ async def _examine(settings: Settings) -> Sequence[Check]:
         networks_from(settings)
         async with assemble(settings, serving=False) as app:
             checks += [await _database(app), *await _state(app), _exposure(settings)]
-            checks.append(_payments(settings))
+            checks += await _upstreams(app)
+            checks += [_payments(settings), _payment_endpoints(settings)]
+            checks += await _settling_key(app)
             checks += await _chains(app)
             is_default = app.networks.default.family == "solana"
             if is_default or any(n.startswith("solana_") for n in settings.model_fields_set):
@@ -127,15 +133,65 @@ def _exposure(settings: Settings) -> Check:
     return Check(name, works=local, says="private addresses are allowed", mend=mend)
 
 
+async def _upstreams(app: App) -> Sequence[Check]:
+    """The private upstreams that are opened, and whether the accounts are there."""
+    name, settings = "own upstreams", app.settings
+    opened, operators = settings.upstream_allow, settings.upstream_allow_operators
+    if not opened and not operators:
+        return []
+    says = f"{', '.join(opened) or 'nothing'} for wrappers of {len(operators)} accounts"
+    if not opened or not operators:
+        mend = "set ASSAY_UPSTREAM_ALLOW and ASSAY_UPSTREAM_ALLOW_OPERATORS, or neither"
+        return [Check(name, works=False, says=says, mend=mend)]
+    known = {operator.id for operator in await app.operators.list_for_admin()}
+    unknown = ", ".join(one for one in operators if one not in known)
+    mend = "name ids of `assay accounts list --json` in ASSAY_UPSTREAM_ALLOW_OPERATORS"
+    says += f", of which there is no {unknown}" if unknown else ""
+    return [Check(name, works=not unknown, says=says, mend=mend)]
+
+
 def _payments(settings: Settings) -> Check:
     """Who settles x402 payments; the facilitator does where both are set."""
     name, has_key = "x402 payments", settings.x402_private_key is not None
+    is_set = "x402_private_key" in settings.model_fields_set
     if settings.x402_facilitator_url:
         says = f"settled by the facilitator {shown(settings.x402_facilitator_url)}"
-        unused = ", and ASSAY_X402_PRIVATE_KEY is not used: unset it" * has_key
+        unused = ", and ASSAY_X402_PRIVATE_KEY is not used: unset it" * is_set
         return Check(name, works=True, says=says + unused)
-    says = "settled with ASSAY_X402_PRIVATE_KEY" if has_key else "not settled: nothing is set"
+    key = "ASSAY_X402_PRIVATE_KEY" if is_set else str(settling_key_file(settings.data_dir))
+    says = f"settled with {key}" if has_key else "not settled: nothing is set"
     return Check(name, works=True, says=says)
+
+
+async def _settling_key(app: App) -> Sequence[Check]:
+    """What the key that settles has on each network where wrappers are sold."""
+    if app.gas.budget is None:
+        return []
+    return [_key(one) for one in await app.gas.budget.key_standings(CHAIN_S)]
+
+
+def _key(standing: KeyStanding) -> Check:
+    name = f"settling key on {standing.network}"
+    says = standing.address
+    if standing.state is not None:
+        held = Decimal(standing.state.balance).scaleb(-18)
+        says += f" holds {held:f} coins, enough for {standing.payable} settlements"
+    if standing.problem:
+        says += f": {standing.problem}"
+    mend = f"send {standing.address} coins of {standing.network} for gas"
+    if standing.problem:
+        mend = "set a node that answers in ASSAY_PAYMENT_RPC, or a higher ASSAY_GAS_CAP"
+    return Check(name, works=standing.payable > 0, says=says, mend=mend)
+
+
+def _payment_endpoints(settings: Settings) -> Check:
+    """Where one endpoint's word is final: nobody else is asked whether it is true."""
+    name, rows = "payment endpoints", payment_rows(settings).values()
+    alone = [row.id for row in rows if len(set(row.rpc_urls)) < _SEVERAL]
+    if not alone:
+        return Check(name, works=True, says="two or more for each network")
+    says = f"one only for {', '.join(alone)}: its word on a payment is final"
+    return Check(name, works=True, says=f"{says}; ASSAY_PAYMENT_RPC takes a second")
 
 
 async def _chains(app: App) -> Sequence[Check]:

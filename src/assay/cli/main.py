@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from assay.cli.run import Web  # its imports are what `--help` must not wait for
 
 Email = Annotated[str, Parameter(help="The account's e-mail address.")]
+WrapperId = Annotated[str, Parameter(help="From `wrappers list`.")]
 
 
 def build(web: "Web") -> App:
@@ -27,7 +28,7 @@ def build(web: "Web") -> App:
         result_action="return_value",
     )
     serving = _Serving(web)
-    work = (doctor, migrate, sign, pay, evaluate, replay)
+    work = (doctor, migrate, sell, sign, pay, evaluate, replay)
     for command in (serving.serve, serving.demo, serving.openapi, *work):
         app.command(command)
     accounts = App(name="accounts", help="Operator accounts.")
@@ -51,13 +52,28 @@ def build(web: "Web") -> App:
     for name, command in {
         "add": wrappers_add,
         "list": wrappers_list,
+        "edit": wrappers_edit,
+        "history": wrappers_history,
         "remove": wrappers_remove,
         "reseal": wrappers_reseal,
     }.items():
         wrappers.command(command, name=name)
     payments = App(name="payments", help="The payment ledger.")
     payments.command(payments_list, name="list")
-    payments.command(payments_reconcile, name="reconcile")
+    for name, command in {
+        "reconcile": payments_reconcile,
+        "statement": payments_statement,
+        "transfers": payments_transfers,
+        "refund": payments_refund,
+        "payout": payments_payout,
+        "record-refund": payments_record,
+        "record-payout": payments_record,
+        "cancel-transfer": payments_cancel,
+    }.items():
+        payments.command(command, name=name)
+    gas = App(name="gas", help="Who pays for settling x402 payments.")
+    gas.command(gas_show, name="show")
+    gas.command(gas_credit, name="credit")
     snapshots = App(name="snapshots", help="The hash chains of evaluations.")
     snapshots.command(snapshots_verify, name="verify")
     analytics = App(name="analytics", help="What is counted of calls and payments.")
@@ -66,7 +82,7 @@ def build(web: "Web") -> App:
     webhooks.command(webhooks_deliveries, name="deliveries")
     secrets = App(name="secrets", help="The generated secrets.")
     secrets.command(secrets_rotate, name="rotate")
-    for group in (accounts, wrappers, payments, snapshots, analytics, webhooks, secrets):
+    for group in (accounts, wrappers, payments, gas, snapshots, analytics, webhooks, secrets):
         app.command(group)
     return app
 
@@ -147,6 +163,44 @@ def sign(
     from assay.cli.sign import sign as run  # noqa: PLC0415
 
     return run(key_file)
+
+
+def sell(  # noqa: PLR0913 - a sale's fields
+    url: Annotated[str, Parameter(help="Your API's address, such as https://my.api/quote.")],
+    *,
+    price: Annotated[str, Parameter(help="USD a call.")],
+    network: Annotated[
+        str, Parameter(help="Where it is paid; a test network unless you name base.")
+    ] = "base-sepolia",
+    payout_address: Annotated[
+        str | None, Parameter(help="Who is paid; on a test network one is made.")
+    ] = None,
+    account: Annotated[
+        str | None, Parameter(help="Whose wrapper it is, by e-mail address or id; one is made.")
+    ] = None,
+    service: Annotated[
+        str | None, Parameter(help="Where `assay serve` answers; default: as it is set.")
+    ] = None,
+    no_wait: Annotated[
+        bool, Parameter(negative=(), help="Do not wait for the service or for funds.")
+    ] = False,
+    json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False,
+) -> int:
+    """Sell an API, with everything that needs: a wrapper, keys, and a first paid call.
+
+    Tells which wallets to fund, waits until they are, buys one call and shows what the chain says
+    of it. What was made before is used again: run it once more to go on.
+    """
+    from assay.cli.sell import sell as run  # noqa: PLC0415
+
+    asked = {
+        "url": url,
+        "payout_address": payout_address,
+        "account": account,
+        "service": service,
+        "waits": not no_wait,
+    }
+    return run(asked, price=price, network=network, as_json=json)
 
 
 def pay(
@@ -289,7 +343,10 @@ def wrappers_add(  # noqa: PLR0913 - a wrapper's fields
     price: Annotated[str, Parameter(help="USD a call; 0 is free.")] = "0",
     rate_limit: Annotated[int | None, Parameter(help="Requests a minute and agent.")] = None,
     protocol: Annotated[Literal["x402", "mpp"], Parameter(help="How it is paid.")] = "x402",
-    network: Annotated[str | None, Parameter(help="Where it is paid.")] = None,
+    network: Annotated[
+        str | None,
+        Parameter(help="Where it is paid, such as base-sepolia; default: base, with real money."),
+    ] = None,
     payout_address: Annotated[str | None, Parameter(help="Who is paid.")] = None,
     trust: Annotated[bool, Parameter(negative=(), help="Ask for a grade.")] = False,
     min_score: Annotated[float, Parameter(help="The score asked for.")] = 65.0,
@@ -336,9 +393,63 @@ def wrappers_list(
     return wrappers.list_all(email, as_json=json)
 
 
-def wrappers_remove(
-    email: Email, wrapper_id: Annotated[str, Parameter(help="From `wrappers list`.")]
+def wrappers_edit(  # noqa: PLR0913 - a wrapper's fields
+    wrapper_id: WrapperId,
+    *,
+    price: Annotated[str | None, Parameter(help="USD a call; 0 is free.")] = None,
+    target_url: Annotated[str | None, Parameter(help="The upstream.")] = None,
+    path: Annotated[str | None, Parameter(help="Public path.")] = None,
+    method: Annotated[str | None, Parameter(help="HTTP method, or * for any.")] = None,
+    description: Annotated[str | None, Parameter(help="What it is.")] = None,
+    rate_limit: Annotated[
+        int | None, Parameter(help="Requests a minute and agent; 0 lifts the limit.")
+    ] = None,
+    protocol: Annotated[Literal["x402", "mpp"] | None, Parameter(help="How it is paid.")] = None,
+    network: Annotated[str | None, Parameter(help="Where it is paid.")] = None,
+    payout_address: Annotated[str | None, Parameter(help="Who is paid.")] = None,
+    trust: Annotated[bool | None, Parameter(help="Whether to ask for a grade.")] = None,
+    min_score: Annotated[float | None, Parameter(help="The score asked for.")] = None,
+    settle: Annotated[
+        Literal["after", "before"] | None, Parameter(help="When it is settled.")
+    ] = None,
+    timeout_ms: Annotated[int | None, Parameter(help="The upstream's time.")] = None,
+    max_body_bytes: Annotated[int | None, Parameter(help="Largest request body.")] = None,
+    auth_header: Annotated[
+        str | None, Parameter(help="Header for the upstream; its value is asked for.")
+    ] = None,
+    auth_secret: Annotated[
+        bool, Parameter(negative=(), help="Ask for a new value of that header.")
+    ] = False,
+    pass_response_header: Annotated[
+        tuple[str, ...] | None,
+        Parameter(help="Header of the upstream to let through; repeat for more."),
+    ] = None,
+    cors_origin: Annotated[
+        tuple[str, ...] | None,
+        Parameter(help="Origin whose pages may call it, or *; repeat for more."),
+    ] = None,
+    active: Annotated[bool | None, Parameter(help="Whether it answers.")] = None,
 ) -> int:
+    """Change a wrapper, at once; what is not named stays. Payments asked for before still hold."""
+    given = locals().copy()
+    from assay.cli import wrappers  # noqa: PLC0415
+
+    return wrappers.edit(**given)
+
+
+def wrappers_history(
+    wrapper_id: WrapperId,
+    *,
+    limit: Annotated[int, Parameter(help="How many, newest first.")] = 50,
+    json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False,
+) -> int:
+    """Show what a wrapper has been: who changed what, and what was asked for when."""
+    from assay.cli import wrappers  # noqa: PLC0415
+
+    return wrappers.history(wrapper_id, limit, as_json=json)
+
+
+def wrappers_remove(email: Email, wrapper_id: WrapperId) -> int:
     """Deactivate a wrapper."""
     from assay.cli import wrappers  # noqa: PLC0415
 
@@ -358,7 +469,16 @@ def wrappers_reseal() -> int:
 def payments_list(
     *,
     state: Annotated[
-        Literal["claimed", "settling", "pending", "settled", "delivered", "released", "failed"]
+        Literal[
+            "claimed",
+            "settling",
+            "pending",
+            "settled",
+            "delivered",
+            "released",
+            "failed",
+            "reversed",
+        ]
         | None,
         Parameter(help="Only payments in this state."),
     ] = None,
@@ -376,6 +496,97 @@ def payments_reconcile() -> int:
     from assay.cli import payments  # noqa: PLC0415
 
     return payments.reconcile()
+
+
+def gas_show(
+    email: Email, *, json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False
+) -> int:
+    """Print what an account may spend on settling today, and has prepaid."""
+    from assay.cli import gas  # noqa: PLC0415
+
+    return gas.show(email, as_json=json)
+
+
+def gas_credit(
+    email: Email,
+    amount: Annotated[str, Parameter(help="USD, or coins of the network; below zero: take back.")],
+    *,
+    network: Annotated[
+        str | None,
+        Parameter(help="A network whose coin `ASSAY_GAS_USD` does not name; default: USD."),
+    ] = None,
+) -> int:
+    """Add to what an account has prepaid for settling; a line of the audit trail."""
+    from assay.cli import gas  # noqa: PLC0415
+
+    return gas.credit(email, amount, network)
+
+
+def payments_statement(
+    *,
+    email: Annotated[str | None, Parameter(help="Only this account.")] = None,
+    json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False,
+    csv: Annotated[bool, Parameter(negative=(), help="Print CSV.")] = False,
+) -> int:
+    """Print who is owed what: received, fee, refunds, payouts, by account and asset."""
+    from assay.cli import transfers  # noqa: PLC0415
+
+    return transfers.statement(email, as_json=json, as_csv=csv)
+
+
+def payments_transfers(
+    *,
+    email: Annotated[str | None, Parameter(help="Only this account.")] = None,
+    limit: Annotated[int, Parameter(help="How many, newest first.")] = 50,
+    json: Annotated[bool, Parameter(negative=(), help="Print JSON.")] = False,
+) -> int:
+    """List payouts and refunds: from whom to whom, and what became of them."""
+    from assay.cli import transfers  # noqa: PLC0415
+
+    return transfers.list_all(email, limit, as_json=json)
+
+
+def payments_refund(
+    payment_id: Annotated[str, Parameter(help="From `payments list`.")],
+    *,
+    amount: Annotated[str | None, Parameter(help="Less than all of it, such as 0.005.")] = None,
+) -> int:
+    """Give a payment back to its payer, once: sent with `ASSAY_PAYOUT_KEY`, or printed to sign."""
+    from assay.cli import transfers  # noqa: PLC0415
+
+    return transfers.refund(payment_id, amount)
+
+
+def payments_payout(
+    email: Email,
+    network: Annotated[str, Parameter(help="Such as `eip155:8453`.")],
+    to: Annotated[str, Parameter(help="The account's own wallet.")],
+    *,
+    amount: Annotated[str | None, Parameter(help="Less than all that is owed.")] = None,
+) -> int:
+    """Pay an account what it is owed: sent with `ASSAY_PAYOUT_KEY`, or printed to sign."""
+    from assay.cli import transfers  # noqa: PLC0415
+
+    return transfers.payout(email, network, to, amount)
+
+
+def payments_record(
+    transfer_id: Annotated[str, Parameter(help="From `payments transfers`, or the payment's.")],
+    transaction: Annotated[str, Parameter(help="Hash of the transaction you signed.")],
+) -> int:
+    """Record the transaction of a transfer that you signed, once the chain shows it."""
+    from assay.cli import transfers  # noqa: PLC0415
+
+    return transfers.record(transfer_id, transaction)
+
+
+def payments_cancel(
+    transfer_id: Annotated[str, Parameter(help="From `payments transfers`.")],
+) -> int:
+    """Give up a payout or refund that nobody has sent, or that failed on the chain."""
+    from assay.cli import transfers  # noqa: PLC0415
+
+    return transfers.cancel(transfer_id)
 
 
 def evaluate(

@@ -21,11 +21,12 @@ from assay.payments.ports import Authorization
 from assay.wiring import address_of_key, sign_authorization
 
 TIMEOUT_S = 60.0
+AGAIN_S = 2.0
 AMOUNT_MAX = 2**256 - 1
 TIMEOUT_S_MAX = 86_400
 """How long what is signed may be good for."""
 
-_PAYMENT_REQUIRED = 402
+_PAYMENT_REQUIRED, _UNAVAILABLE = 402, 503
 _SHOWN_CHARS = 2000
 
 Say = Callable[[str], None]
@@ -66,8 +67,14 @@ def pay(url: str, key_file: Path, agent_id: str | None, max_usd: str) -> int:
     return 0 if answer.is_success else FAILED
 
 
-def call(http: httpx2.Client, url: str, payer: Payer, say: Say) -> httpx2.Response:
-    """The final answer of a GET that is paid for when that is asked. Raises `CannotPay`."""
+def call(
+    http: httpx2.Client, url: str, payer: Payer, say: Say, patience_s: float = 0.0
+) -> httpx2.Response:
+    """The final answer of a GET that is paid for when that is asked. Raises `CannotPay`.
+
+    While the answer is 503, the same payment is sent again for `patience_s` seconds: it is used
+    once at most.
+    """
     answer = http.get(url, headers=dict(payer.headers))
     say(f"{answer.status_code} {answer.reason_phrase}")
     if answer.status_code != _PAYMENT_REQUIRED:
@@ -77,12 +84,24 @@ def call(http: httpx2.Client, url: str, payer: Payer, say: Say) -> httpx2.Respon
     usd = Decimal(_amount(requirement)).scaleb(-DECIMALS)
     say(f"  asks for {usd:.6f} USD on {network.id} to {requirement['payTo']}; signing")
     header = _payment(payer.key, required, requirement, network)
-    answer = http.get(url, headers={**payer.headers, "payment-signature": header})
+    headers = {**payer.headers, "payment-signature": header}
+    ends_s = time.monotonic() + patience_s
+    while (answer := http.get(url, headers=headers)).status_code == _UNAVAILABLE:
+        if time.monotonic() >= ends_s:
+            break
+        say(f"{answer.status_code} {answer.reason_phrase}; the same payment again")
+        time.sleep(AGAIN_S)
     say(f"{answer.status_code} {answer.reason_phrase}")
     if "payment-response" in answer.headers:
         receipt = _decoded(answer.headers["payment-response"])
         say(f"  receipt: {receipt.get('transaction') or receipt.get('errorReason')}")
     return answer
+
+
+def transaction_of(answer: httpx2.Response) -> str:
+    """The hash in the receipt of a paid answer; empty without one."""
+    header = answer.headers.get("payment-response")
+    return "" if header is None else str(_decoded(header).get("transaction") or "")
 
 
 def _choose(required: Mapping[str, Any], payer: Payer) -> tuple[Mapping[str, Any], PaymentNetwork]:

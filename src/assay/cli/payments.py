@@ -4,10 +4,8 @@ import json
 import sys
 from decimal import Decimal
 
-from rich.console import Console
-from rich.table import Table
-
 from assay.cli.run import with_app
+from assay.cli.tables import print_table
 from assay.kit.clock import iso
 from assay.payments.model import DECIMALS, Entry, State
 from assay.wiring import App
@@ -25,7 +23,7 @@ def list_all(state: str | None, limit: int, *, as_json: bool) -> int:
         if as_json:
             sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         else:
-            _print(rows)
+            print_table(_SHOWN, rows)
         return 0
 
     return with_app(work)
@@ -60,11 +58,7 @@ def _row(entry: Entry) -> dict[str, str]:
     }
 
 
-def _print(rows: list[dict[str, str]]) -> None:
-    table = Table()
-    shown = ("createdAt", "state", "amount", "network", "payer", "wrapperId", "transaction")
-    for column in shown:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(row[column] for column in shown))
-    Console().print(table)
+_SHOWN = (
+    *("id", "createdAt", "state", "amount", "network", "payer", "wrapperId", "transaction"),
+    "reason",
+)

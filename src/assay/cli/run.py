@@ -2,11 +2,11 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from assay.admin.account_data import AccountExport
-from assay.kit.errors import ServiceError
+from assay.kit.errors import InvalidRequest, ServiceError
 from assay.settings import Settings, SettingsError, load
 from assay.wiring import App, assemble
 
@@ -42,6 +42,14 @@ def complain(sentence: str) -> None:
 def explain(error: ServiceError) -> str:
     """The sentence of a refusal, with its detail: whoever is at the terminal may know it."""
     return f"{error.message} ({error.detail})" if error.detail else error.message
+
+
+def problems_in(error: InvalidRequest) -> Sequence[str]:
+    """What is wrong with each field."""
+    details = error.extras.get("details")
+    if not isinstance(details, list) or not details:
+        return [error.message]
+    return [f"{problem['loc'][-1]}: {problem['message']}" for problem in details]  # type: ignore[index, call-overload]
 
 
 def read_settings(overrides: Mapping[str, object]) -> Settings:

@@ -84,8 +84,9 @@ def stranger_write_back(settings: Settings) -> Iterator[str]:
 
 def key_in_environment(settings: Settings) -> Iterator[str]:
     """Keys with money, where they are easily shown."""
-    if settings.x402_private_key is not None and is_in_environment("x402_private_key"):
-        yield "ASSAY_X402_PRIVATE_KEY is an environment variable"
+    for field, key in _wallet_keys(settings):
+        if key is not None and is_in_environment(field):
+            yield f"ASSAY_{field.upper()} is an environment variable"
     keypair = settings.solana_keypair
     is_given = is_in_environment("solana_keypair") and _is_solana_funded(settings)
     if keypair is not None and is_given and is_inline(keypair):
@@ -94,13 +95,15 @@ def key_in_environment(settings: Settings) -> Iterator[str]:
 
 def known_key(settings: Settings) -> Iterator[str]:
     """Keys that somebody made up, or that everybody has."""
-    if settings.x402_private_key is not None:
-        digits = settings.x402_private_key.get_secret_value().strip().lower().removeprefix("0x")
+    for field, key in _wallet_keys(settings):
+        if key is None:
+            continue
+        digits = key.get_secret_value().strip().lower().removeprefix("0x")
         reason = weakness(digits)
-        if _settling_wallet(settings) in _known_wallets():
+        if _wallet(key) in _known_wallets():
             reason = "is a key of a development network"
         if reason is not None:
-            yield f"ASSAY_X402_PRIVATE_KEY {reason}"
+            yield f"ASSAY_{field.upper()} {reason}"
     seed = _seed(settings.solana_keypair)
     reason = None if seed is None else weakness(seed)
     if reason is not None:
@@ -125,7 +128,7 @@ def payout_address(settings: Settings) -> Iterator[str]:
     ):
         if number in wallets:
             yield f"ASSAY_PAYOUT_ADDRESS is {address}, {said}"
-    if number == _settling_wallet(settings):
+    if number == _wallet(settings.x402_private_key):
         yield "ASSAY_PAYOUT_ADDRESS is the wallet of ASSAY_X402_PRIVATE_KEY"
 
 
@@ -134,11 +137,16 @@ def _known_wallets() -> frozenset[int]:
     return _KNOWN | {int(address, 16) for address in small}
 
 
-def _settling_wallet(settings: Settings) -> int | None:
-    if settings.x402_private_key is None:
+def _wallet_keys(settings: Settings) -> tuple[tuple[str, SecretStr | None], ...]:
+    """The keys of our wallets on EVM chains, by their fields."""
+    return (("x402_private_key", settings.x402_private_key), ("payout_key", settings.payout_key))
+
+
+def _wallet(key: SecretStr | None) -> int | None:
+    if key is None:
         return None
     try:
-        return int(address_of_key(settings.x402_private_key.get_secret_value()), 16)
+        return int(address_of_key(key.get_secret_value()), 16)
     except ValueError:  # the start refuses such a key, and says so
         return None
 

@@ -21,13 +21,17 @@ LIMITS_MAX: Mapping[str, int] = MappingProxyType(
         "quota_rows": 100_000_000,
         "quota_disk_mib": 25_600,
         "quota_account_changes": 500_000,
+        "gas_free_settlements_shared": 100_000,
+        "solana_feedback_per_day": 100_000,
         "held_bodies_mib": 25_600,
         "connections_max": 200_000,
     }
 )
 """Above these a limit limits nobody: at least ten times the default, mostly a hundred times."""
 
-ACCOUNTS_PER_ADDRESS_MAX = 2_000
+ACCOUNTS_MAX: Mapping[str, int] = MappingProxyType(
+    {"accounts_per_address": 2_000, "accounts_per_network": 10_000}
+)
 
 EGRESS_MAX: Mapping[str, int] = MappingProxyType(
     {
@@ -49,7 +53,7 @@ def limits_lifted(settings: Settings) -> Iterator[str]:
     """Limits above which one caller can take everything."""
     yield from _above(settings, LIMITS_MAX)
     if settings.sign_up == "open":
-        yield from _above(settings, {"accounts_per_address": ACCOUNTS_PER_ADDRESS_MAX})
+        yield from _above(settings, ACCOUNTS_MAX)
 
 
 def connection_caps(settings: Settings) -> Iterator[str]:

@@ -11,6 +11,7 @@ from assay.cli import (
     unsafe_secrets,
     unsafe_services,
     unsafe_trust,
+    unsafe_upstreams,
 )
 from assay.settings import Settings
 
@@ -130,7 +131,7 @@ RULES = (
     ),
     Rule(
         "file-mode",
-        "it holds secrets, and whoever writes it decides every setting",
+        "it holds secrets, and its writer decides every setting",
         "run `chmod 600` on the file",
         unsafe_files.file_mode,
     ),
@@ -155,7 +156,7 @@ RULES = (
     ),
     Rule(
         "plain-http-service",
-        "whoever is on the way decides what is read, and so grades and payments",
+        "anyone on the way decides what is read, and so grades and payments",
         "use https://, or run the service on this host",
         unsafe_services.plain_http_services,
     ),
@@ -243,6 +244,14 @@ RULES = (
         "registrations and contracts cost nothing there, and count for agents of main networks",
         "name main networks only",
         unsafe_trust.test_networks,
+    ),
+    Rule(
+        "upstream-allow",
+        "wrappers of the named operators reach what was never meant to be sold: databases,"
+        " consoles, this service from the inside, the cloud's credentials",
+        "list the addresses or small networks of the upstreams, with their ports, such as"
+        " 10.0.3.7:8443",
+        unsafe_upstreams.upstream_allow,
     ),
 )
 """Source: docs/doctor.md, which lists them in this order."""

@@ -6,15 +6,22 @@ import sys
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from assay.cli.run import FAILED, complain, with_app
+from assay.cli.run import FAILED, complain, problems_in, with_app
+from assay.cli.tables import print_table
+from assay.kit.clock import iso
 from assay.kit.errors import InvalidRequest
-from assay.payments.model import DECIMALS
 from assay.wiring import App
+from assay.wrapper.changes import EndpointChange
 from assay.wrapper.configs import NewEndpoint
+from assay.wrapper.history import Revision, usd
 from assay.wrapper.model import WrapperConfig
+
+_FIELDS = {
+    "trust": "trust_enabled",
+    "pass_response_header": "pass_response_headers",
+    "cors_origin": "cors_origins",
+}
+"""Options that have another name in `NewEndpoint`."""
 
 
 def add(email: str, auth_header: str | None, *, price: str, **fields: Any) -> int:  # noqa: ANN401
@@ -38,7 +45,7 @@ def add(email: str, auth_header: str | None, *, price: str, **fields: Any) -> in
         try:
             config = await app.endpoints.create(operator.id, asked)
         except InvalidRequest as error:
-            for problem in _problems(error):
+            for problem in problems_in(error):
                 complain(problem)
             return FAILED
         for warning in await app.endpoints.warnings(config):
@@ -47,6 +54,77 @@ def add(email: str, auth_header: str | None, *, price: str, **fields: Any) -> in
         return 0
 
     return with_app(work)
+
+
+def edit(wrapper_id: str, *, active: bool | None, auth_secret: bool, **fields: Any) -> int:  # noqa: ANN401
+    """Change a wrapper; of `fields` those that are None stay. A new secret is asked for."""
+    given = {_FIELDS.get(name, name): v for name, v in fields.items() if v is not None}
+    if given.get("rate_limit") == 0:
+        given["rate_limit"] = None
+    try:
+        given |= {"price": Decimal(given["price"])} if "price" in given else {}
+    except InvalidOperation:
+        complain(f"the price {given['price']!r} is not a number")
+        return FAILED
+    if auth_secret or "auth_header" in given:
+        given["auth_secret"] = _secret()
+
+    async def work(app: App) -> int:
+        operator_id = await app.endpoints.owner_for_admin(wrapper_id)
+        change = EndpointChange(given, active)
+        try:
+            config = await app.endpoints.change(operator_id, wrapper_id, change)
+        except InvalidRequest as error:
+            for problem in problems_in(error):
+                complain(problem)
+            return FAILED
+        for warning in await app.endpoints.warnings(config):
+            complain(f"warning: {warning}")
+        sys.stdout.write(f"{config.id}  revision {config.revision}  {_public(app, config)}\n")
+        return 0
+
+    return with_app(work)
+
+
+def history(wrapper_id: str, at_most: int, *, as_json: bool) -> int:
+    """Print what a wrapper has been, newest first."""
+
+    async def work(app: App) -> int:
+        operator_id = await app.endpoints.owner_for_admin(wrapper_id)
+        found, _ = await app.endpoints.history(operator_id, wrapper_id, at_most, 0)
+        rows = [_revision(one) for one in found]
+        if as_json:
+            sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        else:
+            for row in rows:
+                _print_revision(row)
+        return 0
+
+    return with_app(work)
+
+
+def _revision(found: Revision) -> dict[str, Any]:
+    by = found.actor_id or found.actor_kind
+    changes = [{"field": name, "from": old, "to": new} for name, old, new in found.changes]
+    return {
+        "revision": found.config.revision,
+        "at": iso(found.at),
+        "action": found.action.removeprefix("endpoint."),
+        "by": by,
+        "price": usd(found.config.price),
+        "network": found.config.network,
+        "payout": found.config.payout_address,
+        "changes": changes,
+    }
+
+
+def _print_revision(row: dict[str, Any]) -> None:
+    """One line for the revision, one for each field; long values stay whole, to be copied."""
+    said = f"{row['revision']}  {row['at']}  {row['action']}  by {row['by'] or 'unknown'}"
+    sys.stdout.write(f"{said}  price {row['price']}  {row['network']}\n")
+    for change in row["changes"]:
+        old, new = json.dumps(change["from"]), json.dumps(change["to"])
+        sys.stdout.write(f"    {change['field']}: {old} -> {new}\n")
 
 
 def list_all(email: str, *, as_json: bool) -> int:
@@ -58,7 +136,7 @@ def list_all(email: str, *, as_json: bool) -> int:
         if as_json:
             sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         else:
-            _print(rows)
+            print_table(_SHOWN, rows)
         return 0
 
     return with_app(work)
@@ -97,13 +175,6 @@ def _secret() -> str:
     return sys.stdin.readline().rstrip("\n")
 
 
-def _problems(error: InvalidRequest) -> list[str]:
-    details = error.extras.get("details")
-    if not isinstance(details, list) or not details:
-        return [error.message]
-    return [f"{problem['loc'][-1]}: {problem['message']}" for problem in details]  # type: ignore[index, call-overload]
-
-
 def _public(app: App, config: WrapperConfig) -> str:
     return f"{app.settings.wrap_address}/wrap/{config.operator_id}{config.path}"
 
@@ -113,7 +184,7 @@ def _row(app: App, config: WrapperConfig) -> dict[str, str]:
         "id": config.id,
         "method": config.method,
         "url": _public(app, config),
-        "price": f"{Decimal(config.price).scaleb(-DECIMALS):.6f}",
+        "price": usd(config.price),
         "network": config.network if config.price else "",
         "trust": f">= {config.min_score:g}" if config.trust_enabled else "",
         "target": config.target_url,
@@ -121,10 +192,4 @@ def _row(app: App, config: WrapperConfig) -> dict[str, str]:
     }
 
 
-def _print(rows: list[dict[str, str]]) -> None:
-    table = Table()
-    for column in ("id", "method", "url", "price", "network", "trust", "target", "active"):
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*row.values())
-    Console().print(table)
+_SHOWN = ("id", "method", "url", "price", "network", "trust", "target", "active")

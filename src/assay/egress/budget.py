@@ -1,6 +1,6 @@
 """What others may have sent to one host: the egress budget's terms. Source: decision 0016.
 
-A host that has not consented sees at most so many requests and bytes in any minute, whoever asks,
+A host that has not consented sees at most so many requests and bytes in any minute,
 through whichever feature, account or process. Half of that is for scheduled visits and for gates on
 agents whose caller has shown that it controls them; whatever anybody can trigger shares the other
 half, and one account has at most a quarter of the whole of it.
@@ -62,7 +62,7 @@ class EgressUse:
 
     @property
     def sharers(self) -> str:
-        """Names whoever may use each other's results: what was cut for one says nothing of others.
+        """Names who may use each other's results: what was cut for one says nothing of others.
 
         One class; in the shared one, one account.
         """
@@ -78,7 +78,7 @@ class EgressUse:
 _current: ContextVar[EgressUse] = ContextVar("assay_egress_use")
 # Not an argument: between a gate and the fetch of a registration file lie readers of chains, caches
 # and client libraries, and what none of them passed on would be counted for nobody. Unset is the
-# narrowest class. Tasks inherit it from whoever starts them.
+# narrowest class. Tasks inherit it from the task that starts them.
 
 ANYBODY = EgressUse()
 RESERVED = EgressUse(UseClass.RESERVED)
@@ -171,6 +171,10 @@ class BudgetLedger(Protocol):
 
     async def forget(self, exchange: str) -> None:
         """The request was never sent, or nobody has to be spared it."""
+        ...
+
+    async def left(self, key: str, ceiling: Ceiling, use: EgressUse) -> Ceiling:
+        """What a use may still take of a budget; never below zero."""
         ...
 
     async def count(self, key: str, limit: int, window_s: float) -> Spent | None:

@@ -195,7 +195,7 @@ def _sessions_in(value: bytes) -> Iterator[bytes]:
 
 
 def _first(candidates: Iterator[bytes], judge: Callable[[bytes], bool]) -> Iterator[bool]:
-    """Whether each of the first few that look like one is one; True for whoever sends more.
+    """Whether each of the first few that look like one is one; True where there are more.
 
     No honest value has so many, and looking at thousands would hold up everybody else.
     """

@@ -1,6 +1,7 @@
 """The one door for addresses that others gave us: agents, token URIs, upstreams."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -86,4 +87,15 @@ class SafeHttp(Protocol):
 
     async def send(self, request: Outgoing, limits: Limits = ...) -> Reply:
         """One request, one reply (any status). Raises `EgressError`."""
+        ...
+
+
+class VisitTurns(Protocol):
+    """Lets visits to one host begin one after the other: each finds room for the whole of it."""
+
+    def turn(self, urls: Sequence[str], visit_s: float) -> AbstractAsyncContextManager[bool]:
+        """Wait for the hosts of `urls`; whether the visit may begin. Raises nothing.
+
+        A visit may take `visit_s` seconds in all. Half of them are waited for at most.
+        """
         ...

@@ -4,7 +4,7 @@ One spelling in, one meaning out: what is dialled is the `Target`, never the ori
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
 from typing import Literal, cast
 from urllib.parse import quote
@@ -12,25 +12,14 @@ from urllib.parse import quote
 import idna
 
 from assay.egress.address import Address, Denial, classify
+from assay.egress.called_ports import is_called
+from assay.egress.opened import NO_OPERATORS, NOTHING, OpenedAddresses, OpenedForOperators
 
 URL_CHARS_MAX = 8192
 """Longer addresses are refused unread."""
 
 HOST_CHARS_MAX = 253
 """Longest name. Source: RFC 1035, section 2.3.4 (255 octets on the wire)."""
-
-UNPRIVILEGED_PORT = 1024
-"""Ports below it, other than 80 and 443, belong to other protocols. Source: RFC 6335, section 6."""
-
-SERVICE_PORTS = frozenset(
-    {1433, 1434, 1521, 1719, 1720, 1723, 1883, 2049, 2181, 2375, 2376, 2379, 2380, 3260, 3306}
-    | {3389, 3659, 4045, 4190, 4369, 5060, 5061, 5432, 5433, 5672, 5900, 5901, 5902, 5903, 5984}
-    | {5985, 5986, 6000, 6379, 6380, 6443, 6566, 6665, 6666, 6667, 6668, 6669, 6697, 7199, 7474}
-    | {7687, 8086, 8125, 8300, 8301, 8500, 9042, 9092, 9160, 9200, 9300, 9418, 10080, 10250, 10255}
-    | {11211, 15672, 16379, 25672, 26257, 26379, 27017, 27018, 27019, 28015, 28017}
-)
-"""Databases, queues, caches, cluster and remote-desktop services: nobody's public HTTP endpoint.
-Sources: IANA port registry, the Fetch standard's bad ports, facts (security, section 4)."""
 
 _INSIDE_SUFFIXES = frozenset(
     {"localhost", "localdomain", "local", "internal", "intranet", "lan", "home", "corp", "onion"}
@@ -45,7 +34,6 @@ _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _PORT = re.compile(r"[0-9]{1,5}")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_PORT_MAX = 65535
 
 Scheme = Literal["http", "https"]
 
@@ -56,17 +44,45 @@ class EgressPolicy:
 
     `allow_private` is for development: loopback, private and carrier-grade NAT addresses and
     inside names are dialled. Metadata services, link-local and the rest stay shut even then.
+    `opened` are single private addresses; over them plain http is spoken too.
     """
 
     allow_private: bool = False
     require_https: bool = True
+    opened: OpenedAddresses = NOTHING
+    opened_for: OpenedForOperators = NO_OPERATORS
+    """What `of` opens to some operators; to nobody else."""
+
+    def of(self, operator_id: str) -> "EgressPolicy":
+        """This policy for the wrappers of one operator."""
+        if operator_id not in self.opened_for.operators:
+            return self
+        return replace(self, opened=self.opened_for.addresses)
 
     def judge(self, address: str | Address) -> Denial | None:
-        """Why this policy does not let `address` be dialled, or None."""
+        """Why this policy does not let `address` be dialled, or None; what is `opened` aside."""
         denial = classify(address)
         if denial is not None and self.allow_private and denial.is_own_network:
             return None
         return denial
+
+    def refusal(self, scheme: str, host: str, port: int, address: str | Address) -> str | None:
+        """Why `address` is not dialled for a URL of this scheme, host and port, or None.
+
+        For an address that is not opened, what `parse_target` left undecided is decided here.
+        """
+        if self.opened.opens(host, address, port):
+            return None
+        denial = self.judge(address)
+        if denial is not None:
+            return str(denial)
+        return self.public_refusal(scheme, port)
+
+    def public_refusal(self, scheme: str, port: int) -> str | None:
+        """Why nothing is called by this scheme or at this port, outside what is opened, or None."""
+        if scheme == "http" and self.require_https:
+            return "only https addresses are called"
+        return None if is_called(port) else f"port {port} is not called"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +134,16 @@ def _parse(url: str, policy: EgressPolicy) -> Target:
     if found is None:
         raise _Refuse("the address does not begin with http:// or https://")
     scheme = cast("Scheme", found[1].lower())  # the pattern knows no third one
-    if scheme == "http" and policy.require_https:
-        raise _Refuse("only https addresses are called")
     rest = url[found.end() :]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     host_text, port_text = _split_authority(authority)
     port = _port(port_text) if port_text else _DEFAULT_PORTS[scheme]
     host = _host(host_text)
     is_literal = not isinstance(host, str)
-    if is_literal:
-        _refuse_denied(host, policy)
-    elif not policy.allow_private:
-        _refuse_inside_name(host)
+    if isinstance(host, str):
+        _refuse_name(scheme, host, port, policy)
+    elif (why := policy.refusal(scheme, str(host), port, host)) is not None:
+        raise _Refuse(why)
     return Target(scheme, str(host), port, _path_and_query(rest[len(authority) :]), is_literal)
 
 
@@ -152,12 +166,7 @@ def _port(text: str) -> int:
     # `_PORT` has only ASCII digits: int() would also read full-width ones.
     if not _PORT.fullmatch(text):
         raise _Refuse("the port is not a number")
-    port = int(text)
-    if port in _DEFAULT_PORTS.values():
-        return port
-    if not UNPRIVILEGED_PORT <= port <= _PORT_MAX or port in SERVICE_PORTS:
-        raise _Refuse(f"port {port} is not called")
-    return port
+    return int(text)
 
 
 def _host(text: str) -> str | Address:
@@ -225,20 +234,20 @@ def _number(label: str) -> int:
         raise _Refuse("the host is a number that is not an IPv4 address") from None
 
 
-def _refuse_denied(address: Address, policy: EgressPolicy) -> None:
-    denial = policy.judge(address)
-    if denial is not None:
-        raise _Refuse(str(denial))
-
-
 def is_inside_name(name: str) -> bool:
     """Whether a lower-case name can only mean an inside network."""
     suffix = name.rpartition(".")[2]
     return "." not in name or suffix in _INSIDE_SUFFIXES or name.endswith(".home.arpa")
 
 
-def _refuse_inside_name(name: str) -> None:
-    """Names that can only mean an inside network, before anybody is asked to resolve them."""
+def _refuse_name(scheme: str, name: str, port: int, policy: EgressPolicy) -> None:
+    """What needs no look-up to be refused; the rest is decided when the name is resolved."""
+    if policy.opened.may_lead(name, port):
+        return
+    if (why := policy.public_refusal(scheme, port)) is not None:
+        raise _Refuse(why)
+    if policy.allow_private:
+        return
     if "." not in name:
         raise _Refuse("a host name without a dot belongs to an inside network")
     if is_inside_name(name):

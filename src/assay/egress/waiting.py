@@ -1,6 +1,6 @@
 """Time that a request waits for this service, told apart from the time its host takes.
 
-Whoever sends a request may wait for a place of ours first: in a queue, for a thread that looks up
+A request may wait for a place of ours before it is sent: in a queue, for a thread that looks up
 names, for a connection. That time is never the host's. Source: decision 0016.
 """
 
@@ -52,7 +52,7 @@ class OwnWaits:
 _blocks: ContextVar[tuple[OwnWaits, ...]] = ContextVar("assay_own_waits", default=())
 _timeouts: ContextVar[tuple[asyncio.Timeout, ...]] = ContextVar("assay_host_timeouts", default=())
 # Not arguments: between those who count and those who wait lie client libraries and a connection
-# pool. Tasks inherit both from whoever starts them.
+# pool. Tasks inherit both from the task that starts them.
 
 
 def current_party() -> OwnWaits | None:

@@ -80,7 +80,7 @@ class Challenges:
         Raises `ChallengeRequired`, carrying a fresh challenge, for a text that is not one of
         ours for this address, or one that is expired or used; `SignatureInvalid` when the
         signature is not the address's. The fifth wrong signature spends the challenge: only
-        whoever holds the challenge can send it, and each may cost calls to a chain.
+        any holder of the challenge can send it, and each may cost calls to a chain.
         """
         nonce = self._recognise(address, text)
         if nonce is None or (self._wrong.get(nonce) or 0) >= WRONG_SIGNATURES_MAX:

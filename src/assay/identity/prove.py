@@ -54,7 +54,7 @@ class AgentIdentity:
         """The address whose session the headers show; None without one that holds.
 
         A signature beside it is left alone, for it is good once. Where a contract proved the
-        address it is None: whoever asks does not say on which chain the address is meant.
+        address it is None: the caller does not say on which chain the address is meant.
         """
         if headers.address is None or headers.session is None:
             return None

@@ -1,6 +1,9 @@
 """Whom a network address stands for."""
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
+
+_NETWORK_BITS: Final = {4: 24, 6: 48}
 
 
 def caller_of(address: str) -> str:
@@ -9,6 +12,18 @@ def caller_of(address: str) -> str:
     if isinstance(parsed, IPv6Address):
         return str(IPv6Address(int(parsed) >> 64 << 64))
     return address if parsed is None else str(parsed)
+
+
+def network_around(address: str) -> str:
+    """The network that is usually one customer's: 24 bits of IPv4, 48 bits of IPv6.
+
+    It contains everything that `caller_of` takes for the same caller. Text that is no address
+    stands for itself.
+    """
+    parsed = parsed_address(address)
+    if parsed is None:
+        return address
+    return str(ip_network((parsed, _NETWORK_BITS[parsed.version]), strict=False))
 
 
 def parsed_address(text: str) -> IPv4Address | IPv6Address | None:

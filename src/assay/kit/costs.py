@@ -1,7 +1,7 @@
 """What callers cost the service over the last day, and how much they may.
 
 A cost is counted for its bearer: the operator whose credential a request carries, else the network
-of the caller's address. Whoever serves a request says once who bears it (`serve_for`); whatever is
+of the caller's address. The request's handler says once who bears it (`serve_for`); whatever is
 done for it, however deep, counts there. What no request caused is counted for `SERVICE`.
 
 Counting is in memory. What was counted is written behind, in batches, to a store that all processes
@@ -113,7 +113,7 @@ class CostLedger:
 
     def charge(self, cost: Cost, amount: int = 1, bearer: Bearer | None = None) -> None:
         """Count a cost; it has been incurred, so nothing is refused."""
-        name = (bearer or _current()).name
+        name = (bearer or current_bearer()).name
         now_s = self._now_s()
         windows = self._windows.get(name) or {}
         self._windows.put(name, windows)
@@ -129,18 +129,18 @@ class CostLedger:
 
     def used(self, cost: Cost, bearer: Bearer | None = None) -> int:
         """What the bearer has cost in the last day."""
-        windows = self._windows.get((bearer or _current()).name)
+        windows = self._windows.get((bearer or current_bearer()).name)
         window = windows.get(cost) if windows is not None else None
         return 0 if window is None else _whole(window.at(self._now_s()))
 
     def has_left(self, cost: Cost, bearer: Bearer | None = None) -> bool:
         """Whether the bearer's quota is not used up yet."""
-        quota, bearer = self.quotas.get(cost), bearer or _current()
+        quota, bearer = self.quotas.get(cost), bearer or current_bearer()
         return quota is None or not bearer.is_limited or self.used(cost, bearer) < quota
 
     def require(self, *costs: Cost, bearer: Bearer | None = None) -> None:
         """Raises `QuotaExceeded` when one of the bearer's quotas is used up."""
-        whose = bearer or _current()
+        whose = bearer or current_bearer()
         for cost in costs:
             if not self.has_left(cost, whose):
                 raise self._exceeded(cost, self.quotas[cost], whose)
@@ -267,7 +267,8 @@ class CostLedger:
         )
 
 
-def _current() -> Bearer:
+def current_bearer() -> Bearer:
+    """Who bears the costs of this context now."""
     ask = _bearer.get()
     return SERVICE if ask is None else ask()
 

@@ -51,7 +51,7 @@ class _Class:
             del self.callers[caller]
 
     def displace(self, caller: str) -> bool:
-        """Refuse the newest ticket of whoever has most, if that is more than `caller` has."""
+        """Refuse the newest ticket of the caller with most, if that is more than `caller` has."""
         most = max(self.callers, key=lambda one: len(self.callers[one]))
         if len(self.callers[most]) <= len(self.callers.get(caller, ())) + 1:
             return False
@@ -111,7 +111,7 @@ class FairQueue:
             raise
 
     def _give(self) -> None:
-        """Hand the slot to whoever is next; it is free when nobody waits."""
+        """Hand the slot to the next in turn; it is free when nobody waits."""
         while self.waiting:
             ticket = self._next().next()
             if not ticket.done():

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from assay.payments.model import Attempt
+from assay.payments.outcomes import Attempt
 
 ATTEMPTS_MAX: Final = 40
 """Hashes after which nothing new is signed for a payment: what is signed is still sent again."""

@@ -8,11 +8,10 @@ import asyncio
 from typing import Final
 
 from assay.kit.clock import Clock
+from assay.payments.claims import Claim, Committed
 from assay.payments.model import Entry, Payment, PaymentRefused, PaymentsUnavailable
 from assay.payments.ports import (
     Balances,
-    Claim,
-    Committed,
     LedgerStore,
     PaymentProtocol,
     ProtocolNeeds,

@@ -7,12 +7,15 @@ unit is a micro-dollar (decisions, section 13).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from assay.kit.errors import Conflict, ServiceError, Unavailable
 from assay.kit.json import JsonObject, JsonValue
+from assay.payments.gas_cost import NO_GAS, Gas
 from assay.payments.looks import AT_ONCE, Look
+from assay.payments.outcomes import Attempt
 
 Protocol: TypeAlias = Literal["x402", "mpp"]
 """Source: spec 2.17."""
@@ -35,7 +38,10 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class PaymentNetwork:
-    """A chain payments are taken on. `id` is how configs name it (spec 2.17)."""
+    """A chain payments are taken on. `id` is how configs name it (spec 2.17).
+
+    A payment has settled in `confirmations` blocks, its own counted; it is final in `final_blocks`.
+    """
 
     id: str
     protocol: Protocol
@@ -45,7 +51,9 @@ class PaymentNetwork:
     testnet: bool
     source: str
     short_name: str = ""
-    """How x402 version 1 spells it."""
+    """What people call it; of the x402 ones, how version 1 spells it."""
+    confirmations: int = 1
+    final_blocks: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +76,12 @@ class Quote:
     work_s: float
     """How long the upstream may take: an authorisation must outlive it."""
     settles_first: bool
+    fee_rate: Decimal | None = None
+    """What the platform keeps, 0 to 1; None where the seller is paid directly."""
     body: bytes = field(default=b"", repr=False)
     """What was sent with the request, where the protocol binds a demand to it."""
+    revision: int = 1
+    """Of the wrapper that serves the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +123,11 @@ class Payment:
 
 
 class State(StrEnum):
-    """What has become of a payment.
+    """What has become of a payment; `docs/payments.md` has every legal transition.
 
     claimed -> settling -> settled -> delivered; a claim ends as `released` when nobody was served
     and nothing moved, as `failed` when settling was refused for good. `pending` is settling whose
-    outcome is not known yet.
+    outcome is not known yet, `reversed` settled or delivered whose transfer is gone for good.
     """
 
     CLAIMED = "claimed"
@@ -125,44 +137,7 @@ class State(StrEnum):
     DELIVERED = "delivered"
     RELEASED = "released"
     FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """A settlement about to be sent: written down before it is, so that a crash forgets nothing."""
-
-    transaction: str
-    """Its hash, `0x` and 64 digits, or empty when somebody else will make the transaction."""
-    raw: str = ""
-    """The signed transaction, to be sent again unchanged; empty when there is none of ours."""
-    earlier: tuple[str, ...] = ()
-    """Hashes of what was sent before it, oldest first: any of them may be mined yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The money has arrived."""
-
-    transaction: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """It will not arrive: a reason of the protocol's own words."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Undecided:
-    """Nobody can say yet; it may still arrive."""
-
-    detail: str
-    is_unused: bool = False
-    """The chain says that nothing has moved yet: what was signed may be sent again."""
-
-
-Outcome: TypeAlias = Settled | Rejected | Undecided
+    REVERSED = "reversed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +176,15 @@ class Entry:
     """When the money arrived: revenue is of that day."""
     fees: Fees = Fees()
     """What must be left for them until it has."""
+    gas: Gas = NO_GAS
     look: Look = AT_ONCE
     """When the chain is asked next what became of it."""
+    fee_rate: Decimal | None = None
+    """As the quote had it."""
+    wrapper_revision: int = 1
+    """The wrapper as it was when the payment was claimed: what is finished, is finished there."""
+    idempotency_key: str = ""
+    """What the upstream knows the call by; empty in rows older than the key."""
 
     @property
     def has_paid(self) -> bool:
@@ -250,25 +232,17 @@ class PaymentRefused(Exception):
     """The attached payment does not pay for this; `reason` is a word of its protocol.
 
     `message` is public: one sentence. `transaction` names a settlement that failed, if any;
-    `digest` the credential, when all that is wrong with it is that its time has passed; `token`
-    is then as in `Payment`.
+    `digest` the credential, when all that is wrong with it is that its time has passed.
     """
 
     def __init__(
-        self,
-        reason: str,
-        message: str,
-        transaction: str = "",
-        *,
-        digest: str = "",
-        token: str = "",
+        self, reason: str, message: str, transaction: str = "", *, digest: str = ""
     ) -> None:
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message
         self.transaction = transaction
         self.digest = digest
-        self.token = token
 
 
 class PaymentRequired(ServiceError):

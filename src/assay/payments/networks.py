@@ -3,8 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import TypeVar
 
-from assay.payments.model import Asset, PaymentNetwork
+from assay.payments.model import Asset, PaymentNetwork, Protocol
+
+Value = TypeVar("Value")
+
+FINAL_ON_BASE = 600
+"""Blocks of two seconds: twenty minutes, after which Ethereum has finalised Base's batch. Tempo's
+blocks are final when they are made. Source: docs.base.org, "Transaction finality"; docs.tempo.xyz,
+"Performance"."""
 
 ROWS: tuple[PaymentNetwork, ...] = (
     PaymentNetwork(
@@ -16,6 +24,7 @@ ROWS: tuple[PaymentNetwork, ...] = (
         testnet=False,
         source="spec 2.17; Circle's USDC on Base; facts, payments 1.1",
         short_name="base",
+        final_blocks=FINAL_ON_BASE,
     ),
     PaymentNetwork(
         id="eip155:84532",
@@ -26,6 +35,7 @@ ROWS: tuple[PaymentNetwork, ...] = (
         testnet=True,
         source="spec 2.17; Circle's USDC on Base Sepolia; facts, payments 1.1",
         short_name="base-sepolia",
+        final_blocks=FINAL_ON_BASE,
     ),
     PaymentNetwork(
         id="tempo:4217",
@@ -35,6 +45,7 @@ ROWS: tuple[PaymentNetwork, ...] = (
         rpc_urls=("https://rpc.tempo.xyz",),
         testnet=False,
         source="spec 2.17; USDC.e of Tempo's token list; facts, payments 4.4",
+        short_name="tempo",
     ),
     PaymentNetwork(
         id="tempo:42431",
@@ -44,6 +55,7 @@ ROWS: tuple[PaymentNetwork, ...] = (
         rpc_urls=("https://rpc.moderato.tempo.xyz",),
         testnet=True,
         source="spec 2.17; pathUSD of Moderato; facts, payments 4.4",
+        short_name="tempo-moderato",
     ),
 )
 
@@ -51,14 +63,53 @@ DEFAULTS: Mapping[str, str] = MappingProxyType({"x402": "eip155:8453", "mpp": "t
 """The network of a config that names none: the protocol's main one."""
 
 
-def payment_networks(rpc_urls: Mapping[str, tuple[str, ...]]) -> Mapping[str, PaymentNetwork]:
-    """Every network by its id, with configured endpoints where there are some.
+_SPELLINGS: Mapping[str, str] = MappingProxyType(
+    {row.short_name: row.id for row in ROWS}
+    | {f"eip155:{row.chain_id}": row.id for row in ROWS}
+    | {row.id: row.id for row in ROWS}
+)
 
-    Raises `ValueError` naming an id that is none of ours.
+NETWORK_NAMES: tuple[str, ...] = tuple(_SPELLINGS)
+"""Every accepted name: `base`, its CAIP-2 identifier, and the id."""
+
+
+def network_id(name: str) -> str | None:
+    """The id of a network by any of its names, in whatever case; None for an unknown one."""
+    return _SPELLINGS.get(name.strip().lower())
+
+
+def accepted_names(protocol: Protocol | None = None) -> str:
+    """The networks of a protocol, or all, as an error lists them: `eip155:8453 (base), ...`."""
+    fitting = (row for row in ROWS if protocol in {None, row.protocol})
+    return ", ".join(f"{row.id} ({row.short_name})" for row in fitting)
+
+
+def payment_networks(
+    rpc_urls: Mapping[str, tuple[str, ...]], confirmations: Mapping[str, int] | None = None
+) -> Mapping[str, PaymentNetwork]:
+    """Every network by its id, with configured endpoints and confirmations where there are some.
+
+    Raises `ValueError` for a name that is none of ours, and for a network that is named twice.
     """
     known = {row.id: row for row in ROWS}
-    for network_id, urls in rpc_urls.items():
-        if network_id not in known:
-            raise ValueError(f"no payment network is called {network_id}: {', '.join(known)}")
-        known[network_id] = replace(known[network_id], rpc_urls=tuple(urls))
+    for found, urls in by_network(rpc_urls).items():
+        known[found] = replace(known[found], rpc_urls=tuple(urls))
+    for found, blocks in by_network(confirmations or {}).items():
+        known[found] = replace(known[found], confirmations=blocks)
     return MappingProxyType(known)
+
+
+def by_network(named: Mapping[str, Value]) -> Mapping[str, Value]:
+    """A setting's values by the networks' ids, whatever names it uses.
+
+    Raises `ValueError` for a name that is none of ours, and for a network that is named twice.
+    """
+    found: dict[str, Value] = {}
+    for name, value in named.items():
+        known = network_id(name)
+        if known is None:
+            raise ValueError(f"no payment network is called {name}: {accepted_names()}")
+        if known in found:
+            raise ValueError(f"the payment network {known} is named twice")
+        found[known] = value
+    return found

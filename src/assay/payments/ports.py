@@ -1,18 +1,18 @@
 """What payments need of the outside, and what a payment protocol is."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, TypeAlias
 from typing import Protocol as Port
 
 from assay.kit.clock import Clock
+from assay.payments.claims import Claim, Committed
+from assay.payments.gas import GasBudget, GasTerms
 from assay.payments.model import (
-    Attempt,
     Demand,
     Entry,
     Headers,
-    Outcome,
     Payment,
     PaymentNetwork,
     Protocol,
@@ -20,6 +20,8 @@ from assay.payments.model import (
     State,
     Stored,
 )
+from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled
+from assay.payments.requests import PaidRequest, Presented
 from assay.payments.unfinished import UnfinishedStore
 
 Note: TypeAlias = Callable[[Attempt], Awaitable[None]]
@@ -91,8 +93,17 @@ class MppCharges(Port):
         """A fresh challenge bound to wrapper, method and path."""
         ...
 
-    async def read(self, credential: str, quote: Quote) -> Payment:
-        """The validated payment of an `Authorization: Payment` value; nothing is consumed.
+    @property
+    def challenge_s(self) -> float:
+        """How long a challenge may be paid, in seconds."""
+        ...
+
+    async def present(self, credential: str) -> Presented:
+        """An `Authorization: Payment` value, taken apart. Raises `PaymentRefused`."""
+        ...
+
+    async def read(self, credential: str, presented: Presented, quote: Quote) -> Payment:
+        """The validated payment of a credential taken apart; nothing is consumed.
 
         Raises `PaymentRefused` and `PaymentsUnavailable`.
         """
@@ -123,26 +134,6 @@ class MppCharges(Port):
         ...
 
 
-async def _any_size(_size: int) -> None:
-    """Room for whatever comes."""
-
-
-@dataclass(frozen=True, slots=True)
-class PaidRequest:
-    """The request a payment is attached to."""
-
-    method: str
-    url: str
-    headers: Headers
-    body: bytes
-    caller: str = ""
-    """The network address it came from, or that address's network."""
-    speaker: str | None = None
-    """The address whose session it carries."""
-    make_room: Callable[[int], Awaitable[None]] = _any_size
-    """Waits until an answer of so many bytes may be held in memory. Raises `Unavailable`."""
-
-
 @dataclass(frozen=True, slots=True)
 class ProtocolNeeds:
     """What a protocol works with."""
@@ -152,6 +143,13 @@ class ProtocolNeeds:
     charges: MppCharges
     clock: Clock
     x402_clock_s: float = 300.0  # an authorisation's validity beyond what was asked for
+    gas: GasBudget | None = None
+    """Who pays for settling with a key of ours; None where none of ours settles."""
+
+    def ended(self, entry: Entry, found: Settled | Rejected) -> Attempt:
+        """The entry's attempt with what it has cost, where that is known."""
+        spent = None if self.gas is None else self.gas.spent(entry, found.gas_wei)
+        return replace(entry.attempt, spent=spent)
 
 
 class PaymentProtocol(Port):
@@ -162,6 +160,8 @@ class PaymentProtocol(Port):
     """Whether a demand holds for one body only: then the body is read before the 402."""
     publishes: ClassVar[bool]
     """Whether settling shows the credential to the world: from then on anybody can send it."""
+    spends_gas: ClassVar[bool]
+    """Whether settling is a transaction of ours, where a key of ours settles."""
     receipts_refusals: ClassVar[bool]
     """Whether an answer that serves nothing may carry a receipt of what was paid for it."""
 
@@ -173,6 +173,18 @@ class PaymentProtocol(Port):
 
     def is_attached(self, headers: Headers) -> bool:
         """Whether a payment of this protocol is attached, good or bad."""
+        ...
+
+    async def present(self, headers: Headers, needs: ProtocolNeeds) -> Presented | None:
+        """The attached payment, taken apart; None without one that can be."""
+        ...
+
+    def needed_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+        """How long a payment that arrives now must still be good, in seconds."""
+        ...
+
+    def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+        """How long after it was asked for a quote may be paid, in seconds."""
         ...
 
     async def read(self, request: PaidRequest, quote: Quote, needs: ProtocolNeeds) -> Payment:
@@ -214,31 +226,6 @@ class PaymentProtocol(Port):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What a payer's other payments in flight may take, in base units."""
-
-    amount: int = 0
-    """Of the entry's asset, fees in it included."""
-    fees: int = 0
-    """Of the token of the entry's fees, where that is another one."""
-    sent: int = 0
-    """How many of them may have left the balance already."""
-    mark: int = 0
-    """Another one when they are other payments, or have moved: equal sums may be of others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a claim found: the entry, whether it is ours to work on now, and what is in flight."""
-
-    entry: Entry
-    is_ours: bool
-    committed: Committed
-    failures: int
-    """Settlements of this payer that failed in the last hour."""
-
-
 class LedgerStore(UnfinishedStore, Port):
     """Payments and what they bought; every change is durable before it is answered.
 
@@ -246,10 +233,13 @@ class LedgerStore(UnfinishedStore, Port):
     lease it was read with, and comes to nothing when they are no longer so.
     """
 
-    async def claim(self, fresh: Entry, failures_since: datetime) -> Claim:
-        """Claim the payment of `fresh`, unless somebody has.
+    async def claim(
+        self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
+    ) -> Claim:
+        """Claim the payment of `fresh`, unless somebody has; with `gas` it is reserved for it.
 
-        Raises `IdentifierReused` when its identifier stands for another payment of this payer.
+        Raises `IdentifierReused` when its identifier stands for another payment of this payer, and
+        `GasSpent` when its seller has nothing left for gas; nothing is claimed then.
 
         Unique over (network, asset, payer, nonce). An entry that was released, or claimed by a
         process whose lease has run out, is claimed anew. Claims of one payer are in one order:
@@ -275,7 +265,7 @@ class LedgerStore(UnfinishedStore, Port):
         lease_until: datetime | None = None,
         stored: Stored | None = None,
     ) -> Entry | None:
-        """Move an entry on, with what it bought in the same transaction.
+        """Move an entry on, with what it bought in the same transaction, and charge its gas.
 
         None, and nothing changed, when it is not as `entry` says any more.
         """

@@ -14,18 +14,11 @@ from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError, Unavailable
 from assay.kit.tasks import all_results
 from assay.payments.attempts import after
-from assay.payments.model import (
-    Attempt,
-    Entry,
-    Outcome,
-    Rejected,
-    Settled,
-    SettlementPending,
-    State,
-    Undecided,
-)
+from assay.payments.model import Entry, SettlementPending, State
+from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
 from assay.payments.unfinished import Due
+from assay.payments.witness import Witness
 
 AT_ONCE: Final = 1000
 """Payments of one question at most; when there are more, the next are asked about at once."""
@@ -50,6 +43,7 @@ class Reconciler:
     ledger: LedgerStore
     clock: Clock
     lease: Callable[[], datetime]
+    witness: Witness
 
     async def run(self, *, is_due_only: bool) -> list[Entry]:
         """One pass over what is due, or over everything; those that have ended."""
@@ -118,17 +112,22 @@ class Reconciler:
         if isinstance(found, Undecided) and found.is_unused and entry.attempt.raw:
             protocol = self.protocols[entry.protocol]
             found = await protocol.resend(entry, note, self.needs)
+        found = await self.witness.judged(latest, found, waits=False)
         now = self.clock.now()
         match found:
             case Settled(transaction):
-                paid = after(latest.attempt, replace(latest.attempt, transaction=transaction))
+                ended = replace(self.needs.ended(latest, found), transaction=transaction)
+                paid = after(latest.attempt, ended)
                 async with turns:
                     return await self.ledger.move(
                         latest, State.SETTLED, attempt=paid, lease_until=now
                     )
             case Rejected(reason):
+                failed = self.needs.ended(latest, found)
                 async with turns:
-                    return await self.ledger.move(latest, State.FAILED, reason=reason)
+                    return await self.ledger.move(
+                        latest, State.FAILED, attempt=failed, reason=reason
+                    )
             case Undecided(detail):
                 look = entry.look.answered(now, entry.expires_at)
                 look = look if latest is entry else look.sent(now)

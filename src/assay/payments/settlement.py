@@ -3,29 +3,29 @@
 An outcome that is not known is never told as a refusal; nothing is sent before it is written down.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError
 from assay.payments.attempts import after
+from assay.payments.gas import GasOffer
 from assay.payments.model import (
-    Attempt,
     Entry,
     Headers,
     PaymentRefused,
     PaymentRequired,
     Quote,
-    Rejected,
-    Settled,
     SettlementPending,
     State,
     Stored,
-    Undecided,
 )
+from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
 from assay.payments.reconciliation import Reconciler
+from assay.payments.witness import Witness
 
 
 class PaymentPending(SettlementPending):
@@ -49,21 +49,27 @@ class Settlement:
         ledger: LedgerStore,
         clock: Clock,
         lease: timedelta,
+        witness: Witness,
     ) -> None:
         self._protocols = protocols
+        self._witness = witness
         self.needs = needs
         self.ledger = ledger
         self.clock = clock
         self._lease = lease
-        self._reconciler = Reconciler(protocols, needs, ledger, clock, self.lease)
+        self._reconciler = Reconciler(protocols, needs, ledger, clock, self.lease, witness)
 
     def of(self, quote: Quote) -> PaymentProtocol:
         """The protocol of a quote."""
         return self._protocols[quote.network.protocol]
 
-    def is_any_attached(self, headers: Headers) -> bool:
-        """Whether a payment of any protocol is attached, good or bad."""
-        return any(protocol.is_attached(headers) for protocol in self._protocols.values())
+    def attached(self, headers: Headers) -> Sequence[PaymentProtocol]:
+        """The protocols of which a payment is attached, good or bad."""
+        return [one for one in self._protocols.values() if one.is_attached(headers)]
+
+    def publishes(self, entry: Entry) -> bool:
+        """Whether settling an entry shows its credential to the world."""
+        return self._protocols[entry.protocol].publishes
 
     def receipt(self, entry: Entry, *, is_refusal: bool = False) -> Headers:
         """The headers that say it was paid; on a refusal, where the protocol has any there."""
@@ -76,6 +82,17 @@ class Settlement:
         """That nobody can say yet; to be raised."""
         return PaymentPending(self._protocols[entry.protocol].pending(entry))
 
+    @asynccontextmanager
+    async def gas(self, quote: Quote) -> AsyncGenerator[GasOffer]:
+        """What a claim of this quote reserves for gas; dropped when anything is raised."""
+        gas = self.needs.gas if self.of(quote).spends_gas else None
+        offer = GasOffer() if gas is None else await gas.offer(quote)
+        try:
+            yield offer
+        except BaseException:
+            offer.drop()
+            raise
+
     async def refused(self, quote: Quote, refusal: PaymentRefused) -> ServiceError:
         """The 402 of a payment that does not pay; to be raised."""
         demand = await self.of(quote).demand(quote, self.needs, refusal.reason, refusal.transaction)
@@ -85,10 +102,10 @@ class Settlement:
         """Until when an entry is left to whoever works on it from now on."""
         return self.clock.now() + timedelta(seconds=work_s) + self._lease
 
-    async def settle(self, entry: Entry, quote: Quote) -> Entry:
+    async def settle(self, entry: Entry) -> Entry:
         """Take the money of a claimed entry.
 
-        Raises `PaymentRequired` when it was refused, `PaymentPending` when nobody can say yet.
+        Raises `PaymentRefused` when it was refused, `PaymentPending` when nobody can say yet.
         """
         latest = entry
 
@@ -97,17 +114,19 @@ class Settlement:
             latest = await self.moved(latest, State.SETTLING, attempt=attempt)
 
         outcome = await self._protocols[entry.protocol].settle(entry, note, self.needs)
+        outcome = await self._witness.judged(latest, outcome, waits=True)
         match outcome:
             case Settled():
-                paid = replace(latest.attempt, transaction=outcome.transaction)
+                ended = self.needs.ended(latest, outcome)
+                paid = replace(ended, transaction=outcome.transaction)
                 return await self.moved(
                     latest, State.SETTLED, attempt=paid, lease_until=self.lease()
                 )
             case Rejected():
-                await self.moved(latest, State.FAILED, reason=outcome.reason)
+                attempt = self.needs.ended(latest, outcome)
+                await self.moved(latest, State.FAILED, attempt=attempt, reason=outcome.reason)
                 message = "The payment could not be settled; nothing was charged."
-                refusal = PaymentRefused(outcome.reason, message, latest.attempt.transaction)
-                raise await self.refused(quote, refusal)
+                raise PaymentRefused(outcome.reason, message, latest.attempt.transaction)
             case Undecided():
                 now = self.clock.now()
                 look, reason = latest.look.sent(now), outcome.detail[:500]
@@ -115,7 +134,7 @@ class Settlement:
                 await self.ledger.put_off([put_off])
                 raise self.pending(put_off)
 
-    async def finish(self, entry: Entry, quote: Quote) -> Entry:
+    async def finish(self, entry: Entry) -> Entry:
         """An entry somebody else began, once it has been paid; its caller has come again.
 
         Asks the chain when its next look is due, and holds nobody up otherwise. Raises as `settle`.
@@ -125,13 +144,12 @@ class Settlement:
             raise self.pending(entry)
         leased = await self.moved(entry, entry.state, lease_until=self.lease())
         if not leased.attempt.transaction and await self._is_unused(leased):
-            return await self.settle(leased, quote)  # nothing was sent yet
+            return await self.settle(leased)  # nothing was sent yet
         ended = (await self._reconciler.look([leased])).get(entry.id)
         if ended is None:
             raise self.pending(entry)
-        if ended.state is State.FAILED:
-            refusal = PaymentRefused(ended.reason, "This payment could not be settled.")
-            raise await self.refused(quote, refusal)
+        if ended.state in {State.FAILED, State.REVERSED}:
+            raise PaymentRefused(ended.reason, "This payment could not be settled.")
         return ended
 
     async def reconcile(self, *, is_due_only: bool) -> list[Entry]:

@@ -7,17 +7,20 @@ the same request gets what it bought; nobody pays for what was not served. Sourc
 section 9; facts, payments 6 and 7.
 """
 
-import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
+from uuid import UUID
 
-from assay.kit.errors import Unavailable
+from assay.kit.errors import ServiceError, Unavailable
 from assay.kit.ids import new_id
-from assay.payments.buyer import is_buyer, marked
+from assay.kit.keyring import MacKeys
+from assay.payments.buyer import marked
+from assay.payments.claims import Claim
 from assay.payments.cover import require_cover
+from assay.payments.gas import GasOffer
 from assay.payments.model import (
-    Attempt,
     Entry,
     Headers,
     Held,
@@ -29,7 +32,9 @@ from assay.payments.model import (
     State,
     Stored,
 )
-from assay.payments.ports import Claim, PaidRequest
+from assay.payments.outcomes import Attempt
+from assay.payments.requests import PaidRequest, Presented, request_digest
+from assay.payments.retries import Retries, Spent
 from assay.payments.settlement import PaymentPending, Settlement
 
 __all__ = ["PaymentPending", "Till"]
@@ -39,22 +44,22 @@ FAILURES_MAX: Final = 5
 """Settlements of one payer that may fail in an hour: each can burn gas of ours.
 Source: facts, payments 6, row 27."""
 
-_USED = "invalid_exact_evm_nonce_already_used"
-_ELSEWHERE = (
-    "This payment was used by somebody else. Its buyer comes from the address it came from, or"
-    " with the 402's token, or with a session of the payer."
-)
-_PUBLIC = frozenset({State.SETTLING, State.PENDING, State.SETTLED, State.DELIVERED})
-"""States in which a credential may stand on the chain, for all to read."""
+
+LATE_S: Final = 5.0
+"""How much longer than `work_s` an answer that is to be paid for may take in all: its payment, and
+its claim, are good for a little longer than that."""
 
 
 class Till:
     """What wrappers know of payments."""
 
-    def __init__(self, settlement: Settlement) -> None:
+    def __init__(self, settlement: Settlement, idempotency_keys: MacKeys) -> None:
+        """`idempotency_keys` make what upstreams know paid calls by."""
         self._settlement = settlement
+        self._idempotency_keys = idempotency_keys
         self._ledger = settlement.ledger
         self._clock = settlement.clock
+        self.retries = Retries(settlement)
 
     def is_attached(self, quote: Quote, headers: Headers) -> bool:
         """Whether a payment is attached, good or bad."""
@@ -62,7 +67,27 @@ class Till:
 
     def is_any_attached(self, headers: Headers) -> bool:
         """Whether a payment of any protocol is attached, good or bad."""
-        return self._settlement.is_any_attached(headers)
+        return bool(self._settlement.attached(headers))
+
+    async def presented(self, headers: Headers) -> Sequence[Presented]:
+        """The attached payments that can be taken apart, believed in nothing: one a protocol."""
+        protocols = self._settlement.attached(headers)
+        found = [await one.present(headers, self._settlement.needs) for one in protocols]
+        return [one for one in found if one is not None]
+
+    def is_payable(self, quote: Quote, presented: Presented) -> bool:
+        """Whether a payment says that it pays the quote, and is good for long enough."""
+        needed_s = self._settlement.of(quote).needed_s(quote, self._settlement.needs)
+        left_s = presented.expires_s - self._clock.now().timestamp()
+        return presented.pays(quote) and left_s >= needed_s
+
+    def quote_life_s(self, quote: Quote) -> float:
+        """How long after it was asked for a quote may be paid, in seconds."""
+        return self._settlement.of(quote).quote_life_s(quote, self._settlement.needs)
+
+    async def refused(self, quote: Quote, refusal: PaymentRefused) -> ServiceError:
+        """The 402 of a payment that does not pay; to be raised."""
+        return await self._settlement.refused(quote, refusal)
 
     def binds_body(self, quote: Quote) -> bool:
         """Whether the 402 is bound to the body of the call."""
@@ -79,26 +104,11 @@ class Till:
         try:
             return await self._settlement.of(quote).read(request, quote, self._settlement.needs)
         except PaymentRefused as refusal:
-            known = refusal.digest and await self._ledger.find(quote.network.id, refusal.digest)
-            if known and known.state not in {State.CLAIMED, State.RELEASED}:
-                return _as_read(known, quote, refusal.token)  # it was spent in its time
+            network = quote.network.id
+            spent = refusal.digest and await self.retries.spent(network, refusal.digest)
+            if spent:  # claimed meanwhile, in its time
+                raise self._settlement.pending(spent.entry) from refusal
             raise await self._settlement.refused(quote, refusal) from refusal
-
-    async def bought(self, payment: Payment, request: PaidRequest) -> Replay | None:
-        """What a spent payment has bought, to be handed out before anything is counted or judged.
-
-        None for one that buys now. A spent credential may be known to all: it proves nobody, and
-        so it must use up nobody's rate limit. Raises `PaymentRequired` when it buys nothing more.
-        """
-        known = await self._ledger.find(payment.quote.network.id, payment.digest)
-        if known is None or known.state not in _PUBLIC:
-            return None
-        await self._require_same(known, payment, request_digest(payment.quote, request))
-        if known.has_paid:
-            return await self._handed_out(known, payment, request)
-        if not self._is_buyer(known, payment, request):
-            raise self._settlement.pending(known)
-        return None
 
     async def hold(
         self, payment: Payment, request: PaidRequest, agent_id: str = ""
@@ -108,24 +118,14 @@ class Till:
         Raises `PaymentRequired`, `PaymentPending` while somebody else works on it, and
         `PaymentsUnavailable`; the claim is released then.
         """
-        digest = request_digest(payment.quote, request)
-        fresh = replace(self._fresh(payment, digest, request.caller), agent_id=agent_id)
-        claim = await self._ledger.claim(fresh, self._clock.now() - FAILURES_WINDOW)
-        if not claim.is_ours:
-            return await self._known(claim.entry, payment, fresh.request_digest, request)
-        if payment.paid_by:
-            return Held(await self._arrived(claim.entry, payment.paid_by), payment.quote)
-        try:
-            await self._verify(payment, claim)
-        except PaymentRefused as refusal:
-            # Of a claim that somebody has taken over meanwhile this says nothing: he may be paid.
-            await self._settlement.moved(claim.entry, State.RELEASED, reason=refusal.reason)
-            raise await self._settlement.refused(payment.quote, refusal) from refusal
-        except BaseException as error:  # a caller that goes away meanwhile as well
-            reason = error.code if isinstance(error, Unavailable) else type(error).__name__
-            await self._ledger.move(claim.entry, State.RELEASED, reason=reason)
-            raise
-        return Held(await self._renewed(claim.entry, payment.quote), payment.quote)
+        fresh = replace(self._fresh(payment, request), agent_id=agent_id)
+        async with self._settlement.gas(payment.quote) as gas:
+            since = self._clock.now() - FAILURES_WINDOW
+            claim = await self._ledger.claim(fresh, since, gas.terms)
+            if claim.is_ours:
+                return await self._held(payment, claim, gas)
+            gas.drop()
+        return await self._claimed_meanwhile(claim.entry, payment, request)
 
     async def settle(self, held: Held, stored: Stored | None) -> Entry:
         """Take the money; `stored`, what it bought, is kept first.
@@ -137,7 +137,10 @@ class Till:
         entry = await self._settlement.moved(
             held.entry, State.SETTLING, lease_until=lease, stored=stored
         )
-        return await self._settlement.settle(entry, held.quote)
+        try:
+            return await self._settlement.settle(entry)
+        except PaymentRefused as refusal:
+            raise await self._settlement.refused(held.quote, refusal) from refusal
 
     async def keep(self, entry: Entry, stored: Stored) -> Entry:
         """Keep what a settled payment bought."""
@@ -167,59 +170,39 @@ class Till:
         """Finish what nobody works on any more; those that have ended."""
         return await self._settlement.reconcile(is_due_only=is_due_only)
 
-    async def _known(
-        self, entry: Entry, payment: Payment, digest: str, request: PaidRequest
-    ) -> Held | Replay:
-        """Somebody has claimed this payment before: the same caller again, or a thief."""
-        settlement, quote = self._settlement, payment.quote
-        await self._require_same(entry, payment, digest)
-        if entry.state is State.FAILED:
-            refusal = PaymentRefused(entry.reason, "This payment could not be settled.")
-            raise await settlement.refused(quote, refusal)
-        if entry.state is State.CLAIMED:
-            raise settlement.pending(entry)
-        if not entry.has_paid:
-            if not self._is_buyer(entry, payment, request):
-                raise settlement.pending(entry)
-            entry = await settlement.finish(entry, quote)
-        replay = await self._handed_out(entry, payment, request)
-        if replay is not None:
-            return replay
-        if entry.lease_until > self._clock.now():
-            raise settlement.pending(entry)
-        lease = settlement.lease(quote.work_s)
-        return Held(await settlement.moved(entry, State.SETTLED, lease_until=lease), quote)
+    async def _held(self, payment: Payment, claim: Claim, gas: GasOffer) -> Held:
+        """A claim that is ours once it is verified; released when it is not."""
+        if payment.paid_by:
+            return Held(await self._arrived(claim.entry, payment.paid_by), payment.quote)
+        try:
+            await self._verify(payment, claim, gas)
+        except PaymentRefused as refusal:
+            # Of a claim that somebody has taken over meanwhile this says nothing: he may be paid.
+            await self._settlement.moved(claim.entry, State.RELEASED, reason=refusal.reason)
+            raise await self._settlement.refused(payment.quote, refusal) from refusal
+        except BaseException as error:  # a caller that goes away meanwhile as well
+            reason = error.code if isinstance(error, Unavailable) else type(error).__name__
+            await self._ledger.move(claim.entry, State.RELEASED, reason=reason)
+            raise
+        return Held(await self._renewed(claim.entry, payment.quote), payment.quote)
 
-    async def _require_same(self, entry: Entry, payment: Payment, digest: str) -> None:
-        if entry.digest != payment.digest or entry.request_digest != digest:
-            refusal = PaymentRefused(_USED, "This payment was used for another request.")
-            raise await self._settlement.refused(payment.quote, refusal)
-
-    def _is_buyer(self, entry: Entry, payment: Payment, request: PaidRequest) -> bool:
-        """Whether who shows the credential is who paid; the chain shows some to everybody."""
-        public = self._settlement.of(payment.quote).publishes
-        return not public or is_buyer(entry, payment.token, request)
-
-    async def _handed_out(
+    async def _claimed_meanwhile(
         self, entry: Entry, payment: Payment, request: PaidRequest
-    ) -> Replay | None:
-        """What was bought, for its buyer; None while it is not there yet."""
-        size = await self._ledger.stored_bytes(entry.id)
-        await request.make_room(size or 0)
-        stored = None if size is None else await self._ledger.stored(entry.id)
-        went_here = stored is not None and stored.caller == request.caller
-        if not went_here and not self._is_buyer(entry, payment, request):
-            refusal = PaymentRefused(_USED, _ELSEWHERE)
-            raise await self._settlement.refused(payment.quote, refusal)
-        if stored is not None:
-            return Replay(entry, stored)
-        if entry.state is State.DELIVERED:
-            refusal = PaymentRefused(_USED, "What this payment bought has been delivered.")
-            raise await self._settlement.refused(payment.quote, refusal)
-        return None
+    ) -> Replay:
+        """What somebody else's claim bought: the same caller's, or a thief's. Raises as `hold`."""
+        try:
+            spent = Spent(entry, payment.digest, payment.token)
+            replay = await self.retries.bought(spent, request)
+        except PaymentRefused as refusal:
+            raise await self._settlement.refused(payment.quote, refusal) from refusal
+        if replay is None:  # finished when it is sent again, where it was claimed
+            raise self._settlement.pending(entry)
+        return replay
 
-    async def _verify(self, payment: Payment, claim: Claim) -> None:
+    async def _verify(self, payment: Payment, claim: Claim, gas: GasOffer) -> None:
         """The protocol's own checks, and that the balance covers everything in flight."""
+        if gas.refusal is not None:
+            raise gas.refusal
         if claim.failures >= FAILURES_MAX:
             message = "Too many settlements of this payer failed: try again in an hour."
             raise PaymentRefused("too_many_failed_settlements", message)
@@ -231,7 +214,7 @@ class Till:
 
         Raises `PaymentPending` when somebody has already.
         """
-        if self._clock.now() + timedelta(seconds=quote.work_s) <= entry.lease_until:
+        if self._clock.now() + timedelta(seconds=quote.work_s + LATE_S) <= entry.lease_until:
             return entry
         lease = self._settlement.lease(quote.work_s)
         return await self._settlement.moved(entry, State.CLAIMED, lease_until=lease)
@@ -242,13 +225,16 @@ class Till:
             entry, State.SETTLED, attempt=Attempt(transaction), lease_until=entry.lease_until
         )
 
-    def _fresh(self, payment: Payment, digest: str, caller: str) -> Entry:
+    def _fresh(self, payment: Payment, request: PaidRequest) -> Entry:
         quote, now = payment.quote, self._clock.now()
         credential = payment.credential
         if self._settlement.of(quote).publishes:
-            credential = marked(credential, payment.token, caller)
+            credential = marked(credential, payment.token, request.caller)
+        entry_id, digest = new_id(), request_digest(quote.wrapper_id, request)
+        # As a UUID, which every upstream with such keys takes; what it was made of cannot be told.
+        key = self._idempotency_keys.mac(f"{entry_id} {digest}".encode())[:16]
         return Entry(
-            id=new_id(),
+            id=entry_id,
             protocol=quote.network.protocol,
             network=quote.network.id,
             asset=quote.network.asset.address,
@@ -267,31 +253,11 @@ class Till:
             version=payment.version,
             identifier=payment.identifier,
             fees=payment.fees,
+            fee_rate=quote.fee_rate,
             expires_at=payment.expires_at,
             lease_until=self._settlement.lease(quote.work_s),
             created_at=now,
             updated_at=now,
+            wrapper_revision=quote.revision,
+            idempotency_key=str(UUID(bytes=key, version=4)),
         )
-
-
-def request_digest(quote: Quote, request: PaidRequest) -> str:
-    """SHA-256 over what is bought."""
-    said = (quote.wrapper_id, request.method, request.url)
-    head = b"\0".join(part.encode("utf-8", "surrogateescape") for part in said)
-    return hashlib.sha256(head + b"\0" + hashlib.sha256(request.body).digest()).hexdigest()
-
-
-def _as_read(entry: Entry, quote: Quote, token: str) -> Payment:
-    """The payment an entry was made of."""
-    return Payment(
-        quote=quote,
-        payer=entry.payer,
-        nonce=entry.nonce,
-        digest=entry.digest,
-        expires_at=entry.expires_at,
-        credential=entry.credential,
-        version=entry.version,
-        identifier=entry.identifier,
-        fees=entry.fees,
-        token=token,
-    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from assay.egress.budget import current_use
-from assay.egress.ports import SafeHttp
+from assay.egress.ports import SafeHttp, VisitTurns
 from assay.kit.clock import Clock
 from assay.kit.costs import Cost, CostLedger
 from assay.kit.ids import new_id
@@ -75,6 +75,7 @@ class EvaluatorNeeds:
     sources: Sources = field(default_factory=Sources)
     costs: CostLedger | None = None
     consents: ReadsConsents | None = None
+    turns: VisitTurns | None = None
 
 
 class Evaluator:
@@ -89,11 +90,11 @@ class Evaluator:
         """Evaluate now, within `deadline_s`, and store the result before it is answered.
 
         Raises `EvidenceUnavailable` when no base signal could be collected; nothing is stored
-        then. Whoever joins a running evaluation gets its result: only those join it who have its
-        deadline and its class of the egress budget. Where that
-        budget of the agent's host cut it short, the newest one there is counts instead; without
-        one the agent was not tested. Nothing is stored or announced then. Raises `QuotaExceeded`
-        for a caller whose evaluations have cost too much today.
+        then. A caller that joins a running evaluation gets its result: only those join it that have
+        its deadline and its class of the egress budget. Where that budget of the agent's host cut
+        it short, or visits under way left no room for it, the newest one there is counts instead;
+        without one the agent was not tested. Nothing is stored or announced then. Raises
+        `QuotaExceeded` for a caller whose evaluations have cost too much today.
         """
         if self._needs.costs is not None:
             self._needs.costs.require(*_COSTS)
@@ -151,6 +152,7 @@ class Evaluator:
             sources=needs.sources,
             slices=self._slices,
             consents=needs.consents,
+            turns=needs.turns,
         )
         try:
             async with asyncio.timeout(deadline_s + GRACE_S):

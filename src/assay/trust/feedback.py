@@ -10,16 +10,21 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from assay.chains.model import ChainUnavailable, Network, is_address
 from assay.chains.networks import Networks
 from assay.chains.ports import ChainWriter, WriteRefused
+from assay.kit.costs import Bearer, current_bearer
 from assay.kit.errors import ServiceError
 from assay.trust.model import EvaluationCompleted
 from assay.trust.subjects import Subjects
 
 WAITING_MAX = 256
 """Scores that wait for the one writer; what comes when it is full is dropped."""
+
+LAMPORTS_MIN = 1_000_000
+"""Below this a wallet may not pay for a write and keep its rent. Source: facts, solana 4."""
 
 WRITE_S = 10.0
 FAMILY = "solana"
@@ -33,6 +38,7 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"  # the agent is our own wallet's
     FAILED = "failed"  # no node could be asked in time
     DROPPED = "dropped"  # too many were waiting, or the service ended
+    UNPAID = "unpaid"  # the budget of the day is used up, or the wallet cannot pay
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +51,23 @@ class Written:
     told: str
 
 
+class WriteFees(Protocol):
+    """Who pays for writes."""
+
+    async def take(self, network: Network, bearer: Bearer) -> str | None:
+        """Count one write, for whoever caused it; why it may not be made, if it may not.
+
+        Raises `Unavailable` where that cannot be counted.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Score:
     chain: str
     agent_id: str
     score: int
+    bearer: Bearer
 
 
 class WriteBack:
@@ -61,11 +79,14 @@ class WriteBack:
         networks: Networks,
         writer: ChainWriter,
         note: Callable[[Written], None],
+        fees: WriteFees | None = None,
     ) -> None:
+        """Without `fees` nothing bounds what is written."""
         self._subjects = subjects
         self._networks = networks
         self._writer = writer
         self._note = note
+        self._fees = fees
         self._waiting: asyncio.Queue[_Score] = asyncio.Queue(WAITING_MAX)
         self._counts: Counter[Outcome] = Counter()
 
@@ -92,7 +113,7 @@ class WriteBack:
         """Queue a score of 0 to 100, where the agent is one of a chain that takes them."""
         if is_address(agent_id) or self._networks.by_slug(chain).family != FAMILY:
             return
-        waiting = _Score(chain, agent_id, _rounded(score))
+        waiting = _Score(chain, agent_id, _rounded(score), current_bearer())
         try:
             self._waiting.put_nowait(waiting)
         except asyncio.QueueFull:
@@ -120,26 +141,30 @@ class WriteBack:
                 self._end(self._waiting.get_nowait(), Outcome.DROPPED, "the service ended")
 
     async def _write(self, score: _Score) -> None:
-        network = self._networks.by_slug(score.chain)
         try:
             async with asyncio.timeout(WRITE_S):
-                agent = await self._subjects.reader(network).fetch_agent(network, score.agent_id)
-                if agent.owner == self._writer.address:
-                    self._end(score, Outcome.SKIPPED, "the writing wallet owns this agent")
-                    return
-                signature = await self._writer.give_score(network, agent, score.score)
+                outcome, told = await self._given(score)
         except WriteRefused as refusal:
-            self._end(score, Outcome.REFUSED, str(refusal))
+            outcome, told = Outcome.REFUSED, str(refusal)
         except ChainUnavailable as error:
-            self._end(score, Outcome.FAILED, error.detail or error.message)
+            outcome, told = Outcome.FAILED, error.detail or error.message
         except TimeoutError:
-            self._end(score, Outcome.FAILED, f"not done in {WRITE_S:g} s")
+            outcome, told = Outcome.FAILED, f"not done in {WRITE_S:g} s"
         except ServiceError as error:  # the agent is gone
-            self._end(score, Outcome.REFUSED, error.message)
+            outcome, told = Outcome.REFUSED, error.message
         except Exception as error:  # noqa: BLE001 - one bad score must not end the worker
-            self._end(score, Outcome.FAILED, type(error).__name__)
-        else:
-            self._end(score, Outcome.SUBMITTED, signature)
+            outcome, told = Outcome.FAILED, type(error).__name__
+        self._end(score, outcome, told)
+
+    async def _given(self, score: _Score) -> tuple[Outcome, str]:
+        network = self._networks.by_slug(score.chain)
+        agent = await self._subjects.reader(network).fetch_agent(network, score.agent_id)
+        if agent.owner == self._writer.address:
+            return Outcome.SKIPPED, "the writing wallet owns this agent"
+        unpaid = None if self._fees is None else await self._fees.take(network, score.bearer)
+        if unpaid is not None:
+            return Outcome.UNPAID, unpaid
+        return Outcome.SUBMITTED, await self._writer.give_score(network, agent, score.score)
 
     def _end(self, score: _Score, outcome: Outcome, told: str) -> None:
         self._counts[outcome] += 1

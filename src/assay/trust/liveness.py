@@ -7,7 +7,6 @@ cards are also looked for where the protocol keeps them today.
 
 import asyncio
 import json
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,7 +15,7 @@ from urllib.parse import urlsplit
 from assay.chains.model import Registration
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
 from assay.egress.waiting import BLAMED_FROM_S, count_own_waits
-from assay.kit.cache import Cache
+from assay.kit.cache import BoundedMap, Cache
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.trust.asking import decode
@@ -122,7 +121,7 @@ class Liveness:
         self._http = http
         self._clock = clock
         self._reports: Cache[LivenessReport] = Cache(clock, TTL_S)
-        self._complete: OrderedDict[str, LivenessReport] = OrderedDict()
+        self._complete: BoundedMap[str, LivenessReport] = BoundedMap(REPORTS_KEPT)
 
     async def report(self, subject: Subject) -> LivenessReport:
         """The report; raises nothing. Without a registration file nothing is declared."""
@@ -137,10 +136,7 @@ class Liveness:
         report = LivenessReport(tuple(task.result() for task in tasks))
         is_late = round_.is_late and waits.waited_s >= BLAMED_FROM_S
         if not round_.over_budget and not is_late:
-            self._complete[subject.key] = report
-            self._complete.move_to_end(subject.key)
-            if len(self._complete) > REPORTS_KEPT:
-                self._complete.popitem(last=False)
+            self._complete.put(subject.key, report)
             return report
         earlier = self._complete.get(subject.key)
         if earlier is None:

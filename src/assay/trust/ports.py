@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Protocol
 from assay.chains.model import Service
 from assay.chains.ports import ChainReader
 from assay.egress.consent import origin_of
-from assay.egress.ports import SafeHttp
+from assay.egress.ports import SafeHttp, VisitTurns
 from assay.egress.url import EgressPolicy, Target, parse_target
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject
@@ -278,6 +278,8 @@ class SignalNeeds:
     """The same for all evaluations of a process: they take turns."""
     consents: ReadsConsents | None = None
     """Without it every host counts as one that agreed: for tests of the rest."""
+    turns: VisitTurns | None = None
+    """Without it every visit begins at once."""
 
 
 class Signal(Protocol):

@@ -125,7 +125,7 @@ class VisitHttp:
     def _require_patience(self, site: str) -> None:
         """Raises for a site that is not asked again in this visit."""
         if site in self._refused:
-            raise BudgetExhausted  # whoever waited for room once need not do so for every question
+            raise BudgetExhausted  # one wait for room is enough: not one for every question
         if self._waited_for[site] >= TIMEOUTS_MAX:
             raise EgressError(Failure.TIMEOUT, "the site kept this visit waiting before")
 

@@ -28,6 +28,7 @@ from assay.web.routes import (
     personhood,
     proxy,
     sessions,
+    statement,
     webhooks,
 )
 from assay.web.routes.course import CourseLane
@@ -59,6 +60,7 @@ def framework(app: App) -> FastAPI:
         sessions.router,
         endpoints.router,
         analytics.router,
+        statement.router,
         admin.router,
         webhooks.router,
         proxy.router,

@@ -8,10 +8,9 @@ answered on it. Few such connections are kept; the oldest is dropped for the nex
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_network
 from typing import Final, Protocol
 
-from assay.kit.addresses import caller_of, parsed_address
+from assay.kit.addresses import caller_of, network_around
 
 ALWAYS_ANSWERED: Final = frozenset({b"/operator/health", b"/api/health", b"/.well-known/jwks.json"})
 """Paths that share no limit with strangers: each is a constant answer to a GET or HEAD."""
@@ -21,8 +20,6 @@ PROVISIONAL_MAX: Final = 64
 
 CROWD_MIN: Final = 32
 """Below so many connections in all, half of them are no sign of anything."""
-
-_NETWORK_BITS = {4: 24, 6: 48}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ class Connections:
 
     def admit(self, connection: Connection, peer: str) -> bool:
         """Whether the connection is within every cap; else it is a provisional one."""
-        address, network = caller_of(peer), _network_of(peer)
+        address, network = caller_of(peer), network_around(peer)
         is_trusted = self._is_trusted(peer)
         caps = self._caps
         if len(self._admitted) >= caps.total or not (
@@ -102,11 +99,3 @@ class Connections:
         if len(self._provisional) > PROVISIONAL_MAX:
             oldest, _ = self._provisional.popitem(last=False)
             oldest.drop()
-
-
-def _network_of(peer: str) -> str:
-    parsed = parsed_address(peer)
-    if parsed is None:
-        return peer
-    bits = _NETWORK_BITS[6 if isinstance(parsed, IPv6Address) else 4]
-    return str(ip_network((parsed, bits), strict=False))

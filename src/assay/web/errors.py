@@ -55,6 +55,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "human_taken": 409,
         "course_step_left": 409,
         "webhook_limit_reached": 409,
+        "precondition_failed": 412,
         "payload_too_large": 413,
         "request_head_too_large": 431,
         "rate_limited": 429,

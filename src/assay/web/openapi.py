@@ -76,11 +76,13 @@ HEADERS = {
     "retry-after": "Seconds to wait before asking again.",
     "allow": "The methods this path takes.",
     "www-authenticate": "How to authenticate.",
+    "etag": "The wrapper's revision, for `If-Match` of its next change.",
     "x-agent-session": "A session that began with this request, for one hour.",
 }
 """Headers of answers, by name."""
 
 _ALWAYS = ("x-request-id", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset")
+_TAGGED = frozenset({"create_endpoint", "change_endpoint"})
 _SOMETIMES = {
     "401": ("www-authenticate",),
     "405": ("allow",),
@@ -104,6 +106,7 @@ _BODIES = (
     key_agents.VerifyBody,
     personhood.ProofBody,
     endpoints.EndpointBody,
+    endpoints.EndpointPatch,
     admin.ChangeBody,
     webhooks.WebhookBody,
     proxy.ProxyBody,
@@ -152,6 +155,8 @@ def _name_headers(operation: dict[str, Any]) -> None:
     )
     for status, response in operation["responses"].items():
         names = (*_ALWAYS, *_SOMETIMES.get(status, ()), *(("x-agent-session",) if begins else ()))
+        if status == "200" and operation["operationId"] in _TAGGED:
+            names = (*names, "etag")
         response["headers"] = {n: {"$ref": f"#/components/headers/{n}"} for n in names}
 
 

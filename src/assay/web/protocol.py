@@ -212,7 +212,7 @@ class FastProtocol(HttpToolsProtocol):
             self.cycle.__class__ = ExpectingCycle
 
     def _require_place(self) -> None:
-        """Raises unless the path is answered whoever else is there."""
+        """Raises unless the path is answered beyond every cap."""
         requests = self._requests
         requests.keep_alive = False
         if requests.target in ALWAYS_ANSWERED and requests.method in {b"GET", b"HEAD"}:

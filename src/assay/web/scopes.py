@@ -25,6 +25,8 @@ SCOPES: Mapping[str, Scope] = MappingProxyType(
         "POST /operator/proxy/{agentId}": Scope.PROXY,
         "GET /operator/endpoints": Scope.WRAPPERS,
         "POST /operator/endpoints": Scope.WRAPPERS,
+        "PATCH /operator/endpoints/{endpointId}": Scope.WRAPPERS,
+        "GET /operator/endpoints/{endpointId}/history": Scope.WRAPPERS,
         "DELETE /operator/endpoints/{endpointId}": Scope.WRAPPERS,
     }
 )

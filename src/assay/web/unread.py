@@ -2,7 +2,7 @@
 
 A caller that asks and does not read has the upstream send for nothing: 72 bytes of a request cost
 it megabytes. What a caller has left unread in a minute is bounded, whichever wrappers it called;
-whoever reads what it asks for is never refused. Source: decision 0016.
+a caller that reads what it asks for is never refused. Source: decision 0016.
 """
 
 import fcntl

@@ -10,7 +10,7 @@ from typing import Final
 
 from assay.egress.budget import EgressUse, UseClass, egress_use
 from assay.egress.consent import Consents
-from assay.egress.ports import EgressError, Limits, Outgoing, SafeHttp
+from assay.egress.ports import EgressError, Failure, Limits, Outgoing, SafeHttp
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.keyring import MacKeys, Secrets
@@ -71,7 +71,8 @@ class ReceiverProofs:
     async def ask(self, operator_id: str, url: str, *, now: bool = False) -> bool:
         """Whether the receiver shows the token; asked within the shared budget of its domain.
 
-        Unless it has to be found out `now`, one that was asked lately is not asked again. Raises
+        Unless it has to be found out `now`, one that was asked lately is not asked again. A request
+        for which the budget had no room was not sent and does not count. Raises
         `kit.errors.Unavailable` when what it showed cannot be kept.
         """
         shown = self.verification(operator_id, url)
@@ -86,10 +87,11 @@ class ReceiverProofs:
             return False
         try:
             reply = await self._http.send(Outgoing("GET", shown.url), _LIMITS)
-        except EgressError:
+        except EgressError as error:
+            if error.failure is not Failure.BUDGET or error.is_sent:
+                self._note_asked(name)
             return False
-        finally:
-            self._asked.put(name, self._clock.monotonic_s() + ASKED_AGAIN_S)
+        self._note_asked(name)
         lines: Sequence[bytes] = reply.body.split(b"\n") if reply.status == _OK else ()
         is_shown = any(self._is_token(name, line.strip()) for line in lines)
         if is_shown and reply.address is not None:
@@ -104,6 +106,9 @@ class ReceiverProofs:
         except ValueError:
             return False
         return len(mac) == _TOKEN_BYTES and self._keys.is_mac(name.encode(), mac)
+
+    def _note_asked(self, name: str) -> None:
+        self._asked.put(name, self._clock.monotonic_s() + ASKED_AGAIN_S)
 
     def _was_asked(self, name: str) -> bool:
         return self._clock.monotonic_s() < (self._asked.get(name) or 0.0)

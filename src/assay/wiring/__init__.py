@@ -1,6 +1,6 @@
 """The composition root: Settings -> App. The only module that names concrete machinery."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -52,19 +52,20 @@ from assay.infra.http.egress import GuardedHttp
 from assay.infra.http.egress_budget import EgressBudget
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.log import EvaluationLog, Log, RequestLog, open_log
+from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.sql.account_end import SqlAccountEnd
 from assay.infra.sql.admin import SqlAdminStore
 from assay.infra.sql.allowance import SqlAllowanceStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
 from assay.infra.sql.audit import SqlAuditStore
 from assay.infra.sql.conduct import SqlConductStore
-from assay.infra.sql.conduct_retention import SqlConductRetention
 from assay.infra.sql.costs import SqlCostStore
 from assay.infra.sql.course import SqlCourseStore
 from assay.infra.sql.earlier_keys import SqlEarlierKeys
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.key_agents import SqlKeyAgentStore
+from assay.infra.sql.missing_calls import SqlMissingCalls
 from assay.infra.sql.operators import SqlOperatorStore
 from assay.infra.sql.outbox import Outbox
 from assay.infra.sql.personhood import SqlPersonhoodStore
@@ -79,7 +80,10 @@ from assay.kit.plugins import load_plugins
 from assay.kit.singleflight import SingleFlight
 from assay.kit.tasks import Tasks
 from assay.payments.ports import LedgerStore
+from assay.payments.statement import Statements
 from assay.payments.till import Till
+from assay.payments.transfers import Transfers
+from assay.payments.watcher import Watcher
 from assay.proxy.call import Caller, Proxy
 from assay.proxy.playground import Playground, PlaygroundNeeds
 from assay.settings import Settings
@@ -106,13 +110,23 @@ from assay.webhooks.proof import ReceiverProofs
 from assay.webhooks.register import Webhooks
 from assay.wiring import evidence
 from assay.wiring.accounts import AccountDependencies, account_services
-from assay.wiring.background import deliver_forever, flush_forever, reconcile_forever
-from assay.wiring.conduct_retention import ConductRetention
-from assay.wiring.egress import egress_budget, gate_quota
+from assay.wiring.background import (
+    deliver_forever,
+    flush_forever,
+    reconcile_forever,
+    recover_calls_forever,
+    send_transfers_forever,
+    watch_forever,
+)
+from assay.wiring.egress import egress_budget, gate_quota, visit_turns
+from assay.wiring.gas import GasParts, GasRetention
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.naming import naming
+from assay.wiring.payment_chains import payment_rows
+from assay.wiring.payouts import payouts
 from assay.wiring.retention import Retention, retain_forever
 from assay.wiring.secrets import secret_rings
+from assay.wiring.settling_key import take_up_key
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.direct import Direct
@@ -177,7 +191,12 @@ class App:
     direct: Direct
     wrapper_origin: WrapperOrigin
     till: Till
+    watcher: Watcher
     ledger: LedgerStore
+    gas: GasParts
+    x402_engines: Sequence[X402Engine]
+    statements: Statements
+    transfers: Transfers
     call_log: CallLog
     call_store: CallStore
     conduct_log: ConductLog
@@ -307,11 +326,17 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     tasks.spawn("deliver", deliver_forever(app.deliverer, log))
     keep = timedelta(hours=settings.paid_response_hours)
     tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
+    tasks.spawn("watch", watch_forever(app.watcher, log))
+    tasks.spawn("transfers", send_transfers_forever(app.transfers, log))
+    missing = SqlMissingCalls(outside.database, clock)
+    tasks.spawn("missing calls", recover_calls_forever(missing, app.call_log.flush, log))
     removed = SqlRetention(outside.database), SqlCostStore(outside.database, clock)
-    retention = Retention(*removed, outside.blobs, settings, clock)
+    gas = "gas budgets", GasRetention(app.gas.store, clock).run
+    retention = Retention(*removed, outside.blobs, settings, clock, gas)
     tasks.spawn("retention", retain_forever(retention, log))
-    conduct = ConductRetention(SqlConductRetention(outside.database), clock)
-    tasks.spawn("retention of conduct", retain_forever(conduct, log))
+    if not app.x402_engines[0].has_key and not settings.x402_facilitator_url:
+        take_up = take_up_key(app.x402_engines, app.gas, settings, log)
+        tasks.spawn("settling key", take_up)
 
 
 async def _open(
@@ -410,6 +435,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             consents=HostConsents(
                 outside.budget.consents, _agents_egress(settings), outside.budget.rules
             ),
+            turns=visit_turns(outside.budget, state, _agents_egress(settings)),
         ),
         SingleFlight(),
     )
@@ -433,7 +459,9 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     proofs = ReceiverProofs(outside.budget.consents, webhook_http, secrets["session"], clock)
     deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn, proofs)
     announce.listeners.extend((gate, deliverer))
-    write_back = evidence.write_back(settings, networks, subjects, outside.rpc, log)
+    write_back = evidence.write_back(
+        settings, networks, subjects, outside.rpc, log, database, clock
+    )
     if write_back is not None:
         announce.listeners.append(write_back)
     identity = AgentIdentity(challenges, sessions, key_agents, clock)
@@ -459,6 +487,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         ),
         stack,
     )
+    paying = payouts(settings, payment_rows(settings), database, outside.rpc, clock)
     accounts = account_services(
         AccountDependencies(
             settings=settings,
@@ -542,7 +571,12 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         direct=wrapped.direct,
         wrapper_origin=wrapped.origin,
         till=wrapped.till,
+        watcher=wrapped.watcher,
         ledger=wrapped.ledger,
+        gas=wrapped.gas,
+        x402_engines=wrapped.x402_engines,
+        statements=paying.statements,
+        transfers=paying.transfers,
         call_log=wrapped.call_log,
         call_store=wrapped.call_store,
         conduct_log=conduct_log,

@@ -68,7 +68,9 @@ def account_services(dependencies: AccountDependencies, stack: AsyncExitStack) -
     factors = SecondFactors(store, TotpFactor(), dependencies.box, proof, clock)
     sessions = SqlSessionStore(dependencies.database)
     outbox = _outbox(dependencies, stack)
-    rules = SignUpRules(settings.sign_up, settings.accounts_per_address)
+    per_address = settings.accounts_per_address
+    per_network = max(settings.accounts_per_network, per_address)
+    rules = SignUpRules(settings.sign_up, per_address, per_network)
     return AccountServices(
         operators=operators,
         proof=proof,

@@ -5,9 +5,12 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from assay.infra.log import Log
+from assay.infra.sql.missing_calls import SqlMissingCalls
 from assay.kit.clock import Clock
 from assay.payments.ports import LedgerStore
 from assay.payments.till import Till
+from assay.payments.transfers import Transfers
+from assay.payments.watcher import Watcher
 from assay.webhooks.deliver import Deliverer
 
 FLUSH_EVERY_S = 1.0
@@ -17,6 +20,9 @@ RECONCILE_EVERY_S = 5.0
 """How often settlements that nobody works on any more are looked after."""
 
 PURGE_EVERY_S = 600.0
+
+RECOVER_EVERY_S = 10.0
+"""How often calls are looked for that a crash of any process has lost from the log."""
 
 Flush = Callable[[], Awaitable[None]]
 
@@ -46,6 +52,40 @@ async def reconcile_forever(
         except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
             log.warning("payments could not be reconciled, again soon", error=repr(error))
         await asyncio.sleep(RECONCILE_EVERY_S)
+
+
+async def watch_forever(watcher: Watcher, log: Log) -> None:
+    """Look at settled payments again; a chain or store that is down is asked again."""
+    while True:
+        await asyncio.sleep(RECONCILE_EVERY_S)
+        try:
+            for entry in await watcher.run():
+                log.warning("a settled payment moved", payment=entry.id, state=entry.state.value)
+        except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
+            log.warning("payments could not be looked at again", error=repr(error))
+
+
+async def send_transfers_forever(transfers: Transfers, log: Log) -> None:
+    """See payouts and refunds through that any process has begun."""
+    while True:
+        try:
+            for one in await transfers.resume():
+                log.info("transfer ended", transfer=one.id, kind=one.kind, state=one.state.value)
+        except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
+            log.warning("transfers could not be looked after, again soon", error=repr(error))
+        await asyncio.sleep(RECONCILE_EVERY_S)
+
+
+async def recover_calls_forever(missing: SqlMissingCalls, flush: Flush, log: Log) -> None:
+    """Write down the calls that other processes lost; our own go into the log first."""
+    while True:
+        try:
+            await flush()
+            if found := await missing.restore():
+                log.info("calls recovered from the ledger", calls=found)
+        except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
+            log.warning("calls could not be recovered, again soon", error=repr(error))
+        await asyncio.sleep(RECOVER_EVERY_S)
 
 
 async def deliver_forever(deliverer: Deliverer, log: Log) -> None:

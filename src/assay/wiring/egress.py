@@ -1,16 +1,20 @@
 """The egress budget, put together from the settings."""
 
 from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
 
 from assay.egress.budget import BudgetRules, Ceiling, Spent
 from assay.egress.consent import Consents, origin_of
+from assay.egress.opened import OpenedAddresses, OpenedForOperators, opened_entry
 from assay.egress.url import EgressPolicy, Target, parse_target
 from assay.infra.http.egress_budget import EgressBudget
 from assay.infra.sql.egress_usage import SqlBudgetLedger
 from assay.infra.sql.engine import Database
 from assay.infra.sql.state import SqlSharedState
 from assay.kit.clock import Clock
+from assay.kit.state import SharedState
 from assay.settings import Settings
+from assay.trust.turns import HostTurns
 
 KIB = 1024
 GATEWAY_PART = 4
@@ -44,6 +48,11 @@ def budget_rules(settings: Settings) -> BudgetRules:
     )
 
 
+def visit_turns(budget: EgressBudget, state: SharedState, policy: EgressPolicy) -> HostTurns:
+    """Turns of visits, over all processes on the state."""
+    return HostTurns(state, budget.ledger, budget.consents, policy, budget.rules)
+
+
 def gate_quota(
     settings: Settings, budget: EgressBudget
 ) -> Callable[[str], Awaitable[Spent | None]]:
@@ -54,6 +63,27 @@ def gate_quota(
         return await budget.ledger.count(key, settings.gate_evaluations_per_hour, HOUR_S)
 
     return count
+
+
+def opened_upstreams(settings: Settings) -> OpenedForOperators:
+    """What `ASSAY_UPSTREAM_ALLOW` opens, and to whom."""
+    entries = tuple(opened_entry(text) for text in settings.upstream_allow)
+    addresses = OpenedAddresses(entries, _own_ports(settings))
+    return OpenedForOperators(addresses, frozenset(settings.upstream_allow_operators))
+
+
+def _own_ports(settings: Settings) -> frozenset[int]:
+    """Where this service and its stores listen, as far as their addresses say so."""
+    secrets = (settings.database_url, settings.state_url, settings.smtp_url)
+    ports = [_port_of(url.get_secret_value()) for url in secrets if url is not None]
+    return frozenset({settings.port, *(port for port in ports if port is not None)})
+
+
+def _port_of(url: str) -> int | None:
+    try:
+        return urlsplit(url).port
+    except ValueError:  # whoever opens it refuses it; the text of this error holds a part of it
+        return None
 
 
 def _configured(settings: Settings) -> frozenset[str]:

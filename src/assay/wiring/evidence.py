@@ -8,6 +8,8 @@ from assay.infra.attestations import EasAttestations, eas_source
 from assay.infra.humans import SelfHumans, contract_of
 from assay.infra.log import Log, write_back_note
 from assay.infra.personhood import CloudVerifier, RouterVerifier
+from assay.infra.solana_fees import SolanaFees
+from assay.infra.sql.daily_budgets import DailyBudgets
 from assay.infra.sql.engine import Database
 from assay.infra.sql.personhood import SqlPersonhoodStore
 from assay.kit.clock import Clock
@@ -36,8 +38,14 @@ def sources(
     )
 
 
-def write_back(
-    settings: Settings, networks: Networks, subjects: Subjects, rpc: Rpc, log: Log
+def write_back(  # noqa: PLR0913, PLR0917 - all that a write needs
+    settings: Settings,
+    networks: Networks,
+    subjects: Subjects,
+    rpc: Rpc,
+    log: Log,
+    database: Database,
+    clock: Clock,
 ) -> WriteBack | None:
     """Where scores go back to, if a keypair is configured. Raises `ValueError` for a bad one."""
     if settings.solana_keypair is None:
@@ -47,7 +55,8 @@ def write_back(
 
     keypair = keypair_of(settings.solana_keypair.get_secret_value())
     writer = SolanaWriter(rpc, keypair, settings.solana_priority_microlamports)
-    return WriteBack(subjects, networks, writer, write_back_note(log))
+    fees = SolanaFees(writer, DailyBudgets(database), settings.solana_feedback_per_day, clock)
+    return WriteBack(subjects, networks, writer, write_back_note(log), fees)
 
 
 def absent(found: Sources) -> frozenset[SignalName]:

@@ -1,8 +1,9 @@
 """What strangers made is removed in time: rows in small batches, files by size."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Protocol
+from typing import Final, TypeAlias
 
 from assay.accounts.sign_up import QUOTA_WINDOW
 from assay.infra.log import Log
@@ -11,7 +12,9 @@ from assay.infra.sql.retention import SqlRetention
 from assay.kit.clock import Clock
 from assay.kit.cost_windows import DAY_S
 from assay.settings import Settings
+from assay.trust.course import COUNTS_FOR
 from assay.trust.ports import SnapshotBlobs
+from assay.trust.record import WRAPPERS_FOR
 
 EVERY_S = 600.0
 SOON_S = 1.0
@@ -22,8 +25,15 @@ ROWS_AT_ONCE = 500
 BLOCKS_AT_ONCE = 1_000
 
 
+UNFINISHED_KEPT: Final = timedelta(hours=1)
+"""How long an unfinished run of the course is kept; it can be continued for 15 minutes."""
+
+Removal: TypeAlias = Callable[[], Awaitable[bool]]
+"""Removes a batch of what is due; whether more may be due."""
+
+
 class Retention:
-    """One batch of each kind a round."""
+    """Everything that is removed in time: one batch of each kind a round."""
 
     def __init__(
         self,
@@ -32,51 +42,93 @@ class Retention:
         blobs: SnapshotBlobs,
         settings: Settings,
         clock: Clock,
+        *others: tuple[str, Removal],
     ) -> None:
         self._store = store
         self._costs = costs
         self._blobs = blobs
         self._settings = settings
         self._clock = clock
+        # Key agents last: one is kept for as long as anything else is known of it.
+        self._removals: tuple[tuple[str, Removal], ...] = (
+            ("costs", self._remove_costs),
+            ("sign-up origins", self._forget_sign_up_origins),
+            ("upstream secrets", self._forget_upstream_secrets),
+            ("unproven evaluations", self._remove_unproven),
+            ("course runs", self._remove_runs),
+            ("conduct at wrappers", self._remove_conduct),
+            ("key agents", self._remove_key_agents),
+            ("snapshot blocks", self._trim_blocks),
+            *others,
+        )
 
-    async def run(self) -> bool:
-        """Remove a batch of everything that is due; whether more may be."""
-        now, settings = self._clock.now(), self._settings
-        yesterday = int(now.timestamp() // DAY_S) - 1
-        more = await self._costs.remove(yesterday, ROWS_AT_ONCE) == ROWS_AT_ONCE
-        await self._store.forget_sign_up_origins(now - QUOTA_WINDOW)
-        if settings.unproven_days:
-            before = now - timedelta(days=settings.unproven_days)
-            uris = await self._store.remove_unproven(before, AGENTS_AT_ONCE)
-            for uri in uris or ():
-                await self._blobs.remove(uri)
-            more = more or uris is not None
-        if settings.key_agent_days:
-            before = now - timedelta(days=settings.key_agent_days)
-            removed = await self._store.remove_key_agents(before, ROWS_AT_ONCE)
-            more = more or removed == ROWS_AT_ONCE
-        if settings.snapshot_blocks_mib:
-            bytes_max = settings.snapshot_blocks_mib * 1024 * 1024
-            removed = await self._blobs.trim(bytes_max, BLOCKS_AT_ONCE)
-            more = more or removed == BLOCKS_AT_ONCE
+    async def run(self, on_failure: Callable[[str, Exception], None] | None = None) -> bool:
+        """Remove a batch of everything that is due; whether more may be due.
+
+        Calls `on_failure` with the name of a removal that failed, and goes on with the others.
+        Without `on_failure` the first failure is raised.
+        """
+        more = False
+        for name, remove in self._removals:
+            try:
+                more = await remove() or more
+            except Exception as error:
+                if on_failure is None:
+                    raise
+                on_failure(name, error)
         return more
 
+    async def _remove_costs(self) -> bool:
+        yesterday = int(self._clock.now().timestamp() // DAY_S) - 1
+        return await self._costs.remove(yesterday, ROWS_AT_ONCE) == ROWS_AT_ONCE
 
-class Removal(Protocol):
-    """Removes what is due, a batch at a time."""
+    async def _forget_sign_up_origins(self) -> bool:
+        await self._store.forget_sign_up_origins(self._clock.now() - QUOTA_WINDOW)
+        return False
 
-    async def run(self) -> bool:
-        """Remove a batch; whether more may be due."""
-        ...
+    async def _forget_upstream_secrets(self) -> bool:
+        kept = timedelta(hours=self._settings.paid_response_hours)
+        await self._store.forget_upstream_secrets(self._clock.now() - kept)
+        return False
+
+    async def _remove_unproven(self) -> bool:
+        if not self._settings.unproven_days:
+            return False
+        before = self._clock.now() - timedelta(days=self._settings.unproven_days)
+        uris = await self._store.remove_unproven(before, AGENTS_AT_ONCE)
+        for uri in uris or ():
+            await self._blobs.remove(uri)
+        return uris is not None
+
+    async def _remove_runs(self) -> bool:
+        now = self._clock.now()
+        ended, begun = now - COUNTS_FOR, now - UNFINISHED_KEPT
+        return await self._store.remove_runs(ended, begun, ROWS_AT_ONCE) == ROWS_AT_ONCE
+
+    async def _remove_conduct(self) -> bool:
+        before_day = (self._clock.now() - WRAPPERS_FOR).date().isoformat()
+        return await self._store.remove_conduct(before_day, ROWS_AT_ONCE) == ROWS_AT_ONCE
+
+    async def _remove_key_agents(self) -> bool:
+        if not self._settings.key_agent_days:
+            return False
+        before = self._clock.now() - timedelta(days=self._settings.key_agent_days)
+        return await self._store.remove_key_agents(before, ROWS_AT_ONCE) == ROWS_AT_ONCE
+
+    async def _trim_blocks(self) -> bool:
+        if not self._settings.snapshot_blocks_mib:
+            return False
+        bytes_max = self._settings.snapshot_blocks_mib * 1024 * 1024
+        return await self._blobs.trim(bytes_max, BLOCKS_AT_ONCE) == BLOCKS_AT_ONCE
 
 
-async def retain_forever(retention: Removal, log: Log) -> None:
-    """Every ten minutes; a store that is down now is tried again."""
+async def retain_forever(retention: Retention, log: Log) -> None:
+    """Run every ten minutes, sooner while more is due; logs what failed and tries it again."""
+
+    def failed(name: str, error: Exception) -> None:
+        log.warning("old data could not be removed, again later", what=name, error=repr(error))
+
     more = False
     while True:
         await asyncio.sleep(SOON_S if more else EVERY_S)
-        more = False
-        try:
-            more = await retention.run()
-        except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
-            log.warning("old evidence could not be removed, again later", error=repr(error))
+        more = await retention.run(failed)

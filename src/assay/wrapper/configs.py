@@ -8,13 +8,21 @@ from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.ids import new_id
 from assay.payments.model import DECIMALS
-from assay.payments.networks import DEFAULTS
+from assay.payments.warnings import Sale, SaleWarnings
+from assay.wrapper.changes import (
+    EndpointChange,
+    PreconditionFailed,
+    asked_of,
+    secret_problems,
+)
 from assay.wrapper.endpoint_rules import (
     ConfigRules,
+    Found,
     NewEndpoint,
     origin_as_sent,
     problems_of,
 )
+from assay.wrapper.history import Revision, changes_between
 from assay.wrapper.match import route_key
 from assay.wrapper.model import (
     EndpointNotFound,
@@ -25,6 +33,9 @@ from assay.wrapper.model import (
 from assay.wrapper.overlap import is_walked_round
 from assay.wrapper.ports import Secrets, WrapperStore
 
+_TRIES_MAX = 20
+"""How often a change is made anew because another one came between."""
+
 WARNINGS_MAX = 20
 ENDPOINTS_MAX = 1000
 """Active wrappers of one operator."""
@@ -34,12 +45,18 @@ class Endpoints:
     """An operator's wrappers."""
 
     def __init__(
-        self, store: WrapperStore, secrets: Secrets, rules: ConfigRules, clock: Clock
+        self,
+        store: WrapperStore,
+        secrets: Secrets,
+        rules: ConfigRules,
+        clock: Clock,
+        sale_warnings: SaleWarnings | None = None,
     ) -> None:
         self._store = store
         self._secrets = secrets
         self._rules = rules
         self._clock = clock
+        self._sale_warnings = sale_warnings or SaleWarnings()
         self.changes = 0
         """Counts what this process changed, for whoever remembers routes."""
 
@@ -47,34 +64,94 @@ class Endpoints:
         self, operator_id: str, asked: NewEndpoint, actor: Actor = TERMINAL
     ) -> WrapperConfig:
         """A new wrapper. Raises `InvalidRequest` naming every problem, and `EndpointOverlaps`."""
-        problems = list(problems_of(asked, self._rules))
-        if problems:
-            details = [Problem(("body", name), text) for name, text in problems]
-            raise InvalidRequest("The wrapper cannot be made like this.", details=details)
-        if len(await self._store.active(operator_id)) >= ENDPOINTS_MAX:
-            details = [Problem(("body",), f"an operator has at most {ENDPOINTS_MAX} wrappers")]
-            raise InvalidRequest("There are too many wrappers.", details=details)
-        config = self._config(operator_id, asked)
+        _require_none(problems_of(asked, self._rules.of(operator_id)))
+        await self._require_place(operator_id)
+        config = self._config(operator_id, new_id(), asked)
         told = note(
             *(self._clock, actor, "endpoint.created", operator_id, config.id),
             upstream_header=config.auth.header if config.auth else None,
         )
         if not await self._store.add(config, route_key(config.method, config.path), told):
-            raise EndpointOverlaps("Another active wrapper answers this path and method.")
+            raise _overlaps()
         self.changes += 1
         return config
 
-    async def warnings(self, config: WrapperConfig) -> Sequence[str]:
-        """What the operator may not expect of this wrapper beside their other active ones.
+    async def change(
+        self,
+        operator_id: str,
+        config_id: str,
+        change: EndpointChange,
+        actor: Actor = TERMINAL,
+        if_revision: int | None = None,
+    ) -> WrapperConfig:
+        """Change a wrapper, at once: as it is then. What changes nothing leaves no revision.
 
-        One sentence for each pair of which the freer one's path takes spellings of the stricter
-        one's: such requests are the stricter one's.
+        Raises `EndpointNotFound`, `PreconditionFailed` where it is not the revision it should be,
+        `InvalidRequest` naming every problem of the whole, and `EndpointOverlaps`.
         """
-        others = [c for c in await self._store.active(config.operator_id) if c.id != config.id]
+        for _ in range(_TRIES_MAX):
+            known = await self._find(operator_id, config_id)
+            if if_revision is not None and if_revision != known.revision:
+                raise PreconditionFailed(f"The wrapper is at revision {known.revision} by now.")
+            config = await self._changed(known, change)
+            changes = changes_between(known, config)
+            if not changes:
+                return known
+            fields = ", ".join(one.field for one in changes)
+            told = note(
+                *(self._clock, actor, "endpoint.changed", operator_id, config_id), fields=fields
+            )
+            result = await self._store.change(config, changes, told)
+            if result == "overlaps":
+                raise _overlaps()
+            if result == "changed":
+                self.changes += 1
+                return config
+        raise PreconditionFailed("Others are changing this wrapper at the same time: try again.")
+
+    async def history(
+        self, operator_id: str, config_id: str, at_most: int, offset: int
+    ) -> tuple[Sequence[Revision], int]:
+        """What a wrapper has been, newest first; and how many revisions there are.
+
+        Raises `EndpointNotFound`.
+        """
+        await self._find(operator_id, config_id)
+        return await self._store.history(operator_id, config_id, at_most, offset)
+
+    async def owner_for_admin(self, config_id: str) -> str:
+        """The id of the operator whose wrapper it is. Raises `EndpointNotFound`."""
+        owner = await self._store.owner_for_admin(config_id)
+        if owner is None:
+            raise EndpointNotFound("There is no wrapper of this id.")
+        return owner
+
+    async def warnings(self, config: WrapperConfig) -> Sequence[str]:
+        """What the operator may not expect of this wrapper, alone or beside their other ones.
+
+        Those of `sale_warnings`, and one sentence for each pair of which the freer one's path takes
+        spellings of the stricter one's: such requests are the stricter one's.
+        """
+        active = await self._store.active(config.operator_id)
+        stored = next((c for c in active if c.id == config.id), config)  # with the account's rate
+        about = await self.sale_warnings(stored)
+        others = [c for c in active if c.id != config.id]
         pairs = [pair for other in others for pair in ((config, other), (other, config))]
         found = [_warning(strict, free) for strict, free in pairs if _shares(strict, free)]
         more = len(found) - WARNINGS_MAX
-        return found if more <= 0 else [*found[:WARNINGS_MAX], f"{more} more pairs are alike."]
+        pairs_told = (
+            found if more <= 0 else [*found[:WARNINGS_MAX], f"{more} more pairs are alike."]
+        )
+        return [*about, *pairs_told]
+
+    async def sale_warnings(self, config: WrapperConfig) -> Sequence[str]:
+        """What the operator should know of an active wrapper's price, network and payee."""
+        if not (config.active and config.price and config.target_url and config.payout_address):
+            return []
+        network = self._rules.networks[config.network]
+        payee, rate = config.payout_address, config.fee_rate
+        sale = Sale(config.operator_id, network, config.price, payee, rate)
+        return await self._sale_warnings.of(sale)
 
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
         """The operator's wrappers, newest first."""
@@ -84,7 +161,7 @@ class Endpoints:
         """Stop a wrapper, at once. Raises `EndpointNotFound`."""
         told = note(self._clock, actor, "endpoint.deactivated", operator_id, config_id)
         if not await self._store.deactivate(operator_id, config_id, told):
-            raise EndpointNotFound("You have no wrapper of this id.")
+            raise _not_found()
         self.changes += 1
 
     def forget(self) -> None:
@@ -93,18 +170,13 @@ class Endpoints:
 
     async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
         """Seal secrets anew that an older key of the ring sealed; how many there were."""
-        old = [
-            config
-            for config in await self._store.list(operator_id)
-            if config.auth and not self._secrets.is_current(config.auth.sealed_secret)
-        ]
-        for config in old:
-            secret = self.upstream_secret(config)
-            if config.auth and secret is not None:
-                sealed = self._secrets.seal(secret, _place(config.id))
-                anew = replace(config, auth=UpstreamAuth(config.auth.header, sealed))
-                told = note(self._clock, actor, "endpoint.resealed", operator_id, config.id)
-                await self._store.reseal(anew, told)
+        sealed = await self._store.sealed(operator_id)
+        old = [(owner, secret) for owner, secret in sealed if not self._secrets.is_current(secret)]
+        for config_id, secret in old:
+            opened = self._secrets.open(secret, _place(config_id))
+            anew = self._secrets.seal(opened, _place(config_id))
+            told = note(self._clock, actor, "endpoint.resealed", operator_id, config_id)
+            await self._store.reseal(operator_id, config_id, secret, anew, told)
         self.changes += 1
         return len(old)
 
@@ -114,13 +186,52 @@ class Endpoints:
             return None
         return self._secrets.open(config.auth.sealed_secret, _place(config.id))
 
-    def _config(self, operator_id: str, asked: NewEndpoint) -> WrapperConfig:
-        config_id = new_id()
+    async def _find(self, operator_id: str, config_id: str) -> WrapperConfig:
+        found = await self._store.find(operator_id, config_id)
+        if found is None:
+            raise _not_found()
+        return found
+
+    async def _require_place(self, operator_id: str) -> None:
+        if len(await self._store.active(operator_id)) >= ENDPOINTS_MAX:
+            details = [Problem(("body",), f"an operator has at most {ENDPOINTS_MAX} wrappers")]
+            raise InvalidRequest("There are too many wrappers.", details=details)
+
+    async def _changed(self, known: WrapperConfig, change: EndpointChange) -> WrapperConfig:
+        """The wrapper's next revision. Raises `InvalidRequest`."""
+        try:
+            secret = self.upstream_secret(known)
+        except ValueError:  # no key of the ring opens it: it has to be given anew
+            secret = None
+        asked = asked_of(known, change, None if secret is None else secret.decode("ascii"))
+        rules = self._rules.of(known.operator_id)
+        problems = [
+            *problems_of(asked, rules),
+            *secret_problems(known, asked, change, rules.egress),
+        ]
+        _require_none(problems)
+        made = self._config(known.operator_id, known.id, asked)
+        is_active = known.active if change.active is None else change.active
+        if is_active and not known.active:
+            await self._require_place(known.operator_id)
+        auth = made.auth
+        if auth is not None and known.auth is not None and change.keeps_secret:
+            auth = UpstreamAuth(auth.header, known.auth.sealed_secret)
+        return replace(
+            made,
+            auth=auth,
+            active=is_active,
+            created_at=known.created_at,
+            revision=known.revision + 1,
+        )
+
+    def _config(self, operator_id: str, config_id: str, asked: NewEndpoint) -> WrapperConfig:
         auth = None
         if asked.auth_type == "header" and asked.auth_header and asked.auth_secret:
             sealed = self._secrets.seal(asked.auth_secret.encode("ascii"), _place(config_id))
             auth = UpstreamAuth(asked.auth_header.lower(), sealed)
-        payout = asked.payout_address or self._rules.payout_address
+        # One that was given stays while the wrapper is free: else it would be another's later.
+        payout = asked.payout_address or (self._rules.payout_address if asked.price else None)
         return WrapperConfig(
             id=config_id,
             operator_id=operator_id,
@@ -131,8 +242,8 @@ class Endpoints:
             rate_limit=asked.rate_limit,
             target_url=(asked.target_url or "").rstrip("/"),
             protocol=asked.protocol,
-            network=asked.network or DEFAULTS[asked.protocol],
-            payout_address=payout.lower() if payout and asked.price else None,
+            network=asked.network_id,
+            payout_address=payout.lower() if payout else None,
             trust_enabled=asked.trust_enabled,
             min_score=asked.min_score,
             identity_proof=asked.identity_proof,
@@ -147,6 +258,21 @@ class Endpoints:
             ),
             cors_origins=tuple(dict.fromkeys(map(origin_as_sent, asked.cors_origins))),
         )
+
+
+def _require_none(problems: Sequence[Found]) -> None:
+    """Raises `InvalidRequest` naming every problem, where there is one."""
+    if problems:
+        details = [Problem(("body", name), text) for name, text in problems]
+        raise InvalidRequest("The wrapper cannot be made like this.", details=details)
+
+
+def _overlaps() -> EndpointOverlaps:
+    return EndpointOverlaps("Another active wrapper answers this path and method.")
+
+
+def _not_found() -> EndpointNotFound:
+    return EndpointNotFound("You have no wrapper of this id.")
 
 
 def _shares(strict: WrapperConfig, free: WrapperConfig) -> bool:

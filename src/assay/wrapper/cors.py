@@ -5,10 +5,11 @@ headers. Source: the Fetch standard, section 3.3 (CORS protocol).
 """
 
 import re
+from collections.abc import Awaitable, Callable
 
 from assay.kit.origins import ANY
 from assay.payments.model import Headers
-from assay.wrapper.model import Incoming, WrapperConfig
+from assay.wrapper.model import Answer, Incoming, RouteMatch, WrapperConfig, WrapperNotFound
 
 MAX_AGE_S = 600
 """How long a browser may remember a preflight."""
@@ -17,6 +18,7 @@ PREFIX = b"access-control-"
 """Header fields of the CORS protocol: the wrapper's to say, where it has origins."""
 
 _FIELD_NAMES = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z, \t-]{1,4096}")
+_NO_CONTENT = 204
 _VARY = (b"vary", b"Origin")
 _EXPOSE = (b"access-control-expose-headers", b"*")
 
@@ -27,6 +29,28 @@ def preflighted_method(incoming: Incoming) -> str | None:
         return None
     method = _first(incoming, b"access-control-request-method")
     return None if method is None else method.decode("latin-1")
+
+
+async def answer_preflight(
+    operator_id: str,
+    incoming: Incoming,
+    find: Callable[[str, str, str], Awaitable[RouteMatch]],
+) -> Answer | None:
+    """The answer to a browser that asks before it calls, where the wrapper has origins.
+
+    It is no call: it asks for no payment and no trust, and leaves no row. `find` is `Routes.find`.
+    """
+    method = preflighted_method(incoming)
+    if method is None:
+        return None
+    try:
+        found = await find(operator_id, method, incoming.path)
+    except WrapperNotFound:
+        return None
+    config = found.route.config
+    if not config.cors_origins:
+        return None
+    return Answer(_NO_CONTENT, preflight_headers(config, incoming, method), b"")
 
 
 def preflight_headers(config: WrapperConfig, incoming: Incoming, method: str) -> Headers:

@@ -74,10 +74,12 @@ class Direct:
         return Carried(operator_id, sent_path, matched, trusted.trust, claim, prepared, kind, cors)
 
     def _is_plain(self, incoming: Incoming) -> bool:
-        """Whether it is for wrappers at all, and no browser's question before a call."""
+        """Whether it is for wrappers at all, no browser's question before a call, and not paid."""
         if not self._origin.is_shared and not self._origin.serves_wrappers(
             host_of(incoming.headers)
         ):
+            return False
+        if self._steps.pay.is_any_attached(incoming):  # it may have bought something here before
             return False
         return preflighted_method(incoming) is None
 

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.kit.origins import ANY, canonical_origin
 from assay.payments.model import DECIMALS, PaymentNetwork, Protocol
-from assay.payments.networks import DEFAULTS
+from assay.payments.networks import DEFAULTS, accepted_names, network_id
+from assay.payments.payees import payee_problem
 from assay.wrapper.match import BadPath, check_method, check_pattern
 from assay.wrapper.model import MAX_BODY_BYTES, TIMEOUT_MS, IdentityProof, SettleWhen
 from assay.wrapper.response_fields import EXCEPTIONS_MAX, may_be_excepted
@@ -20,16 +21,17 @@ DESCRIPTION_CHARS_MAX = 1000
 SECRET_CHARS_MAX = 8192
 ORIGINS_MAX = 32
 
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _NEVER_SET = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer"}
     | {"upgrade", "expect", "proxy-authorization", "proxy-connection", "via"}
+    | {"idempotency-key"}  # the same for every call, it would make them one
 )
 """Headers that frame a request: not for an operator to set. Source: RFC 9110, section 7.6.1."""
 
 _OURS_TO_SET = ("x-assay-", "x-forwarded-")
+_PRIVATE, _PUBLIC = EgressPolicy(allow_private=True, require_https=False), EgressPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,13 @@ class NewEndpoint:
     """Asked for with none but the fields of the earlier form: it may lead nowhere (spec 4.6)."""
 
     @property
+    def network_id(self) -> str:
+        """The id of the network, by whatever name it was asked for; an unknown name as it is."""
+        if self.network is None:
+            return DEFAULTS[self.protocol]
+        return network_id(self.network) or self.network
+
+    @property
     def leads_nowhere(self) -> bool:
         """A path with its price and no more: it is listed, and answers nobody."""
         return self.is_earlier_form and self.target_url is None
@@ -73,6 +82,12 @@ class ConfigRules:
     networks: Mapping[str, PaymentNetwork]
     payout_address: str | None
     price_max: Decimal
+    operator_id: str = ""
+    """Whose wrapper it is; empty: of nobody that anything is opened to."""
+
+    def of(self, operator_id: str) -> "ConfigRules":
+        """The rules for one operator's wrappers."""
+        return replace(self, egress=self.egress.of(operator_id), operator_id=operator_id)
 
 
 Found = tuple[str, str]
@@ -123,7 +138,7 @@ def _target_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
         return [("targetUrl", "is needed: where requests are forwarded to")]
     target = parse_target(asked.target_url, rules.egress)
     if isinstance(target, Refused):
-        return [("targetUrl", target.why)]
+        return [("targetUrl", target.why + _how_to_open(asked.target_url, rules.operator_id))]
     if "?" in asked.target_url or "#" in asked.target_url:
         return [("targetUrl", "has a query or a fragment; the request's own query is passed on")]
     if any(part in {".", ".."} for part in target.path_and_query.split("/")):
@@ -131,15 +146,35 @@ def _target_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
     return []
 
 
+def _how_to_open(url: str, operator_id: str) -> str:
+    """What opens an upstream on a private network, where `url` may name one; else nothing.
+
+    The same for everybody: whether an address is opened to somebody else is not told.
+    """
+    target = parse_target(url, _PRIVATE)
+    if isinstance(target, Refused):
+        return ""
+    if target.is_literal_ip and _PUBLIC.judge(target.host) is None:
+        return ""
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    return (
+        "; for an API on your own network, whoever runs this service sets"
+        f" ASSAY_UPSTREAM_ALLOW={host}:{target.port} and"
+        f" ASSAY_UPSTREAM_ALLOW_OPERATORS={operator_id}"
+    )
+
+
 def _payment_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
     found: list[Found] = []
-    network = rules.networks.get(asked.network or DEFAULTS[asked.protocol])
+    network = rules.networks.get(asked.network_id)
     if network is None or network.protocol != asked.protocol:
-        fitting = sorted(n.id for n in rules.networks.values() if n.protocol == asked.protocol)
-        found.append(("paymentNetwork", f"must be one of {', '.join(fitting)}"))
+        found.append(("paymentNetwork", f"must be one of {accepted_names(asked.protocol)}"))
     payout = asked.payout_address
-    if payout is not None and (not _ADDRESS.fullmatch(payout) or int(payout, 16) == 0):
-        found.append(("payoutAddress", "must be 0x and 40 hexadecimal digits, not all zero"))
+    assets = {one.asset.address for one in rules.networks.values()}
+    payee = payout or (rules.payout_address if asked.price else None)
+    problem = None if payee is None else payee_problem(payee, assets)
+    if problem is not None:
+        found.append(("payoutAddress", problem))
     elif asked.leads_nowhere:
         return found  # nobody is asked for money where nothing is forwarded
     elif asked.price and payout is None and rules.payout_address is None:

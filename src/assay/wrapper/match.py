@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from assay.wrapper.model import ANY_METHOD, Terms
+from assay.wrapper.model import ANY_METHOD
 from assay.wrapper.spelling import Unfoldable, folded, readings
+from assay.wrapper.terms import Terms
 
 PATH_CHARS_MAX = 2048
 SEGMENTS_MAX = 64
@@ -30,7 +31,7 @@ _PARAMETER = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]{0,63}\}")
 METHOD_CHARS_MAX = 24
 _METHOD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,24}")
 _NEVER_FORWARDED = frozenset({"CONNECT", "TRACE"})
-"""TRACE shows an upstream's secret to whoever asks; CONNECT is a tunnel."""
+"""TRACE shows an upstream's secret to every caller; CONNECT is a tunnel."""
 
 _SLASH = re.compile(r"%2[fF]")
 _REMEMBERED_CHARS_MAX = 256

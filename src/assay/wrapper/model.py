@@ -9,6 +9,7 @@ are not frozen because that would double what making them costs.
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Literal, NamedTuple, TypeAlias
 
 from assay.egress.url import Target
@@ -16,6 +17,8 @@ from assay.gate.model import GateRequest
 from assay.identity.model import AgentHeaders
 from assay.kit.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
 from assay.payments.model import Entry, Headers, Held, Protocol, Quote
+from assay.wrapper.payment_limits import NO_PAYMENT_LIMITS, PaymentLimits
+from assay.wrapper.terms import Terms
 
 IdentityProof = Literal["required", "asserted"]
 SettleWhen = Literal["after", "before"]
@@ -83,26 +86,6 @@ class UpstreamAuth:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """What a wrapper asks of a caller before it forwards. `price` is in micro-dollars."""
-
-    price: int = 0
-    min_score: float | None = None
-    """None where no trust is asked for."""
-    needs_proof: bool = False
-
-    def ask_more_than(self, other: "Terms") -> bool:
-        """Whether a caller who meets the other's terms may not meet these."""
-        if self.price > other.price:
-            return True
-        if self.min_score is None:
-            return False
-        if other.min_score is None or self.min_score > other.min_score:
-            return True
-        return self.needs_proof and not other.needs_proof
-
-
-@dataclass(frozen=True, slots=True)
 class WrapperConfig:
     """An operator's API as agents reach it. `price` is in micro-dollars."""
 
@@ -131,6 +114,10 @@ class WrapperConfig:
     """Lower-case names of the upstream's header fields that pass though by default they do not."""
     cors_origins: tuple[str, ...] = ()
     """Whose pages may call it from a browser; `*` for any. Empty: CORS is the upstream's."""
+    fee_rate: Decimal = Decimal(0)
+    """Its account's, 0 to 1, when it was read."""
+    revision: int = 1
+    """Counts its changes."""
 
     @property
     def terms(self) -> Terms:
@@ -292,5 +279,4 @@ class Journey:
     """Gives back the memory that is held for it; called at the end."""
     refusal: "ServiceError | None" = None
     """Its address is over its limit: only a payment that holds is served, else this is raised."""
-    admit_payer: "Callable[[str], Awaitable[None]] | None" = None
-    """Counts it for its payer, once the payment is verified; raises `TooMany`."""
+    payments: PaymentLimits = NO_PAYMENT_LIMITS

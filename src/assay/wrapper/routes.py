@@ -8,6 +8,7 @@ from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.gate.model import GateRequest
 from assay.kit.clock import Clock
 from assay.kit.singleflight import SingleFlight
+from assay.payments.model import Entry
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.match import BadPath, Row, Table
 from assay.wrapper.model import Route, RouteMatch, WrapperConfig, WrapperNotFound
@@ -51,7 +52,7 @@ class Routes:
         return None if table is None else _found(table, method, path)
 
     def route_cached(self, operator_id: str, method: str, path: str) -> Route | None:
-        """As `find_cached`, for whoever knows the path that is forwarded."""
+        """As `find_cached`, for callers that know the path that is forwarded."""
         table = self._remembered(operator_id)
         try:
             found = None if table is None else table.match(method, path)
@@ -87,6 +88,36 @@ class Routes:
             return None
         return None if found is None else found.value
 
+    async def as_claimed(
+        self, entry: Entry, method: str, path: str
+    ) -> tuple[WrapperConfig, RouteMatch | None]:
+        """The wrapper as it was when a payment was claimed, and its route with the path forwarded.
+
+        Where what it was is not known any more, as it is now, if it still answers; else without a
+        route. Raises `WrapperNotFound` where there is neither.
+        """
+        number = entry.wrapper_revision
+        config = await self._store.revision(entry.operator_id, entry.wrapper_id, number)
+        route = None if config is None else self._route(config)
+        if config is None or route is None:
+            return await self._as_it_is(config, entry, method, path)
+        # Another spelling of its path, which it answered for its terms, is forwarded as it came.
+        found = _found(Table([Row(config.method, config.path, route)]), method, path)
+        return config, found or RouteMatch(route, path)
+
+    async def _as_it_is(
+        self, config: WrapperConfig | None, entry: Entry, method: str, path: str
+    ) -> tuple[WrapperConfig, RouteMatch | None]:
+        try:
+            found = await self.find(entry.operator_id, method, path)
+        except WrapperNotFound:
+            if config is None:
+                raise
+            return config, None
+        if found.route.config.id == entry.wrapper_id:
+            return config or found.route.config, found
+        return config or found.route.config, None
+
     def _age_s(self, operator_id: str) -> float:
         """How long ago the operator's wrappers were read."""
         if self._remembered(operator_id) is None:
@@ -117,7 +148,7 @@ class Routes:
 
     def _route(self, config: WrapperConfig) -> Route | None:
         """None for what must not be served: it has no target, or a shut one, or a lost secret."""
-        target = parse_target(config.target_url, self._egress)
+        target = parse_target(config.target_url, self._egress.of(config.operator_id))
         if isinstance(target, Refused):
             return None
         try:
@@ -130,7 +161,7 @@ class Routes:
         return Route(config, target, GateRequest(min_score=config.min_score), header)
 
 
-def _found(table: Table[Route | None], method: str, path: str) -> RouteMatch | None:
+def _found(table: Table[Route] | Table[Route | None], method: str, path: str) -> RouteMatch | None:
     try:
         found = table.match(method, path)
     except BadPath:

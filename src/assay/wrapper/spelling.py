@@ -159,7 +159,7 @@ def _segment(part: bytes) -> _Segment:
     """One segment, folded as a whole: a slash that it holds encoded stays in it."""
     bare = _plainest(part, is_segment=True)
     name = bare.decode("utf-8", "replace").rstrip(" ")
-    # Upper case first: `\u0131` is an `I` to whoever compares so, and `\u0130` an `i`.
+    # Upper case first: `\u0131` is an `I` to servers that compare so, and `\u0130` an `i`.
     core = name.rstrip(". ").upper().casefold().replace("i\u0307", "i")
     return _Segment(core, name == "..", not bare)
 

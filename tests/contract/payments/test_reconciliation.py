@@ -17,14 +17,17 @@ from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.sql.engine import Database
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.payments.looks import LATE_S, MISSED_MOST_S
-from assay.payments.model import Attempt, Entry, State
+from assay.payments.model import Entry, State
+from assay.payments.outcomes import Attempt
 from assay.payments.ports import ProtocolNeeds
 from assay.payments.protocols.x402 import X402
 from assay.payments.reconciliation import OF_PAYER
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.wiring.background import RECONCILE_EVERY_S
 from tests.fakes.clock import FrozenClock
+from tests.fakes.gas import ample_gas
 from tests.fakes.payment_nodes import BLOCK_S, Node, Nodes
+from tests.fakes.witness import lone_witness
 from tests.unit.payments.test_authorization_outcomes import NOW_S, ONE, SELLER, TWO, network
 from tests.unit.payments.test_authorization_outcomes import payment as signed
 
@@ -52,11 +55,14 @@ class Stage:
         chains = {"eip155:84532": network(*self.nodes)}
         signer = TransactionSigner("0x" + "11" * 32) if self.has_key else None
         rpc: Any = Nodes(self.nodes)
-        engine = X402Engine(rpc, chains, signer, self.clock, 20.0)
+        prices = signer and ample_gas(rpc, chains, signer.address, self.clock)
+        engine = X402Engine(rpc, chains, signer, prices, self.clock, 20.0)
         nothing: Any = None
         needs = ProtocolNeeds(Eip3009Signers(), engine, nothing, self.clock)
         lease = timedelta(seconds=45)
-        return Settlement({"x402": X402()}, needs, self.ledger, self.clock, lease)
+        protocols = {"x402": X402()}
+        witness = lone_witness(protocols, needs, self.clock)
+        return Settlement(protocols, needs, self.ledger, self.clock, lease, witness)
 
     def move(self, seconds: float) -> None:
         self.clock.move(seconds)
@@ -249,11 +255,13 @@ async def test_one_network_that_hangs_holds_up_no_other(stage: Stage) -> None:
     stage.nodes[TWO] = node()
     chains = {"eip155:84532": network(ONE), "eip155:8453": other}
     rpc: Any = Nodes(stage.nodes)
-    engine = X402Engine(rpc, chains, None, stage.clock, 20.0)
+    engine = X402Engine(rpc, chains, None, None, stage.clock, 20.0)
     nothing: Any = None
     needs = ProtocolNeeds(Eip3009Signers(), engine, nothing, stage.clock)
     lease = timedelta(seconds=45)
-    stage.settlement = Settlement({"x402": X402()}, needs, stage.ledger, stage.clock, lease)
+    protocols = {"x402": X402()}
+    witness = lone_witness(protocols, needs, stage.clock)
+    stage.settlement = Settlement(protocols, needs, stage.ledger, stage.clock, lease, witness)
     elsewhere = replace(payment(2), network="eip155:8453")
     stage.nodes[TWO].use(elsewhere, SELLER)
     await stage.add(payment(1), elsewhere)
@@ -268,7 +276,7 @@ async def test_every_hash_is_remembered_and_an_older_one_that_was_mined_is_the_r
     entry = payment(1)
     older = stage.nodes[ONE].use(entry, SELLER)
     stage.nodes[ONE].refuses = {"eth_getLogs"}
-    attempt = Attempt("0x" + "33" * 32, "", ("0x" + "22" * 32, older))
+    attempt = Attempt("0x" + "33" * 32, "", earlier=("0x" + "22" * 32, older))
     await stage.add(replace(entry, attempt=attempt))
     (ended,) = await stage.passes(RECONCILE_EVERY_S)
     assert (ended.state, ended.attempt.transaction) == (State.SETTLED, older)

@@ -15,11 +15,13 @@ from assay.infra.http.rpc import JsonRpc
 from assay.infra.payments.x402_engine import X402Engine
 from assay.kit.clock import SystemClock
 from assay.payments.attempts import after, hashes
-from assay.payments.model import Attempt, Entry, Rejected, Settled, State, Undecided
+from assay.payments.model import Entry, State
+from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
 from assay.payments.x402_wire import authorization_of
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.registries import selector
+from tests.fakes.gas import ample_gas
 from tests.services.fee_chain import FeeChain, fee_chain
 from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
@@ -127,7 +129,9 @@ async def settling(chain: FeeChain, proxy: NodeProxy) -> AsyncIterator[Settling]
     signer = TransactionSigner(ENGINE.key)
     chain.request("anvil_setNextBlockBaseFeePerGas", hex(GWEI))
     chain.mine()
-    engine = X402Engine(rpc, {NETWORK_ID: network(proxy.url)}, signer, clock, 60.0)
+    chains = {NETWORK_ID: network(proxy.url)}
+    prices = ample_gas(rpc, chains, signer.address, clock)
+    engine = X402Engine(rpc, chains, signer, prices, clock, 60.0)
     yield Settling(chain, engine, signed_payment())
     proxy.instead = lambda _asked: None
     await rpc.aclose()
@@ -177,9 +181,12 @@ async def test_a_node_that_says_once_that_gas_is_free_costs_no_time(
     lies = ["0x0"]
 
     def cheap(asked: Any) -> Any:
-        if isinstance(asked, dict) and asked["method"] == "eth_gasPrice" and lies:
-            return {"jsonrpc": "2.0", "id": asked["id"], "result": lies.pop()}
-        return None
+        """To the price and the key's balance, which are asked for together."""
+        if not isinstance(asked, list) or asked[0]["method"] != "eth_gasPrice" or not lies:
+            return None
+        told = (lies.pop(), hex(10**24))
+        pairs = zip(asked, told, strict=True)
+        return [{"jsonrpc": "2.0", "id": one["id"], "result": value} for one, value in pairs]
 
     proxy.instead = cheap
     under_way = asyncio.ensure_future(settling.engine.settle(settling.entry, settling.note))
@@ -262,7 +269,7 @@ async def test_two_nodes_that_agree_end_it_and_one_that_is_gone_does_not(
     try:
         gone = signed_payment()
         cancel(chain, gone)
-        both = X402Engine(rpc, {NETWORK_ID: network(chain.url, proxy.url)}, None, clock, 1.0)
+        both = X402Engine(rpc, {NETWORK_ID: network(chain.url, proxy.url)}, None, None, clock, 1.0)
         assert await both.outcome(gone) == Rejected("authorization_cancelled")
         with proxy.failing("eth_getBlockByNumber", "eth_call"):
             assert isinstance(await both.outcome(gone), Undecided)

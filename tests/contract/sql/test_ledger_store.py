@@ -12,9 +12,10 @@ from assay.infra.sql.engine import Database
 from assay.infra.sql.ledger_statements import COMMITTED, FAILURES
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.ids import new_id
+from assay.payments.claims import Committed
 from assay.payments.looks import Look
-from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
-from assay.payments.ports import Committed
+from assay.payments.model import Entry, Fees, IdentifierReused, State, Stored
+from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
 from tests.fakes.clock import FrozenClock
 
@@ -253,7 +254,7 @@ async def test_what_was_leased_is_free_again_when_its_network_is_put_off(
 
 async def test_every_hash_of_a_payment_is_kept(ledger: SqlLedgerStore) -> None:
     made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
-    attempt = Attempt("0xc", "0xraw", ("0xa", "0xb"))
+    attempt = Attempt("0xc", "0xraw", earlier=("0xa", "0xb"))
     assert await ledger.move(made, State.SETTLING, attempt=attempt) is not None
     found = await ledger.find(made.network, made.digest)
     assert found is not None

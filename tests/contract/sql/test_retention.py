@@ -147,3 +147,21 @@ async def test_zero_switches_every_removal_off(database: Database) -> None:
     assert await rows(database) == (1, 1)
     assert await SqlKeyAgentStore(database).find(stranger(2)) is not None
     assert blobs.bounds == []
+
+
+async def test_a_removal_that_fails_is_named_and_holds_up_no_other(database: Database) -> None:
+    blobs, failed = Blobs(), dict[str, Exception]()
+
+    async def gone(uri: str) -> None:
+        raise OSError(uri)
+
+    blobs.remove = gone  # type: ignore[method-assign]
+    await evaluated(database, f"key/{stranger(1)}", 30)
+    await SqlKeyAgentStore(database).remember(KeyAgent(stranger(2), NOW - timedelta(days=3000)))
+    retention = Retention(*stores(database), blobs, load(), CLOCK)  # type: ignore[arg-type]
+    assert not await retention.run(failed.__setitem__)
+    assert {name: type(error) for name, error in failed.items()} == {
+        "unproven evaluations": OSError
+    }
+    assert await SqlKeyAgentStore(database).find(stranger(2)) is None
+    assert blobs.bounds

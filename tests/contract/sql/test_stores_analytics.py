@@ -51,6 +51,11 @@ class Model:
     calls: list[Call] = field(default_factory=list)
     settled: list[Entry] = field(default_factory=list)
     failed: list[Entry] = field(default_factory=list)
+    pending: list[Entry] = field(default_factory=list)
+
+    def of_state(self, state: State) -> list[Entry]:
+        kept = {State.SETTLED: self.settled, State.FAILED: self.failed}
+        return kept.get(state, self.pending)
 
     def counted(self, calls: Sequence[Call], settled: Sequence[Entry]) -> Counted:
         return Counted(
@@ -98,11 +103,9 @@ async def play(database: Database, steps: Sequence[dict[str, object]], model: Mo
             moved = await ledger.move(entry, state)
             assert moved is not None
             if state is State.SETTLED:
-                model.settled.append(moved)
                 assert await ledger.move(entry, state) is None  # from an old reading
                 assert await ledger.move(moved, State.DELIVERED) is not None
-            elif state is State.FAILED:
-                model.failed.append(moved)
+            model.of_state(state).append(moved)
         if number % 4:  # callers who come again share their kind
             made.kind = kinds.setdefault(astuple(made.kind), made.kind)
         batch.append(made)
@@ -130,8 +133,8 @@ async def check(database: Database, model: Model) -> None:
         assert stats.funnel.failed == sum(e.operator_id == who for e in model.failed)
         assert stats.funnel.denied == sum(c.outcome == "trust_denied" for c in calls)
         assert stats.funnel.limited == sum(c.outcome == "rate_limit_exceeded" for c in calls)
-        assert stats.funnel.paid == sum(
-            bool(c.payment_id) and c.outcome != "replayed" for c in calls
+        assert stats.funnel.paid == len(settled) + sum(
+            e.operator_id == who for e in (*model.failed, *model.pending)
         )
         days = await store.days(who, today - 1, today + 5)
         assert sum(d.calls for d in days.values()) == len(calls)
@@ -249,7 +252,7 @@ async def test_a_payment_that_settles_days_later_is_revenue_of_that_day(database
     assert before.charged == 0
     assert (await store.stats("op", day_of(START))).total.revenue == 0
     clock.move(2 * 86_400)
-    await ledger.move(pending, State.SETTLED)
+    settled = await ledger.move(pending, State.SETTLED)
     days = await store.days("op", 0, 10**6)
     assert {day: c.revenue for day, c in days.items()} == {
         day_of(START): 0,
@@ -257,6 +260,10 @@ async def test_a_payment_that_settles_days_later_is_revenue_of_that_day(database
     }
     [after] = await store.logs("op", LogFilter(), None, None, 10, 0)
     assert (after.charged, after.transaction) == (2_500_000, "0x" + "ee" * 32)
+    assert settled is not None
+    await ledger.move(settled, State.REVERSED)  # what was taken back was charged to nobody
+    [taken] = await store.logs("op", LogFilter(), None, None, 10, 0)
+    assert taken.charged == 0
 
 
 async def test_money_is_shown_with_the_call_it_bought_and_with_no_other(database: Database) -> None:

@@ -252,7 +252,7 @@ async def test_sign_ups_at_once_pass_neither_quota_nor_invitation(database: Data
     await codes.issue_code(invite, [], told(""))
 
     async def sign_up(number: int, invite_hash: str | None, origin: str) -> bool:
-        asked = SignUp(origin, NOW - DAY, 2, invite_hash)
+        asked = SignUp(origin, "0" * 32, NOW - DAY, 2, 9, invite_hash)
         try:
             await store.add(operator(f"{number}@{origin}.cc"), "hash", None, asked)
         except (TooMany, InviteInvalid):
@@ -263,6 +263,23 @@ async def test_sign_ups_at_once_pass_neither_quota_nor_invitation(database: Data
     assert await winners(by_quota) == 2
     by_invite = [lambda n=n: sign_up(n, invite.code_hash, f"o{n}") for n in range(6)]  # type: ignore[misc]
     assert await winners(by_invite) == 1
+
+
+async def test_sign_ups_of_one_larger_network_share_a_quota(database: Database) -> None:
+    store = SqlOperatorStore(database)
+
+    async def sign_up(number: int, around: str) -> bool:
+        asked = SignUp(f"{number:032x}", around * 32, NOW - DAY, 2, 3)
+        try:
+            await store.add(operator(f"{number}@{around}.cc"), "hash", None, asked)
+        except TooMany:
+            return False
+        return True
+
+    for around in "0f":
+        at_once = [lambda n=n, a=around: sign_up(n, a) for n in range(6)]  # type: ignore[misc]
+        assert await winners(at_once) == 3
+    assert await sign_up(9, "e")
 
 
 async def test_keys_keep_scopes_and_end_and_are_bounded(database: Database, ann: Operator) -> None:

@@ -26,7 +26,8 @@ from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.state import SqlSharedState
 from assay.infra.sql.webhooks import SqlWebhookStore
 from assay.kit.errors import Unavailable
-from assay.payments.model import Attempt, Entry, State
+from assay.payments.model import Entry, State
+from assay.payments.outcomes import Attempt
 from assay.trust.model import Evaluation, Grade, Snapshot
 from assay.webhooks.model import DeliveryState, Registration
 from tests.fakes.calls import call

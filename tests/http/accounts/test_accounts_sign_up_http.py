@@ -98,3 +98,29 @@ async def test_429_who_deletes_an_account_cannot_open_the_next_one_for_it(tmp_pa
             operator = await house.app.operators.find_for_admin(f"{n}@b.cc")
             await house.app.account_data.delete_for_admin(operator.id)
         refused(await register(house, "3@b.cc"), 429, "rate_limited")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "elsewhere"),
+    [
+        ([f"2001:db8:1:{n:x}::1" for n in range(6)], "2001:db8:2::1"),
+        ([f"198.51.100.{n}" for n in range(6)], "198.51.101.1"),
+    ],
+)
+async def test_429_one_network_opens_a_bounded_number_of_accounts_a_day(
+    tmp_path: Path, addresses: list[str], elsewhere: str
+) -> None:
+    quotas = {"accounts_per_address": 2, "accounts_per_network": 4}
+    async with open_house(tmp_path / "data", **quotas) as house:
+
+        async def register_from(address: str, email: str) -> int:
+            sender = httpx2.ASGITransport(build(house.app), client=(address, 1))
+            async with httpx2.AsyncClient(transport=sender, base_url="http://a") as http:
+                body = {"email": email, "password": PASSWORD, "name": "N"}
+                return (await http.post("/operator/register", json=body)).status_code
+
+        made = [await register_from(one, f"{n}@b.cc") for n, one in enumerate(addresses)]
+        assert made == [200] * 4 + [429] * 2
+        assert await register_from(elsewhere, "z@b.cc") == 200
+        house.clock.move(86_400)
+        assert await register_from(addresses[0], "later@b.cc") == 200

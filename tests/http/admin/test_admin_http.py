@@ -106,6 +106,8 @@ async def test_the_platform_in_numbers(office: Office) -> None:
         "revenueToday": "0.000000",
         "funnel": stats["funnel"],
         "costs": stats["costs"],
+        "freeSettlements": 0,
+        "settlingKeys": [],
         "unloggedCalls": 0,
         "undelivered": 0,
     }

@@ -83,13 +83,37 @@ async def test_sandbox_200_inconclusive_is_not_a_bad_grade(house: House) -> None
 
 
 async def test_sandbox_429_per_agent_and_per_address(tmp_path: Path) -> None:
-    async with open_house(tmp_path, sandbox_per_agent_minute=2, sandbox_per_minute=3) as house:
+    async with open_house(tmp_path, sandbox_per_agent_minute=4, sandbox_per_minute=3) as house:
         seven = [await house.http.post("/operator/trigger-sandbox/7") for _ in range(3)]
         assert [a.status_code for a in seven] == [200, 200, 429]
         assert int(seven[2].headers["retry-after"]) >= 1
         house.clock.move(60)
         eight = [await house.http.post(f"/operator/trigger-sandbox/{n}") for n in "7878"]
         assert [a.status_code for a in eight] == [200, 200, 200, 429]
+
+
+async def test_strangers_leave_half_of_an_agents_evaluations_to_its_owner_and_operators(
+    tmp_path: Path,
+) -> None:
+    async with open_house(tmp_path, sandbox_per_agent_minute=4, sandbox_per_minute=99) as house:
+        owner, stranger = await house.session(), await house.session(STRANGER_KEY)
+        forged = {**owner, "x-agent-session": stranger["x-agent-session"]}
+        operator = await house.operator()
+
+        async def triggered(agent_id: str, headers: dict[str, str], times: int = 3) -> list[int]:
+            path = f"/operator/trigger-sandbox/{agent_id}"
+            asked = [await house.http.post(path, headers=headers) for _ in range(times)]
+            return [answer.status_code for answer in asked]
+
+        assert await triggered("7", {}) == [200, 200, 429]
+        assert await triggered("7", stranger) == [429] * 3
+        assert await triggered("7", forged) == [429] * 3
+        assert await triggered("7", owner) == [200, 200, 429]
+        assert await triggered("8", {}) == [200, 200, 429]
+        assert await triggered("8", operator) == [200, 200, 429]
+        house.clock.move(60)
+        assert await triggered("8", operator, 5) == [200] * 4 + [429]
+        assert await triggered("8", {}) == [429] * 3
 
 
 async def test_a_setting_closes_what_is_open_by_default(tmp_path: Path) -> None:

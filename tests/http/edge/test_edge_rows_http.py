@@ -7,12 +7,13 @@ from urllib.parse import urlsplit
 import httpx2
 from sqlalchemy import func, select
 
-from assay.infra.sql.conduct_retention import SqlConductRetention
+from assay.infra.blobs import NoSnapshotBlobs
+from assay.infra.sql.costs import SqlCostStore
 from assay.infra.sql.engine import Database
 from assay.infra.sql.retention import SqlRetention
 from assay.infra.sql.tables import audit, course_calls, course_runs, key_agents, wrapper_conduct
 from assay.kit.costs import Cost, address_bearer
-from assay.wiring.conduct_retention import ConductRetention
+from assay.wiring.retention import Retention
 from tests.fakes.calls import call
 from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, open_house, refused
 
@@ -24,6 +25,12 @@ async def _count(database: Database, table: object) -> int:
     async with database.read() as connection:
         statement = select(func.count()).select_from(table)  # type: ignore[arg-type]
         return (await connection.execute(statement)).scalar_one()
+
+
+def _retention(house: House) -> Retention:
+    database, clock = house.app.database, house.clock
+    stores = SqlRetention(database), SqlCostStore(database, clock)
+    return Retention(*stores, NoSnapshotBlobs(), house.app.settings, clock)
 
 
 async def _export(house: House, token: dict[str, str]) -> httpx2.Response:
@@ -70,7 +77,7 @@ async def test_429_runs_of_the_course_and_their_calls_are_rows_of_whoever_calls(
 async def test_runs_are_removed_when_they_do_not_count_and_keep_no_key_agent(house: House) -> None:
     """One that was left goes after an hour, a finished one when it speaks for nobody any more."""
     app = house.app
-    removal = ConductRetention(SqlConductRetention(app.database), house.clock)
+    removal = _retention(house)
     left, finished = await _begin(house), await _begin(house, STRANGER_KEY)
     for begun in (left, finished):
         await _call(house, begun)
@@ -112,7 +119,7 @@ async def test_counts_of_conduct_are_rows_once_a_day_and_are_removed(tmp_path: P
         noted("0xc", paid="p")
         await app.conduct_log.flush()
         assert await _count(app.database, wrapper_conduct) == 3
-        removal = ConductRetention(SqlConductRetention(app.database), house.clock)
+        removal = _retention(house)
         house.clock.move(30 * 86_400)
         await removal.run()
         assert await _count(app.database, wrapper_conduct) == 3

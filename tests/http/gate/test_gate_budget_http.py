@@ -27,7 +27,8 @@ LEAKED_KEY = "AKIA" + "Q" * 16
 @pytest.fixture
 async def strict(tmp_path: Path) -> AsyncIterator[House]:
     """The service with budgets for loopback too."""
-    async with open_house(tmp_path / "data", egress_budget_private=True) as opened:
+    limits = {"sandbox_per_agent_minute": 12}
+    async with open_house(tmp_path / "data", egress_budget_private=True, **limits) as opened:
         yield opened
 
 

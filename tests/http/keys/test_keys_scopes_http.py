@@ -138,6 +138,8 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
             for table in (
                 *("dashboard_sessions", "account_codes", "recovery_codes", "login_origins"),
                 *("call_id_key", "egress_usage", "daily_costs", "earlier_keys"),
+                *("gas_accounts", "daily_budgets"),
+                "wrapper_revisions",
             ):
                 await connection.exec_driver_sql(f"DROP TABLE {table}")
             for index in (
@@ -150,11 +152,15 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
             for table, column in (
                 *(("webhook_deliveries", "domain"), ("webhook_deliveries", "wait_until_us")),
                 *(("wrappers", "pass_response_headers"), ("wrappers", "cors_origins")),
+                *(("payments", "gas_payer"), ("payments", "gas_currency")),
+                *(("payments", "gas_reserved"), ("payments", "gas_spent")),
+                *(("wrappers", "revision"), ("payments", "wrapper_revision")),
+                ("payments", "idempotency_key"),
             ):
                 await connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
             for column in (
                 "email_verified_us", "totp_secret", "totp_confirmed_us", "totp_step",
-                "sign_up_origin", "deleted_us",
+                "sign_up_origin", "deleted_us", "self_registered",
             ):  # fmt: skip
                 await connection.exec_driver_sql(f"ALTER TABLE operators DROP COLUMN {column}")
             await connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0007'")

@@ -309,6 +309,7 @@ async def test_a_score_is_written_back_once_for_each_evaluation_that_ran(tmp_pat
             "skipped": 0,
             "failed": 0,
             "dropped": 0,
+            "unpaid": 0,
         }
         fresh = await house.gate(asset, who, WALLET, ttlMs=1)
         assert fresh.json()["sandboxRan"] is True

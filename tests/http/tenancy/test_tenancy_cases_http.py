@@ -88,6 +88,7 @@ READS = (
     *("/operator/analytics/top-endpoints", "/operator/analytics/agents"),
     *("/operator/analytics/agents/7", "/operator/analytics/logs"),
     *("/operator/analytics/logs/export", "/operator/analytics/logs/export?format=ndjson"),
+    *("/operator/statement", "/operator/statement/export"),
 )
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.egress.ports import Limits
+from assay.egress.budget import RESERVED, egress_use
+from assay.egress.ports import EgressError, Limits, Outgoing
 from assay.webhooks.model import DeliveryState
 from tests.http.house import House, open_house
 from tests.services.raw_server import RawServer, Request, keeps_open, plain, serving
@@ -134,6 +135,32 @@ async def test_the_token_is_looked_for_when_there_is_need_of_a_budget(house: Hou
         house.clock.move(61)
         await until(house, lambda rows: rows.count(("sent", None)) == 50)
         assert len([one for one in receiver.requests if one.method == "GET"]) == 1
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+async def test_a_token_request_counts_as_asked_only_if_it_was_sent(
+    house: House, *, is_sent: bool
+) -> None:
+    """If there was no room for the request, the receiver is asked as soon as there is."""
+    async with serving(keeps_open(plain(b"no token"))) as receiver:
+        await house.operator()
+        proofs, http = house.app.webhooks._proofs, house.app.evaluator._needs.http
+        assert proofs is not None
+        url = receiver.url("/hook")
+        if is_sent:
+            assert await proofs.ask("op", url) is False
+        other = Outgoing("GET", receiver.url("/x"))
+        with egress_use(RESERVED):
+            for _ in range(60 - len(receiver.requests)):
+                await http.send(other)
+            with pytest.raises(EgressError, match="egress_budget"):
+                await http.send(other)
+        if not is_sent:
+            assert await proofs.ask("op", url) is False
+        house.clock.move(61)
+        before = len(receiver.requests)
+        assert await proofs.ask("op", url) is False
+        assert len(receiver.requests) - before == (0 if is_sent else 1)
 
 
 async def test_somebody_elses_webhook_is_not_found_when_it_is_verified(house: House) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.wrapper import pipeline
+from assay.wrapper import request_body
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.fakes.name_servers import NameServers
@@ -276,7 +276,7 @@ async def test_a_length_no_database_can_hold_does_not_hold_up_the_log(stall: Sta
 async def test_the_body_of_a_paid_call_has_a_minute_and_not_one_for_each_byte(
     stall: Stall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "HELD_BODY_S", 0.3)
+    monkeypatch.setattr(request_body, "HELD_BODY_S", 0.3)
     fields = {"pricePerCall": 0.01, "payoutAddress": "0x" + "ab" * 20, "method": "POST"}
     url, http, clock = await stall.wrap("/slow-body", **fields), stall.house.http, stall.house.clock
     clock.move(time.time() - clock.now().timestamp())  # signatures are dated by the real one

@@ -10,7 +10,8 @@ import pytest
 from assay.chains.model import ChainUnavailable, Network
 from assay.infra.payments.eip3009_logs import WINDOW
 from assay.infra.payments.eip3009_outcomes import TOGETHER_MAX, UNUSED, Outcomes
-from assay.payments.model import Attempt, Entry, Rejected, Settled, State, Undecided
+from assay.payments.model import Entry, State
+from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402_wire import credential_of
 from tests.fakes.clock import FrozenClock
@@ -106,7 +107,7 @@ async def test_the_older_of_our_transactions_counts_where_it_is_the_one_that_was
     only = node()
     older = only.use(payment(), SELLER)
     only.refuses = {"eth_getLogs"}
-    sent = replace(payment(), attempt=Attempt("0x" + "22" * 32, "0x02", (older,)))
+    sent = replace(payment(), attempt=Attempt("0x" + "22" * 32, "0x02", earlier=(older,)))
     assert await found({ONE: only}, sent) == [Settled(older)]
 
 

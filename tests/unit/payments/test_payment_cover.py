@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
+from assay.payments.claims import Claim, Committed
 from assay.payments.cover import LANDING_S, require_cover
 from assay.payments.model import Entry, Fees, PaymentRefused, PaymentsUnavailable
-from assay.payments.ports import Balances, Claim, Committed, ProtocolNeeds
+from assay.payments.ports import Balances, ProtocolNeeds
 from tests.fakes.clock import FrozenClock
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
 

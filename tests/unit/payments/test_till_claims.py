@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from assay.kit.keyring import MacKeys
 from assay.payments.model import Held, Payment, PaymentRefused, Replay, State
 from assay.payments.ports import ProtocolNeeds
 from assay.payments.protocols.x402 import PROTOCOL
@@ -14,6 +15,7 @@ from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.till import Till
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger import MemoryLedgerStore
+from tests.fakes.witness import lone_witness
 from tests.simulation.chain import Signers
 from tests.simulation.payers import purchase_of
 from tests.simulation.process import EPOCH
@@ -52,7 +54,9 @@ async def held(facilitator: Any, ledger: MemoryLedgerStore, clock: FrozenClock) 
     """Hold a fresh payment."""
     needs = ProtocolNeeds(Signers(), facilitator, facilitator, clock)
     lease = timedelta(seconds=5)
-    till = Till(Settlement({"x402": PROTOCOL}, needs, ledger, clock, lease))
+    witness = lone_witness({"x402": PROTOCOL}, needs, clock)
+    settlement = Settlement({"x402": PROTOCOL}, needs, ledger, clock, lease, witness)
+    till = Till(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
     purchase = purchase_of("p", "0x" + "c0" * 20, 100.0, Random(1))
     request = purchase.request(purchase.caller, purchase.token)
     return await till.hold(await till.read(purchase.quote, request), request)

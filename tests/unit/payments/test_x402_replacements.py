@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 
 from assay.infra.crypto.transactions import Transaction, TransactionSigner, transaction_of
-from assay.infra.payments.offered_fees import GAS_PRICE_MAX, Fees, can_be_mined, fees_at, replacing
+from assay.infra.payments.gas_price import GAS_PRICE_MAX
+from assay.infra.payments.offered_fees import can_be_mined, replacing
 from assay.infra.payments.x402_sender import Sender
 from assay.payments.attempts import ATTEMPTS_MAX, after, hashes
-from assay.payments.model import Attempt, Entry
+from assay.payments.gas_rules import FeePerGas, fee_per_gas
+from assay.payments.model import Entry
+from assay.payments.outcomes import Attempt
 from tests.fakes.clock import FrozenClock
+from tests.fakes.gas import ample_gas
 from tests.fakes.payment_nodes import Node, Nodes
 from tests.unit.payments.test_authorization_outcomes import ONE, network, node
 from tests.unit.payments.test_authorization_outcomes import payment as unsent
@@ -49,7 +53,9 @@ def only() -> Node:
 @pytest.fixture
 def sender(only: Node) -> Sender:
     rpc: Any = Nodes({ONE: only})
-    return Sender(rpc, network(ONE), SIGNER, FrozenClock())
+    chain = network(ONE)
+    prices = ample_gas(rpc, {chain.slug: chain}, SIGNER.address, FrozenClock())
+    return Sender(rpc, chain, SIGNER, prices)
 
 
 def test_what_was_signed_is_read_back() -> None:
@@ -126,10 +132,15 @@ async def test_a_node_that_tells_of_ever_higher_fees_makes_us_sign_a_bounded_num
         await sender.mend(book.entry, book.note)
 
 
-@pytest.mark.parametrize("offered", [Fees(1, 1), Fees(7, 8), Fees(GWEI, 3 * GWEI), Fees(0, 0)])
+NO_CAP = 10**18
+
+
+@pytest.mark.parametrize(
+    "offered", [FeePerGas(1, 1), FeePerGas(7, 8), FeePerGas(GWEI, 3 * GWEI), FeePerGas(0, 0)]
+)
 @pytest.mark.parametrize("price", [0, 1, GWEI, 100 * GWEI])
-def test_a_replacement_offers_an_eighth_more_of_both(offered: Fees, price: int) -> None:
-    replacement = replacing(offered, price)
+def test_a_replacement_offers_an_eighth_more_of_both(offered: FeePerGas, price: int) -> None:
+    replacement = fee_per_gas(price, NO_CAP, replacing(offered))
     assert replacement.priority * 8 >= offered.priority * 9
     assert replacement.most * 8 >= offered.most * 9
     assert replacement.priority > offered.priority
@@ -138,8 +149,19 @@ def test_a_replacement_offers_an_eighth_more_of_both(offered: Fees, price: int) 
 
 
 def test_what_is_offered_at_first_outlasts_a_rise_by_three_quarters() -> None:
-    assert can_be_mined(fees_at(GWEI).most, GWEI * 7 // 4)
-    assert not can_be_mined(fees_at(GWEI).most, 10 * GWEI)
+    assert can_be_mined(fee_per_gas(GWEI, NO_CAP).most, GWEI * 7 // 4)
+    assert not can_be_mined(fee_per_gas(GWEI, NO_CAP).most, 10 * GWEI)
+
+
+async def test_what_may_not_be_replaced_for_its_cost_is_sent_again(only: Node) -> None:
+    rpc, chain = Nodes({ONE: only}), network(ONE)
+    prices = ample_gas(rpc, {chain.slug: chain}, SIGNER.address, FrozenClock(), coins=0)
+    sender = Sender(rpc, chain, SIGNER, prices)  # type: ignore[arg-type]
+    only.counts, only.base_fee = (5, 6), 30 * GWEI
+    book = Book(only, signed(5, 3 * GWEI))
+    await sender.push(book.entry, book.note)
+    assert only.taken == [book.entry.attempt.raw]
+    assert not book.noted
 
 
 def test_attempts_are_remembered_once_each_the_newest_first() -> None:

@@ -11,12 +11,14 @@ import rlp
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import RpcRefused
 from assay.infra.crypto.transactions import TransactionSigner
-from assay.infra.payments.offered_fees import GAS_PRICE_MAX
+from assay.infra.payments.gas_price import GAS_PRICE_MAX
 from assay.infra.payments.x402_sender import AT_ONCE, Sender
-from assay.payments.model import Attempt, Entry, SettlementPending, Undecided
+from assay.payments.model import Entry, SettlementPending
+from assay.payments.outcomes import Attempt, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402_wire import credential_of
 from tests.fakes.clock import FrozenClock
+from tests.fakes.gas import ample_gas
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
 
 KEY = "0x" + "11" * 32
@@ -66,10 +68,15 @@ class Pool:
         match method:
             case "eth_gasPrice":
                 return self.price
+            case "eth_getBalance":
+                return hex(10**18)
             case "eth_getTransactionCount":
                 return hex(self.next_nonce)
             case _:
                 return self._take(params[0])
+
+    async def request_all(self, network: Network, asked: Sequence[Any]) -> list[Any]:
+        return [await self.request(network, *one) for one in asked]
 
     @property
     def next_nonce(self) -> int:
@@ -123,7 +130,9 @@ def ledger(pool: Pool) -> Ledger:
 
 @pytest.fixture
 def sender(pool: Pool) -> Sender:
-    return Sender(pool, NETWORK, TransactionSigner(KEY), FrozenClock())  # type: ignore[arg-type]
+    signer = TransactionSigner(KEY)
+    prices = ample_gas(pool, {NETWORK.slug: NETWORK}, signer.address, FrozenClock())
+    return Sender(pool, NETWORK, signer, prices)  # type: ignore[arg-type]
 
 
 async def send(sender: Sender, ledger: Ledger, count: int) -> list[Any]:

@@ -16,8 +16,9 @@ from x402.schemas.v1 import PaymentRequiredV1
 
 from assay.infra.crypto.eip3009 import Eip3009Signers
 from assay.kit.json import JsonValue
-from assay.payments.model import Attempt, Entry, Headers, Payment, PaymentRefused, Quote, State
+from assay.payments.model import Entry, Headers, Payment, PaymentRefused, Quote, State
 from assay.payments.networks import ROWS
+from assay.payments.outcomes import Attempt
 from assay.payments.ports import PaidRequest, ProtocolNeeds
 from assay.payments.protocols.x402 import X402
 from assay.payments.x402_wire import parse, payment_header, timeout_s
@@ -25,7 +26,7 @@ from tests.fakes.clock import FrozenClock
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "x402.json").read_text("utf-8"))
 NETWORKS = {row.id: row for row in ROWS}
-SHORT = {row.id: row.short_name for row in ROWS if row.short_name}
+SHORT = {row.id: row.short_name for row in ROWS if row.protocol == "x402"}
 TIMES_OUT = datetime.fromtimestamp(VECTORS["valid_before_s"], UTC)
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from assay.settings import SettingsError, load
+from assay.wiring.payment_chains import payment_rows
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +20,17 @@ def test_everything_has_a_default() -> None:
     assert settings.default_chain == "ethereum"
     assert settings.database.startswith("sqlite:////")
     assert settings.allow_private_upstreams is False
+
+
+def test_confirmations_are_named_by_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_CONFIRMATIONS", "eip155:8453=2, tempo:4217=1,")
+    settings = load()
+    assert settings.confirmations == {"eip155:8453": 2, "tempo:4217": 1}
+    networks = payment_rows(settings)
+    assert networks["eip155:8453"].confirmations == 2
+    assert networks["eip155:84532"].confirmations == 1
+    with pytest.raises(ValueError, match=r"ASSAY_CONFIRMATIONS.*no payment network is called"):
+        payment_rows(load(confirmations={"eip155:1": 2}))
 
 
 def test_an_unknown_setting_stops_the_boot(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,6 +51,9 @@ def test_an_unknown_setting_stops_the_boot(monkeypatch: pytest.MonkeyPatch) -> N
         ("ASSAY_CHAINS", "{"),
         ("ASSAY_GATE_EVALUATION_S", "0"),
         ("ASSAY_FEE_RATE", "1.5"),
+        ("ASSAY_CONFIRMATIONS", "eip155:8453=0"),
+        ("ASSAY_CONFIRMATIONS", "eip155:8453"),
+        ("ASSAY_CONFIRMATIONS", "eip155:8453=1.5"),
     ],
 )
 def test_a_value_that_does_not_hold_stops_the_boot_and_is_named(

@@ -225,6 +225,7 @@ def test_wallets_nobody_owns(tmp_path: Path, address: str) -> None:
         ("sandbox_per_minute", 600, 601),
         ("sandbox_per_agent_minute", 600, 601),
         ("body_bytes_max", 2**26, 2**26 + 1),
+        ("accounts_per_network", 10_000, 10_001),
     ],
 )
 def test_limits_that_limit_nobody(tmp_path: Path, name: str, safe: int, unsafe: int) -> None:

@@ -3,9 +3,9 @@
 import pytest
 
 from assay.wrapper.match import BadPath, Match, Row, Table
-from assay.wrapper.model import Terms
 from assay.wrapper.overlap import is_walked_round
 from assay.wrapper.spelling import PARTS_MAX, READINGS_MAX, Unfoldable, folded, readings
+from assay.wrapper.terms import Terms
 
 PAID, TRUSTED, STRICTER = Terms(10_000), Terms(0, 65.0, needs_proof=True), Terms(10_000, 65.0)
 

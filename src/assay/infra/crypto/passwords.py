@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 AT_ONCE = 2
 WAITING_MAX = 512
-"""Of known callers, and of strangers, each: beyond, whoever has most waiting makes room."""
+"""Of known callers, and of strangers, each: beyond, the caller with most waiting makes room."""
 
 WAITING_PER_CALLER = 16
 """Of one network, or of one account that is known."""

@@ -92,7 +92,7 @@ class ClaimQueue:
                     return granted
 
     def release(self, claims: tuple[Claim, ...]) -> None:
-        """The request on these claims is over: whoever waits tries again."""
+        """The request on these claims is over: those that wait try again."""
         for claim in claims:
             self._slots.give_back(_places(claim), self._placed.pop((claim.exchange, claim.key)))
             busy = self._busy[claim.key]
@@ -105,7 +105,7 @@ class ClaimQueue:
 
     @contextmanager
     def _waiting(self, held: tuple[Claim, ...]) -> Generator[None]:
-        """Whoever waits holds what it has: not all may wait for one another."""
+        """A waiting request holds what it has: not all may wait for one another."""
         busy = [self._busy[claim.key] for claim in held]
         for one in busy:
             one.waiting += 1

@@ -7,7 +7,7 @@ import httpcore2
 from typing_extensions import override
 
 from assay.egress.ports import EgressError, Failure
-from assay.egress.url import EgressPolicy
+from assay.egress.url import EgressPolicy, Scheme
 from assay.egress.waiting import host_timeout
 from assay.infra.http.counted_stream import dial_counted
 from assay.infra.http.egress_budget import current_exchange
@@ -70,12 +70,17 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
 
 
 async def judged_addresses(
-    host: str, port: int, policy: EgressPolicy | None, resolver: Resolver
+    host: str,
+    port: int,
+    policy: EgressPolicy | None,
+    resolver: Resolver,
+    scheme: Scheme = "https",
 ) -> Sequence[str]:
     """The addresses of `host`; refused as a whole when any of them is denied.
 
     A name that mixes public and private answers is an attack or a mistake: picking the good
-    ones would let its owner try until we pick wrong. Raises `EgressError`.
+    ones would let its owner try until we pick wrong. Only a policy with opened addresses asks
+    for the `scheme`. Raises `EgressError`.
     """
     try:
         ip_address(host)
@@ -83,8 +88,8 @@ async def judged_addresses(
     except ValueError:
         addresses = await _resolve(host, port, resolver)
     for address in addresses:
-        if policy is not None and (denial := policy.judge(address)):
-            raise EgressError(Failure.REFUSED_ADDRESS, f"{host}: {denial}")
+        if policy is not None and (why := policy.refusal(scheme, host, port, address)):
+            raise EgressError(Failure.REFUSED_ADDRESS, f"{host}: {why}")
     return addresses
 
 

@@ -212,7 +212,7 @@ class Exchange:
                 self._granted += await self._budget.queue.extend(self._claims, self._wanted_bytes())
             if self._left() <= 0:
                 raise OverBudget
-        # In small reads, so that whoever wants only the beginning of an answer pays for no more.
+        # In small reads: a request for the beginning of an answer pays for no more.
         wanted_bytes = min(wanted_bytes, READ_BYTES) if self._consent is None else wanted_bytes
         return min(wanted_bytes, self._left())
 

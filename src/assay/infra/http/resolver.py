@@ -30,7 +30,7 @@ VISIT = Share(8, 8)
 """A visit puts six questions at a time, but asks all its services first whether it may."""
 
 LOOKUP_S = 3.0
-"""What whoever asks waits for a look-up at most."""
+"""What a request waits for a look-up at most."""
 
 WAIT_S = 3.0
 """What a look-up waits for a thread at most."""
@@ -50,7 +50,7 @@ class Resolver(Protocol):
 class SystemResolver:
     """`getaddrinfo`: the hosts file, then the configured name servers.
 
-    Whoever asks for a name that is being looked up waits for the same answer.
+    All requests for a name that is being looked up wait for the same answer.
     """
 
     def __init__(self, lookups: Share | None = LOOKUPS) -> None:
@@ -99,7 +99,7 @@ class SystemResolver:
 
         def ended(done: asyncio.Future[list[str]]) -> None:
             if not done.cancelled():
-                done.exception()  # whoever asked may have gone away
+                done.exception()  # the request may have gone away
             del self._under_way[asked]
             self._slots.give_back(places, holder)
 

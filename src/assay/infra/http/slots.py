@@ -69,7 +69,7 @@ class Slots:
             self._keys.setdefault(key, _Key()).holders.append(holder)
 
     def give_back(self, places: Mapping[str, Share], holder: Holder) -> None:
-        """The request is over: whoever waits tries again, who waits for longest first."""
+        """The request is over: those that wait try again, the longest wait first."""
         for key in places:
             found = self._keys[key]
             found.holders.remove(holder)

@@ -72,7 +72,7 @@ class _Host:
     open: int = 0
     used_s: float = 0.0
     is_forgotten: bool = False
-    """Whether the pool has let go of it: whoever still holds it asks the pool for another."""
+    """Whether the pool has let go of it: a holder asks the pool for another."""
 
     def kept(self) -> Connection | None:
         """A connection that may be written to, out of those kept."""
@@ -238,7 +238,9 @@ class UpstreamPool:
     async def _connect(self, target: Target, host: _Host) -> Connection:
         """To the first judged address that answers."""
         loop = asyncio.get_running_loop()
-        addresses = await judged_addresses(target.host, target.port, self._policy, self._resolver)
+        addresses = await judged_addresses(
+            target.host, target.port, self._policy, self._resolver, target.scheme
+        )
         tls = self._context() if target.scheme == "https" else None
         problem: OSError | None = None
         for address in addresses[:3]:

@@ -92,6 +92,20 @@ def pays(receipt: JsonValue, entry: Entry) -> bool:
     )
 
 
+def gas_spent(receipt: JsonValue) -> int | None:
+    """What a mined transaction has cost in wei, where its receipt says so.
+
+    Besides its gas, what an OP Stack chain takes for writing it to Ethereum. Source: EIP-1559,
+    `effectiveGasPrice`; OP Stack, `l1Fee`.
+    """
+    if not is_object(receipt):
+        return None
+    gas, price = _hex_number(receipt.get("gasUsed")), _hex_number(receipt.get("effectiveGasPrice"))
+    if gas < 0 or price < 0:
+        return None
+    return gas * price + max(0, _hex_number(receipt.get("l1Fee")))
+
+
 def _topics(value: JsonValue) -> list[str]:
     return [str(topic).lower() for topic in value] if is_array(value) else []
 

@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from assay.chains.abi import BadAnswer, Reader
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc, RpcRefused
-from assay.infra.payments.eip3009_contract import pays, state_of
+from assay.infra.payments.eip3009_contract import gas_spent, pays, state_of
 from assay.infra.payments.eip3009_logs import Block, Use, block_of, find_uses
 from assay.kit.json import JsonValue
 from assay.payments.attempts import hashes
-from assay.payments.model import Entry, Outcome, Rejected, Settled, Undecided
+from assay.payments.model import Entry
+from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
 from assay.payments.x402_wire import authorization_of
 
 UNUSED = Undecided("not used yet", is_unused=True)
 _EXPIRED = Rejected("expired_unused")
 _CANCELLED = Rejected("authorization_cancelled")
 _ELSEWHERE = Rejected("authorization_used_elsewhere")
-_REVERTED = Rejected("transaction_failed")
 
 LAG_BLOCKS = 8
 """How much deeper to read when a node has not seen its neighbour's newest block."""
@@ -69,12 +69,13 @@ class Outcomes:
                 continue
             for transaction, receipt in receipts.items():
                 if pays(receipt, entry):
-                    return Settled(transaction)
+                    return Settled(transaction, _burnt(entry, receipts))
             if not any(receipts.values()):
                 return Undecided("a node has no receipt yet")
             agreed += 1
             if agreed == min(2, len(nodes)):
-                return _REVERTED
+                reverted = Rejected("transaction_failed", _burnt(entry, receipts))
+                return replace(reverted, is_agreed=agreed > 1)
         return Undecided("one node alone says that it has failed")
 
     async def _find(self, entries: Sequence[Entry]) -> list[Outcome]:
@@ -91,7 +92,8 @@ class Outcomes:
             if isinstance(other, Undecided):
                 found[place] = Undecided("one node alone says that nothing will be paid")
             else:
-                found[place] = other
+                is_refusal = isinstance(other, Rejected)
+                found[place] = replace(other, is_agreed=True) if is_refusal else other
         return found
 
     def _nodes(self, entry: Entry) -> list[Network]:
@@ -138,7 +140,7 @@ class Outcomes:
             paid = next((t for t, receipt in shown.items() if pays(receipt, one)), None)
             use = uses.get(one.id)
             if paid is not None:
-                ends[one.id] = Settled(paid)
+                ends[one.id] = Settled(paid, _burnt(one, shown))
             elif use is not None and use.is_cancelled:
                 ends[one.id] = _CANCELLED
             elif use is not None and shown[use.transaction] is not None:
@@ -160,6 +162,13 @@ def _to_ask(entry: Entry, use: Use | None) -> Sequence[str]:
     if use is None:
         return hashes(entry.attempt)
     return () if use.is_cancelled else (use.transaction,)
+
+
+def _burnt(entry: Entry, receipts: Mapping[str, JsonValue]) -> int | None:
+    """Wei that its own attempts have cost, of those that are mined; None where none is known."""
+    spent = [gas_spent(receipts.get(transaction)) for transaction in hashes(entry.attempt)]
+    known = [wei for wei in spent if wei is not None]
+    return sum(known) if known else None
 
 
 def _has_ended(entry: Entry, head: Block) -> bool:

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -17,29 +18,27 @@ from assay.chains.abi import BadAnswer, Reader, address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc
 from assay.infra.crypto.eip191 import keccak256
-from assay.infra.payments.mpp_credentials import read_credential
+from assay.infra.payments.mpp_credentials import at_realm, present_credential, read_credential
 from assay.infra.payments.mpp_library import LibraryLoader
-from assay.infra.payments.tempo_fees import fees_of
+from assay.infra.payments.mpp_time import require_challenge_time, require_transaction_time
+from assay.infra.payments.tempo_fees import Validity, fees_of, validity_of
 from assay.kit.clock import Clock, iso
 from assay.kit.errors import Unavailable
 from assay.kit.json import JsonObject, is_object
 from assay.kit.tasks import all_results
 from assay.payments.model import (
     DECIMALS,
-    Attempt,
     Demand,
     Entry,
     Fees,
-    Outcome,
     Payment,
     PaymentRefused,
     PaymentsUnavailable,
     Quote,
-    Rejected,
-    Settled,
-    Undecided,
 )
+from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import Balances, Note
+from assay.payments.requests import Presented
 
 LATE = timedelta(minutes=10)
 """How long after its challenge a transaction may still land before it counts as never sent."""
@@ -89,13 +88,22 @@ class TempoCharges:
         }
         return Demand(headers, extras)
 
-    async def read(self, credential: str, quote: Quote) -> Payment:
+    @property
+    def challenge_s(self) -> float:
+        return self._challenge_ttl.total_seconds()
+
+    async def present(self, credential: str) -> Presented:
         library = await self._loader.get()
-        parsed, digest = read_credential(library, credential)
+        return present_credential(*read_credential(library, credential))
+
+    async def read(self, credential: str, presented: Presented, quote: Quote) -> Payment:
+        library = await self._loader.get()
+        parsed: Any = presented.parsed
+        digest = presented.digest
         try:
             found = await library.by_any(
                 quote.network.id,
-                lambda engine: engine.validate_credential(
+                lambda engine: at_realm(engine, parsed).validate_credential(
                     parsed,
                     intent="charge",
                     request=_terms(quote),
@@ -111,17 +119,22 @@ class TempoCharges:
             raise PaymentRefused(_word(error), "The payment does not pay for this.") from error
         except _UNREADABLE as error:
             raise PaymentRefused("invalid-payload", "The payment is malformed.") from error
-        self._require_time(_expiry(parsed.challenge.expires), quote, digest)
+        now, ttl = self._clock.now(), self._challenge_ttl
+        require_challenge_time(_expiry(parsed.challenge.expires), quote, now, ttl, digest)
         payer = found.payer
         if payer is None:
             raise PaymentRefused("verification-failed", "The payment has no single payer.")
+        if payer.lower() == quote.pay_to:
+            raise PaymentRefused("verification-failed", "The payer is the payee.")
         payload = parsed.payload
         pushed = str(payload["hash"]).lower() if payload.get("type") == "hash" else ""
         kept: JsonObject = {"authorization": credential, "payload": payload}
+        validity = Validity() if pushed else validity_of(kept)
+        work_s = require_transaction_time(validity, quote, now, ttl, digest)
         chain = self._chains[quote.network.id]
         fees = Fees() if pushed else await fees_of(self._rpc, chain, quote.network, payer, kept)
         return Payment(
-            quote=quote,
+            quote=replace(quote, work_s=work_s),
             payer=payer.lower(),
             # For a hash too: a transaction we sent and its hash would else be two payments.
             nonce=parsed.challenge.id,
@@ -135,6 +148,8 @@ class TempoCharges:
     async def verify(self, payment: Payment) -> Balances | None:
         if payment.paid_by:
             return None
+        now, ttl = self._clock.now(), self._challenge_ttl  # it may have waited since it was read
+        require_transaction_time(validity_of(payment.credential), payment.quote, now, ttl, "")
         network = payment.quote.network
         tokens = list(dict.fromkeys(t for t in (network.asset.address, payment.fees.token) if t))
         calls = [Call(token, _BALANCE_OF + address_word(payment.payer)) for token in tokens]
@@ -151,9 +166,12 @@ class TempoCharges:
         await note(attempt)
         try:
             authorization = str(entry.credential["authorization"])
+            parsed = library.credential.from_authorization(authorization)
             receipt = await library.by_any(
                 entry.network,
-                lambda engine: engine.broadcast_credential(authorization, intent="charge"),
+                lambda engine: at_realm(engine, parsed).broadcast_credential(
+                    authorization, intent="charge"
+                ),
             )
         except library.errors.PaymentOutcomeUnknownError as error:
             return Undecided(repr(error.cause))
@@ -203,17 +221,10 @@ class TempoCharges:
             "method": "tempo",
             "reference": entry.attempt.transaction,
             "status": "success",
-            "timestamp": iso(entry.updated_at),
+            "timestamp": iso(entry.settled_at or entry.updated_at),
         }
         text = json.dumps(said, separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(text).rstrip(b"=")
-
-    def _require_time(self, expires: datetime, quote: Quote, digest: str) -> None:
-        """A challenge must outlive the upstream's work, or its payment could not be taken."""
-        needed_s = min(quote.work_s, self._challenge_ttl.total_seconds() / 2)
-        if not quote.settles_first and (expires - self._clock.now()).total_seconds() < needed_s:
-            message = f"The challenge must be good for {needed_s:g} more seconds."
-            raise PaymentRefused(_EXPIRED, message, digest=digest)
 
 
 def _terms(quote: Quote) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from assay.chains.model import Network
+from assay.chains.ports import Rpc
 from assay.kit.keyring import Secrets
 from assay.kit.state import SharedState
 from assay.payments.model import DECIMALS, PaymentNetwork
@@ -65,12 +67,14 @@ class LibraryLoader:
         self,
         networks: Mapping[str, PaymentNetwork],
         state: SharedState,
+        nodes: tuple[Rpc, Mapping[str, Network]],
         *,
         secrets: Secrets,
         realm: str,
         timeout_s: float,
     ) -> None:
         self._networks = networks
+        self._nodes = nodes
         self._store = Store(state)
         self._secrets = [
             hashlib.sha256(b"assay.mpp|" + secret.encode()).hexdigest() for secret in secrets
@@ -94,23 +98,32 @@ class LibraryLoader:
             return self._library
 
     def _load(self) -> Library:
+        transport = import_module("assay.infra.payments.mpp_transport")
         httpx = import_module("httpx")
         mpp, server = import_module("mpp"), import_module("mpp.server")
         tempo = import_module("mpp.methods.tempo.server")
-        self._client = httpx.AsyncClient(trust_env=False, timeout=self._timeout_s)
+        self._client = httpx.AsyncClient(transport=transport.RpcTransport(*self._nodes))
         engines = {
-            network.id: [self._engine(network, secret, server, tempo) for secret in self._secrets]
+            network.id: [
+                self._engine(network, transport.address_of(network.id), secret, server, tempo)
+                for secret in self._secrets
+            ]
             for network in self._networks.values()
             if network.protocol == "mpp"
         }
         return Library(server, import_module("mpp.errors"), mpp.Credential, engines)
 
     def _engine(
-        self, network: PaymentNetwork, secret: str, server: ModuleType, tempo: ModuleType
+        self,
+        network: PaymentNetwork,
+        address: str,
+        secret: str,
+        server: ModuleType,
+        tempo: ModuleType,
     ) -> Any:  # noqa: ANN401
         charge = tempo.charge(
             chain_id=network.chain_id,
-            rpc_url=network.rpc_urls[0],
+            rpc_url=address,
             currencies=[network.asset.address],
             decimals=DECIMALS,
             store=self._store,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from assay.chains.ports import RpcRefused
 from assay.kit.errors import Unavailable
-from assay.payments.model import Undecided
+from assay.payments.outcomes import Undecided
 
 _NONCE_TROUBLE = ("nonce", "replacement transaction underpriced")
 """What nodes say when another process with our key was faster; in whatever words around it."""

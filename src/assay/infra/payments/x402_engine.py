@@ -12,23 +12,21 @@ from assay.chains.abi import BadAnswer, Reader
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc
 from assay.infra.crypto.transactions import TransactionSigner
-from assay.infra.payments.eip3009_contract import balance_of, pays, state_of, transfer_data
+from assay.infra.payments.eip3009_contract import (
+    balance_of,
+    gas_spent,
+    pays,
+    state_of,
+    transfer_data,
+)
 from assay.infra.payments.eip3009_outcomes import Outcomes
+from assay.infra.payments.gas_price import GasPrices
 from assay.infra.payments.x402_sender import Sender
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.payments.attempts import after, hashes
-from assay.payments.model import (
-    Attempt,
-    Entry,
-    Outcome,
-    Payment,
-    PaymentNetwork,
-    PaymentRefused,
-    PaymentsUnavailable,
-    Settled,
-    Undecided,
-)
+from assay.payments.model import Entry, Payment, PaymentNetwork, PaymentRefused, PaymentsUnavailable
+from assay.payments.outcomes import Attempt, Outcome, Settled, Undecided
 from assay.payments.ports import Note
 from assay.payments.x402_wire import authorization_of
 
@@ -62,16 +60,28 @@ class X402Engine:
         rpc: Rpc,
         networks: Mapping[str, Network],
         signer: TransactionSigner | None,
+        prices: GasPrices | None,
         clock: Clock,
         settlement_s: float,
     ) -> None:
         self._rpc = rpc
         self._networks = networks
         self._signer = signer
+        self._prices = prices
         self._clock = clock
         self._settlement_s = settlement_s
         self._senders: dict[str, Sender] = {}
         self._outcomes = Outcomes(rpc, networks)
+
+    @property
+    def has_key(self) -> bool:
+        """Whether there is a key to settle with."""
+        return self._signer is not None
+
+    def take_up(self, signer: TransactionSigner) -> None:
+        """Settle with this key from now on, where there was none."""
+        if self._signer is None:
+            self._signer = signer
 
     async def verify(self, payment: Payment) -> int:
         if self._signer is None:
@@ -144,11 +154,11 @@ class X402Engine:
         return sent if isinstance(sent, Undecided) else Undecided("sent again")
 
     def _sender(self, network: str) -> Sender | None:
-        if self._signer is None:
+        if self._signer is None or self._prices is None:
             return None
         known = self._senders.get(network)
         if known is None:
-            known = Sender(self._rpc, self._networks[network], self._signer, self._clock)
+            known = Sender(self._rpc, self._networks[network], self._signer, self._prices)
             self._senders[network] = known
         return known
 
@@ -184,13 +194,17 @@ class X402Engine:
             except ChainUnavailable:
                 return None
             if receipt is not None:
-                return Settled(transaction) if pays(receipt, entry) else await self._failed(entry)
+                spent = gas_spent(receipt)
+                paid = pays(receipt, entry)
+                return Settled(transaction, spent) if paid else await self._failed(entry, spent)
         return None
 
-    async def _failed(self, entry: Entry) -> Outcome | None:
+    async def _failed(self, entry: Entry, spent: int | None) -> Outcome | None:
         """Ours reverted: perhaps because somebody else sent it first, and then it is paid."""
         found = await self.outcome(entry)
-        if not is_unused(found):
+        if not isinstance(found, Undecided):
+            return replace(found, gas_wei=spent)
+        if not found.is_unused:
             return found
         try:
             reverted = await self._outcomes.reverted(entry)

@@ -1,35 +1,42 @@
-"""A remote x402 facilitator: somebody's service verifies and settles.
+"""A remote x402 facilitator: somebody's service verifies and settles, and the chain is the witness.
 
-Source: x402 specification v2, "Facilitator interface"; facts, payments 1.2.
+Nothing that it says of a settlement counts: a success is believed when the chain shows this
+authorisation and this transfer, a refusal when the chain shows that nothing has moved. Source: x402
+specification v2, "Facilitator interface"; facts, payments 1.2; ADR 0019.
 """
 
+import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import httpx2
 
 from assay.infra.http.bounded_post import post_json
 from assay.infra.payments.x402_engine import is_unused
+from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.payments.buyer import unmarked
 from assay.payments.model import (
     Asset,
-    Attempt,
     Entry,
-    Outcome,
     Payment,
     PaymentNetwork,
     PaymentRefused,
     PaymentsUnavailable,
-    Rejected,
-    Settled,
-    Undecided,
 )
+from assay.payments.outcomes import Attempt, Outcome, Rejected, Undecided
 from assay.payments.ports import Facilitator, Note
 
 TIMEOUT_S = 20.0
 ANSWER_BYTES_MAX = 64 * 1024
+POLL_S = 0.1
+POLL_MAX_S = 1.0
+"""Between two looks for the transaction of a facilitator that says it has settled."""
+
 _REASON_CHARS_MAX = 100
+_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 _PENDING_REASONS = frozenset({"settlement_pending", "unexpected_settle_error"})
 """Reasons that do not say that the money stays where it is. Source: facts, payments 1.4."""
 
@@ -41,18 +48,27 @@ class RemoteFacilitator:
     """
 
     def __init__(
-        self, url: str, networks: Mapping[str, PaymentNetwork], chain: Facilitator
+        self,
+        url: str,
+        networks: Mapping[str, PaymentNetwork],
+        chain: Facilitator,
+        clock: Clock,
+        settlement_s: float,
     ) -> None:
         self._url = url
         self._networks = networks
         self._chain = chain
+        self._clock = clock
+        self._settlement_s = settlement_s
         self._client: httpx2.AsyncClient | None = None
 
     async def verify(self, payment: Payment) -> int:
         quote = payment.quote
         asked = _question(quote.network, payment.credential, quote.amount, quote.pay_to, quote.url)
         answer = await self._post("/verify", asked)
-        if answer.get("isValid") is not True:
+        if not isinstance(answer.get("isValid"), bool):
+            raise _unavailable("it does not say whether the payment is valid")
+        if not answer["isValid"]:
             reason = _reason(answer.get("invalidReason"), "invalid_payload")
             raise PaymentRefused(reason, "The facilitator does not accept this payment.")
         if str(answer.get("payer", payment.payer)).lower() != payment.payer:
@@ -70,9 +86,9 @@ class RemoteFacilitator:
             answer = await self._post("/settle", asked)
         except PaymentsUnavailable as error:
             return Undecided(error.detail or error.message)  # it may have settled all the same
-        transaction = str(answer.get("transaction", ""))[:_REASON_CHARS_MAX]
-        if answer.get("success") is True and transaction:
-            return Settled(transaction)
+        transaction = answer.get("transaction")
+        if answer.get("success") is True:
+            return await self._shown(entry, transaction)
         reason = _reason(answer.get("errorReason"), "unexpected_settle_error")
         if reason in _PENDING_REASONS or transaction:
             return Undecided(reason)
@@ -94,6 +110,25 @@ class RemoteFacilitator:
         if self._client is not None:
             await self._client.aclose()
 
+    async def _shown(self, entry: Entry, said: JsonValue) -> Outcome:
+        """What the chain shows of a settlement that it claims, once it shows it.
+
+        The transaction it names only says where to look first, and is kept nowhere: it may be
+        junk, another payment's, or not mined yet.
+        """
+        named = said if isinstance(said, str) and _HASH.fullmatch(said) else ""
+        claimed = replace(entry, attempt=Attempt(named.lower()))
+        deadline_s = self._clock.monotonic_s() + self._settlement_s
+        pause_s = POLL_S
+        while True:
+            found = await self._chain.outcome(claimed)
+            if not isinstance(found, Undecided):
+                return found
+            if self._clock.monotonic_s() + pause_s > deadline_s:
+                return Undecided("the facilitator says it has settled, and the chain does not")
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, POLL_MAX_S)
+
     async def _post(self, path: str, body: JsonObject) -> JsonObject:
         if self._client is None:
             self._client = httpx2.AsyncClient(
@@ -101,7 +136,8 @@ class RemoteFacilitator:
             )
         try:
             url = self._url + path
-            answer = await post_json(self._client, url, body, ANSWER_BYTES_MAX, TIMEOUT_S)
+            timeout_s = min(TIMEOUT_S, self._settlement_s)
+            answer = await post_json(self._client, url, body, ANSWER_BYTES_MAX, timeout_s)
             value: object = json.loads(answer.body)
         except (httpx2.HTTPError, TimeoutError, ValueError, RecursionError) as error:
             raise _unavailable(repr(error)) from error

@@ -15,21 +15,20 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Rpc
 from assay.infra.crypto.transactions import Transaction, TransactionSigner, transaction_of
 from assay.infra.payments.eip3009_contract import transfer_data
-from assay.infra.payments.offered_fees import Fees, believable, can_be_mined, fees_at, replacing
+from assay.infra.payments.gas_price import FeeAboveCap, GasPrices, believable
+from assay.infra.payments.offered_fees import can_be_mined, replacing
 from assay.infra.payments.send_answers import Again, meaning
-from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.json import JsonValue, is_object
 from assay.kit.numbers import NotANumber, hex_number
 from assay.kit.singleflight import SingleFlight
 from assay.kit.tasks import all_results
 from assay.payments.attempts import ATTEMPTS_MAX
-from assay.payments.model import Attempt, Entry, Undecided
+from assay.payments.gas_rules import GAS_MAX, NO_FEE, FeePerGas
+from assay.payments.model import Entry
+from assay.payments.outcomes import Attempt, Undecided
 from assay.payments.ports import Note
 from assay.payments.x402_wire import authorization_of
-
-GAS_MAX = 200_000
-"""Most a transfer may burn; Circle's takes less than half. Source: facts, payments 6, row 27."""
 
 GAS_OF_NOTHING = 21_000
 """Of a transaction that does nothing. Source: Yellow Paper, appendix G."""
@@ -37,7 +36,6 @@ GAS_OF_NOTHING = 21_000
 AT_ONCE = 32
 """Transactions of one turn."""
 
-PRICE_KNOWN_S = 5.0
 NONCE_TRIES = 10
 NONCE_PAUSE_S = 0.05
 
@@ -74,9 +72,7 @@ class Sender:
     rpc: Rpc
     network: Network
     signer: TransactionSigner
-    clock: Clock
-    _price: int = 0
-    _price_until_s: float = 0.0
+    prices: GasPrices
     _asked: SingleFlight[_Now] = field(default_factory=SingleFlight["_Now"])
     _queue: list[_Waiting] = field(default_factory=list[_Waiting])
     _runner: asyncio.Task[None] | None = None
@@ -130,9 +126,12 @@ class Sender:
             return await self.send(entry, note)
         if can_be_mined(signed.fee, chain.base_fee):
             return None
-        price = max(await self._price_now(), chain.base_fee)
+        price = max(await self.prices.price(self.network.slug), chain.base_fee)
         one = _Waiting(entry, note, asyncio.get_running_loop().create_future(), signed.nonce)
-        self._sign(one, replacing(Fees(signed.priority_fee, signed.fee), price))
+        try:
+            self._sign(one, price, replacing(FeePerGas(signed.priority_fee, signed.fee)))
+        except FeeAboveCap:
+            return None
         await note(Attempt(one.transaction, one.raw))
         (answer,) = await all_results([self._ask("eth_sendRawTransaction", one.raw)])
         found = meaning(one.transaction, answer)
@@ -163,13 +162,13 @@ class Sender:
 
     async def _send_all(self, some: Sequence[_Waiting]) -> None:
         """One turn: nonces, signatures, the ledger, and only then the chain."""
-        price = await self._price_now()
+        price = await self.prices.price(self.network.slug)
         first = quantity(await self._ask("eth_getTransactionCount", self.signer.address, "pending"))
         some = await self._noted(some, first, price)
         refused = await self._sent(some)
         pairs = zip(some, refused, strict=True)
         outcomes = [meaning(one.transaction, found) for one, found in pairs]
-        await self._close_gaps(some, outcomes, fees_at(price))
+        await self._close_gaps(some, outcomes, price)
         for one, outcome in zip(some, outcomes, strict=True):
             _answer(one, outcome)
 
@@ -196,7 +195,7 @@ class Sender:
         while some:
             for place, one in enumerate(some):
                 one.nonce = first + place
-                self._sign(one, fees_at(max(price, one.price)))
+                self._sign(one, max(price, one.price))
             found = await all_results([one.note(Attempt(one.transaction, one.raw)) for one in some])
             fine: list[_Waiting] = []
             for one, error in zip(some, found, strict=True):
@@ -209,12 +208,15 @@ class Sender:
             some = fine  # signed anew: who is left out must leave no gap
         return some
 
-    def _sign(self, one: _Waiting, fees: Fees) -> None:
+    def _sign(self, one: _Waiting, price: int, at_least: FeePerGas = NO_FEE) -> None:
         data = transfer_data(authorization_of(one.entry.credential))
+        fees = self.prices.fees(one.entry, price, at_least)
         transaction = self._transaction(one.nonce, fees, GAS_MAX, one.entry.asset, data)
         one.raw, one.transaction = self.signer.sign(transaction)
 
-    def _transaction(self, nonce: int, fees: Fees, gas: int, to: str, data: bytes) -> Transaction:
+    def _transaction(
+        self, nonce: int, fees: FeePerGas, gas: int, to: str, data: bytes
+    ) -> Transaction:
         chain_id = self.network.chain_id
         return Transaction(chain_id, nonce, fees.priority, fees.most, gas, to, data)
 
@@ -222,7 +224,7 @@ class Sender:
         self,
         some: Sequence[_Waiting],
         outcomes: Sequence[str | Undecided | Again],
-        fees: Fees,
+        price: int,
     ) -> None:
         """Spend on nothing the nonces that were refused below one that was taken.
 
@@ -231,19 +233,13 @@ class Sender:
         pairs = list(zip(some, outcomes, strict=True))
         taken = max((one.nonce for one, found in pairs if isinstance(found, str)), default=-1)
         gaps = [one for one, found in pairs if isinstance(found, Undecided) and one.nonce < taken]
+        to, prices = self.signer.address, self.prices
         nothing = [
-            self._transaction(one.nonce, fees, GAS_OF_NOTHING, self.signer.address, b"")
+            self._transaction(one.nonce, prices.fees(one.entry, price), GAS_OF_NOTHING, to, b"")
             for one in gaps
         ]
         asked = [self._ask("eth_sendRawTransaction", self.signer.sign(t)[0]) for t in nothing]
         await all_results(asked)  # refused too: the next turn begins at the gap
-
-    async def _price_now(self) -> int:
-        now = self.clock.monotonic_s()
-        if self._price_until_s <= now:
-            price = believable(quantity(await self._ask("eth_gasPrice")))
-            self._price, self._price_until_s = price, now + PRICE_KNOWN_S
-        return self._price
 
     async def _chain_now(self) -> _Now:
         """Asked once by all who ask at the same time. Raises `ChainUnavailable`."""

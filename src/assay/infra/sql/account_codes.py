@@ -130,7 +130,7 @@ async def spend_codes(
 
 
 def _shared(code: Code, bound: CodeBound) -> str:
-    """The narrowest thing that whoever is counted together has in common."""
+    """The narrowest thing that all who are counted together have in common."""
     name = bound.alike[-1] if "operator_id" not in bound.alike else "operator_id"
     return f"{name} {getattr(code, name)}"
 

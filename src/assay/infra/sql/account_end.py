@@ -18,7 +18,13 @@ from assay.infra.sql.account_tables import (
 from assay.infra.sql.audit import erase_personal_fields, write_note
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.operators import ADMINS, require_another_admin
-from assay.infra.sql.tables import webhook_agents, webhook_deliveries, webhooks, wrappers
+from assay.infra.sql.tables import (
+    webhook_agents,
+    webhook_deliveries,
+    webhooks,
+    wrapper_revisions,
+    wrappers,
+)
 from assay.webhooks.model import DeliveryState
 
 NAME = "deleted account"
@@ -87,8 +93,6 @@ async def _erase_credentials(connection: AsyncConnection, operator_id: str, at: 
 async def _deactivate_wrappers(connection: AsyncConnection, operator_id: str) -> None:
     """Kept, for calls and payments name them; without what their owner wrote or entrusted."""
     values = {
-        "active": False,
-        "route_key": None,
         "description": "",
         "target_url": "",
         "cors_origins": "",
@@ -96,7 +100,9 @@ async def _deactivate_wrappers(connection: AsyncConnection, operator_id: str) ->
         "upstream_auth_secret": None,
     }
     statement = update(wrappers).where(wrappers.c.operator_id == operator_id)
-    await connection.execute(statement.values(values))
+    await connection.execute(statement.values({**values, "active": False, "route_key": None}))
+    past = update(wrapper_revisions).where(wrapper_revisions.c.operator_id == operator_id)
+    await connection.execute(past.values({**values, "changes": "[]"}))
 
 
 async def _remove_webhooks(connection: AsyncConnection, operator_id: str, at: datetime) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    true,
 )
 
 from assay.infra.sql.metadata import METADATA
@@ -37,6 +38,8 @@ operators = Table(
     Column("sign_up_origin", String(64)),
     # A deleted account is suspended as well: whatever refuses those refuses it.
     Column("deleted_us", BigInteger),
+    # A stranger's, not made or invited by an admin: it shares a budget with all such accounts.
+    Column("self_registered", Boolean, nullable=False, server_default=true()),
     Index("ix_operators_origin", "sign_up_origin", "created_us"),
 )
 

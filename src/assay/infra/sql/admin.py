@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from sqlalchemy import Table, func, select
 
 from assay.admin.model import OperatorOverview, PlatformStats
-from assay.calls.model import Counted, Funnel
+from assay.calls.model import Counted
+from assay.infra.sql.analytics import funnel_of
 from assay.infra.sql.engine import Database
+from assay.infra.sql.ledger_statements import BEING_SETTLED
 from assay.infra.sql.operators import operator_of
 from assay.infra.sql.tables import api_keys, call_days, call_totals, operators, wrappers
 
@@ -37,7 +39,8 @@ class SqlAdminStore:
             .scalar_subquery()
             .label("endpoints"),
         ).select_from(operators)
-        totals = _sums(call_totals, (*_PLAIN, *_FUNNEL, "agents"))
+        under_way = BEING_SETTLED.scalar_subquery().label("under_way")
+        totals = _sums(call_totals, (*_PLAIN, *_FUNNEL, "agents")).add_columns(under_way)
         days = _sums(call_days, _PLAIN).where(call_days.c.day == today)
         async with self._database.read() as connection:
             about = (await connection.execute(accounts)).mappings().one()
@@ -55,7 +58,7 @@ class SqlAdminStore:
             agents=int(total["agents"]),
             total=Counted(*(int(total[name]) for name in _PLAIN)),
             today=Counted(*(int(day[name]) for name in _PLAIN)),
-            funnel=Funnel(**{name: int(total[name]) for name in _FUNNEL}),
+            funnel=funnel_of(total),
         )
 
     async def operators_for_admin(

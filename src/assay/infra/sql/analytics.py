@@ -18,6 +18,7 @@ from assay.calls.model import (
 from assay.calls.ports import AgentOrder
 from assay.infra.sql.call_pages import CallPages
 from assay.infra.sql.engine import Database, from_us
+from assay.infra.sql.ledger_statements import BEING_SETTLED
 from assay.infra.sql.tables import (
     agent_chains,
     agent_days,
@@ -26,6 +27,7 @@ from assay.infra.sql.tables import (
     call_totals,
     endpoint_days,
     endpoint_totals,
+    payments,
     wrappers,
 )
 
@@ -52,11 +54,12 @@ class SqlAnalyticsStore:
     async def stats(self, operator_id: str, today: int) -> Stats:
         """Of both tables in one statement: totals and day are of one moment."""
         day = [call_days.c[name].label(f"today_{name}") for name in _PLAIN]
+        under_way = BEING_SETTLED.where(payments.c.operator_id == operator_id)
         of_today = and_(
             call_days.c.operator_id == call_totals.c.operator_id, call_days.c.day == today
         )
         statement = (
-            select(call_totals, *day)
+            select(call_totals, *day, under_way.scalar_subquery().label("under_way"))
             .select_from(call_totals.outerjoin(call_days, of_today))
             .where(call_totals.c.operator_id == operator_id)
         )
@@ -67,7 +70,7 @@ class SqlAnalyticsStore:
             total=_counted(row),
             today=Counted(*(row[f"today_{name}"] or 0 for name in _PLAIN)),
             agents=row["agents"],
-            funnel=Funnel(**{name: row[name] for name in _FUNNEL}),
+            funnel=funnel_of(row),
         )
 
     async def days(self, operator_id: str, first: int, last: int) -> Mapping[int, Counted]:
@@ -186,6 +189,12 @@ class SqlAnalyticsStore:
     async def _all(self, statement: Select[*tuple[Any, ...]]) -> Sequence[RowMapping]:
         async with self._database.read() as connection:
             return (await connection.execute(statement)).mappings().all()
+
+
+def funnel_of(row: RowMapping) -> Funnel:
+    """From sums, and `under_way`: payments that are being settled are in no sum yet."""
+    counted = {name: int(row[name]) for name in _FUNNEL}
+    return Funnel(**counted | {"paid": counted["paid"] + row["under_way"]})
 
 
 def _counting(which: LogFilter, first_day: int | None) -> Table:

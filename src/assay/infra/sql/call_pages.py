@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
+from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select
 
 from assay.calls.model import LogFilter, LoggedCall
 from assay.calls.rollup import DAY_US
@@ -12,6 +12,7 @@ from assay.infra.sql.connect import Kind
 from assay.infra.sql.engine import Database
 from assay.infra.sql.rollups import short_key
 from assay.infra.sql.tables import calls, payments
+from assay.payments.model import State
 
 
 class CallPages:
@@ -88,7 +89,10 @@ class CallPages:
             payments.c.id,
             payments.c.amount,
             payments.c.tx,
-            payments.c.settled_us,
+            # What was taken back was charged to nobody.
+            case((payments.c.state == State.REVERSED, None), else_=payments.c.settled_us).label(
+                "settled_us"
+            ),
             bought.label("bought"),
         ).where(payments.c.operator_id == operator_id, payments.c.id.in_(ids))
         async with self._database.read() as connection:

@@ -14,8 +14,8 @@ from assay.kit.clock import Clock
 from assay.kit.cost_windows import CostKey
 
 ROWS_MAX: Final = 50_000
-"""Rows of one kind and day; beyond, those that cost least go first: whoever has spent much is not
-forgotten for others who spent little."""
+"""Rows of one kind and day; beyond, those that cost least go first: a bearer who has spent much is
+not forgotten for others who spent little."""
 
 TRIM_EVERY_S: Final = 60.0
 _ROWS = daily_costs

@@ -25,7 +25,7 @@ SELECT operator_id, wrapper_id, COALESCE(agent_id, payer) AS agent_id, at_us / {
   at_us AS first_us, at_us AS last_us,
   1 AS calls, CASE WHEN status >= 400 AND status NOT IN (401, 402) THEN 1 ELSE 0 END AS errors,
   latency_us, 0 AS revenue, CASE WHEN status = 402 THEN 1 ELSE 0 END AS asked,
-  CASE WHEN payment_id IS NOT NULL AND outcome <> 'replayed' THEN 1 ELSE 0 END AS paid,
+  0 AS paid,
   CASE WHEN outcome = 'trust_denied' THEN 1 ELSE 0 END AS denied,
   CASE WHEN outcome = 'rate_limit_exceeded' THEN 1 ELSE 0 END AS limited,
   0 AS settled, 0 AS failed
@@ -33,12 +33,14 @@ FROM calls"""  # noqa: S608 - a number of ours
 
 _OF_SETTLED: Final = f"""
 SELECT operator_id, wrapper_id, COALESCE(NULLIF(agent_id, ''), payer), settled_us / {DAY_US},
-  settled_us, settled_us, 0, 0, 0, amount, 0, 0, 0, 0, 1, 0
+  settled_us, settled_us, 0, 0, 0, CASE WHEN state = 'reversed' THEN 0 ELSE amount END,
+  0, CASE WHEN state = 'reversed' THEN 0 ELSE 1 END, 0, 0,
+  CASE WHEN state = 'reversed' THEN 0 ELSE 1 END, 0
 FROM payments WHERE settled_us IS NOT NULL"""  # noqa: S608 - a number of ours
 
 _OF_FAILED: Final = f"""
 SELECT operator_id, wrapper_id, NULL, updated_us / {DAY_US}, updated_us, updated_us,
-  0, 0, 0, 0, 0, 0, 0, 0, 0, 1
+  0, 0, 0, 0, 0, 1, 0, 0, 0, 1
 FROM payments WHERE state = 'failed'"""  # noqa: S608 - a number of ours
 
 _TIERS: Final = """

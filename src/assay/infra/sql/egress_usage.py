@@ -25,7 +25,7 @@ from assay.kit.ids import new_id
 
 PURGE_EVERY_S = 10.0
 PURGE_MAX = 5000
-"""Rows removed at a time: whoever claims something does not wait for the removal of millions."""
+"""Rows removed at a time: no claim waits for the removal of millions."""
 
 ASKING_MAX = 64
 """Of those who were refused and count as asking: that there are others is all that matters."""
@@ -149,6 +149,13 @@ class SqlBudgetLedger:
     async def forget(self, exchange: str) -> None:
         values = {"an_exchange": exchange}
         await self._database.change(lambda desk: desk.change(_FORGET, values))
+
+    async def left(self, key: str, ceiling: Ceiling, use: EgressUse) -> Ceiling:
+        now_us = self._now_us()
+        found = await self._database.change(
+            lambda desk: _left(desk, key, ceiling, use, now_us),
+        )
+        return Ceiling(max(0, found.requests), max(0, found.size_bytes))
 
     async def count(self, key: str, limit: int, window_s: float) -> Spent | None:
         now_us = self._now_us()

@@ -1,8 +1,9 @@
-"""Tables of what is known of agents beyond their evaluations."""
+"""Tables of what is known of agents."""
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -65,4 +66,39 @@ wrapper_conduct = Table(
     Column("early", BigInteger, nullable=False),
     Column("error_run", BigInteger, nullable=False),
     Index("ix_wrapper_conduct_day", "day"),
+)
+
+evaluations = Table(
+    "evaluations",
+    METADATA,
+    Column("id", String(36), primary_key=True),
+    Column("subject_key", String(160), nullable=False),
+    Column("chain", String(64), nullable=False),
+    Column("agent_id", String(80), nullable=False),
+    Column("wallet", String(64), nullable=False),
+    Column("collected", Text, nullable=False),
+    Column("unavailable", Text, nullable=False),
+    Column("score", Float(53), nullable=False),
+    Column("tier", String(3), nullable=False),
+    Column("risk_level", String(8), nullable=False),
+    Column("route", String(16), nullable=False),
+    Column("evaluated_us", BigInteger, nullable=False),
+    Index("ix_evaluations_subject", "subject_key", "evaluated_us"),
+)
+
+snapshots = Table(
+    "snapshots",
+    METADATA,
+    # BIGINT has no row id alias in SQLite: only INTEGER counts up by itself there.
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("evaluation_id", String(36), ForeignKey("evaluations.id"), nullable=False),
+    Column("subject_key", String(160), nullable=False),
+    Column("agent_id", String(80), nullable=False),
+    Column("snapshot_hash", String(66), nullable=False),
+    Column("previous_hash", String(66), nullable=False),
+    Column("encrypted_data_uri", Text),
+    Column("interaction_count", Integer, nullable=False),
+    Column("taken_us", BigInteger, nullable=False),
+    Index("ix_snapshots_subject", "subject_key", "seq"),
 )

@@ -22,6 +22,13 @@ from assay.payments.model import State
 
 _IN_FLIGHT = (State.CLAIMED, State.SETTLING, State.PENDING)
 
+BEING_SETTLED = (
+    select(func.count())
+    .select_from(payments)
+    .where(payments.c.state.in_((State.SETTLING, State.PENDING)))
+)
+"""How many; they are few, and found by their state."""
+
 _OF_THE_PAYER = (
     payments.c.network == bindparam("a_network"),
     payments.c.asset == bindparam("an_asset"),
@@ -36,9 +43,15 @@ BY_DIGEST = select(payments).where(
 _AS_READ = (payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("moves_read"))
 CHANGING = (
     *("state", "tx", "raw_tx", "earlier_tx", "reason", "lease_us", "updated_us", "moves"),
-    "settled_us",
+    *("settled_us", "gas_payer", "gas_spent"),
 )
 MOVE = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in CHANGING})
+MOVE_WATCHED = (
+    update(payments)
+    .where(*_AS_READ)
+    .values({name: bindparam(name) for name in (*CHANGING, "watch_us")})
+)
+"""Into a state that says anew when it is looked at."""
 TAKE_OVER = (
     update(payments)
     .where(*_AS_READ)

@@ -51,7 +51,8 @@ class SqlOperatorStore:
         sign_up: SignUp | None = None,
     ) -> None:
         values = {
-            "sign_up_origin": None if sign_up is None else sign_up.origin,
+            "sign_up_origin": None if sign_up is None else _origin(sign_up),
+            "self_registered": sign_up is not None and sign_up.invite_hash is None,
             "id": operator.id,
             "email": operator.email,
             "email_lower": operator.email.lower(),
@@ -78,20 +79,20 @@ class SqlOperatorStore:
     async def _admit(
         self, connection: AsyncConnection, operator: Operator, sign_up: SignUp
     ) -> None:
-        """Hold a sign-up against its quota and its invitation, in one order for its origin."""
-        await self._database.lock(connection, f"sign-up {sign_up.origin}")
-        made = (
-            select(func.count())
-            .select_from(operators)
-            .where(
-                operators.c.sign_up_origin == sign_up.origin,
-                operators.c.created_us > to_us(sign_up.since),
-            )
-        )
-        if (await connection.execute(made)).scalar_one() >= sign_up.per_origin:
-            raise TooMany(
-                "Too many accounts were made from here today.", retry_after_s=SIGN_UP_RETRY_S
-            )
+        """Hold a sign-up against its quotas and its invitation, in one order for its network."""
+        await self._database.lock(connection, f"sign-up {sign_up.around}")
+        origin = operators.c.sign_up_origin
+        # Versions that counted no larger network stored the origin alone.
+        of_origin = origin.in_((_origin(sign_up), sign_up.origin))
+        # A range, and not a pattern: the index is used whatever the database's collation is.
+        of_network = and_(origin > sign_up.around, origin < sign_up.around + "g")
+        for which, quota in ((of_origin, sign_up.per_origin), (of_network, sign_up.per_network)):
+            recent = and_(which, operators.c.created_us > to_us(sign_up.since))
+            made = select(func.count()).select_from(operators).where(recent)
+            if (await connection.execute(made)).scalar_one() >= quota:
+                raise TooMany(
+                    "Too many accounts were made from here today.", retry_after_s=SIGN_UP_RETRY_S
+                )
         if sign_up.invite_hash is not None:
             await self._spend_invite(connection, operator, sign_up.invite_hash)
 
@@ -172,6 +173,11 @@ async def require_another_admin(connection: AsyncConnection, operator_id: str) -
     count = select(func.count()).select_from(operators).where(others)
     if not (await connection.execute(count)).scalar_one():
         raise LastAdmin("This is the only admin: make another account an admin first.")
+
+
+def _origin(sign_up: SignUp) -> str:
+    """As it is stored: all origins of one larger network begin alike."""
+    return sign_up.around + sign_up.origin
 
 
 def _takes_admin(change: Change) -> bool:

@@ -1,14 +1,14 @@
 """The payment ledger in SQL."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Update, delete, select
 
-from assay.infra.sql.desk import Desk, Row
-from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.desk import Desk
+from assay.infra.sql.engine import Database, to_us
+from assay.infra.sql.gas import GasReservations
 from assay.infra.sql.ledger_statements import (
     BY_DIGEST,
     BY_KEY,
@@ -18,6 +18,7 @@ from assay.infra.sql.ledger_statements import (
     INSERT,
     LEASE,
     MOVE,
+    MOVE_WATCHED,
     PUT_OFF,
     PUT_OFF_ALL,
     PUTTING_OFF,
@@ -27,13 +28,20 @@ from assay.infra.sql.ledger_statements import (
     TAKE_OVER,
 )
 from assay.infra.sql.paid_responses import keep, unpacked
+from assay.infra.sql.payment_rows import entry_of, look_us, values_of
 from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
 from assay.kit.clock import Clock
+from assay.payments.claims import Claim, Committed
+from assay.payments.gas import GasTerms, closed
+from assay.payments.gas_cost import NO_GAS
 from assay.payments.looks import Look
-from assay.payments.model import Attempt, Entry, Fees, IdentifierReused, State, Stored
-from assay.payments.ports import Claim, Committed
+from assay.payments.model import Entry, IdentifierReused, State, Stored
+from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
+from assay.payments.watcher import first_look
+
+_WATCHED = (State.SETTLED, State.FAILED, State.REVERSED)
 
 
 class SqlLedgerStore:
@@ -46,12 +54,15 @@ class SqlLedgerStore:
         self._database = database
         self._clock = clock
         self._rollups = RollupWriter(database.kind)
+        self._gas = GasReservations(database)
 
-    async def claim(self, fresh: Entry, failures_since: datetime) -> Claim:
+    async def claim(
+        self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
+    ) -> Claim:
         async def work(desk: Desk) -> Claim:
             # One payer's claims in one order: what is in flight is then counted exactly.
             await desk.lock(f"payer {fresh.network} {fresh.payer}")
-            entry, is_ours = await _claim(desk, fresh)
+            entry, is_ours = await self._claim(desk, fresh, gas)
             if not is_ours:
                 return Claim(entry, is_ours=False, committed=Committed(), failures=0)
             committed = await _committed(desk, entry, self._clock.now())
@@ -67,7 +78,7 @@ class SqlLedgerStore:
     async def find(self, network: str, digest: str) -> Entry | None:
         values = {"a_network": network, "a_digest": digest}
         rows = await self._database.look(lambda desk: desk.rows(BY_DIGEST, values))
-        return _entry(rows[0]) if rows else None
+        return entry_of(rows[0]) if rows else None
 
     async def move(
         self,
@@ -90,13 +101,19 @@ class SqlLedgerStore:
             updated_at=now,
             moves=entry.moves + 1,
         )
+        moved = replace(moved, gas=closed(entry, moved))
         tally = tally_move(entry, moved)
 
+        statement, look = MOVE, None
+        if state in _WATCHED and state is not entry.state:
+            statement, look = MOVE_WATCHED, first_look(moved)
+
         async def work(desk: Desk) -> bool:
-            if not await _update(desk, MOVE, entry, moved):
+            if not await _update(desk, statement, entry, moved, look):
                 return False
             if stored is not None:
                 await keep(desk, moved.id, to_us(moved.updated_at), stored)
+            await self._gas.settle_up(desk, entry, moved)
             if tally is not None:
                 await self._rollups.write(desk.connection, tally)
             return True
@@ -128,7 +145,7 @@ class SqlLedgerStore:
 
         async def work(desk: Desk) -> list[Entry]:
             await desk.lock("unfinished payments")  # of two at once the second takes the next ones
-            return [_entry(row) for row in await desk.rows(LEASE, values)]
+            return [entry_of(row) for row in await desk.rows(LEASE, values)]
 
         return await self._database.change(work)
 
@@ -145,7 +162,7 @@ class SqlLedgerStore:
     async def put_off_all(self, leased: Entry, look: Look, reason: str) -> None:
         values = {
             "a_network": leased.network,
-            "a_look_us": _look_us(look),
+            "a_look_us": look_us(look),
             "the_misses": look.misses,
             "leased_us": to_us(leased.lease_until),
             "now_us": to_us(self._clock.now()),
@@ -168,23 +185,36 @@ class SqlLedgerStore:
             statement = statement.where(payments.c.state.in_(states))
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [_entry(row) for row in rows]
+        return [entry_of(row) for row in rows]
+
+    async def _claim(self, desk: Desk, fresh: Entry, gas: GasTerms | None) -> tuple[Entry, bool]:
+        """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
+        if fresh.identifier is not None:
+            await _refuse_reuse(desk, fresh)
+        found = await desk.rows(BY_KEY, _key(fresh))
+        known = entry_of(found[0]) if found else None
+        if known is not None and not _may_take_over(known, fresh.created_at):
+            return known, False
+        if known is not None:  # what a process that is gone had reserved
+            await self._gas.settle_up(desk, known, replace(known, gas=NO_GAS))
+        if gas is not None:
+            fresh = replace(fresh, gas=await self._gas.reserve(desk, fresh, gas))
+        if known is None:
+            await desk.change(INSERT, values_of(fresh))
+            return fresh, True
+        taken = replace(fresh, id=known.id, moves=known.moves + 1)
+        if known.idempotency_key and known.request_digest == fresh.request_digest:
+            # the upstream may have run
+            taken = replace(taken, idempotency_key=known.idempotency_key)
+        if await _update(desk, TAKE_OVER, known, taken):
+            return taken, True
+        await self._gas.settle_up(desk, taken, replace(taken, gas=NO_GAS))
+        return replace(taken, gas=NO_GAS), False
 
 
-async def _claim(desk: Desk, fresh: Entry) -> tuple[Entry, bool]:
-    """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
-    if fresh.identifier is not None:
-        await _refuse_reuse(desk, fresh)
-    found = await desk.rows(BY_KEY, _key(fresh))
-    if not found:
-        await desk.change(INSERT, _values(fresh))
-        return fresh, True
-    known = _entry(found[0])
-    abandoned = known.state is State.CLAIMED and known.lease_until <= fresh.created_at
-    if known.state is not State.RELEASED and not abandoned:
-        return known, False
-    taken = replace(fresh, id=known.id, moves=known.moves + 1)
-    return taken, await _update(desk, TAKE_OVER, known, taken)
+def _may_take_over(known: Entry, now: datetime) -> bool:
+    abandoned = known.state is State.CLAIMED and known.lease_until <= now
+    return known.state is State.RELEASED or abandoned
 
 
 async def _committed(desk: Desk, entry: Entry, now: datetime) -> Committed:
@@ -206,12 +236,17 @@ async def _failures(desk: Desk, entry: Entry, since: datetime) -> int:
     return int((await desk.rows(FAILURES, values))[0]["total"])
 
 
-async def _update(desk: Desk, statement: Update, known: Entry, moved: Entry) -> bool:
+async def _update(
+    desk: Desk, statement: Update, known: Entry, moved: Entry, look: datetime | None = None
+) -> bool:
     """Whether the row was still as it was read."""
-    values = _values(moved)
+    values = values_of(moved)
     del values["id"]
     if statement is not TAKE_OVER:
-        values = {name: values[name] for name in (CHANGING if statement is MOVE else PUTTING_OFF)}
+        names = CHANGING if statement in (MOVE, MOVE_WATCHED) else PUTTING_OFF
+        values = {name: values[name] for name in names}
+    if statement is MOVE_WATCHED:
+        values["watch_us"] = None if look is None else to_us(look)
     values |= {"an_id": known.id, "moves_read": known.moves}
     return await desk.change(statement, values) == 1
 
@@ -223,78 +258,3 @@ def _key(entry: Entry) -> dict[str, object]:
         "a_payer": entry.payer,
         "a_nonce": entry.nonce,
     }
-
-
-def _values(entry: Entry) -> dict[str, object]:
-    return {
-        "id": entry.id,
-        "protocol": entry.protocol,
-        "network": entry.network,
-        "asset": entry.asset,
-        "payer": entry.payer,
-        "nonce": entry.nonce,
-        "digest": entry.digest,
-        "amount": entry.amount,
-        "pay_to": entry.pay_to,
-        "operator_id": entry.operator_id,
-        "wrapper_id": entry.wrapper_id,
-        "request_digest": entry.request_digest,
-        "state": entry.state.value,
-        "tx": entry.attempt.transaction,
-        "raw_tx": entry.attempt.raw,
-        "earlier_tx": " ".join(entry.attempt.earlier),
-        "reason": entry.reason,
-        "credential": json.dumps(entry.credential),
-        "version": entry.version,
-        "identifier": entry.identifier,
-        "fee_token": entry.fees.token,
-        "fee_most": entry.fees.most,
-        "expires_us": to_us(entry.expires_at),
-        "lease_us": to_us(entry.lease_until),
-        "created_us": to_us(entry.created_at),
-        "updated_us": to_us(entry.updated_at),
-        "moves": entry.moves,
-        "agent_id": entry.agent_id,
-        "settled_us": None if entry.settled_at is None else to_us(entry.settled_at),
-        "look_us": _look_us(entry.look),
-        "questions": entry.look.questions,
-        "misses": entry.look.misses,
-    }
-
-
-def _look_us(look: Look) -> int:
-    return 0 if look.at is None else to_us(look.at)
-
-
-def _entry(row: Row) -> Entry:
-    return Entry(
-        id=row["id"],
-        protocol=row["protocol"],
-        network=row["network"],
-        asset=row["asset"],
-        payer=row["payer"],
-        nonce=row["nonce"],
-        digest=row["digest"],
-        amount=row["amount"],
-        pay_to=row["pay_to"],
-        operator_id=row["operator_id"],
-        wrapper_id=row["wrapper_id"],
-        request_digest=row["request_digest"],
-        state=State(row["state"]),
-        attempt=Attempt(row["tx"], row["raw_tx"], tuple(row["earlier_tx"].split())),
-        reason=row["reason"],
-        credential=json.loads(row["credential"]),
-        version=row["version"],
-        identifier=row["identifier"],
-        fees=Fees(row["fee_token"], row["fee_most"]),
-        expires_at=from_us(row["expires_us"]),
-        lease_until=from_us(row["lease_us"]),
-        created_at=from_us(row["created_us"]),
-        updated_at=from_us(row["updated_us"]),
-        moves=row["moves"],
-        agent_id=row["agent_id"],
-        settled_at=None if row["settled_us"] is None else from_us(row["settled_us"]),
-        look=Look(
-            from_us(row["look_us"]) if row["look_us"] else None, row["questions"], row["misses"]
-        ),
-    )

@@ -1,4 +1,4 @@
-"""Removes what is kept of key agents that nobody proved, or that nobody has seen again.
+"""Removes rows about key agents, conduct and sign-ups that count no more.
 
 Chains of snapshots are removed whole or not at all, so that every chain that is there verifies.
 Several processes may remove at once: every statement asks again what it removes.
@@ -7,9 +7,10 @@ Several processes may remove at once: every statement asks again what it removes
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import text
+from sqlalchemy import delete, select, text, tuple_, union_all
 
 from assay.infra.sql.engine import Database, to_us
+from assay.infra.sql.tables import course_calls, course_runs, wrapper_conduct
 
 _UNPROVEN = text(
     "SELECT subject_key FROM evaluations"
@@ -39,6 +40,12 @@ _REMOVE_KEY_AGENTS = text(
 _FORGET_ORIGINS = text(
     "UPDATE operators SET sign_up_origin = NULL"
     " WHERE deleted_us IS NOT NULL AND sign_up_origin IS NOT NULL AND created_us < :before_us"
+)
+
+
+_FORGET_SECRETS = text(
+    "UPDATE wrapper_revisions SET upstream_auth_secret = NULL"
+    " WHERE until_us < :before_us AND upstream_auth_secret IS NOT NULL"
 )
 
 
@@ -74,10 +81,46 @@ class SqlRetention:
         async with self._database.write() as connection:
             await connection.execute(_FORGET_ORIGINS, {"before_us": to_us(before)})
 
+    async def remove_runs(
+        self, finished_before: datetime, begun_before: datetime, at_most: int
+    ) -> int:
+        """Remove runs that ended before one moment, or begun before the other and never ended.
+
+        With everything that was noted of them; how many runs.
+        """
+        ended, begun = course_runs.c.finished_us, course_runs.c.begun_us
+        parts = (
+            select(course_runs.c.id).where(ended < to_us(finished_before)),
+            select(course_runs.c.id).where(ended.is_(None), begun < to_us(begun_before)),
+        )
+        old = union_all(*parts).limit(at_most)
+        async with self._database.write() as connection:
+            await self._database.lock(connection, "retention of course runs")
+            ids = list((await connection.execute(old)).scalars())
+            if ids:
+                calls = delete(course_calls).where(course_calls.c.run_id.in_(ids))
+                await connection.execute(calls)
+                await connection.execute(delete(course_runs).where(course_runs.c.id.in_(ids)))
+        return len(ids)
+
+    async def remove_conduct(self, before_day: str, at_most: int) -> int:
+        """Remove counts of conduct at wrappers from days before that one; how many."""
+        rows = wrapper_conduct.c
+        old = select(rows.address, rows.day).where(rows.day < before_day).limit(at_most)
+        statement = delete(wrapper_conduct).where(tuple_(rows.address, rows.day).in_(old))
+        async with self._database.write() as connection:
+            await self._database.lock(connection, "retention of conduct")
+            return (await connection.execute(statement)).rowcount
+
+    async def forget_upstream_secrets(self, before: datetime) -> None:
+        """Forget the sealed secrets of wrappers' revisions that ended before then."""
+        async with self._database.write() as connection:
+            await connection.execute(_FORGET_SECRETS, {"before_us": to_us(before)})
+
     async def _remove(self, key: str, before_us: int) -> list[str]:
         values = {"key": key, "before_us": before_us, "address": key.removeprefix("key/")}
         async with self._database.write() as connection:
-            await self._database.lock(connection, key)  # as whoever adds to the chain
+            await self._database.lock(connection, key)  # as additions to the chain
             uris = (await connection.execute(_REMOVE_SNAPSHOTS, values)).scalars().all()
             await connection.execute(_REMOVE_EVALUATIONS, {"key": key})
         return [uri for uri in uris if uri is not None]

@@ -32,9 +32,12 @@ from assay.infra.sql.egress_tables import egress_usage
 from assay.infra.sql.evidence_tables import (
     course_calls,
     course_runs,
+    evaluations,
     personhood,
+    snapshots,
     wrapper_conduct,
 )
+from assay.infra.sql.gas_tables import daily_budgets, gas_accounts
 from assay.infra.sql.metadata import METADATA
 from assay.infra.sql.rollup_tables import (
     agent_chains,
@@ -46,7 +49,9 @@ from assay.infra.sql.rollup_tables import (
     endpoint_days,
     endpoint_totals,
 )
+from assay.infra.sql.transfer_tables import transfer_transactions, transfers
 from assay.infra.sql.webhook_tables import webhook_agents, webhook_deliveries, webhooks
+from assay.infra.sql.wrapper_tables import wrapper_revisions, wrappers
 
 __all__ = [
     "METADATA",
@@ -63,6 +68,7 @@ __all__ = [
     "calls",
     "course_calls",
     "course_runs",
+    "daily_budgets",
     "daily_costs",
     "dashboard_sessions",
     "earlier_keys",
@@ -70,6 +76,7 @@ __all__ = [
     "endpoint_days",
     "endpoint_totals",
     "evaluations",
+    "gas_accounts",
     "key_agents",
     "login_origins",
     "operators",
@@ -79,10 +86,13 @@ __all__ = [
     "recovery_codes",
     "snapshots",
     "state",
+    "transfer_transactions",
+    "transfers",
     "webhook_agents",
     "webhook_deliveries",
     "webhooks",
     "wrapper_conduct",
+    "wrapper_revisions",
     "wrappers",
 ]
 
@@ -121,41 +131,6 @@ key_agents = Table(
     Index("ix_key_agents_verified", "verified_us"),
 )
 
-evaluations = Table(
-    "evaluations",
-    METADATA,
-    Column("id", String(36), primary_key=True),
-    Column("subject_key", String(160), nullable=False),
-    Column("chain", String(64), nullable=False),
-    Column("agent_id", String(80), nullable=False),
-    Column("wallet", String(64), nullable=False),
-    Column("collected", Text, nullable=False),
-    Column("unavailable", Text, nullable=False),
-    Column("score", Float(53), nullable=False),
-    Column("tier", String(3), nullable=False),
-    Column("risk_level", String(8), nullable=False),
-    Column("route", String(16), nullable=False),
-    Column("evaluated_us", BigInteger, nullable=False),
-    Index("ix_evaluations_subject", "subject_key", "evaluated_us"),
-)
-
-snapshots = Table(
-    "snapshots",
-    METADATA,
-    # BIGINT has no row id alias in SQLite: only INTEGER counts up by itself there.
-    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
-    Column("id", String(36), nullable=False, unique=True),
-    Column("evaluation_id", String(36), ForeignKey("evaluations.id"), nullable=False),
-    Column("subject_key", String(160), nullable=False),
-    Column("agent_id", String(80), nullable=False),
-    Column("snapshot_hash", String(66), nullable=False),
-    Column("previous_hash", String(66), nullable=False),
-    Column("encrypted_data_uri", Text),
-    Column("interaction_count", Integer, nullable=False),
-    Column("taken_us", BigInteger, nullable=False),
-    Index("ix_snapshots_subject", "subject_key", "seq"),
-)
-
 state = Table(
     "state",
     METADATA,
@@ -163,38 +138,6 @@ state = Table(
     Column("value", Text, nullable=False),
     Column("expires_us", BigInteger, nullable=False),
     Index("ix_state_expires", "expires_us"),
-)
-
-wrappers = Table(
-    "wrappers",
-    METADATA,
-    Column("id", String(36), primary_key=True),
-    Column("operator_id", String(36), ForeignKey("operators.id"), nullable=False),
-    Column("path", Text, nullable=False),
-    Column("method", String(32), nullable=False),
-    # What two active configs of an operator may not both have; None once deactivated.
-    Column("route_key", Text),
-    Column("price", BigInteger, nullable=False),
-    Column("description", Text, nullable=False),
-    Column("rate_limit", BigInteger),
-    Column("target_url", Text, nullable=False),
-    Column("payment_protocol", String(8), nullable=False),
-    Column("payment_network", String(32), nullable=False),
-    Column("payout_address", String(42)),
-    Column("trust_enabled", Boolean, nullable=False),
-    Column("min_score", Float(53), nullable=False),
-    Column("identity_proof", String(16), nullable=False),
-    Column("settle", String(8), nullable=False),
-    Column("max_body_bytes", BigInteger, nullable=False),
-    Column("timeout_ms", Integer, nullable=False),
-    Column("upstream_auth_header", Text),
-    Column("upstream_auth_secret", LargeBinary),
-    Column("active", Boolean, nullable=False),
-    Column("created_us", BigInteger, nullable=False),
-    # Names and origins, parted by spaces.
-    Column("pass_response_headers", Text, nullable=False, server_default=""),
-    Column("cors_origins", Text, nullable=False, server_default=""),
-    Index("ix_wrappers_route", "operator_id", "route_key", unique=True),
 )
 
 payments = Table(
@@ -227,19 +170,43 @@ payments = Table(
     # Whom analytics count it for, and when the money arrived: revenue is of that day.
     Column("agent_id", String(80), nullable=False),
     Column("settled_us", BigInteger),
+    # When it is looked at again; null: never.
+    Column("watch_us", BigInteger),
     # What its settling may cost the payer besides, while it is in flight.
     Column("fee_token", String(42), nullable=False, server_default=""),
     Column("fee_most", BigInteger, nullable=False, server_default="0"),
+    # What settling costs us, in billionths of a currency, and who bears it.
+    Column("gas_payer", String(8), nullable=False, server_default=""),
+    Column("gas_currency", String(32), nullable=False, server_default=""),
+    Column("gas_reserved", BigInteger, nullable=False, server_default="0"),
+    Column("gas_spent", BigInteger),
     # Hashes of earlier attempts, apart by spaces; the next look, 0 for at once, and how many were.
     Column("earlier_tx", Text, nullable=False, server_default=""),
     Column("look_us", BigInteger, nullable=False, server_default="0"),
     Column("questions", Integer, nullable=False, server_default="0"),
     Column("misses", Integer, nullable=False, server_default="0"),
+    # What the platform keeps of it; None where the seller was paid directly.
+    Column("fee_rate", String(32)),
+    # The wrapper as it was at the claim, and what its upstream knows the call by.
+    Column("wrapper_revision", Integer, nullable=False, server_default="1"),
+    Column("idempotency_key", String(36), nullable=False, server_default=""),
     Index("ix_payments_unique", "network", "asset", "payer", "nonce", unique=True),
     Index("ix_payments_digest", "network", "digest"),
     Index("ix_payments_payer", "network", "asset", "payer", "state"),
     Index("ix_payments_state", "state", "lease_us"),
     Index("ix_payments_operator", "operator_id", "created_us"),
+    Index(
+        "ix_payments_watch",
+        "watch_us",
+        sqlite_where=text("watch_us IS NOT NULL"),
+        postgresql_where=text("watch_us IS NOT NULL"),
+    ),
+    Index(
+        "ix_payments_settled",
+        "settled_us",
+        sqlite_where=text("settled_us IS NOT NULL"),
+        postgresql_where=text("settled_us IS NOT NULL"),
+    ),
 )
 
 paid_responses = Table(

@@ -7,17 +7,10 @@ a request. Source: IETF draft "The Payment HTTP Authentication Scheme"; facts, p
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from assay.payments.model import (
-    Demand,
-    Entry,
-    Headers,
-    Outcome,
-    Payment,
-    PaymentRefused,
-    Protocol,
-    Quote,
-)
+from assay.payments.model import Demand, Entry, Headers, Payment, PaymentRefused, Protocol, Quote
+from assay.payments.outcomes import Outcome
 from assay.payments.ports import Balances, Note, PaidRequest, PaymentProtocol, ProtocolNeeds
+from assay.payments.requests import Presented
 
 HEADER_BYTES_MAX = 64 * 1024
 """Largest credential read. Source: facts, payments 4.2."""
@@ -30,6 +23,7 @@ class Mpp:
 
     name: ClassVar[Protocol] = "mpp"
     binds_body: ClassVar[bool] = True
+    spends_gas: ClassVar[bool] = False  # the payer's own transaction is sent
     receipts_refusals: ClassVar[bool] = False  # a receipt stands on a 2xx alone (draft, "Receipt")
     publishes: ClassVar[bool] = False  # the challenge it echoes stays between client and server
 
@@ -42,13 +36,23 @@ class Mpp:
     def is_attached(self, headers: Headers) -> bool:
         return bool(_credentials(headers))
 
+    async def present(self, headers: Headers, needs: ProtocolNeeds) -> Presented | None:
+        try:
+            return await needs.charges.present(_credential(headers))
+        except PaymentRefused:
+            return None
+
+    def needed_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+        return 0.0 if quote.settles_first else min(quote.work_s, needs.charges.challenge_s / 2)
+
+    def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+        del quote
+        return needs.charges.challenge_s
+
     async def read(self, request: PaidRequest, quote: Quote, needs: ProtocolNeeds) -> Payment:
-        found = _credentials(request.headers)
-        if len(found) != 1:
-            raise PaymentRefused("malformed-credential", "One Payment credential is taken.")
-        if len(found[0]) > HEADER_BYTES_MAX or not found[0].isascii():
-            raise PaymentRefused("malformed-credential", "The Payment credential is malformed.")
-        return await needs.charges.read(found[0].decode("ascii"), quote)
+        credential = _credential(request.headers)
+        presented = request.presented or await needs.charges.present(credential)
+        return await needs.charges.read(credential, presented, quote)
 
     async def verify(self, payment: Payment, needs: ProtocolNeeds) -> Balances | None:
         return await needs.charges.verify(payment)
@@ -71,6 +75,16 @@ class Mpp:
     def pending(self, entry: Entry) -> Headers:
         del entry
         return ()
+
+
+def _credential(headers: Headers) -> str:
+    """The one credential of a request. Raises `PaymentRefused`."""
+    found = _credentials(headers)
+    if len(found) != 1:
+        raise PaymentRefused("malformed-credential", "One Payment credential is taken.")
+    if len(found[0]) > HEADER_BYTES_MAX or not found[0].isascii():
+        raise PaymentRefused("malformed-credential", "The Payment credential is malformed.")
+    return found[0].decode("ascii")
 
 
 def _credentials(headers: Headers) -> list[bytes]:

@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from typing import ClassVar, Final
 
 from assay.kit.canonical import canonical_bytes
-from assay.kit.json import JsonObject
+from assay.kit.json import JsonObject, JsonValue
 from assay.payments.buyer import token_of
 from assay.payments.model import (
     Demand,
     Entry,
     Headers,
-    Outcome,
     Payment,
     PaymentNetwork,
     PaymentRefused,
@@ -23,6 +22,7 @@ from assay.payments.model import (
     Quote,
 )
 from assay.payments.networks import ROWS
+from assay.payments.outcomes import Outcome
 from assay.payments.ports import (
     Authorization,
     Balances,
@@ -31,6 +31,7 @@ from assay.payments.ports import (
     PaymentProtocol,
     ProtocolNeeds,
 )
+from assay.payments.requests import Presented
 from assay.payments.x402_wire import (
     V1,
     V2,
@@ -56,6 +57,7 @@ class X402:
 
     name: ClassVar[Protocol] = "x402"
     binds_body: ClassVar[bool] = False  # what is signed has no place for it
+    spends_gas: ClassVar[bool] = True
     receipts_refusals: ClassVar[bool] = True  # a failed answer says that its money was taken
     publishes: ClassVar[bool] = True  # the authorisation is the settling transaction's calldata
 
@@ -83,11 +85,29 @@ class X402:
     def is_attached(self, headers: Headers) -> bool:
         return any(name in {V1, V2} for name, _ in headers)
 
+    async def present(self, headers: Headers, needs: ProtocolNeeds) -> Presented | None:
+        del needs
+        try:
+            return _presented(headers)
+        except (Malformed, PaymentRefused):
+            return None
+
+    def needed_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+        del needs
+        return needed_s(quote)
+
+    def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+        del needs
+        return timeout_s(quote)
+
     async def read(self, request: PaidRequest, quote: Quote, needs: ProtocolNeeds) -> Payment:
         try:
-            envelope = parse(payment_header(request.headers))
+            presented = request.presented or _presented(request.headers)
         except Malformed as error:
             raise PaymentRefused("invalid_payload", f"The payment is malformed: {error}.") from None
+        envelope = presented.parsed
+        if not isinstance(envelope, Envelope):
+            raise TypeError("a payment of another protocol")
         _match(envelope, quote)
         signed = envelope.authorization
         _match_authorization(signed, quote)
@@ -96,20 +116,17 @@ class X402:
                 "invalid_exact_evm_payload_signature",
                 "The signature is not the payer's over this authorisation.",
             )
-        credential = credential_of(signed)
-        digest = hashlib.sha256(canonical_bytes(credential)).hexdigest()
-        token = token_of(envelope.accepted)
-        _match_time(signed, quote, needs, (digest, token))
+        _match_time(signed, quote, needs, presented.digest)
         return Payment(
             quote=quote,
             payer=signed.payer,
             nonce=signed.nonce,
-            digest=digest,
+            digest=presented.digest,
             expires_at=datetime.fromtimestamp(min(signed.valid_before, 253402300799), UTC),
-            credential=credential,
+            credential=credential_of(signed),
             version=envelope.version,
             identifier=envelope.identifier,
-            token=token,
+            token=presented.token,
         )
 
     async def verify(self, payment: Payment, needs: ProtocolNeeds) -> Balances | None:
@@ -159,6 +176,24 @@ def _answers(entry: Entry, said: JsonObject) -> Headers:
     )
 
 
+def _presented(headers: Headers) -> Presented:
+    """Raises `Malformed`, and `PaymentRefused` for a version that there is not."""
+    envelope = parse(payment_header(headers))
+    signed = envelope.authorization
+    ours = (row for row in ROWS if row.protocol == "x402")
+    network = next((row.id for row in ours if envelope.network in {row.id, row.short_name}), "")
+    return Presented(
+        protocol="x402",
+        network=network,
+        amount=signed.value,
+        pay_to=signed.to,
+        expires_s=float(signed.valid_before),
+        digest=hashlib.sha256(canonical_bytes(credential_of(signed))).hexdigest(),
+        token=token_of(envelope.accepted),
+        parsed=envelope,
+    )
+
+
 def _match(envelope: Envelope, quote: Quote) -> None:
     """Everything is held against our own quote; what the payment echoes must agree with it."""
     network = quote.network
@@ -170,8 +205,15 @@ def _match(envelope: Envelope, quote: Quote) -> None:
         raise PaymentRefused(
             "invalid_payment_requirements", "The accepted requirement is not the one asked for."
         )
-    if envelope.resource is not None and envelope.resource.get("url") != quote.url:
+    if envelope.resource is not None and not _is_ours(envelope.resource.get("url"), quote):
         raise PaymentRefused("invalid_payment_requirements", "The payment names another resource.")
+
+
+def _is_ours(url: JsonValue, quote: Quote) -> bool:
+    """Whether it is the wrapper's address, at any public address of ours: that may change."""
+    if not isinstance(url, str):
+        return False
+    return url == quote.url or url.partition("://")[2].endswith(quote.path)
 
 
 def _spellings(network: PaymentNetwork, version: int) -> set[str]:
@@ -195,6 +237,10 @@ def _match_authorization(signed: Authorization, quote: Quote) -> None:
         raise PaymentRefused(
             "invalid_exact_evm_payload_recipient_mismatch", "The payment goes to somebody else."
         )
+    if signed.payer == signed.to:
+        raise PaymentRefused(
+            "invalid_exact_evm_payload_recipient_mismatch", "The payer is the payee."
+        )
     if signed.value != quote.amount:
         raise PaymentRefused(
             "invalid_exact_evm_payload_authorization_value_mismatch",
@@ -202,9 +248,7 @@ def _match_authorization(signed: Authorization, quote: Quote) -> None:
         )
 
 
-def _match_time(
-    signed: Authorization, quote: Quote, needs: ProtocolNeeds, known_by: tuple[str, str]
-) -> None:
+def _match_time(signed: Authorization, quote: Quote, needs: ProtocolNeeds, digest: str) -> None:
     now_s = needs.clock.now().timestamp()
     if signed.valid_after > now_s:
         raise PaymentRefused(
@@ -220,8 +264,7 @@ def _match_time(
         raise PaymentRefused(
             "invalid_exact_evm_payload_authorization_valid_before",
             problem,
-            digest=known_by[0],
-            token=known_by[1],
+            digest=digest,
         )
 
 

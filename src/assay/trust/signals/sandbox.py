@@ -8,6 +8,7 @@ the whole score below 35 (decisions, section 4). What did not finish is left out
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import ClassVar, Final
 
 from assay.chains.ports import OVER_BUDGET
@@ -80,8 +81,16 @@ class Sandbox:
             return Evidence({"status": status, "why": why, "conduct": conduct})
         ends_s = max(0.1, needs.deadline_s - HANG_UP_S)
         http = VisitHttp(needs.http, needs.clock, REQUESTS_MAX, ends_s)
+        urls = [visited.service.endpoint for visited in declared_services(subject)[0]]
+        turns, visit_s = needs.turns, needs.deadline_s
+        turn = turns.turn(urls, visit_s) if turns else nullcontext(enter_result=True)
         with count_own_waits(is_visit=True) as waits:
-            return await self._visit(subject, needs, http, waits, conduct)
+            async with turn as begins:
+                if begins:
+                    return await self._visit(subject, needs, http, waits, conduct)
+        # Its hosts are being visited, and have no room for another visit beside that.
+        unvisited: JsonObject = {"status": "inconclusive", "why": EGRESS_BUDGET, "probes": {}}
+        return Evidence({**unvisited, "conduct": conduct} if conduct else unvisited)
 
     async def _visit(
         self,

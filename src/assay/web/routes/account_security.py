@@ -1,12 +1,18 @@
 """Passwords, second factors, export and end of an account. Beyond the specification's tables."""
 
+from typing import TypeVar
+
 from fastapi import APIRouter, Request
 
+from assay.accounts.audit import Actor
+from assay.accounts.clients import Client
 from assay.accounts.model import Operator
 from assay.web.credentials import Credential
 from assay.web.exchange import exchange_of
 from assay.web.route import actor_of, app_of, charge_owner, client_of, read, route
 from assay.web.wire import account_security as wire
+
+C = TypeVar("C", str, str | None)
 
 router = APIRouter(tags=["Accounts and keys"])
 
@@ -142,9 +148,8 @@ async def confirm_totp(request: Request) -> wire.RecoveryCodes:
 async def replace_recovery_codes(request: Request) -> wire.RecoveryCodes:
     """New recovery codes; earlier ones are void."""
     body = read(wire.SecondFactorRequest, await request.body())
-    codes = await app_of(request).second_factors.replace_recovery_codes(
-        _operator(request), body.password, body.code, client_of(request), actor_of(request)
-    )
+    factors = app_of(request).second_factors
+    codes = await factors.replace_recovery_codes(*_proof(request, body.password, body.code))
     charge_owner(request)
     return wire.RecoveryCodes(recovery_codes=list(codes))
 
@@ -161,9 +166,7 @@ async def replace_recovery_codes(request: Request) -> wire.RecoveryCodes:
 async def disable_totp(request: Request) -> wire.Done:
     """Remove the second factor and its recovery codes."""
     body = read(wire.SecondFactorRequest, await request.body())
-    await app_of(request).second_factors.disable(
-        _operator(request), body.password, body.code, client_of(request), actor_of(request)
-    )
+    await app_of(request).second_factors.disable(*_proof(request, body.password, body.code))
     charge_owner(request)
     return wire.Done()
 
@@ -194,12 +197,15 @@ async def export_account(request: Request) -> wire.AccountExportResponse:
 async def delete_account(request: Request) -> wire.Done:
     """Delete the account for good: keys, sessions, wrappers, webhooks, everything personal."""
     body = read(wire.DeleteAccountRequest, await request.body())
-    await app_of(request).account_data.delete(
-        _operator(request), body.password, body.code, client_of(request), actor_of(request)
-    )
+    await app_of(request).account_data.delete(*_proof(request, body.password, body.code))
     return wire.Done()
 
 
 def _operator(request: Request) -> Operator:
     """Who the declared credential found."""
     return request.state.principal
+
+
+def _proof(request: Request, password: str, code: C) -> tuple[Operator, str, C, Client, Actor]:
+    """What an operation takes that asks for the password and a code."""
+    return _operator(request), password, code, client_of(request), actor_of(request)

@@ -1,11 +1,13 @@
 """What admins see and change (spec 4.6)."""
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
 from assay.calls.analytics import Page
 from assay.calls.model import LogFilter
+from assay.chains.model import ChainUnavailable
 from assay.kit.errors import InvalidRequest
 from assay.web.credentials import Credential
 from assay.web.route import actor_of, app_of, read, route
@@ -21,11 +23,14 @@ from assay.web.wire.page import (
     cursor_at,
     offset_of,
 )
+from assay.wiring import App
 
 router = APIRouter(tags=["Admin"])
 
 OperatorId = Annotated[str, Path(alias="id", max_length=64)]
 ROOT = "/operator/admin"
+KEYS_S = 3.0
+"""How long the stats wait for a network to say what the settling key holds."""
 
 
 @route(
@@ -39,8 +44,14 @@ async def admin_stats(request: Request) -> wire.PlatformStatsShape:
     """The whole platform's sums."""
     app = app_of(request)
     written = None if app.write_back is None else app.write_back.counts
-    lost = app.call_log.over_quota, app.event_outbox.undelivered
-    return wire.platform(await app.admin.stats(), app.costs, *lost, written)
+    budget = app.gas.budget
+    aside = wire.Aside(
+        *(app.costs, app.call_log.over_quota, app.event_outbox.undelivered, written),
+        wallet=await _solana_wallet(app),
+        free_settlements=await app.gas.accounts.shared_used(),
+        keys=[] if budget is None else await budget.key_standings(KEYS_S),
+    )
+    return wire.platform(await app.admin.stats(), aside)
 
 
 @route(
@@ -145,3 +156,15 @@ async def admin_audit(
         next_cursor=cursor_after(last),
         next_before=last,
     )
+
+
+async def _solana_wallet(app: App) -> tuple[str, int | None] | None:
+    """The address that writes scores back, and its lamports while the cluster answers."""
+    if app.write_back is None:
+        return None
+    try:
+        async with asyncio.timeout(KEYS_S):
+            lamports = await app.write_back.balance(app.networks.by_slug("solana"))
+    except (ChainUnavailable, TimeoutError):
+        return app.write_back.address, None
+    return app.write_back.address, lamports

@@ -1,19 +1,21 @@
 """Trust profiles, wallets, snapshots and sandbox runs (spec 4.2)."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
 
 from assay.chains.model import Network, is_address, number_asked, parse_wallet
+from assay.gate.check import controls
 from assay.gate.model import MIN_SCORE_DEFAULT
+from assay.identity.model import canonical_address
 from assay.kit.costs import Cost
-from assay.kit.errors import InvalidRequest, Problem
+from assay.kit.errors import InvalidRequest, Problem, TooMany
 from assay.kit.tasks import both
 from assay.trust.model import SignalName, Subject
 from assay.trust.signals.sandbox import summary
 from assay.web.credentials import Credential
-from assay.web.exchange import exchange_of
+from assay.web.exchange import Exchange, exchange_of
 from assay.web.limits import caller_of, rate_limit
 from assay.web.route import app_of, route
 from assay.web.wire import agents as wire
@@ -129,20 +131,48 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
     _ = (wallet_profile, resolve_wallet)
 
 
+STRANGERS_PART: Final = 2
+"""Callers who show nothing share one half of the evaluations of an agent; the rest is left to its
+owner and to operators."""
+
+
 def _sandbox_limits(app: App) -> Callable[[Request, Subject], Awaitable[None]]:
     """An evaluation costs the agent real requests: limited per caller and per agent.
 
     A caller is an operator where the request has a credential of one, else an address.
     """
     settings, clock, leases = app.settings, app.clock, app.leases
+    per_agent = settings.sandbox_per_agent_minute
+    of_strangers = max(1, per_agent // STRANGERS_PART)
     by_caller = rate_limit("sandbox", settings.sandbox_per_minute, clock, leases)
-    by_agent = rate_limit("sandbox agent", settings.sandbox_per_agent_minute, clock, leases)
+    by_agent = rate_limit("sandbox agent", per_agent, clock, leases)
+    by_strangers = rate_limit("sandbox strangers", of_strangers, clock, leases)
 
     async def admit(request: Request, subject: Subject) -> None:
         await by_caller.require(_caller(request))
-        await by_agent.require(subject.key)
+        is_stranger = not await _is_known(app, exchange_of(request.scope), subject)
+        if is_stranger:
+            await by_strangers.require(subject.key)
+        try:
+            await by_agent.require(subject.key)
+        except TooMany:
+            if is_stranger:
+                by_strangers.give_back(subject.key)
+            raise
 
     return admit
+
+
+async def _is_known(app: App, exchange: Exchange, subject: Subject) -> bool:
+    """Whether an operator asks, or an agent with a session that controls the subject."""
+    if exchange.counted_for is not None:
+        return True
+    address, session = (exchange.headers.get(f"x-agent-{part}") for part in ("address", "session"))
+    named = None if address is None else canonical_address(address)
+    if named is None or session is None:
+        return False
+    known = await app.sessions.check(named, session)
+    return known is not None and controls(named, subject, known.contract)
 
 
 def _caller(request: Request) -> str:

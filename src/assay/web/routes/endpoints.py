@@ -2,14 +2,18 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Header, Path, Request, Response
 
 from assay.accounts.model import Operator
 from assay.web.credentials import Credential
 from assay.web.route import actor_of, app_of, read, route
+from assay.web.wire import endpoint_history as history
 from assay.web.wire import endpoints as wire
+from assay.web.wire.page import Cursor, Limit, Offset, cursor_at, offset_of
 
 router = APIRouter(tags=["Wrappers"])
+
+EndpointId = Annotated[str, Path(alias="endpointId", max_length=64)]
 
 
 @route(
@@ -17,12 +21,16 @@ router = APIRouter(tags=["Wrappers"])
     "GET",
     "/operator/endpoints",
     credential=Credential.OP_KEY_OR_JWT,
-    answers=list[wire.EndpointShape],
+    answers=list[wire.WarnedEndpointShape],
 )
-async def list_endpoints(request: Request) -> list[wire.EndpointShape]:
-    """The account's wrappers, newest first, deactivated ones included."""
-    configs = await app_of(request).endpoints.list(_operator(request).id)
-    return [wire.endpoint(config) for config in configs]
+async def list_endpoints(request: Request) -> list[wire.WarnedEndpointShape]:
+    """The account's wrappers, newest first, deactivated ones included.
+
+    `warnings` are about price, network and payee of active ones; pairs are warned of when made.
+    """
+    endpoints = app_of(request).endpoints
+    configs = await endpoints.list(_operator(request).id)
+    return [wire.warned(config, await endpoints.sale_warnings(config)) for config in configs]
 
 
 @route(
@@ -31,16 +39,75 @@ async def list_endpoints(request: Request) -> list[wire.EndpointShape]:
     "/operator/endpoints",
     credential=Credential.OP_KEY_OR_JWT,
     body=wire.EndpointBody,
-    answers=wire.CreatedEndpointShape,
+    answers=wire.WarnedEndpointShape,
     also=(409,),
 )
-async def create_endpoint(request: Request) -> wire.CreatedEndpointShape:
+async def create_endpoint(request: Request, response: Response) -> wire.WarnedEndpointShape:
     """A new wrapper, at once. Callers use `/wrap/{operatorId}` and its path."""
     text = await request.body()
     asked = read(wire.EndpointBody, text).new(text)
     endpoints = app_of(request).endpoints
     config = await endpoints.create(_operator(request).id, asked, actor_of(request))
-    return wire.created(config, await endpoints.warnings(config))
+    response.headers["etag"] = wire.tag(config)
+    return wire.warned(config, await endpoints.warnings(config))
+
+
+@route(
+    router,
+    "PATCH",
+    "/operator/endpoints/{endpointId}",
+    credential=Credential.OP_KEY_OR_JWT,
+    body=wire.EndpointPatch,
+    answers=wire.WarnedEndpointShape,
+    also=(409, 412),
+)
+async def change_endpoint(
+    request: Request,
+    response: Response,
+    endpoint_id: EndpointId,
+    if_match: Annotated[
+        str | None,
+        Header(max_length=100, description="The `ETag` it must still have, if it matters."),
+    ] = None,
+) -> wire.WarnedEndpointShape:
+    """Change a wrapper, at once: what is left out stays as it is. What was bought stays bought.
+
+    A payment that was asked for on the terms of before is taken for as long as it had been good.
+    """
+    text = await request.body()
+    change = read(wire.EndpointPatch, text).change(text)
+    endpoints, operator_id = app_of(request).endpoints, _operator(request).id
+    revision = wire.revision_of(if_match)
+    config = await endpoints.change(operator_id, endpoint_id, change, actor_of(request), revision)
+    response.headers["etag"] = wire.tag(config)
+    return wire.warned(config, await endpoints.warnings(config))
+
+
+@route(
+    router,
+    "GET",
+    "/operator/endpoints/{endpointId}/history",
+    credential=Credential.OP_KEY_OR_JWT,
+    answers=history.HistoryShape,
+)
+async def endpoint_history(
+    request: Request,
+    endpoint_id: EndpointId,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    cursor: Cursor = None,
+) -> history.HistoryShape:
+    """What a wrapper has been, newest first: who changed what, and what was asked for when."""
+    start = offset_of(cursor, offset)
+    endpoints, operator_id = app_of(request).endpoints, _operator(request).id
+    found, total = await endpoints.history(operator_id, endpoint_id, limit, start)
+    return history.HistoryShape(
+        items=[history.revision(one) for one in found],
+        total=total,
+        limit=limit,
+        offset=start,
+        next_cursor=cursor_at(start, len(found), total),
+    )
 
 
 @route(
@@ -50,9 +117,7 @@ async def create_endpoint(request: Request) -> wire.CreatedEndpointShape:
     credential=Credential.OP_KEY_OR_JWT,
     answers=wire.Deactivated,
 )
-async def deactivate_endpoint(
-    request: Request, endpoint_id: Annotated[str, Path(alias="endpointId", max_length=64)]
-) -> wire.Deactivated:
+async def deactivate_endpoint(request: Request, endpoint_id: EndpointId) -> wire.Deactivated:
     """Deactivate a wrapper, at once."""
     endpoints = app_of(request).endpoints
     await endpoints.deactivate(_operator(request).id, endpoint_id, actor_of(request))

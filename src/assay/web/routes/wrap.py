@@ -15,6 +15,7 @@ from assay.web.errors import fault
 from assay.web.exchange import Exchange, Receive, Scope, Send, note_detail
 from assay.web.limits import caller_of, rate_limit
 from assay.web.outgoing import Outgoing
+from assay.web.payment_limits import PayerLimits
 from assay.web.unread import UnreadAnswers
 from assay.wiring import App
 from assay.wrapper.cors import preflighted_method
@@ -44,8 +45,7 @@ class WrapLane:
         self.limit = rate_limit("wrappers", per_minute, app.clock, app.leases)
         self.unread = UnreadAnswers(app.clock, app.settings.wrapper_unread_mib * 1024 * 1024)
         self._agents = rate_limit("wrapper agents", per_minute, app.clock, app.leases)
-        self._payers = rate_limit("wrapper payers", per_minute, app.clock, app.leases)
-        self._unverified = rate_limit("wrapper payments", per_minute, app.clock, app.leases)
+        self._payments = PayerLimits(app)
         # Agents are made for nothing: those of one address have as much together as one operator.
         keyed = app.settings.keyed_per_minute
         self._presented = rate_limit("wrapper presented", keyed, app.clock, app.leases)
@@ -61,6 +61,7 @@ class WrapLane:
             incoming=_incoming(scope, exchange, "/" + rest, body),
             operator_id=operator_id,
             begun_s=app.clock.monotonic_s(),
+            payments=self._payments.within,
         )
         outgoing = Outgoing(send, exchange, journey, app.clock)
         try:
@@ -91,7 +92,7 @@ class WrapLane:
     async def _admit(self, exchange: Exchange, journey: Journey) -> None:
         """Count the call for its address; where strangers have used that up, for who it shows.
 
-        That is its agent, or its payer once the payment is verified. Raises `TooMany`.
+        That is its agent, or its payer as far as the payment is proven. Raises `TooMany`.
         """
         caller = caller_of(exchange.client_address)
         self.unread.require(caller)
@@ -120,14 +121,8 @@ class WrapLane:
             return
         if not self._app.till.is_any_attached(journey.incoming.headers):
             raise refusal
-        await self._unverified.require(caller)
+        journey.payments = await self._payments.beyond(caller)
         journey.refusal = refusal
-
-        async def admit_payer(payer: str) -> None:
-            self._unverified.give_back(caller)
-            await self._payers.require(payer)
-
-        journey.admit_payer = admit_payer
 
     async def _watched(self, journey: Journey, body: "_Body", outgoing: Outgoing) -> None:
         """Answer; a caller that goes away meanwhile takes its upstream call with it."""

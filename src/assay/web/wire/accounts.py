@@ -52,6 +52,10 @@ class LoginBody(Body):
             description="One-time or recovery code, for an account with a second factor.",
         ),
     ] = None
+    name: Annotated[
+        Text | None, Field(description="Ignored: the body of a registration logs in, too.")
+    ] = None
+    invite: Annotated[Text | None, Field(description="Ignored, as `name`.")] = None
 
 
 class RenameBody(Body):

@@ -1,6 +1,7 @@
 """The admin's views (spec 4.6); their bodies are ours to say."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -12,8 +13,10 @@ from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.overview import OperatorDetail
 from assay.kit.clock import iso
 from assay.kit.costs import Cost, CostLedger
+from assay.payments.gas import KeyStanding
 from assay.web.wire import accounts, analytics, endpoints
 from assay.web.wire.endpoints import usd
+from assay.web.wire.gas import SettlingKeyShape, SolanaWalletShape, settling_key
 from assay.web.wire.page import Paged
 from assay.web.wire.shape import Answer, Body, Timestamp
 
@@ -54,6 +57,11 @@ class PlatformStatsShape(Answer):
     revenue_today: str
     funnel: analytics.FunnelShape
     costs: list[CostShape]
+    free_settlements: Annotated[
+        int,
+        Field(description="Of self-registered accounts today, whose gas this service has borne."),
+    ]
+    settling_keys: list[SettlingKeyShape]
     unlogged_calls: Annotated[
         int, Field(description="Unpaid calls not logged: their callers' rows were used up.")
     ]
@@ -66,6 +74,13 @@ class PlatformStatsShape(Answer):
         Field(
             description="Scores written to the registry on Solana by this process, by outcome;"
             " absent where none are.",
+            exclude_if=lambda value: value is None,
+        ),
+    ] = None
+    solana_wallet: Annotated[
+        SolanaWalletShape | None,
+        Field(
+            description="What writes are paid from; absent where there are none.",
             exclude_if=lambda value: value is None,
         ),
     ] = None
@@ -178,18 +193,31 @@ def costs(ledger: CostLedger) -> list[CostShape]:
     ]
 
 
-def platform(
-    found: PlatformStats,
-    ledger: CostLedger,
-    unlogged_calls: int,
-    undelivered: int,
-    written: Mapping[str, int] | None,
-) -> PlatformStatsShape:
-    """The platform on the wire; `written` counts write-backs by outcome, where there are any."""
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What of the platform's figures is not in its store."""
+
+    ledger: CostLedger
+    unlogged_calls: int
+    undelivered: int
+    written: Mapping[str, int] | None
+    """Write-backs by outcome, where there are any."""
+    wallet: tuple[str, int | None] | None
+    """The address that writes to Solana and its lamports, where they are known."""
+    free_settlements: int
+    keys: Sequence[KeyStanding]
+
+
+def platform(found: PlatformStats, aside: Aside) -> PlatformStatsShape:
+    """The platform on the wire."""
+    written, wallet = aside.written, aside.wallet
     return PlatformStatsShape(
-        costs=costs(ledger),
-        unlogged_calls=unlogged_calls,
-        undelivered=undelivered,
+        solana_wallet=wallet and SolanaWalletShape(address=wallet[0], lamports=wallet[1]),
+        costs=costs(aside.ledger),
+        free_settlements=aside.free_settlements,
+        settling_keys=[settling_key(one) for one in aside.keys],
+        unlogged_calls=aside.unlogged_calls,
+        undelivered=aside.undelivered,
         operators=found.operators,
         pro_operators=found.pro,
         admins=found.admins,

@@ -1,16 +1,20 @@
 """Wrapper configs (spec 2.14, 4.6)."""
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from assay.kit.clock import iso
+from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.json import exact_number
-from assay.payments.model import DECIMALS
+from assay.payments.networks import NETWORK_NAMES
 from assay.web.wire.shape import Answer, Body, Timestamp
+from assay.wrapper.changes import EndpointChange
 from assay.wrapper.configs import NewEndpoint
+from assay.wrapper.history import usd
 from assay.wrapper.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
 
 Text = Annotated[str, Field(max_length=10_000)]
@@ -32,9 +36,14 @@ class EndpointBody(Body):
     rate_limit: int | None = None
     target_url: Annotated[Text | None, Field(examples=["https://api.example.com/v1"])] = None
     payment_protocol: Literal["x402", "mpp"] = "x402"
-    payment_network: Literal["eip155:8453", "eip155:84532", "tempo:4217", "tempo:42431"] | None = (
-        None
-    )
+    payment_network: Annotated[
+        Text | None,
+        Field(
+            description="Where it is paid; names such as `base-sepolia` are stored as CAIP-2 ids.",
+            examples=["eip155:84532"],
+            json_schema_extra={"enum": [*NETWORK_NAMES, None]},
+        ),
+    ] = None
     payout_address: Text | None = None
     trust_enabled: bool = False
     upstream_auth_type: Literal["none", "header"] = "none"
@@ -92,6 +101,66 @@ class EndpointBody(Body):
         )
 
 
+def _without_defaults(schema: dict[str, Any]) -> None:
+    """What is left out of a change stays as it is: no member has a default."""
+    for member in schema["properties"].values():
+        member.pop("default", None)
+
+
+class EndpointPatch(EndpointBody):
+    """A change of a wrapper: what is left out stays as it is.
+
+    The secret stays too, but for another `upstreamAuthType`, and goes to no other host: with a
+    `targetUrl` at another one it has to be given again.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
+
+    path: Text = ""
+    price_per_call: Annotated[Decimal, Field(strict=False, ge=0, max_digits=30)] = Decimal(0)
+    active: Annotated[
+        bool, Field(description="False stops it, as DELETE does; true lets it answer again.")
+    ] = True
+
+    def change(self, text: bytes) -> EndpointChange:
+        """What is to be another, as the use case takes it; `text` is what it was read from."""
+        asked, given = self.new(text), self.model_fields_set
+        values = {
+            _RENAMED.get(name, name): getattr(asked, _RENAMED.get(name, name))
+            for name in given - {"active"}
+        }
+        return EndpointChange(values, self.active if "active" in given else None)
+
+
+_RENAMED = {
+    "price_per_call": "price",
+    "payment_protocol": "protocol",
+    "payment_network": "network",
+    "upstream_auth_type": "auth_type",
+    "upstream_auth_header": "auth_header",
+    "upstream_auth_secret": "auth_secret",
+}
+"""Fields of the wire that have another name in `NewEndpoint`."""
+
+_TAG = re.compile(r'"([1-9][0-9]{0,8})"')
+
+
+def revision_of(if_match: str | None) -> int | None:
+    """The revision that an `If-Match` names; None for `*` and without one."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    found = _TAG.fullmatch(if_match.strip())
+    if found is None:
+        problem = Problem(("header", "if-match"), "must be the ETag of a wrapper, or *")
+        raise InvalidRequest("The request does not hold.", details=[problem])
+    return int(found[1])
+
+
+def tag(config: WrapperConfig) -> str:
+    """The `ETag` of a wrapper: its revision."""
+    return f'"{config.revision}"'
+
+
 class EndpointShape(Answer):
     """A wrapper; its upstream secret is never shown."""
 
@@ -117,10 +186,11 @@ class EndpointShape(Answer):
     cors_origins: list[str]
     active: bool
     created_at: Timestamp
+    revision: Annotated[int, Field(description="Counts its changes, from 1.")]
 
 
-class CreatedEndpointShape(EndpointShape):
-    """A wrapper just made, and what its operator may not expect of it."""
+class WarnedEndpointShape(EndpointShape):
+    """A wrapper, and what its operator may not expect of it."""
 
     warnings: list[str]
 
@@ -158,14 +228,10 @@ def endpoint(config: WrapperConfig) -> EndpointShape:
         cors_origins=list(config.cors_origins),
         active=config.active,
         created_at=iso(config.created_at),
+        revision=config.revision,
     )
 
 
-def created(config: WrapperConfig, warnings: Sequence[str]) -> CreatedEndpointShape:
-    """A wrapper just made, on the wire."""
-    return CreatedEndpointShape(**endpoint(config).model_dump(), warnings=list(warnings))
-
-
-def usd(micro: int) -> str:
-    """Micro-dollars as dollars with six places (decisions, section 13)."""
-    return f"{Decimal(micro).scaleb(-DECIMALS):.6f}"
+def warned(config: WrapperConfig, warnings: Sequence[str]) -> WarnedEndpointShape:
+    """A wrapper with its warnings, on the wire."""
+    return WarnedEndpointShape(**endpoint(config).model_dump(), warnings=list(warnings))

@@ -2,7 +2,7 @@
 
 A cursor says where the next page begins. It is opaque to callers, short, and read strictly. It
 holds nothing but what its caller has seen, so that it needs no signature. One that names a row
-which is not there, or not there any more, is 404 on every list: whoever pages begins anew.
+which is not there, or not there any more, is 404 on every list: the reader begins anew.
 """
 
 import base64

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from assay.egress.credentials import OwnCredentials
 from assay.egress.fields import REQUEST_FIELDS, as_gateways_read, via_mark
-from assay.payments.model import Headers
+from assay.payments.model import Headers, Held
 from assay.wrapper.cors import PREFIX as CORS_PREFIX
 from assay.wrapper.model import (
     Incoming,
@@ -37,11 +37,17 @@ SANDBOX = (
 
 _PAYMENT_REQUIRED = 402
 
+IDEMPOTENCY_KEY = b"idempotency-key"
+
 _ASKS_FOR_PASSWORD = re.compile(
     rb"(?:^|[,\s])(?:basic|digest|negotiate|ntlm)(?=[,\s]|$)", re.IGNORECASE
 )
 """Schemes for which a browser shows a password dialog in the name of the origin, or answers by
 itself. Source: RFC 7617, RFC 7616, RFC 4559."""
+
+_AUTHORITY = re.compile(rb"(?:[A-Za-z][A-Za-z0-9+.-]*:|[/\\]{2})")
+"""How a reference begins that does not stay at the origin it came from. Source: RFC 3986, 4.2;
+WHATWG URL, which reads a backslash as a slash."""
 
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
@@ -112,6 +118,16 @@ class ForwardStep:
             headers = [h for h in headers if not h[0].startswith(CORS_PREFIX)]
         return headers
 
+    def leads_away(self, headers: Headers) -> bool:
+        """Whether an answer's `Location` is no place of a wrapper, where it is called and paid for.
+
+        A relative one is, and so is the wrappers' own address.
+        """
+        place = next((value for name, value in headers if name == b"location"), b"").strip()
+        if _AUTHORITY.match(place) is None:
+            return False
+        return not place.startswith(self._origin.address.encode() + b"/wrap/")
+
     def _is_kept_back(self, name: bytes, value: bytes) -> bool:
         """Whether a header on the list does not pass because of its value, or of our origin."""
         if name == b"set-cookie":
@@ -157,6 +173,8 @@ class ForwardStep:
             own = as_gateways_read(added[0])
             headers = [header for header in headers if as_gateways_read(header[0]) != own]
             headers.append(added)
+        if isinstance(paid.payment, Held):
+            headers = _with_idempotency_key(headers, paid.payment.entry.idempotency_key)
         headers.extend(self._ours)
         headers.append((b"via", self._via(incoming.headers)))
         trust = paid.admitted.trusted.trust
@@ -192,6 +210,18 @@ class ForwardStep:
         # A second slash begins a host; who knows the public path already means that.
         is_ours = value[1:2] in {b"/", b"\\"} or value.startswith(prefix + b"/")
         return value if is_ours else _moved(value, base, prefix)
+
+
+def _with_idempotency_key(
+    headers: list[tuple[bytes, bytes]], key: str
+) -> list[tuple[bytes, bytes]]:
+    """The headers with the payment's key in the place of whatever the caller sent as one.
+
+    What is bought once is to be done once, and who pays again has bought again: a caller's own key
+    could say otherwise. Source: draft-ietf-httpapi-idempotency-key-header-07.
+    """
+    kept = [header for header in headers if as_gateways_read(header[0]) != IDEMPOTENCY_KEY]
+    return [*kept, (IDEMPOTENCY_KEY, key.encode())] if key else kept
 
 
 _AFTER_PATH = (b"/", b"?", b"#")

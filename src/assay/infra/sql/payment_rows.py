@@ -1,0 +1,98 @@
+"""Payments as rows of the ledger."""
+
+import json
+from decimal import Decimal
+
+from assay.infra.sql.desk import Row
+from assay.infra.sql.engine import from_us, to_us
+from assay.infra.sql.gas import gas_of, gas_values
+from assay.payments.looks import Look
+from assay.payments.model import Entry, Fees, State
+from assay.payments.outcomes import Attempt
+
+
+def values_of(entry: Entry) -> dict[str, object]:
+    """The columns of an entry."""
+    return {
+        "id": entry.id,
+        "protocol": entry.protocol,
+        "network": entry.network,
+        "asset": entry.asset,
+        "payer": entry.payer,
+        "nonce": entry.nonce,
+        "digest": entry.digest,
+        "amount": entry.amount,
+        "pay_to": entry.pay_to,
+        "operator_id": entry.operator_id,
+        "wrapper_id": entry.wrapper_id,
+        "request_digest": entry.request_digest,
+        "state": entry.state.value,
+        "tx": entry.attempt.transaction,
+        "raw_tx": entry.attempt.raw,
+        "earlier_tx": " ".join(entry.attempt.earlier),
+        "reason": entry.reason,
+        "credential": json.dumps(entry.credential),
+        "version": entry.version,
+        "identifier": entry.identifier,
+        "fee_token": entry.fees.token,
+        "fee_most": entry.fees.most,
+        "fee_rate": None if entry.fee_rate is None else str(entry.fee_rate),
+        "expires_us": to_us(entry.expires_at),
+        "lease_us": to_us(entry.lease_until),
+        "created_us": to_us(entry.created_at),
+        "updated_us": to_us(entry.updated_at),
+        "moves": entry.moves,
+        "agent_id": entry.agent_id,
+        "settled_us": None if entry.settled_at is None else to_us(entry.settled_at),
+        **gas_values(entry.gas),
+        "look_us": look_us(entry.look),
+        "questions": entry.look.questions,
+        "misses": entry.look.misses,
+        "watch_us": None,
+        "wrapper_revision": entry.wrapper_revision,
+        "idempotency_key": entry.idempotency_key,
+    }
+
+
+def look_us(look: Look) -> int:
+    """When it is; 0 for at once."""
+    return 0 if look.at is None else to_us(look.at)
+
+
+def entry_of(row: Row) -> Entry:
+    """A row of the ledger."""
+    return Entry(
+        id=row["id"],
+        protocol=row["protocol"],
+        network=row["network"],
+        asset=row["asset"],
+        payer=row["payer"],
+        nonce=row["nonce"],
+        digest=row["digest"],
+        amount=row["amount"],
+        pay_to=row["pay_to"],
+        operator_id=row["operator_id"],
+        wrapper_id=row["wrapper_id"],
+        request_digest=row["request_digest"],
+        state=State(row["state"]),
+        attempt=Attempt(row["tx"], row["raw_tx"], earlier=tuple(row["earlier_tx"].split())),
+        reason=row["reason"],
+        credential=json.loads(row["credential"]),
+        version=row["version"],
+        identifier=row["identifier"],
+        fees=Fees(row["fee_token"], row["fee_most"]),
+        fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
+        expires_at=from_us(row["expires_us"]),
+        lease_until=from_us(row["lease_us"]),
+        created_at=from_us(row["created_us"]),
+        updated_at=from_us(row["updated_us"]),
+        moves=row["moves"],
+        agent_id=row["agent_id"],
+        settled_at=None if row["settled_us"] is None else from_us(row["settled_us"]),
+        gas=gas_of(row),
+        look=Look(
+            from_us(row["look_us"]) if row["look_us"] else None, row["questions"], row["misses"]
+        ),
+        wrapper_revision=row["wrapper_revision"],
+        idempotency_key=row["idempotency_key"],
+    )

@@ -1,0 +1,264 @@
+"""Payouts and refunds in SQL."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from sqlalchemy import RowMapping, and_, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.accounts.audit import Note
+from assay.infra.sql.audit import write_note
+from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.statement import sums_of
+from assay.infra.sql.tables import payments, transfer_transactions, transfers
+from assay.kit.clock import Clock
+from assay.kit.errors import Conflict
+from assay.payments.model import State
+from assay.payments.statement import lines_of
+from assay.payments.transfer_model import (
+    Draft,
+    NotOwed,
+    Received,
+    Signed,
+    Transfer,
+    TransferState,
+)
+
+CHECK_MIN: Final = timedelta(seconds=4)
+CHECK_MAX: Final = timedelta(minutes=10)
+"""How long a process that looks at a transfer has it for itself: a tenth of its age."""
+
+
+class SqlTransferStore:
+    """Implements `payments.transfer_model.TransferStore`. `payees` are the platform's wallets."""
+
+    def __init__(self, database: Database, payees: Iterable[str], clock: Clock) -> None:
+        self._database = database
+        self._payees = tuple(sorted(payees))
+        self._clock = clock
+
+    async def payment_for_admin(self, payment_id: str) -> Received | None:
+        statement = select(payments).where(payments.c.id == payment_id)
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        if row is None:
+            return None
+        names = ("id", "operator_id", "network", "asset", "payer", "pay_to", "amount")
+        rate = None if row["fee_rate"] is None else Decimal(row["fee_rate"])
+        state = State(row["state"])
+        return Received(**{name: row[name] for name in names}, state=state, fee_rate=rate)
+
+    async def add(self, made: Transfer, draft: Draft | None, told: Note) -> Transfer:
+        try:
+            async with self._database.write() as connection:
+                # One operator's transfers in one order: none is made of what another has taken.
+                await self._database.lock(connection, f"balance {made.operator_id}")
+                if draft is None:
+                    await connection.execute(insert(transfers).values(_values(made)))
+                else:
+                    nonce = await self._next_nonce(connection, made, draft)
+                    signed = draft.sign(nonce)
+                    made = replace(made, nonce=nonce, transaction=signed.transaction)
+                    await connection.execute(insert(transfers).values(_values(made)))
+                    await self._keep(connection, made, signed)
+                if made.of_balance:
+                    await self._require_owed(connection, made)
+                await write_note(connection, told)
+        except IntegrityError as error:
+            raise Conflict("This payment has been given back, or is being.") from error
+        return made
+
+    async def sign_again(self, known: Transfer, signed: Signed) -> Transfer | None:
+        moved = self._moved(known, known.state, signed.transaction, known.reason)
+        async with self._database.write() as connection:
+            if not await _update(connection, known, moved):
+                return None
+            await self._keep(connection, moved, signed)
+        return moved
+
+    async def move(
+        self,
+        known: Transfer,
+        state: TransferState,
+        *,
+        transaction: str = "",
+        reason: str = "",
+        told: Note | None = None,
+    ) -> Transfer | None:
+        moved = self._moved(known, state, transaction or known.transaction, reason)
+        try:
+            async with self._database.write() as connection:
+                if not await _update(connection, known, moved):
+                    return None
+                if transaction:
+                    await self._claim(connection, moved)
+                await write_note(connection, told)
+        except IntegrityError as error:
+            raise Conflict("That transaction is another transfer's.") from error
+        return moved
+
+    async def due(self, now: datetime, failed_since: datetime, limit: int) -> Sequence[Transfer]:
+        failed = and_(
+            transfers.c.state == TransferState.FAILED,
+            transfers.c.updated_us > to_us(failed_since),
+        )
+        statement = (
+            select(transfers)
+            .where(
+                or_(transfers.c.state == TransferState.SIGNED, failed),
+                transfers.c.check_us <= to_us(now),
+            )
+            .order_by(transfers.c.nonce)
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [taken for row in rows if (taken := await self._take(_transfer(row), now))]
+
+    async def transactions(self, transfer_id: str) -> Sequence[Signed]:
+        own = transfer_transactions
+        statement = (
+            select(own)
+            .where(own.c.transfer_id == transfer_id)
+            .order_by(own.c.fee, own.c.created_us)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [Signed(row["tx"], row["raw_tx"], row["fee"], row["tip"]) for row in rows]
+
+    async def find_for_admin(self, transfer_id: str) -> Transfer | None:
+        is_it = or_(transfers.c.id == transfer_id, transfers.c.payment_id == transfer_id)
+        # A refund that was cancelled may stand beside the one that was made instead.
+        newest = select(transfers).where(is_it).order_by(transfers.c.created_us.desc()).limit(1)
+        async with self._database.read() as connection:
+            row = (await connection.execute(newest)).mappings().one_or_none()
+        return None if row is None else _transfer(row)
+
+    async def list_for_admin(self, operator_id: str | None, limit: int) -> Sequence[Transfer]:
+        statement = select(transfers).order_by(transfers.c.created_us.desc()).limit(limit)
+        if operator_id is not None:
+            statement = statement.where(transfers.c.operator_id == operator_id)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [_transfer(row) for row in rows]
+
+    async def _next_nonce(self, connection: AsyncConnection, made: Transfer, draft: Draft) -> int:
+        """Above every nonce that the chain has seen and every one that was ever signed with."""
+        await self._database.lock(connection, f"nonces {made.network} {made.sender}")
+        last = select(func.max(transfers.c.nonce)).where(
+            transfers.c.network == made.network, transfers.c.sender == made.sender
+        )
+        used = (await connection.execute(last)).scalar_one()
+        return draft.nonce_min if used is None else max(draft.nonce_min, used + 1)
+
+    async def _require_owed(self, connection: AsyncConnection, made: Transfer) -> None:
+        """The row is there already: what is owed without it may not be less than nothing."""
+        sums = await sums_of(connection, self._payees, made.operator_id)
+        for line in lines_of(sums):
+            if (line.network, line.asset) == (made.network, made.asset) and line.owed < 0:
+                message = "The operator is owed less than that: it would be paid twice."
+                raise NotOwed(message)
+
+    async def _keep(self, connection: AsyncConnection, made: Transfer, signed: Signed) -> None:
+        values = {
+            "network": made.network,
+            "tx": signed.transaction,
+            "transfer_id": made.id,
+            "raw_tx": signed.raw,
+            "fee": signed.fee,
+            "tip": signed.tip,
+            "created_us": to_us(self._clock.now()),
+        }
+        await connection.execute(insert(transfer_transactions).values(values))
+
+    async def _claim(self, connection: AsyncConnection, moved: Transfer) -> None:
+        """That the transaction is this transfer's alone, and paid for nothing."""
+        own, bought = transfer_transactions, payments
+        mine = select(own.c.transfer_id).where(
+            own.c.network == moved.network, own.c.tx == moved.transaction
+        )
+        if (await connection.execute(mine)).scalar_one_or_none() == moved.id:
+            return
+        paying = select(bought.c.id).where(
+            bought.c.network == moved.network,
+            bought.c.asset == moved.asset,
+            bought.c.payer == moved.sender,
+            func.lower(bought.c.tx) == moved.transaction,
+        )
+        if (await connection.execute(paying)).first() is not None:
+            raise Conflict("That transaction paid for calls: it gave nothing back.")
+        await self._keep(connection, moved, Signed(moved.transaction, "", 0, 0))
+
+    async def _take(self, known: Transfer, now: datetime) -> Transfer | None:
+        """The row for one process, for a while; None when another one has it."""
+        pause = min(max((now - known.updated_at) / 10, CHECK_MIN), CHECK_MAX)
+        until_us = to_us(now + pause)
+        statement = (
+            update(transfers)
+            .where(transfers.c.id == known.id, transfers.c.check_us == to_us(known.check_at))
+            .values(check_us=until_us)
+        )
+        async with self._database.write() as connection:
+            taken = (await connection.execute(statement)).rowcount == 1
+        return replace(known, check_at=now + pause) if taken else None
+
+    def _moved(
+        self, known: Transfer, state: TransferState, transaction: str, reason: str
+    ) -> Transfer:
+        return replace(
+            known,
+            state=state,
+            transaction=transaction,
+            reason=reason[:500],
+            updated_at=self._clock.now(),
+            moves=known.moves + 1,
+        )
+
+
+async def _update(connection: AsyncConnection, known: Transfer, moved: Transfer) -> bool:
+    """Whether the row was still as it was read."""
+    statement = (
+        update(transfers)
+        .where(transfers.c.id == known.id, transfers.c.moves == known.moves)
+        .values(
+            state=moved.state.value,
+            tx=moved.transaction,
+            reason=moved.reason,
+            updated_us=to_us(moved.updated_at),
+            moves=moved.moves,
+        )
+    )
+    return (await connection.execute(statement)).rowcount == 1
+
+
+_PLAIN = (
+    *("id", "kind", "operator_id", "payment_id", "network", "asset", "sender", "recipient"),
+    *("amount", "of_balance", "nonce", "reason", "moves"),
+)
+
+
+def _values(made: Transfer) -> dict[str, Any]:
+    return {name: getattr(made, name) for name in _PLAIN} | {
+        "fee_rate": None if made.fee_rate is None else str(made.fee_rate),
+        "state": made.state.value,
+        "tx": made.transaction,
+        "created_us": to_us(made.created_at),
+        "updated_us": to_us(made.updated_at),
+        "check_us": to_us(made.check_at),
+    }
+
+
+def _transfer(row: RowMapping) -> Transfer:
+    return Transfer(
+        **{name: row[name] for name in _PLAIN},
+        fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
+        state=TransferState(row["state"]),
+        transaction=row["tx"],
+        created_at=from_us(row["created_us"]),
+        updated_at=from_us(row["updated_us"]),
+        check_at=from_us(row["check_us"]),
+    )

@@ -1,0 +1,159 @@
+"""Who is owed what: of each account and asset, what the platform took for it, and what it gave.
+
+Everything is read from the ledger when it is asked for, so that no sum can part from it (ADR 0021).
+A payment is in it while its money is there: one that a reorganisation took back is not.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal, Protocol, TypeAlias
+
+from assay.payments.model import DECIMALS
+
+SumKind: TypeAlias = Literal["received", "refund", "payout"]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSum:
+    """Payments that settled, or transfers, that are alike; `amount` in base units of the asset."""
+
+    operator_id: str
+    network: str
+    asset: str
+    kind: SumKind
+    of_balance: bool
+    """Whether the platform was paid, or pays; else the seller's own wallet."""
+    is_done: bool
+    """Whether it has arrived; a transfer that is under way has not."""
+    fee_rate: Decimal | None
+    count: int
+    amount: int
+
+
+@dataclass(slots=True)
+class Line:
+    """What is owed to one account in one asset of one network, in base units."""
+
+    operator_id: str
+    network: str
+    asset: str
+    payments: int = 0
+    received: int = 0
+    """What the platform was paid for the account."""
+    refunded: int = 0
+    paid_out: int = 0
+    under_way: int = 0
+    """Refunds and payouts that are not on the chain yet: nobody may have that twice."""
+    direct_payments: int = 0
+    direct: int = 0
+    """What the account's own wallets were paid. Nobody owes it."""
+    direct_refunded: int = 0
+    _fee: Fraction = field(default_factory=Fraction)
+
+    @property
+    def fee(self) -> int:
+        """What the platform keeps: the exact sum, rounded down once, in favour of the account.
+
+        What was given back to a payer, or is about to be, bears no fee.
+        """
+        return self._fee.numerator // self._fee.denominator
+
+    @property
+    def owed(self) -> int:
+        """What may be paid out; below zero where a payment that was paid out was taken back."""
+        return self.received - self.fee - self.refunded - self.paid_out - self.under_way
+
+    def add(self, one: LedgerSum) -> None:
+        """Count it."""
+        if one.kind == "received":
+            self._receive(one)
+        elif not one.of_balance:
+            self.direct_refunded += one.amount if one.is_done else 0
+        elif not one.is_done:
+            self.under_way += one.amount
+        elif one.kind == "refund":
+            self.refunded += one.amount
+        else:
+            self.paid_out += one.amount
+        if one.of_balance and one.kind != "payout" and one.fee_rate is not None:
+            share = Fraction(one.fee_rate) * one.amount
+            self._fee += share if one.kind == "received" else -share
+
+    def _receive(self, one: LedgerSum) -> None:
+        if one.of_balance:
+            self.payments += one.count
+            self.received += one.amount
+        else:
+            self.direct_payments += one.count
+            self.direct += one.amount
+
+
+def lines_of(sums: Iterable[LedgerSum]) -> Sequence[Line]:
+    """A line for each account, network and asset, in that order."""
+    found: dict[tuple[str, str, str], Line] = {}
+    for one in sums:
+        key = (one.operator_id, one.network, one.asset)
+        found.setdefault(key, Line(*key)).add(one)
+    return [found[key] for key in sorted(found)]
+
+
+class StatementStore(Protocol):
+    """What a statement is made of."""
+
+    async def sums(self, operator_id: str) -> Sequence[LedgerSum]:
+        """Everything of one account."""
+        ...
+
+    async def sums_for_admin(self) -> Sequence[LedgerSum]:
+        """Everything of every account."""
+        ...
+
+
+class Statements:
+    """Statements of one account, and of all."""
+
+    def __init__(self, store: StatementStore) -> None:
+        self._store = store
+
+    async def of(self, operator_id: str) -> Sequence[Line]:
+        """The lines of one account."""
+        return lines_of(await self._store.sums(operator_id))
+
+    async def all_for_admin(self) -> Sequence[Line]:
+        """The lines of every account that was ever paid."""
+        return lines_of(await self._store.sums_for_admin())
+
+
+COLUMNS = (
+    *("operatorId", "network", "asset", "payments", "received", "fee", "refunded", "paidOut"),
+    *("underWay", "owed", "directPayments", "directReceived", "directRefunded"),
+)
+"""Of a line, in the order of `values_of`."""
+
+
+def values_of(line: Line) -> Sequence[str | int]:
+    """A line's values: amounts are decimal texts of the asset with six places."""
+    return (
+        *(line.operator_id, line.network, line.asset, line.payments),
+        *(decimal(n) for n in (line.received, line.fee, line.refunded, line.paid_out)),
+        *(decimal(n) for n in (line.under_way, line.owed)),
+        *(line.direct_payments, decimal(line.direct), decimal(line.direct_refunded)),
+    )
+
+
+def csv_of(lines: Iterable[Line]) -> str:
+    """The lines as CSV (RFC 4180). No value in it is a text that somebody chose."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(COLUMNS)
+    writer.writerows(values_of(line) for line in lines)
+    return out.getvalue()
+
+
+def decimal(base_units: int) -> str:
+    """Base units as a decimal with six places, exactly."""
+    return f"{Decimal(base_units).scaleb(-DECIMALS):.6f}"

@@ -1,0 +1,197 @@
+"""Payouts and refunds as rows, and what making them needs of the outside.
+
+signed -> paid · failed          open -> paid · cancelled          failed -> paid · cancelled
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Literal, Protocol, TypeAlias
+
+from assay.accounts.audit import Note
+from assay.kit.errors import Conflict, NotFound
+from assay.payments.model import State
+
+Kind: TypeAlias = Literal["refund", "payout"]
+
+
+class TransferState(StrEnum):
+    """What has become of a transfer.
+
+    `open` waits for a person to sign it; `signed` is on its way; `failed` is one that the chain
+    shows as failed: it stays until it is recorded by hand or cancelled.
+    """
+
+    OPEN = "open"
+    SIGNED = "signed"
+    PAID = "paid"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A row: so many base units of the asset, from a wallet to another."""
+
+    id: str
+    kind: Kind
+    operator_id: str
+    payment_id: str | None
+    network: str
+    asset: str
+    sender: str
+    recipient: str
+    amount: int
+    of_balance: bool
+    """Whether it comes out of what the platform holds for the operator."""
+    fee_rate: Decimal | None
+    """Of the payment that is given back."""
+    state: TransferState
+    nonce: int | None
+    transaction: str
+    reason: str
+    created_at: datetime
+    updated_at: datetime
+    check_at: datetime
+    """When the chain is asked next."""
+    moves: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A signed transaction; prices in wei a gas."""
+
+    transaction: str
+    raw: str
+    fee: int
+    tip: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A transfer that the chain would take now: what is signed once its nonce is known."""
+
+    nonce_min: int
+    """The first one that the chain has not seen."""
+    sign: Callable[[int], Signed]
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A payment of the ledger, as far as it can be given back."""
+
+    id: str
+    operator_id: str
+    network: str
+    asset: str
+    payer: str
+    pay_to: str
+    amount: int
+    state: State
+    fee_rate: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the chain shows of a transfer: `paid` by that transaction, or `failed` for that reason.
+
+    Neither: nobody can say yet.
+    """
+
+    paid: str = ""
+    failed: str = ""
+
+
+class TransferStore(Protocol):
+    """Transfers, durable before they are answered."""
+
+    async def payment_for_admin(self, payment_id: str) -> Received | None:
+        """A payment that may be given back."""
+        ...
+
+    async def add(self, made: Transfer, draft: Draft | None, told: Note) -> Transfer:
+        """Add a transfer, with the next nonce of its wallet and its signed transaction if drafted.
+
+        Raises `Conflict` for a payment that was given back already, and `NotOwed`, with nothing
+        added, where the operator is owed less.
+        """
+        ...
+
+    async def sign_again(self, known: Transfer, signed: Signed) -> Transfer | None:
+        """Write down another transaction of the same nonce; None when the row has moved."""
+        ...
+
+    async def move(
+        self,
+        known: Transfer,
+        state: TransferState,
+        *,
+        transaction: str = "",
+        reason: str = "",
+        told: Note | None = None,
+    ) -> Transfer | None:
+        """Move a row on; None when it is not as `known` says any more.
+
+        Raises `Conflict` for a transaction that is another transfer's, or paid for something.
+        """
+        ...
+
+    async def due(self, now: datetime, failed_since: datetime, limit: int) -> Sequence[Transfer]:
+        """What the chain is to be asked about, each taken by one process for a while."""
+        ...
+
+    async def transactions(self, transfer_id: str) -> Sequence[Signed]:
+        """Everything signed for a transfer, oldest first."""
+        ...
+
+    async def find_for_admin(self, transfer_id: str) -> Transfer | None:
+        """By its own id, or its payment's."""
+        ...
+
+    async def list_for_admin(self, operator_id: str | None, limit: int) -> Sequence[Transfer]:
+        """Newest first."""
+        ...
+
+
+class TransferChain(Protocol):
+    """The payout wallet, and the chains it pays on."""
+
+    wallet: str | None
+    """Its lower-case address; None without a key."""
+
+    def calldata(self, transfer: Transfer) -> bytes:
+        """The call of the asset's contract that makes the transfer."""
+        ...
+
+    async def draft(self, transfer: Transfer) -> Draft:
+        """Raises `InvalidRequest` for one the wallet cannot make, and `PaymentsUnavailable`."""
+        ...
+
+    async def send(self, transfer: Transfer, signed: Signed) -> str:
+        """Hand a transaction to every node; what they said against it. Nothing is proven by it."""
+        ...
+
+    async def dearer(self, transfer: Transfer, signed: Signed) -> Signed | None:
+        """The same transfer and nonce at today's price; None where the last one will do."""
+        ...
+
+    async def found(self, transfer: Transfer, transactions: Sequence[str]) -> Found:
+        """What the nodes agree on."""
+        ...
+
+    async def shows(self, transfer: Transfer, transaction: str) -> bool:
+        """Whether that transaction made exactly this transfer.
+
+        Raises `PaymentsUnavailable`.
+        """
+        ...
+
+
+class NotOwed(Conflict):
+    """It is more than the operator is owed."""
+
+
+class TransferNotFound(NotFound):
+    """There is no such payment or transfer."""

@@ -1,0 +1,124 @@
+"""The chain as the witness: how deep a payment must be, and what ends one for good (ADR 0019).
+
+Where a network has two endpoints or more, nothing ends as refused on the word of one: the others,
+the first one left out, have to agree. What is settled is looked at again by `watcher`.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from typing import Protocol as Port
+
+from assay.kit.clock import Clock
+from assay.kit.errors import Unavailable
+from assay.payments.model import Entry, PaymentNetwork
+from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
+from assay.payments.ports import PaymentProtocol, ProtocolNeeds
+
+POLL_S: Final = 0.1
+POLL_MAX_S: Final = 1.0
+
+
+class Receipts(Port):
+    """What a network's endpoints show of transactions."""
+
+    async def depths(self, network: str, entries: Sequence[Entry]) -> Sequence[int]:
+        """In how many blocks each entry's payment stands, its own and those on top of it.
+
+        0 where its transaction is not shown, or did not pay. Of any number of entries few
+        exchanges. Raises `Unavailable`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Endpoints that are asked as one."""
+
+    needs: ProtocolNeeds
+    receipts: Receipts
+
+
+class Witness:
+    """Says of an outcome whether it stands."""
+
+    def __init__(
+        self,
+        networks: Mapping[str, PaymentNetwork],
+        protocols: Mapping[str, PaymentProtocol],
+        first: View,
+        others: Mapping[str, View],
+        clock: Clock,
+        wait_s: float,
+    ) -> None:
+        """`others`: by network the view without its first endpoint, where it has another."""
+        self._networks = networks
+        self._protocols = protocols
+        self._first = first
+        self._others = others
+        self._clock = clock
+        self._wait_s = wait_s
+
+    def views(self, network: str) -> Sequence[View]:
+        """The usual one, and the one without the first endpoint where there is any."""
+        other = self._others.get(network)
+        return (self._first,) if other is None else (self._first, other)
+
+    def is_final(self, network: str, depth: int) -> bool:
+        """Whether a payment so deep is looked at no more."""
+        known = self._networks[network]
+        return depth >= max(known.final_blocks, known.confirmations)
+
+    def protocol(self, entry: Entry) -> PaymentProtocol:
+        """The protocol of an entry."""
+        return self._protocols[entry.protocol]
+
+    async def told(self, entry: Entry, view: View) -> Outcome:
+        """What became of an entry, as one view says; nothing is sent."""
+        return await self.protocol(entry).outcome(entry, view.needs)
+
+    async def judged(self, entry: Entry, found: Outcome, *, waits: bool) -> Outcome:
+        """The outcome if it stands, what stands instead, or `Undecided`.
+
+        Nothing is asked about what is settled on a network that wants one confirmation. Where it
+        wants more, they are waited for if `waits`.
+        """
+        if isinstance(found, Rejected):
+            found = await self._agreed(entry, found)
+        if isinstance(found, Settled):
+            return await self._deep(entry, found, self._wait_s if waits else 0.0)
+        return found
+
+    async def _agreed(self, entry: Entry, found: Rejected) -> Outcome:
+        """A refusal that the other endpoints agree with; what they show of a transfer counts."""
+        other = self._others.get(entry.network)
+        if other is None or found.is_agreed:
+            return found
+        second = await self.told(entry, other)
+        if not isinstance(second, Undecided):
+            return second if isinstance(second, Settled) else found
+        if second.is_unused:
+            # A refusal that moved nothing agrees with this; "used elsewhere" does not.
+            first = await self.told(entry, self._first)
+            if isinstance(first, Undecided) and first.is_unused:
+                return found
+        return Undecided(f"{found.reason}, says one endpoint; another: {second.detail}")
+
+    async def _deep(self, entry: Entry, found: Settled, wait_s: float) -> Outcome:
+        wanted = self._networks[entry.network].confirmations
+        if wanted <= 1:
+            return found
+        shown = replace(entry, attempt=replace(entry.attempt, transaction=found.transaction))
+        deadline_s, pause_s = self._clock.monotonic_s() + wait_s, POLL_S
+        while True:
+            try:
+                (depth,) = await self._first.receipts.depths(entry.network, [shown])
+            except Unavailable:
+                depth = 0
+            if depth >= wanted:
+                return found
+            if self._clock.monotonic_s() + pause_s > deadline_s:
+                return Undecided(f"{depth} of {wanted} confirmations")
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, POLL_MAX_S)

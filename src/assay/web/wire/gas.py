@@ -1,0 +1,42 @@
+"""The keys that pay for settling and for writing back, as admins see them."""
+
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import Field
+
+from assay.payments.gas import KeyStanding
+from assay.web.wire.shape import Answer
+
+
+class SettlingKeyShape(Answer):
+    """The key that settles x402 payments, on a network where wrappers are sold."""
+
+    network: str
+    address: str
+    balance: Annotated[str | None, Field(description="Coins; null while nobody can say.")]
+    gas_price_gwei: str | None
+    payable: Annotated[
+        int, Field(description="Settlements it can pay for now, each at the most it may cost.")
+    ]
+    problem: str
+
+
+class SolanaWalletShape(Answer):
+    """The wallet that writes scores to the registry on Solana."""
+
+    address: str
+    lamports: Annotated[int | None, Field(description="Null while nobody can say.")]
+
+
+def settling_key(found: KeyStanding) -> SettlingKeyShape:
+    """The key on one network, on the wire."""
+    state = found.state
+    return SettlingKeyShape(
+        network=found.network,
+        address=found.address,
+        balance=None if state is None else f"{Decimal(state.balance).scaleb(-18):f}",
+        gas_price_gwei=None if state is None else f"{Decimal(state.gas_price).scaleb(-9):f}",
+        payable=found.payable,
+        problem=found.problem,
+    )

@@ -1,0 +1,58 @@
+"""Statements, payouts and refunds, put together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.chains.ports import Rpc
+from assay.infra.crypto.transactions import TransactionSigner
+from assay.infra.payments.payout_wallet import PayoutWallet
+from assay.infra.sql.engine import Database
+from assay.infra.sql.statement import SqlStatementStore
+from assay.infra.sql.transfers import SqlTransferStore
+from assay.kit.clock import Clock
+from assay.payments.model import PaymentNetwork
+from assay.payments.statement import Statements
+from assay.payments.transfers import Transfers
+from assay.settings import Settings
+from assay.wiring.naming import naming
+from assay.wiring.payment_chains import payment_chains
+
+
+@dataclass(frozen=True, slots=True)
+class Payouts:
+    """What the platform owes, and how it is paid."""
+
+    statements: Statements
+    transfers: Transfers
+
+
+def payouts(
+    settings: Settings,
+    networks: Mapping[str, PaymentNetwork],
+    database: Database,
+    rpc: Rpc,
+    clock: Clock,
+) -> Payouts:
+    """Raises `ValueError` for a key that does not hold, or that settles payments as well."""
+    statements = Statements(SqlStatementStore(database, settings.payees))
+    wallet = PayoutWallet(rpc, payment_chains(networks), _signer(settings), clock)
+    store = SqlTransferStore(database, settings.payees, clock)
+    now = (settings.payout_address.lower(),) if settings.payout_address else ()
+    others = sorted(settings.payees - set(now))
+    return Payouts(
+        statements, Transfers(store, wallet, statements, networks, (*now, *others), clock)
+    )
+
+
+def _signer(settings: Settings) -> TransactionSigner | None:
+    """Its nonces are counted here: nothing else may send from the same wallet."""
+    if settings.payout_key is None:
+        return None
+    with naming("ASSAY_PAYOUT_KEY"):
+        signer = TransactionSigner(settings.payout_key.get_secret_value())
+        settling = settings.x402_private_key
+        if settling is not None:
+            other = TransactionSigner(settling.get_secret_value())
+            if other.address == signer.address:
+                raise ValueError("must be a key of its own, not that of ASSAY_X402_PRIVATE_KEY")
+    return signer

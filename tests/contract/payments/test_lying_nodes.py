@@ -1,0 +1,216 @@
+"""One of two nodes lies, believably, in what it says: nothing is free for good, nothing is lost."""
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from assay.chains.abi import address_word, word
+from assay.infra.crypto.eip191 import keccak256
+from assay.infra.sql.engine import Database
+from assay.payments.model import State
+from assay_demo.chain.accounts import LocalAccount
+from tests.contract.payments.room import CENT, Room, room
+from tests.contract.payments.test_reorganisations import revenue
+from tests.e2e.test_e2e_payment_attacks import fresh_account, submit
+from tests.services.lying_facilitator import LyingFacilitator, Reply, lying
+from tests.services.node_proxy import NodeProxy, node_proxy
+from tests.services.shop import SELLER, USDC, Dollars
+
+USED = "0x" + keccak256(b"AuthorizationUsed(address,bytes32)").hex()
+MOVED = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
+STATE = "0x" + keccak256(b"authorizationState(address,bytes32)")[:4].hex()
+Answers = Callable[[dict[str, Any]], Any]
+"""A method's lie; `...`: none of its own."""
+
+
+@pytest.fixture
+def first(dollar_chain: Dollars) -> Iterator[NodeProxy]:
+    with node_proxy(dollar_chain.url) as made:
+        yield made
+
+
+@pytest.fixture
+def second(dollar_chain: Dollars) -> Iterator[NodeProxy]:
+    with node_proxy(dollar_chain.url) as made:
+        yield made
+
+
+@pytest.fixture
+async def shop(database: Database, first: NodeProxy, second: NodeProxy) -> AsyncGenerator[Room]:
+    made = room(database, [first.url, second.url], settlement_s=1.0)
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+def payer(dollar_chain: Dollars) -> LocalAccount:
+    account = fresh_account()
+    dollar_chain.mint(account.address, 10 * CENT)
+    return account
+
+
+def lies(proxy: NodeProxy, chain: Dollars, answers: Answers, later_s: int = 0) -> None:
+    """The node answers by itself what `answers` gives, and passes on the rest.
+
+    Its blocks are `later_s` seconds later than the chain's.
+    """
+
+    def one(asked: dict[str, Any]) -> Any:
+        result = answers(asked)
+        if result is ...:
+            result = chain.wallet.request(asked["method"], *asked["params"])
+        if asked["method"] == "eth_getBlockByNumber":
+            result = {**result, "timestamp": hex(int(result["timestamp"], 16) + later_s)}
+        return {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+
+    def instead(asked: Any) -> Any:
+        return [one(each) for each in asked] if isinstance(asked, list) else one(asked)
+
+    proxy.instead = instead
+
+
+def honest(_asked: dict[str, Any]) -> Any:
+    """What the chain says."""
+    return ...
+
+
+def sees_nothing(asked: dict[str, Any]) -> Any:
+    """No receipt, no log, and the authorisation is unused."""
+    if asked["method"] == "eth_getTransactionReceipt":
+        return None
+    if asked["method"] == "eth_getLogs":
+        return []
+    if asked["method"] == "eth_call" and asked["params"][0]["data"].startswith(STATE):
+        return "0x" + "00" * 32
+    return ...
+
+
+def makes_up(entry: Any) -> Answers:
+    """It takes the transaction, sends nothing, and shows a receipt as good as a real one."""
+
+    def answers(asked: dict[str, Any]) -> Any:
+        if asked["method"] == "eth_sendRawTransaction":
+            return "0x" + keccak256(bytes.fromhex(asked["params"][0][2:])).hex()
+        if asked["method"] != "eth_getTransactionReceipt":
+            return ...
+        payer = "0x" + address_word(entry.payer).hex()
+        topics = [MOVED, payer, "0x" + address_word(entry.pay_to).hex()]
+        return {
+            "status": "0x1",
+            "transactionHash": asked["params"][0],
+            "blockNumber": "0x1",
+            "logs": [
+                {"address": USDC, "topics": [USED, payer, entry.nonce], "data": "0x"},
+                {"address": USDC, "topics": topics, "data": "0x" + word(CENT).hex()},
+            ],
+        }
+
+    return answers
+
+
+async def test_a_payment_that_goes_well_asks_no_more_than_it_must(
+    shop: Room, first: NodeProxy, second: NodeProxy, payer: LocalAccount
+) -> None:
+    asked, elsewhere = list[str](), list[str]()
+    first.before, second.before = asked.append, elsewhere.append
+    assert (await shop.settled(payer)).state is State.SETTLED
+    assert sorted(set(asked)) == [
+        "eth_blockNumber",
+        "eth_chainId",
+        "eth_gasPrice",
+        "eth_getBalance",
+        "eth_getTransactionCount",
+        "eth_getTransactionReceipt",
+        "eth_sendRawTransaction",
+    ]
+    assert asked.count("eth_sendRawTransaction") == 1
+    assert elsewhere == []
+
+
+async def test_a_receipt_that_is_made_up_is_found_out_and_the_money_taken_all_the_same(
+    shop: Room, first: NodeProxy, dollar_chain: Dollars, payer: LocalAccount, database: Database
+) -> None:
+    entry = await shop.claimed(payer)
+    lies(first, dollar_chain, makes_up(entry))
+    assert await shop.tried(entry) == State.SETTLED  # with one node's word: nothing is slower
+    assert dollar_chain.balance(payer.address) == 10 * CENT
+    await shop.look(6)
+    await shop.look(6)
+    assert dollar_chain.balance(payer.address) == 9 * CENT
+    found = await shop.read(entry)
+    assert found.state is State.SETTLED
+    receipt = dollar_chain.wallet.request("eth_getTransactionReceipt", found.attempt.transaction)
+    assert receipt["status"] == "0x1"
+    assert await revenue(database) == (CENT, 0)
+
+
+@pytest.mark.parametrize("liar", ["first", "second"])
+async def test_one_that_sees_nothing_does_not_end_a_payment_whose_money_has_moved(
+    shop: Room,
+    first: NodeProxy,
+    second: NodeProxy,
+    dollar_chain: Dollars,
+    payer: LocalAccount,
+    liar: str,
+) -> None:
+    entry = await shop.claimed(payer, valid_s=30)
+    nodes = {"first": first, "second": second}
+    lies(nodes[liar], dollar_chain, sees_nothing)
+    await shop.tried(entry)
+    assert dollar_chain.balance(payer.address) == 9 * CENT
+    shop.clock.move(300)  # its authorisation has ended long ago
+    for name, node in nodes.items():
+        lies(node, dollar_chain, sees_nothing if name == liar else honest, later_s=300)
+    for _ in range(3):  # what was sent again is looked at with the next
+        await shop.reconcile()
+    await shop.look(300)
+    found = await shop.read(entry)
+    assert found.state is State.SETTLED, found
+    assert dollar_chain.balance(payer.address) == 9 * CENT
+
+
+async def test_while_the_second_is_down_nothing_ends(
+    shop: Room, first: NodeProxy, second: NodeProxy, dollar_chain: Dollars, payer: LocalAccount
+) -> None:
+    entry = await shop.claimed(payer, valid_s=30)
+    lies(first, dollar_chain, sees_nothing)
+    everything = ("eth_chainId", "eth_blockNumber", "eth_call", "eth_getTransactionReceipt")
+    with second.failing(*everything):
+        await shop.tried(entry)
+        shop.clock.move(300)
+        lies(first, dollar_chain, sees_nothing, later_s=300)
+        await shop.reconcile()
+        assert (await shop.read(entry)).state is State.PENDING
+    shop.clock.move(60)
+    for _ in range(3):
+        await shop.reconcile()
+    assert (await shop.read(entry)).state is State.SETTLED
+
+
+async def test_a_facilitator_that_refuses_and_submits_later_costs_nobody_anything(
+    database: Database, dollar_chain: Dollars, payer: LocalAccount
+) -> None:
+    """The answer was withheld and the money has come: the entry is paid, its answer is kept."""
+    kept = list[Any]()
+    refusal = {"success": False, "transaction": "", "errorReason": "insufficient_funds"}
+
+    def told(liar: LyingFacilitator, payload: Any) -> Reply:
+        del liar
+        kept.append(payload)
+        return Reply(refusal)
+
+    with lying(lambda payload: submit(dollar_chain.wallet, payload)) as liar:
+        shop = room(database, [dollar_chain.url], facilitator_url=liar.url)
+        try:
+            liar.answers = told
+            entry = await shop.claimed(payer, valid_s=600)
+            assert await shop.tried(entry) == State.FAILED
+            assert await revenue(database) == (0, 0)
+            submit(dollar_chain.wallet, kept[0])
+            (moved,) = await shop.look(800)
+            assert moved.state is State.SETTLED
+            assert await revenue(database) == (CENT, 0)
+            assert dollar_chain.balance(SELLER.address) >= CENT
+        finally:
+            await shop.aclose()

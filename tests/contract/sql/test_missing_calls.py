@@ -1,0 +1,143 @@
+"""What a crash loses of the call log, on every database: the figures are those of the ledger."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from assay.calls.model import LogFilter, Stats
+from assay.infra.sql.analytics import SqlAnalyticsStore
+from assay.infra.sql.calls import SqlCallStore
+from assay.infra.sql.engine import Database, to_us
+from assay.infra.sql.missing_calls import AT_ONCE, GRACE, SqlMissingCalls
+from assay.infra.sql.payments import SqlLedgerStore
+from assay.infra.sql.rebuild import SqlRollupProof
+from assay.payments.model import Entry, State, Stored
+from tests.fakes.calls import PAYER, call, claimed, payment
+from tests.fakes.clock import FrozenClock
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATER_S = GRACE.total_seconds() + 1
+
+
+@pytest.fixture
+def clock() -> FrozenClock:
+    return FrozenClock(START)
+
+
+async def sold(database: Database, clock: FrozenClock, **fields: object) -> Entry:
+    """A call that was served and paid for; its row is lost."""
+    ledger = SqlLedgerStore(database, clock)
+    made = payment("op", "w", clock.now(), 7)
+    made = replace(made, lease_until=clock.now() + timedelta(seconds=5), **fields)  # type: ignore[arg-type]
+    entry = await claimed(ledger, made)
+    stored = Stored(201, ((b"x-a", b"1"),), b"body")
+    moved = await ledger.move(entry, State.SETTLED, stored=stored)
+    assert moved is not None
+    return moved
+
+
+async def stats(database: Database, clock: FrozenClock) -> Stats:
+    today = to_us(clock.now()) // 86_400_000_000
+    return await SqlAnalyticsStore(database).stats("op", today)
+
+
+async def test_the_money_of_the_funnel_is_the_ledgers_whatever_the_log_lost(
+    database: Database, clock: FrozenClock
+) -> None:
+    for _ in range(3):
+        await sold(database, clock)
+    failing = await claimed(SqlLedgerStore(database, clock), payment("op", "w", clock.now(), 100))
+    assert await SqlLedgerStore(database, clock).move(failing, State.FAILED) is not None
+    found = (await stats(database, clock)).funnel
+    assert (found.paid, found.settled, found.failed) == (4, 3, 1)
+    assert not any((await SqlRollupProof(database).differences()).values())
+
+
+async def test_a_call_that_the_log_lost_is_written_down_from_the_ledger_once(
+    database: Database, clock: FrozenClock
+) -> None:
+    entry = await sold(database, clock, agent_id="7")
+    clock.move(LATER_S)
+    assert [await SqlMissingCalls(database, clock).restore() for _ in range(2)] == [1, 0]
+    (row,) = await SqlAnalyticsStore(database).logs("op", LogFilter(), None, None, 10, 0)
+    assert (row.call.outcome, row.call.status, row.call.response_bytes) == ("recovered", 201, 4)
+    assert (row.call.payment_id, row.charged, row.call.kind.agent) == (entry.id, 7, "7")
+    assert (row.call.at, row.call.kind.payer) == (entry.settled_at, PAYER)
+    found = await stats(database, clock)
+    assert (found.total.calls, found.total.revenue, found.funnel.settled) == (1, 7, 1)
+    assert not any((await SqlRollupProof(database).differences()).values())
+
+
+async def test_a_call_that_is_in_the_log_is_left_alone(
+    database: Database, clock: FrozenClock
+) -> None:
+    entry = await sold(database, clock)
+    made = call("op", "w", clock.now(), payment_id=entry.id, payer=PAYER)
+    await SqlCallStore(database).add([made])
+    clock.move(LATER_S)
+    assert await SqlMissingCalls(database, clock).restore() == 0
+
+
+async def test_a_replay_is_not_the_call_that_was_paid_for(
+    database: Database, clock: FrozenClock
+) -> None:
+    entry = await sold(database, clock)
+    replay = call("op", "w", clock.now(), payment_id=entry.id, payer=PAYER, outcome="replayed")
+    await SqlCallStore(database).add([replay])
+    clock.move(LATER_S)
+    assert await SqlMissingCalls(database, clock).restore() == 1
+    rows = await SqlAnalyticsStore(database).logs("op", LogFilter(), None, None, 10, 0)
+    assert sorted(row.charged for row in rows) == [0, 7]
+
+
+async def test_a_call_that_is_being_answered_is_waited_for(
+    database: Database, clock: FrozenClock
+) -> None:
+    """However long it takes: what is looked at later is not forgotten."""
+    slow = {"lease_until": START + timedelta(hours=1)}
+    ledger, missing = SqlLedgerStore(database, clock), SqlMissingCalls(database, clock)
+    made = replace(payment("op", "w", clock.now(), 7), **slow)
+    entry = await ledger.move(await claimed(ledger, made), State.SETTLED)
+    assert entry is not None
+    for _ in range(3):
+        clock.move(600)
+        assert await missing.restore() == 0
+    assert await ledger.move(entry, State.DELIVERED) is not None
+    assert await missing.restore() == 1
+
+
+async def test_processes_that_look_at_once_write_each_call_once(
+    database: Database, clock: FrozenClock
+) -> None:
+    for _ in range(20):
+        await sold(database, clock)
+    clock.move(LATER_S)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(SqlMissingCalls(database, clock).restore()) for _ in range(4)]
+    assert sum(task.result() for task in tasks) == 20
+    assert (await stats(database, clock)).total.calls == 20
+
+
+async def test_what_was_looked_at_is_not_looked_at_again_after_a_start(
+    database: Database, clock: FrozenClock
+) -> None:
+    await sold(database, clock)
+    clock.move(86_400)
+    assert await SqlMissingCalls(database, clock).restore() == 1
+    await sold(database, clock)
+    clock.move(LATER_S)
+    assert await SqlMissingCalls(database, clock).restore() == 1
+
+
+async def test_more_payments_than_one_question_takes_are_all_looked_at(
+    database: Database, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert AT_ONCE > 1
+    monkeypatch.setattr("assay.infra.sql.missing_calls.AT_ONCE", 3)
+    for _ in range(10):
+        await sold(database, clock)
+        clock.move(1)
+    clock.move(LATER_S)
+    assert await SqlMissingCalls(database, clock).restore() == 10

@@ -1,0 +1,150 @@
+"""When payments are looked at again, on every database: shared by processes; revenue follows."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from assay.infra.sql.analytics import SqlAnalyticsStore
+from assay.infra.sql.engine import Database
+from assay.infra.sql.payment_watches import SqlWatchStore
+from assay.infra.sql.payments import SqlLedgerStore
+from assay.infra.sql.rebuild import SqlRollupProof
+from assay.payments.model import Entry, State
+from assay.payments.outcomes import Attempt
+from assay.payments.watcher import ENDED, LOOKS
+from tests.contract.sql.test_ledger_store import CLOCK, HOUR, entry
+from tests.fakes.clock import FrozenClock
+
+LONG = timedelta(days=1)
+
+
+@pytest.fixture
+def ledger(database: Database) -> SqlLedgerStore:
+    return SqlLedgerStore(database, CLOCK)
+
+
+@pytest.fixture
+def watches(database: Database) -> SqlWatchStore:
+    return SqlWatchStore(database)
+
+
+async def settled(ledger: SqlLedgerStore, nonce: str = "0x1") -> Entry:
+    made = (await ledger.claim(entry(nonce), CLOCK.now() - HOUR)).entry
+    return await moved(ledger, made, State.SETTLED)
+
+
+async def moved(ledger: SqlLedgerStore, made: Entry, state: State) -> Entry:
+    found = await ledger.move(made, state, attempt=Attempt("0x" + "ee" * 32))
+    assert found is not None
+    return found
+
+
+async def due(watches: SqlWatchStore, after: timedelta, at_most: int = 100) -> list[str]:
+    now = CLOCK.now() + after
+    return [one.id for one in await watches.claim_due(now, now + HOUR, at_most)]
+
+
+async def funnel(database: Database) -> tuple[int, int, int]:
+    """Revenue, settled and failed; proven against the ledger."""
+    assert not any((await SqlRollupProof(database).differences()).values())
+    stats = await SqlAnalyticsStore(database).stats("op", 0)
+    return stats.total.revenue, stats.funnel.settled, stats.funnel.failed
+
+
+async def test_a_settled_payment_is_due_once_and_an_open_one_never(
+    ledger: SqlLedgerStore, watches: SqlWatchStore
+) -> None:
+    made = await settled(ledger)
+    opened = (await ledger.claim(entry("0x2"), CLOCK.now() - HOUR)).entry
+    await moved(ledger, opened, State.PENDING)
+    assert await due(watches, LOOKS[0] - timedelta(seconds=1)) == []
+    assert await due(watches, LOOKS[0]) == [made.id]
+    assert await due(watches, LOOKS[0]) == []
+    assert await due(watches, LOOKS[0] + HOUR) == [made.id]  # a process that died meanwhile
+
+
+async def test_delivering_it_changes_nothing_of_when_it_is_looked_at(
+    ledger: SqlLedgerStore, watches: SqlWatchStore
+) -> None:
+    made = await settled(ledger)
+    await watches.plan([(made.id, CLOCK.now() + HOUR)])
+    await moved(ledger, made, State.DELIVERED)
+    assert await due(watches, HOUR - timedelta(seconds=1)) == []
+    assert await due(watches, HOUR) == [made.id]
+
+
+async def test_many_processes_share_what_is_due(
+    ledger: SqlLedgerStore, watches: SqlWatchStore
+) -> None:
+    made = [(await settled(ledger, f"0x{n}")).id for n in range(40)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(due(watches, LONG, 15)) for _ in range(6)]
+    found = [one for task in tasks for one in task.result()]
+    while more := await due(watches, LONG, 15):
+        found += more
+    assert sorted(found) == sorted(made)
+
+
+async def test_what_is_final_is_never_due_again(
+    ledger: SqlLedgerStore, watches: SqlWatchStore
+) -> None:
+    made = await settled(ledger)
+    await watches.plan([(made.id, None)])
+    await watches.plan([(made.id, CLOCK.now())])  # of a process that was slow
+    assert await due(watches, LONG) == []
+
+
+async def test_a_reversed_payment_takes_its_revenue_back_on_the_day_it_had_settled(
+    database: Database, watches: SqlWatchStore
+) -> None:
+    clock = FrozenClock()
+    ledger = SqlLedgerStore(database, clock)
+    made, other = await settled(ledger), await settled(ledger, "0x2")
+    assert await funnel(database) == (20, 2, 0)
+    clock.move(3 * 86_400)
+    reversed_ = await ledger.move(made, State.REVERSED, reason="expired_unused")
+    assert reversed_ is not None
+    assert await funnel(database) == (10, 1, 0)
+    assert await due(watches, LONG) == [other.id]
+    day = int(CLOCK.now().timestamp()) // 86_400
+    days = await SqlAnalyticsStore(database).days("op", day, day + 5)
+    assert {number: counted.revenue for number, counted in days.items()} == {day: 10}
+
+
+async def test_a_failed_payment_is_looked_at_once_its_authorisation_has_ended(
+    database: Database, ledger: SqlLedgerStore, watches: SqlWatchStore
+) -> None:
+    """Whoever has it may still submit it: the payee then has the money."""
+    made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
+    failed = await moved(ledger, made, State.FAILED)
+    assert await funnel(database) == (0, 0, 1)
+    assert await due(watches, HOUR) == []
+    assert await due(watches, HOUR + ENDED) == [failed.id]
+    await moved(ledger, failed, State.SETTLED)
+    assert await funnel(database) == (10, 1, 0)
+
+
+async def test_one_that_nobody_can_submit_any_more_is_not_looked_at(
+    ledger: SqlLedgerStore, watches: SqlWatchStore
+) -> None:
+    made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
+    assert await ledger.move(made, State.FAILED, reason="authorization_cancelled") is not None
+    assert await due(watches, LONG) == []
+
+
+async def test_one_that_failed_when_it_had_ended_is_not_looked_at(
+    ledger: SqlLedgerStore, watches: SqlWatchStore
+) -> None:
+    ended = entry("0x1", expires_at=CLOCK.now() - HOUR)
+    made = (await ledger.claim(ended, CLOCK.now() - HOUR)).entry
+    await moved(ledger, made, State.FAILED)
+    assert await due(watches, LONG) == []
+
+
+async def test_a_late_look_writes_nothing_over_what_has_moved(ledger: SqlLedgerStore) -> None:
+    made = await settled(ledger)
+    delivered = await moved(ledger, made, State.DELIVERED)
+    assert await ledger.move(made, State.REVERSED) is None
+    assert await ledger.find(made.network, made.digest) == replace(delivered)

@@ -1,0 +1,189 @@
+"""What a seller is told equals the ledger, whatever dies; what is owed is paid once."""
+
+import csv
+import io
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay_demo.chain.accounts import ACCOUNTS
+from tests.e2e.test_e2e_command_line import assay
+from tests.services.postgres import postgres
+from tests.services.shop import (
+    NETWORK,
+    PLATFORM,
+    SELLER,
+    Dollars,
+    Shop,
+    free_port,
+    shop,
+    upstream,
+)
+
+pytestmark = pytest.mark.e2e
+PAYER = ACCOUNTS[25]
+KILLS = 4
+CENT = 10_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _dollars(dollar_chain: Dollars) -> None:
+    dollar_chain.mint(PAYER.address, 10**9)
+
+
+def told(made: Shop, path: str) -> Any:
+    answer = made.http.get(path, headers=dict(made.token))
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def kill_and_start(made: Shop) -> None:
+    process, address = made.server.process, made.server.address
+    assert process is not None
+    assert process.stdout is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(10)
+    process.stdout.close()
+    made.server.start()
+    made.server.address = address
+
+
+def wait_for_log(made: Shop, payments: int) -> list[dict[str, Any]]:
+    """The calls that were paid for, once there are as many as payments: what is lost is found."""
+    until = time.monotonic() + 90
+    while True:
+        logs = told(made, "/operator/analytics/logs?limit=500")["items"]
+        paid = [row for row in logs if row["costCharged"] != "0.000000"]
+        if len(paid) == payments:
+            return paid
+        assert len(paid) < payments
+        assert time.monotonic() < until, logs
+        time.sleep(0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_after_kills_log_funnel_and_analytics_are_what_the_ledger_says(
+    kind: str, dollar_chain: Dollars, tmp_path: Path
+) -> None:
+    own = {} if kind == "sqlite" else {"ASSAY_DATABASE_URL": postgres().new_database()}
+    with upstream() as up, shop(tmp_path, dollar_chain, up, port=free_port(), **own) as made:
+        url = made.wrap("/echo/killed")
+        for _ in range(KILLS):
+            payment = made.payment(url, PAYER)
+            assert made.pay(url, payment).status_code == 200
+            kill_and_start(made)  # its row was to be written within a second
+        paid = wait_for_log(made, KILLS)
+        stats = told(made, "/operator/analytics/stats")
+        funnel = stats["funnel"]
+        assert (funnel["paid"], funnel["settled"], funnel["failed"]) == (KILLS, KILLS, 0)
+        assert stats["totalRevenue"] == f"{KILLS * CENT / 10**6:.6f}"
+        logs = told(made, "/operator/analytics/logs?limit=500")["items"]
+        assert stats["totalCalls"] == len(logs) >= KILLS
+        assert "recovered" in {row["outcome"] for row in paid}
+        checked = assay("analytics", "rebuild", "--check", data_dir=tmp_path, **own)
+        assert checked.returncode == 0, checked.stdout
+
+
+@pytest.fixture(scope="module")
+def store(
+    dollar_chain: Dollars, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Shop, dict[str, Any]]]:
+    """A platform that is paid for its sellers, and takes 5 % of it."""
+    folder = tmp_path_factory.mktemp("platform")
+    settings = {"ASSAY_FEE_RATE": "0.05"}
+    with upstream() as up, shop(folder, dollar_chain, up, **settings) as made:
+        options = {
+            "data_dir": folder,
+            "ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [dollar_chain.url]}),
+            "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
+        }
+        yield made, options
+
+
+def bought(made: Shop, path: str, payee: str | None = None) -> str:
+    """The id of a payment of one cent."""
+    fields = {} if payee is None else {"payoutAddress": payee}
+    url = made.wrap(path, payoutAddress=fields.get("payoutAddress"))
+    assert made.pay(url, made.payment(url, PAYER)).status_code == 200
+    logs = told(made, "/operator/analytics/logs?limit=500")["items"]
+    return next(row["paymentReference"] for row in logs if row["costCharged"] != "0.000000")
+
+
+def line_of(options: dict[str, Any]) -> dict[str, str]:
+    done = assay("payments", "statement", "--csv", **options)
+    assert done.returncode == 0, done.stderr
+    (row,) = csv.DictReader(io.StringIO(done.stdout))
+    return row
+
+
+def test_the_platforms_fee_is_taken_and_the_rest_refunded_and_paid_out_once(
+    store: tuple[Shop, dict[str, Any]],
+) -> None:
+    made, options = store
+    key = {"ASSAY_PAYOUT_KEY": PLATFORM.key}
+    chain = made.chain
+    first = bought(made, "/echo/one")
+    bought(made, "/echo/two")
+    assert (line_of(options)["received"], line_of(options)["owed"]) == ("0.020000", "0.019000")
+    before = chain.balance(PAYER.address)
+    done = assay("payments", "refund", first, **options, **key)
+    assert done.returncode == 0, done.stderr
+    assert " is paid: 0x" in done.stdout
+    assert chain.balance(PAYER.address) - before == CENT
+    again = assay("payments", "refund", first, **options, **key)
+    assert again.returncode == 1
+    assert "given back" in again.stderr
+    paying = ["payments", "payout", "op@example.com", NETWORK, SELLER.address]
+    before = chain.balance(SELLER.address)
+    done = assay(*paying, **options, **key)
+    assert done.returncode == 0, done.stderr
+    assert chain.balance(SELLER.address) - before == 9_500
+    assert assay(*paying, **options, **key).returncode == 1
+    row = line_of(options)
+    shown = (row["fee"], row["refunded"], row["paidOut"], row["owed"])
+    assert shown == ("0.000500", "0.010000", "0.009500", "0.000000")
+    assert told(made, "/operator/statement")["lines"][0]["owed"] == "0.000000"
+    listed = assay("payments", "transfers", **options).stdout
+    rows = json.loads(assay("payments", "transfers", "--json", **options).stdout)
+    assert len(rows) == 2
+    for one in rows:  # on one line, whole
+        (line,) = [text for text in listed.splitlines() if one["id"] in text]
+        assert all(one[name] in line for name in ("sender", "recipient", "transaction"))
+
+
+def test_a_refund_from_the_sellers_own_wallet_is_printed_and_recorded(
+    store: tuple[Shop, dict[str, Any]],
+) -> None:
+    made, options = store
+    payment = bought(made, "/echo/direct", SELLER.address)
+    done = assay("payments", "refund", payment, **options)
+    assert done.returncode == 0, done.stderr
+    said = dict(line.split(None, 1) for line in done.stdout.splitlines() if line.startswith("  "))
+    assert said["from"].lower() == SELLER.address.lower()
+    early = assay("payments", "record-refund", payment, "0x" + "ab" * 32, **options)
+    assert early.returncode == 1
+    sent = made.chain.wallet.send(SELLER.key, said["to"], bytes.fromhex(said["data"][2:]))
+    transaction = sent["transactionHash"]
+    recorded = assay("payments", "record-refund", payment, transaction, **options)
+    assert recorded.returncode == 0, recorded.stderr
+    assert f"is paid by {transaction}" in recorded.stdout
+
+
+def test_tables_keep_ids_addresses_and_hashes_whole(store: tuple[Shop, dict[str, Any]]) -> None:
+    made, options = store
+    bought(made, "/echo/wide")
+    rows = json.loads(assay("payments", "list", "--json", **options).stdout)
+    shown = assay("payments", "list", **options).stdout
+    for row in rows:
+        (line,) = [text for text in shown.splitlines() if row["id"] in text]
+        assert all(row[name] in line for name in ("payer", "transaction", "wrapperId"))
+    listed = assay("wrappers", "list", "op@example.com", **options).stdout
+    for row in told(made, "/operator/endpoints"):
+        assert any(row["id"] in line and row["path"] in line for line in listed.splitlines())

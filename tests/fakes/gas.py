@@ -1,0 +1,19 @@
+"""Prices of gas whose bounds nothing in a test reaches."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from assay.chains.model import Network
+from assay.infra.payments.gas_price import GasPrices
+from assay.kit.clock import Clock
+from assay.payments.gas_rules import GasRules
+
+
+def ample_gas(
+    rpc: Any, networks: Mapping[str, Network], address: str, clock: Clock, coins: int = 1
+) -> GasPrices:
+    """A settlement may cost that many coins, on every network."""
+    caps: defaultdict[str, Decimal] = defaultdict(lambda: Decimal(coins))
+    return GasPrices(rpc, networks, address, GasRules(0, 0, {}, Decimal(0), caps), clock)

@@ -1,0 +1,106 @@
+"""How long an MPP transaction must be good, and how long its upstream may take for it."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import rlp
+
+from assay.infra.payments.mpp_time import (
+    MARGIN_S,
+    STOCK_S,
+    require_challenge_time,
+    require_transaction_time,
+)
+from assay.infra.payments.tempo_fees import Validity, validity_of
+from assay.payments.model import PaymentRefused, Quote
+from tests.fakes.clock import FrozenClock
+from tests.unit.payments.test_x402_vectors import quote
+
+NOW = FrozenClock().now()
+NOW_S = int(NOW.timestamp())
+TTL = timedelta(minutes=5)
+WORK: Quote = replace(quote("eip155:8453"), work_s=30.0)
+
+
+def left(valid_s: int | None, asked: Quote = WORK, ttl: timedelta = TTL) -> float:
+    before = None if valid_s is None else NOW_S + valid_s
+    return require_transaction_time(Validity(None, before), asked, NOW, ttl, "digest")
+
+
+def test_a_transaction_without_an_end_leaves_the_upstream_its_whole_time() -> None:
+    assert left(None) == left(3600) == 30
+
+
+@pytest.mark.parametrize("valid_s", [-5, 0, 3, 19])
+def test_one_that_ends_before_the_upstreams_time_is_refused_before_forwarding(
+    valid_s: int,
+) -> None:
+    with pytest.raises(PaymentRefused) as refused:
+        left(valid_s)
+    assert (refused.value.reason, refused.value.digest) == ("payment-expired", "digest")
+
+
+def test_the_upstream_gets_no_longer_than_a_stock_clients_transaction_lasts() -> None:
+    """mppx signs for 25 s whatever the wrapper's `timeoutMs`, which is 30 s by default."""
+    assert STOCK_S < 25
+    assert left(25) == 25 - MARGIN_S
+    assert left(20) == 20 - MARGIN_S
+
+
+def test_a_quick_wrapper_needs_its_own_time_and_the_margin() -> None:
+    quick = replace(WORK, work_s=2.0)
+    assert left(10, quick) == 2
+    with pytest.raises(PaymentRefused):
+        left(9, quick)
+
+
+def test_one_that_settles_first_needs_the_margin_alone() -> None:
+    first = replace(WORK, settles_first=True)
+    assert left(8, first) == 30
+    with pytest.raises(PaymentRefused):
+        left(7, first)
+
+
+def test_brief_challenges_ask_for_half_their_time() -> None:
+    """A client cannot sign for longer than its challenge holds."""
+    assert left(13, ttl=timedelta(seconds=25)) == 13 - MARGIN_S
+    with pytest.raises(PaymentRefused):
+        left(12, ttl=timedelta(seconds=25))
+
+
+def test_one_that_is_not_valid_yet_is_refused() -> None:
+    with pytest.raises(PaymentRefused) as refused:
+        require_transaction_time(Validity(NOW_S + 1, None), WORK, NOW, TTL, "digest")
+    assert refused.value.reason == "verification-failed"
+
+
+def test_a_challenge_must_outlive_the_upstream() -> None:
+    require_challenge_time(NOW + timedelta(seconds=30), WORK, NOW, TTL, "digest")
+    with pytest.raises(PaymentRefused):
+        require_challenge_time(NOW + timedelta(seconds=29), WORK, NOW, TTL, "digest")
+
+
+def raw(before: Any, after: Any = b"") -> dict[str, Any]:
+    fields = [42431, 1, 1, 9, [], [], 1, 0, before, after, b"", b"", [], b"s" * 65]
+    return {"payload": {"signature": "0x76" + rlp.encode(fields).hex()}}
+
+
+def test_validity_is_read_from_the_transaction() -> None:
+    assert validity_of(raw(9, 7)) == Validity(7, 9)
+    assert validity_of(raw(b"")) == Validity()
+    assert left(None) == 30
+
+
+def test_a_number_of_any_size_is_a_time() -> None:
+    found = validity_of(raw(b"\xff" * 4000))
+    assert require_transaction_time(found, WORK, NOW, TTL, "digest") == 30
+
+
+@pytest.mark.parametrize(
+    "signature", ["", "0x", "no hex", "0x76", raw([1])["payload"]["signature"]]
+)
+def test_a_transaction_without_form_is_refused(signature: str) -> None:
+    with pytest.raises(PaymentRefused):
+        validity_of({"payload": {"signature": signature}})

@@ -1,0 +1,127 @@
+"""What ends a payment for good, where one endpoint may lie: two have to agree."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from assay.kit.clock import SystemClock
+from assay.kit.errors import Unavailable
+from assay.payments.model import Entry
+from assay.payments.networks import payment_networks
+from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
+from assay.payments.ports import ProtocolNeeds
+from assay.payments.witness import View, Witness
+from tests.unit.payments.test_x402_vectors import VECTORS, entry
+
+ENTRY: Entry = entry(VECTORS["receipts"][0])
+PAID, EXPIRED, CANCELLED = Settled("0x" + "11" * 32), Rejected("expired_unused"), Rejected("gone")
+UNSPENT, DOWN = Undecided("not used yet", is_unused=True), Undecided("nobody answers")
+REFUSED = Rejected("transaction_failed")
+FIRST, SECOND = "first", "second"
+
+
+class Scripted:
+    """A protocol that gives the outcomes written down for each view, the last one for ever."""
+
+    def __init__(self, told: Mapping[str, Sequence[Outcome]]) -> None:
+        self.told = {view: list(found) for view, found in told.items()}
+        self.asked: list[str] = []
+
+    async def outcome(self, entry: Entry, needs: Any) -> Outcome:
+        assert entry is ENTRY
+        self.asked.append(needs)
+        found = self.told[needs]
+        return found.pop(0) if len(found) > 1 else found[0]
+
+
+class Depths:
+    """Receipts of blocks that are so deep."""
+
+    def __init__(self, *depths: int | None) -> None:
+        self.depths_told = list(depths)
+        self.asked = 0
+
+    async def depths(self, network: str, entries: Sequence[Entry]) -> Sequence[int]:
+        assert network == ENTRY.network
+        self.asked += 1
+        told = self.depths_told.pop(0) if len(self.depths_told) > 1 else self.depths_told[0]
+        if told is None:
+            raise Unavailable("down")
+        return [told for _ in entries]
+
+
+def witness(
+    protocol: Scripted,
+    receipts: Depths,
+    *,
+    two: bool = True,
+    confirmations: int = 1,
+    wait_s: float = 30,
+) -> Witness:
+    def view(needs: Any) -> View:
+        own: ProtocolNeeds = needs
+        return View(own, receipts)
+
+    others = {ENTRY.network: view(SECOND)} if two else {}
+    networks = payment_networks({}, {ENTRY.network: confirmations})
+    protocols: Any = {"x402": protocol}
+    return Witness(networks, protocols, view(FIRST), others, SystemClock(), wait_s)
+
+
+async def judged(
+    found: Outcome, second: Sequence[Outcome], first: Sequence[Outcome] = (UNSPENT,)
+) -> tuple[Outcome, list[str]]:
+    protocol = Scripted({FIRST: first, SECOND: second})
+    outcome = await witness(protocol, Depths(1)).judged(ENTRY, found, waits=True)
+    return outcome, protocol.asked
+
+
+@pytest.mark.parametrize("found", [PAID, UNSPENT, DOWN])
+async def test_a_payment_that_goes_well_costs_no_question(found: Outcome) -> None:
+    protocol, receipts = Scripted({}), Depths(0)
+    assert await witness(protocol, receipts).judged(ENTRY, found, waits=True) is found
+    assert (protocol.asked, receipts.asked) == ([], 0)
+
+
+@pytest.mark.parametrize("found", [EXPIRED, CANCELLED, REFUSED])
+async def test_with_one_endpoint_its_word_is_the_last(found: Rejected) -> None:
+    protocol = Scripted({})
+    alone = witness(protocol, Depths(0), two=False)
+    assert await alone.judged(ENTRY, found, waits=True) is found
+    assert protocol.asked == []
+
+
+async def test_what_both_say_ends_it() -> None:
+    assert await judged(EXPIRED, [EXPIRED]) == (EXPIRED, [SECOND])
+    assert await judged(REFUSED, [UNSPENT]) == (REFUSED, [SECOND, FIRST])
+
+
+async def test_money_that_the_second_shows_is_not_lost_to_a_lie_of_the_first() -> None:
+    for lie in (EXPIRED, CANCELLED, REFUSED):
+        assert (await judged(lie, [PAID]))[0] == PAID
+
+
+async def test_while_the_second_cannot_be_asked_nothing_ends() -> None:
+    outcome, _ = await judged(EXPIRED, [DOWN])
+    assert isinstance(outcome, Undecided)
+    assert not outcome.is_unused
+
+
+async def test_a_use_that_the_second_does_not_see_ends_nothing() -> None:
+    """Cancelled, says one; unused, says the other: one of them lags, or lies."""
+    outcome, _ = await judged(CANCELLED, [UNSPENT], first=[CANCELLED])
+    assert isinstance(outcome, Undecided)
+
+
+async def test_confirmations_are_waited_for() -> None:
+    receipts = Depths(1, None, 0, 2, 3)
+    deep = witness(Scripted({}), receipts, confirmations=3)
+    assert await deep.judged(ENTRY, PAID, waits=True) == PAID
+    assert receipts.asked == 5
+
+
+async def test_what_is_not_deep_in_time_is_pending_and_no_refusal() -> None:
+    deep = witness(Scripted({}), Depths(2), confirmations=3, wait_s=0.3)
+    assert await deep.judged(ENTRY, PAID, waits=False) == Undecided("2 of 3 confirmations")
+    assert await deep.judged(ENTRY, PAID, waits=True) == Undecided("2 of 3 confirmations")
