@@ -43,7 +43,8 @@ class Used:
             topics = [TRANSFERRED, payer, "0x" + address_word(self.pay_to).hex()]
             amount = "0x" + word(self.entry.amount).hex()
             logs.append({"address": self.entry.asset, "topics": topics, "data": amount})
-        return {"status": "0x1", "transactionHash": self.transaction, "logs": logs}
+        where = {"transactionHash": self.transaction, "blockNumber": hex(self.block)}
+        return {"status": "0x1", **where, "logs": logs}
 
 
 @dataclass
@@ -89,7 +90,8 @@ class Node:
                 return [one.log for one in self.used if _matches(one, params[0])]
             case "eth_getTransactionReceipt":
                 if params[0] in self.reverted:
-                    return {"status": "0x0", "transactionHash": params[0], "logs": []}
+                    where = {"transactionHash": params[0], "blockNumber": hex(self.head)}
+                    return {"status": "0x0", **where, "logs": []}
                 found = (one.receipt for one in self.used if one.transaction == params[0])
                 return next(found, None)
             case "eth_getTransactionCount":

@@ -230,3 +230,15 @@ async def test_a_transaction_of_ours_has_failed_when_two_nodes_show_it() -> None
     assert await outcomes.reverted(sent) == Rejected("transaction_failed")
     second.is_down = True
     assert isinstance(await outcomes.reverted(sent), Undecided)
+
+
+async def test_a_transaction_of_ours_that_was_overtaken_in_its_block_has_not_failed() -> None:
+    """A balancer's older node has just said that the authorisation is unused."""
+    first, second = node(), node()
+    sent = replace(payment(), attempt=Attempt("0x" + "22" * 32, "0x02"))
+    for one in (first, second):
+        one.reverted = {sent.attempt.transaction}
+        one.use(payment(), SELLER)
+    outcomes = Outcomes(Nodes(both(first, second)), {"eip155:84532": network(ONE, TWO)})  # type: ignore[arg-type]
+    with pytest.raises(ChainUnavailable):
+        await outcomes.reverted(sent)

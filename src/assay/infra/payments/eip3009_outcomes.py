@@ -13,7 +13,8 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc, RpcRefused
 from assay.infra.payments.eip3009_contract import gas_spent, pays, state_of
 from assay.infra.payments.eip3009_logs import Block, Use, block_of, find_uses
-from assay.kit.json import JsonValue
+from assay.kit.json import JsonValue, is_object
+from assay.kit.numbers import NotANumber, hex_number
 from assay.payments.attempts import hashes
 from assay.payments.model import Entry
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
@@ -56,8 +57,9 @@ class Outcomes:
     async def reverted(self, entry: Entry) -> Outcome:
         """What the receipts of our own attempts say; undecided without any.
 
-        Refused when they are mined and none has paid, by the word of two nodes where there are
-        two. Raises `ChainUnavailable` when no node answers.
+        Refused when they are mined, none has paid and the authorisation was still unused there, by
+        the word of two nodes where there are two. Raises `ChainUnavailable` when they cannot say,
+        and when somebody else has used it.
         """
         agreed = 0
         for node in (nodes := self._nodes(entry)):
@@ -72,11 +74,25 @@ class Outcomes:
                     return Settled(transaction, _burnt(entry, receipts))
             if not any(receipts.values()):
                 return Undecided("a node has no receipt yet")
+            await self._require_unused(node, entry, receipts)
             agreed += 1
             if agreed == min(2, len(nodes)):
                 reverted = Rejected("transaction_failed", _burnt(entry, receipts))
                 return replace(reverted, is_agreed=agreed > 1)
         return Undecided("one node alone says that it has failed")
+
+    async def _require_unused(
+        self, node: Network, entry: Entry, receipts: Mapping[str, JsonValue]
+    ) -> None:
+        """Raises `ChainUnavailable` where it is used in the last block of these receipts.
+
+        What has just said that it is not may have been a balancer's older node.
+        """
+        blocks = [_block_number(one) for one in receipts.values() if one is not None]
+        call = Call(entry.asset, state_of(entry.payer, entry.nonce))
+        (answer,) = await self.rpc.call_at(node, [call], max(blocks))
+        if _is_used(answer):
+            raise ChainUnavailable("Somebody else has used it.", detail="used, not found")
 
     async def _find(self, entries: Sequence[Entry]) -> list[Outcome]:
         nodes = iter(self._nodes(entries[0]))
@@ -169,6 +185,13 @@ def _burnt(entry: Entry, receipts: Mapping[str, JsonValue]) -> int | None:
     spent = [gas_spent(receipts.get(transaction)) for transaction in hashes(entry.attempt)]
     known = [wei for wei in spent if wei is not None]
     return sum(known) if known else None
+
+
+def _block_number(receipt: JsonValue) -> int:
+    try:
+        return hex_number(receipt.get("blockNumber") if is_object(receipt) else None, 64)
+    except NotANumber:
+        raise ChainUnavailable("A receipt is of no block.") from None
 
 
 def _has_ended(entry: Entry, head: Block) -> bool:
