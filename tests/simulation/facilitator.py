@@ -21,10 +21,6 @@ WAIT_S = 8.0
 LIES = ("breaks_after_settling", "breaks", "other_payer", "settled_without_settling")
 """What it may do instead of its work, and costs nobody anything."""
 
-LIES_AT_ONCE = ("refuses", "refuses_after_settling")
-"""What is believed for a while: that nothing will come of what it has been asked to send. The
-chain is asked once more when the authorisation has ended."""
-
 
 @dataclass(slots=True)
 class FacilitatorService:
@@ -50,9 +46,8 @@ class FacilitatorService:
         if path.endswith("/verify"):
             return 0.0, lambda: self._verified(signed, lie)
         self.asked(signed)
-        if lie in {"refuses", "breaks"}:
-            refused = {"success": False, "errorReason": "insufficient_funds", "transaction": ""}
-            return 0.0, lambda: refused if lie == "refuses" else None
+        if lie == "breaks":
+            return 0.0, lambda: None
         if lie == "settled_without_settling":
             made_up = {"success": True, "transaction": "0x" + "77" * 32, "payer": signed.payer}
             return 0.0, lambda: made_up
@@ -73,7 +68,7 @@ class FacilitatorService:
             return None
         payer = "0x" + "ee" * 20 if lie == "other_payer" else signed.payer
         moves = self.chain.would_move(signed, self.chain.state, self.chain.head.time_s)
-        if not moves or lie == "refuses":
+        if not moves:
             return {"isValid": False, "invalidReason": "insufficient_funds", "payer": payer}
         return {"isValid": True, "payer": payer}
 
@@ -81,8 +76,6 @@ class FacilitatorService:
         use = self.chain.state.used.get((signed.payer, signed.nonce))
         if lie == "breaks_after_settling":
             return None
-        if lie == "refuses_after_settling":
-            return {"success": False, "errorReason": "nonce_already_used", "transaction": ""}
         if use is not None and use.to == signed.to and use.sender == ADDRESS:
             return {"success": True, "transaction": use.transaction, "payer": signed.payer}
         if use is None and any(sent.action == signed for sent in self.chain.pool.values()):

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from assay.payments.model import Entry, State
 from assay.payments.ports import Authorization
+from assay.payments.watcher import SPENT
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import Chain, Nonce, Use
 from tests.simulation.payers import Purchase
@@ -136,7 +137,8 @@ class Invariants:
                 yield f"a payment is {row.state} for ever: {row.reason}"
             if row.state in PAID and use is None:
                 yield f"{row.state}, and the money is not there"
-            if row.state in REFUSED and use is not None and use.sender in self.ours:
+            is_charged = use is not None and use.sender in self.ours
+            if row.state in REFUSED and is_charged and not self._is_undone(row):
                 yield f"charged, and {row.state} ({row.reason})"
 
     def _ended(self, purchase: Purchase) -> None:
@@ -149,6 +151,10 @@ class Invariants:
             self.broken(f"no answer ever: {purchase.last}")
         elif was_charged and purchase.last.status != 200:
             self.broken(f"charged, and told {purchase.last.reason}")
+
+    def _is_undone(self, row: Entry) -> bool:
+        """Whether a reorganisation has taken back what refused it: that is looked at no more."""
+        return row.reason in SPENT and (row.payer, row.nonce) in self.chain.unwound
 
     def _use(self, row: Entry) -> Use | None:
         """The transfer that paid this row, on the chain as it is now."""

@@ -21,6 +21,7 @@ from assay.payments.outcomes import Rejected, Settled, Undecided
 from assay.payments.ports import Note
 from assay.payments.settlement import PaymentPending
 from assay.payments.till import Till
+from assay.payments.witness import Witness
 from tests.fakes.ledger import MemoryLedgerStore, key_of
 from tests.simulation.chain import USED, topic
 
@@ -142,6 +143,20 @@ async def _kept_nowhere(self: Till, held: Any, stored: Any) -> Entry:
     return await _till_settle(self, held, None)
 
 
+async def _never_due(*_: object) -> Any:
+    """What has settled is looked at no more."""
+    return ()
+
+
+async def _first_word(_self: object, _entry: Entry, found: Any) -> Any:
+    """A refusal is believed, whoever else was there to be asked."""
+    return found
+
+
+async def _unused_anywhere(*_: object) -> None:
+    """What was unused in any block was unused in that of our transaction."""
+
+
 def _anybody_is_buyer(*_: object) -> bool:
     """Who shows the payment is who paid."""
     return True
@@ -172,10 +187,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "reconciliation takes unknown for failed": (
         Mutant(X402Engine, "outcomes", _unknown_is_failed),
     ),
-    "a revert is final": (Mutant(X402Engine, "_failed", _revert_is_final),),
+    "a revert is final, and nobody else is asked": (
+        Mutant(X402Engine, "_failed", _revert_is_final),
+        Mutant(Witness, "_agreed", _first_word),
+    ),
     "used counts as paid": (
         Mutant(x402_engine, "pays", _used_is_paid),
         Mutant(eip3009_outcomes, "pays", _used_is_paid),
+    ),
+    "what has settled is looked at no more": (Mutant(MemoryLedgerStore, "claim_due", _never_due),),
+    "an older block's word on a revert": (
+        Mutant(eip3009_outcomes.Outcomes, "_require_unused", _unused_anywhere),
     ),
     "unknown is told as 402": (Mutant(Till, "settle", _pending_is_refused),),
     "released after it was sent": (Mutant(Till, "settle", _released_after_sending),),

@@ -12,7 +12,7 @@ from tests.simulation.world import run
 SCHEDULES = 200
 """Of the default suite."""
 
-ALL_SCHEDULES, PARTS = 100_000, 20
+ALL_SCHEDULES, PARTS = 40_000, 20
 """Of the slow suite, in parts that run beside each other."""
 
 TRIES = 2_000
@@ -40,12 +40,12 @@ def test_a_seed_is_one_schedule_step_for_step() -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_planted_bug_is_found(mutant: str) -> None:
-    assert first_found(mutant, range(TRIES)) is not None
+    assert first_found(mutant, [*kept_seeds(), *range(TRIES)]) is not None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
-def test_money_books_and_answers_agree_in_100_000_schedules(part: int) -> None:
+def test_money_books_and_answers_agree_in_many_schedules(part: int) -> None:
     size = ALL_SCHEDULES // PARTS
     outcomes = campaign(range(SCHEDULES + part * size, SCHEDULES + (part + 1) * size))
     found = {outcome.seed: str(outcome.violation) for outcome in outcomes if outcome.violation}
