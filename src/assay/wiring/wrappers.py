@@ -225,14 +225,7 @@ def _settlement(
 ) -> tuple[Settlement, Witness, GasParts, Sequence[X402Engine]]:
     settings, clock = ground.settings, ground.clock
     chains = payment_chains(networks)
-    loader = LibraryLoader(
-        networks,
-        ground.state,
-        (ground.rpc, chains),
-        secrets=ground.payment_secrets,
-        realm=urlsplit(settings.wrap_address).netloc,
-        timeout_s=settings.settlement_s,
-    )
+    loader = _loader(ground, networks, chains)
     stack.push_async_callback(loader.aclose)
     signer = _signer(settings)
     gas = gas_parts(
@@ -269,6 +262,19 @@ def _settlement(
     lease = timedelta(seconds=settings.settlement_lease_s)
     settlement = Settlement(protocols, first.needs, ledger, clock, lease, witness)
     return settlement, witness, gas, engines
+
+
+def _loader(
+    ground: Ground, networks: Mapping[str, PaymentNetwork], chains: Mapping[str, Network]
+) -> LibraryLoader:
+    return LibraryLoader(
+        networks,
+        ground.state,
+        (ground.rpc, chains),
+        secrets=ground.payment_secrets,
+        realm=urlsplit(ground.settings.wrap_address).netloc,
+        timeout_s=ground.settings.settlement_s,
+    )
 
 
 def _signer(settings: Settings) -> TransactionSigner | None:

@@ -18,7 +18,7 @@ from assay.infra.sql.payment_watches import SqlWatchStore
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.clock import SystemClock
 from assay.kit.ids import new_id
-from assay.payments.model import Entry, PaymentNetwork, PaymentRequired, Quote, State
+from assay.payments.model import Entry, PaymentNetwork, PaymentRefused, State
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import Attempt
 from assay.payments.ports import Authorization, Facilitator, ProtocolNeeds
@@ -76,13 +76,13 @@ class Room:
 
     async def settled(self, payer: LocalAccount, *, valid_s: int = 3600) -> Entry:
         entry = await self.claimed(payer, valid_s=valid_s)
-        return await self.settlement.settle(entry, quote_of(self.network))
+        return await self.settlement.settle(entry)
 
     async def tried(self, entry: Entry) -> str:
         """Settle; the state it is left in."""
         try:
-            return (await self.settlement.settle(entry, quote_of(self.network))).state
-        except (PaymentPending, PaymentRequired):
+            return (await self.settlement.settle(entry)).state
+        except (PaymentPending, PaymentRefused):
             return (await self.read(entry)).state
 
     async def read(self, entry: Entry) -> Entry:
@@ -202,21 +202,4 @@ def entry_of(payer: LocalAccount, now: datetime, valid_s: int) -> Entry:
         lease_until=now + timedelta(seconds=30),
         created_at=now,
         updated_at=now,
-    )
-
-
-def quote_of(network: PaymentNetwork) -> Quote:
-    return Quote(
-        wrapper_id="w",
-        operator_id="op",
-        url="http://assay.test/wrap/op/w",
-        method="GET",
-        path="/wrap/op/w",
-        query="",
-        description="",
-        network=network,
-        amount=CENT,
-        pay_to=SELLER.address.lower(),
-        work_s=1.0,
-        settles_first=False,
     )

@@ -244,7 +244,7 @@ async def test_a_client_that_comes_again_and_again_asks_the_chain_nothing_new(
         row = await stage.ledger.find("eip155:84532", "digest 1")
         assert row is not None
         with pytest.raises(PaymentPending):
-            await stage.settlement.finish(row, None)  # type: ignore[arg-type]
+            await stage.settlement.finish(row)
     row = await stage.ledger.find("eip155:84532", "digest 1")
     assert row is not None
     assert row.look.questions <= 10

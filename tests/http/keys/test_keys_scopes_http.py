@@ -139,14 +139,14 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *("dashboard_sessions", "account_codes", "recovery_codes", "login_origins"),
                 *("call_id_key", "egress_usage", "daily_costs", "earlier_keys"),
                 *("gas_accounts", "daily_budgets"),
-                "wrapper_revisions",
+                *("wrapper_revisions", "transfer_transactions", "transfers"),
             ):
                 await connection.exec_driver_sql(f"DROP TABLE {table}")
             for index in (
                 *("ix_operators_origin", "ix_webhook_deliveries_domain"),
                 *("ix_key_agents_verified", "ix_audit_actor"),
                 *("ix_webhook_deliveries_turn", "ix_course_runs_finished"),
-                "ix_wrapper_conduct_day",
+                *("ix_wrapper_conduct_day", "ix_payments_watch", "ix_payments_settled"),
             ):
                 await connection.exec_driver_sql(f"DROP INDEX {index}")
             for table, column in (
@@ -155,7 +155,9 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *(("payments", "gas_payer"), ("payments", "gas_currency")),
                 *(("payments", "gas_reserved"), ("payments", "gas_spent")),
                 *(("wrappers", "revision"), ("payments", "wrapper_revision")),
-                ("payments", "idempotency_key"),
+                *(("payments", "idempotency_key"), ("payments", "earlier_tx")),
+                *(("payments", "look_us"), ("payments", "questions"), ("payments", "misses")),
+                *(("payments", "watch_us"), ("payments", "fee_rate")),
             ):
                 await connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
             for column in (
