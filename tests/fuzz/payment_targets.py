@@ -67,7 +67,8 @@ def x402_payment(data: bytes) -> None:
     name = (b"x-payment", b"payment-signature")[chosen % 2]
     headers = ((name, base64.b64encode(body)),)
     request = PaidRequest("GET", "https://assay.example/wrap/op/quote", headers, b"")
-    needs = ProtocolNeeds(Eip3009Signers(), NOTHING, NOTHING, CLOCK)
+    # Kept inputs are valid for longer than anybody may sign.
+    needs = ProtocolNeeds(Eip3009Signers(), NOTHING, NOTHING, CLOCK, x402_clock_s=1e12)
     found = loop().run_until_complete(X402().read(request, quote("eip155:8453"), needs))
     assert found.credential["authorization"]["value"] == "10000"
 
@@ -149,11 +150,22 @@ def mpp() -> Mpp:
     return Mpp(charges, Credential, asked.to_echo())
 
 
+def mpp_read(credential: str) -> None:
+    """As a wrapper reads it."""
+    charges = mpp().charges
+
+    async def read() -> None:
+        presented = await charges.present(credential)
+        await charges.read(credential, presented, quote("tempo:42431"))
+
+    loop().run_until_complete(read())
+
+
 def mpp_header(data: bytes) -> None:
     """The value of `Authorization`, as it comes."""
     value = "Payment " + data.decode("latin-1")
     if value.isascii():  # others are refused before
-        loop().run_until_complete(mpp().charges.read(value, quote("tempo:42431")))
+        mpp_read(value)
 
 
 def mpp_payload(data: bytes) -> None:
@@ -163,7 +175,7 @@ def mpp_payload(data: bytes) -> None:
         header = mpp().library(challenge=mpp().challenge, payload=payload).to_authorization()
     except (ValueError, RecursionError, TypeError, AttributeError):
         return  # the client's side could not write it
-    loop().run_until_complete(mpp().charges.read(header, quote("tempo:42431")))
+    mpp_read(header)
 
 
 def tempo_transaction(data: bytes) -> None:

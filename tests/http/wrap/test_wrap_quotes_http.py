@@ -96,7 +96,7 @@ class Seller:
 @pytest.fixture
 async def seller(tmp_path: Path) -> AsyncGenerator[Seller]:
     rpc = {row.id: NOBODY for row in ROWS}
-    async with open_house(tmp_path / "data", payment_rpc=rpc) as house:
+    async with open_house(tmp_path / "data", payment_rpc=rpc, x402_clock_s=7200) as house:
         await house.operator()
         token = await house.token()
         me = (await house.http.get("/operator/me", headers=token)).json()
@@ -221,8 +221,8 @@ async def test_two_processes_take_each_others_quotes(tmp_path: Path) -> None:
     rpc = {row.id: NOBODY for row in ROWS}
     folder = tmp_path / "data"
     async with (
-        open_house(folder, payment_rpc=rpc, port=8001) as one,
-        open_house(folder, payment_rpc=rpc, port=8002) as two,
+        open_house(folder, payment_rpc=rpc, port=8001, x402_clock_s=7200) as one,
+        open_house(folder, payment_rpc=rpc, port=8002, x402_clock_s=7200) as two,
     ):
         await one.operator()
         token = await one.token()
