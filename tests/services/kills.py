@@ -321,6 +321,10 @@ def x402_kills(store: str, kills: int, payers: int, folder: Path, *, seed: int =
             "ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [chain.url]}),
             "ASSAY_X402_PRIVATE_KEY": ENGINE.key,
             "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
+            "ASSAY_GAS_FREE_SETTLEMENTS": "1000000",
+            "ASSAY_GAS_FREE_SETTLEMENTS_SHARED": "1000000",
+            "ASSAY_GAS_CAP": f"{NETWORK}=0.01",
+            "ASSAY_X402_CLOCK_S": "86400",
         }
         database = str(folder / "assay.db")
         if store == "postgresql":
