@@ -1,7 +1,9 @@
 """Many schedules, one after the other; the seeds that found something are kept and run first."""
 
 import gc
-from collections.abc import Iterable
+import warnings
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.simulation.mutants import planted
@@ -27,14 +29,27 @@ def keep(outcome: Outcome) -> None:
 def trace(seed: int) -> str:
     """Everything that happens in a schedule, in its order."""
     said: list[str] = []
-    run(seed, said.append)
+    with collected():
+        run(seed, said.append)
     return "\n".join(said)
+
+
+@contextmanager
+def collected() -> Generator[None]:
+    """A world is a web of cycles: they are collected together, and killed tasks end unawaited."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+        gc.disable()
+        try:
+            yield
+        finally:
+            gc.enable()
+            gc.collect()
 
 
 def campaign(seeds: Iterable[int]) -> list[Outcome]:
     """The outcome of every schedule. One that breaks an invariant is printed and kept."""
-    gc.disable()  # a world is a web of cycles: they are collected together
-    try:
+    with collected():
         outcomes: list[Outcome] = []
         for number, seed in enumerate(seeds):
             outcome = run(seed)
@@ -45,17 +60,15 @@ def campaign(seeds: Iterable[int]) -> list[Outcome]:
             if number % 50 == 49:
                 gc.collect()
         return outcomes
-    finally:
-        gc.enable()
 
 
 def found_in(mutant: str, seeds: Iterable[int]) -> list[int]:
     """The seeds whose schedules find a planted bug."""
-    with planted(mutant):
+    with collected(), planted(mutant):
         return [seed for seed in seeds if run(seed).violation is not None]
 
 
 def first_found(mutant: str, seeds: Iterable[int]) -> int | None:
     """The first of them that does."""
-    with planted(mutant):
+    with collected(), planted(mutant):
         return next((seed for seed in seeds if run(seed).violation is not None), None)

@@ -108,6 +108,13 @@ class Block:
     receipts: dict[str, JsonObject] = field(default_factory=dict[str, "JsonObject"])
     after: State | None = None
 
+    @property
+    def refused(self) -> set[Nonce]:
+        """Authorisations whose transfer the contract refused in this block."""
+        failed = [sent for sent in self.transactions if self.receipts[sent.hash]["status"] == "0x0"]
+        actions = [sent.action for sent in failed]
+        return {(one.payer, one.nonce) for one in actions if isinstance(one, Authorization)}
+
 
 class Chain:
     """What is true. `told` is called after every block and reorganisation."""
@@ -210,6 +217,7 @@ class Chain:
         if not gone:
             return
         before = dict(self.state.used)
+        self.unwound |= {nonce for block in gone for nonce in block.refused}
         del self.blocks[-depth:]
         after = self.head.after
         assert after is not None

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError
@@ -26,6 +27,13 @@ from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
 from assay.payments.reconciliation import Reconciler
 from assay.payments.witness import Witness
+
+LATE_S: Final = 5.0
+"""How much longer than `work_s` an answer that is to be paid for may take in all: its payment, and
+its claim, are good for a little longer than that."""
+
+WORK_SLACK: Final = timedelta(seconds=LATE_S + 3)
+"""What a claim leaves beyond `work_s`: that, and by how much the clocks of two processes differ."""
 
 
 class PaymentPending(SettlementPending):
@@ -99,8 +107,12 @@ class Settlement:
         return PaymentRequired(refusal.message, demand)
 
     def lease(self, work_s: float = 0.0) -> datetime:
-        """Until when an entry is left to whoever works on it from now on."""
-        return self.clock.now() + timedelta(seconds=work_s) + self._lease
+        """Until when an entry is left to the process that works on it from now on.
+
+        `work_s`: how long its upstream may work meanwhile; 0 where no upstream is asked.
+        """
+        work = timedelta(seconds=work_s) + WORK_SLACK if work_s else timedelta(0)
+        return self.clock.now() + work + self._lease
 
     async def settle(self, entry: Entry) -> Entry:
         """Take the money of a claimed entry.

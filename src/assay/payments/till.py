@@ -35,19 +35,14 @@ from assay.payments.model import (
 from assay.payments.outcomes import Attempt
 from assay.payments.requests import PaidRequest, Presented, request_digest
 from assay.payments.retries import Retries, Spent
-from assay.payments.settlement import PaymentPending, Settlement
+from assay.payments.settlement import LATE_S, WORK_SLACK, PaymentPending, Settlement
 
-__all__ = ["PaymentPending", "Till"]
+__all__ = ["LATE_S", "PaymentPending", "Till"]
 
 FAILURES_WINDOW: Final = timedelta(hours=1)
 FAILURES_MAX: Final = 5
 """Settlements of one payer that may fail in an hour: each can burn gas of ours.
 Source: facts, payments 6, row 27."""
-
-
-LATE_S: Final = 5.0
-"""How much longer than `work_s` an answer that is to be paid for may take in all: its payment, and
-its claim, are good for a little longer than that."""
 
 
 class Till:
@@ -214,7 +209,7 @@ class Till:
 
         Raises `PaymentPending` when somebody has already.
         """
-        if self._clock.now() + timedelta(seconds=quote.work_s + LATE_S) <= entry.lease_until:
+        if self._clock.now() + timedelta(seconds=quote.work_s) + WORK_SLACK <= entry.lease_until:
             return entry
         lease = self._settlement.lease(quote.work_s)
         return await self._settlement.moved(entry, State.CLAIMED, lease_until=lease)
