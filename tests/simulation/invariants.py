@@ -60,7 +60,8 @@ class Invariants:
         if row.state in PAID and was not in PAID and not self._was_paid(row):
             self.broken(f"{row.state} without the money")
         use = self._use(row)
-        if row.state in REFUSED and was is not row.state and use is not None:
+        is_unwound = whose in self.chain.unwound  # since somebody looked, it may be
+        if row.state in REFUSED and was is not row.state and use is not None and not is_unwound:
             is_ours = use.sender in self.ours
             if is_ours or row.state is State.FAILED:
                 self.broken(f"{row.state} ({row.reason}) though it was paid")

@@ -119,7 +119,8 @@ async def buy(world: "World", purchase: Purchase) -> None:
             reply = None
         if reply is not None:
             world.invariants.answered(purchase, reply, purchase.url, is_thief=False)
-            purchase.last = reply
+            if purchase.last is None or purchase.last.status != 200:
+                purchase.last = reply  # no refusal of an earlier try that comes late
             if reply.status in {200, 402}:
                 return
         if not purchase.is_patient:
