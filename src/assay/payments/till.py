@@ -133,9 +133,10 @@ class Till:
             held.entry, State.SETTLING, lease_until=lease, stored=stored
         )
         try:
-            return await self._settlement.settle(entry)
+            settled = await self._settlement.settle(entry)
         except PaymentRefused as refusal:
             raise await self._settlement.refused(held.quote, refusal) from refusal
+        return settled if stored is not None else await self._renewed(settled, held.quote)
 
     async def keep(self, entry: Entry, stored: Stored) -> Entry:
         """Keep what a settled payment bought."""
@@ -205,14 +206,14 @@ class Till:
         await require_cover(payment, claim, protocol, self._settlement.needs, self._ledger)
 
     async def _renewed(self, entry: Entry, quote: Quote) -> Entry:
-        """The claim, for as long as the upstream may work: nobody takes it over meanwhile.
+        """The entry, for as long as the upstream may work: nobody takes it over meanwhile.
 
         Raises `PaymentPending` when somebody has already.
         """
         if self._clock.now() + timedelta(seconds=quote.work_s) + WORK_SLACK <= entry.lease_until:
             return entry
         lease = self._settlement.lease(quote.work_s)
-        return await self._settlement.moved(entry, State.CLAIMED, lease_until=lease)
+        return await self._settlement.moved(entry, entry.state, lease_until=lease)
 
     async def _arrived(self, entry: Entry, transaction: str) -> Entry:
         """The money moved before we were asked: it is written down as settled at once."""

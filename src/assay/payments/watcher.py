@@ -13,7 +13,8 @@ from typing import Final
 from typing import Protocol as Port
 
 from assay.kit.clock import Clock
-from assay.kit.errors import Unavailable
+from assay.kit.errors import ServiceError, Unavailable
+from assay.kit.tasks import all_results
 from assay.payments.attempts import after
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
@@ -88,12 +89,13 @@ class Watcher:
         groups: dict[tuple[str, int], list[Entry]] = {}
         for entry in due:
             groups.setdefault((entry.network, self._turn(entry)), []).append(entry)
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._look(network, turn, entries))
-                for (network, turn), entries in groups.items()
-            ]
-        return [entry for task in tasks for entry in task.result()]
+        found = await all_results(
+            self._look(network, turn, entries) for (network, turn), entries in groups.items()
+        )
+        for fault in found:
+            if isinstance(fault, Exception):
+                raise fault  # once the other networks are done
+        return [entry for some in found if not isinstance(some, Exception) for entry in some]
 
     def _turn(self, entry: Entry) -> int:
         """Which view looks: they take turns, the one without the first endpoint begins."""
@@ -119,9 +121,11 @@ class Watcher:
             else:
                 missing.append(entry)
         await self._store.plan(shown)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._find(entry, view)) for entry in missing]
-        return [entry for task in tasks if (entry := task.result()) is not None]
+        found = await all_results(self._find(entry, view) for entry in missing)
+        for fault in found:
+            if isinstance(fault, Exception) and not isinstance(fault, ServiceError):
+                raise fault  # a service error is one payment's: its lease ends, and it is due again
+        return [entry for entry in found if isinstance(entry, Entry)]
 
     async def _find(self, entry: Entry, view: View) -> Entry | None:
         """What every view says of an entry that one does not show; the entry if it changed."""

@@ -7,8 +7,10 @@ import pytest
 
 from assay.infra.sql.analytics import SqlAnalyticsStore
 from assay.infra.sql.engine import Database
+from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
-from assay.payments.model import State
+from assay.kit.errors import Unavailable
+from assay.payments.model import Entry, State
 from assay_demo.chain.accounts import LocalAccount
 from tests.contract.payments.room import CENT, Room, room
 from tests.e2e.test_e2e_payment_attacks import fresh_account, send_away
@@ -86,6 +88,25 @@ async def test_one_whose_time_has_passed_meanwhile_is_reversed_and_its_revenue_t
     assert base.balance(payer.address) == 10 * CENT
     assert await shop.look(10_000) == []
     assert (await shop.read(entry)).state is State.REVERSED
+
+
+async def test_one_payment_that_cannot_be_written_holds_up_no_other(
+    shop: Room, base: Anvil, payer: LocalAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_up, other = await shop.settled(payer, valid_s=30), await shop.settled(payer, valid_s=30)
+    base.reorganise(2)
+    base.pass_time(300)
+    move = SqlLedgerStore.move
+
+    async def refused(self: SqlLedgerStore, entry: Entry, *args: Any, **kw: Any) -> Entry | None:
+        if entry.id == held_up.id:
+            raise Unavailable("The database is away.")
+        return await move(self, entry, *args, **kw)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlLedgerStore, "move", refused)
+        assert [one.id for one in await shop.look(300)] == [other.id]
+    assert [one.id for one in await shop.look(300)] == [held_up.id]  # its lease has ended
 
 
 async def test_one_whose_payer_has_spent_its_money_meanwhile_ends_with_its_time(
