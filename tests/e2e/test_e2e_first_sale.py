@@ -133,7 +133,7 @@ def test_it_waits_for_the_service_and_for_funds_and_is_stopped_and_resumed(
         with served(folder, NO_CHAIN, **given):
             said += until(process, "holds 0 USDC of 0.01 USDC")
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 130
+            assert process.wait(120) == 130
             assert "goes on from here" in process.communicate()[1]
             owed = re.findall(r"fund +(0x[0-9a-f]{40}) with (ETH|USDC)", said)
             assert [coin for _, coin in owed] == ["ETH", "USDC"]
