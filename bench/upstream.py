@@ -175,6 +175,7 @@ def assay_paid(
     settings = {
         "ASSAY_PAYMENT_RPC": json.dumps({PAID_ON: [rpc_url]}),
         "ASSAY_X402_PRIVATE_KEY": world.settler_key,
+        "ASSAY_X402_CLOCK_S": "86400",
         "ASSAY_GAS_FREE_SETTLEMENTS": "1000000",
         "ASSAY_GAS_FREE_SETTLEMENTS_SHARED": "1000000",
         "ASSAY_PAYOUT_ADDRESS": world.seller,

@@ -62,7 +62,7 @@ from assay_demo.world import World  # noqa: E402
 CONNECTIONS = {"1k": 32, "100k": 32, "10m": 8}
 RATES = {"1k": 1000.0, "100k": 500.0, "10m": 10.0}
 """Requests a second of the latency pass: every proxy here can serve them."""
-PAYMENT_VALID_S = 1_000_000
+PAYMENT_VALID_S = 86_400
 """The local chain mines every payment at once and dates its blocks a second apart: its clock runs
 ahead of ours as fast as payments settle, and stands while none do."""
 PAID_CALLS = {"1k": 480, "100k": 480, "10m": 32}
