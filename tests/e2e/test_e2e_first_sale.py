@@ -100,6 +100,11 @@ def test_serve_and_sell_lead_to_a_paid_call(tmp_path: Path, dollar_chain: Dollar
         assert "Traceback" not in dearer.stderr + server.said()
 
 
+def _interruptible() -> None:
+    """A shell that runs the tests in the background ignores SIGINT, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_it_waits_for_the_service_and_for_funds_and_is_stopped_and_resumed(
     tmp_path: Path, dollar_chain: Dollars
 ) -> None:
@@ -115,6 +120,7 @@ def test_it_waits_for_the_service_and_for_funds_and_is_stopped_and_resumed(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_interruptible,  # noqa: PLW1509 - it only sets a handler
         )
 
     def until(process: subprocess.Popen[str], words: str) -> str:
