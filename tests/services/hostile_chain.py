@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from typing import Any
 
@@ -28,6 +27,7 @@ from assay.chains.ports import Reverted
 from assay.infra.crypto.eip191 import keccak256
 from assay.infra.crypto.eip3009 import Eip3009Signers
 from assay.payments.ports import Authorization
+from tests.services.quiet_server import QuietHandler, serving
 from tests.simulation.chain import ASSET, NETWORK, Action, Chain, Pending, Refused, read_transfer
 from tests.simulation.node import Node
 
@@ -150,9 +150,7 @@ def hostile_chain(*gas_for: str) -> Iterator[HostileChain]:
         model.fund_gas(owner.lower(), 10**18)
     chain = HostileChain(model)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
             status, body = chain.handle(asked)
@@ -163,19 +161,5 @@ def hostile_chain(*gas_for: str) -> Iterator[HostileChain]:
             self.end_headers()
             self.wfile.write(answer)
 
-        def log_message(self, *_: Any) -> None:
-            """Quiet."""
-
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, *_: Any) -> None:
-            """A caller that was killed meanwhile is what some tests are about."""
-
-    server = Server(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    chain.url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with serving(Handler) as chain.url:
         yield chain
-    finally:
-        server.shutdown()
-        server.server_close()

@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.services.quiet_server import QuietHandler, serving
 
 Settle = Callable[[Any], str]
 """Submits a payload; the transaction's hash."""
@@ -179,9 +180,7 @@ VERIFY_LIES: Mapping[str, Callable[[str], Reply]] = {
 def lying(submit: Settle, elsewhere: Mapping[str, str] | None = None) -> Iterator[LyingFacilitator]:
     state = LyingFacilitator(submit, elsewhere or {})
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
             reply = state.reply(self.path, asked)
@@ -194,20 +193,8 @@ def lying(submit: Settle, elsewhere: Mapping[str, str] | None = None) -> Iterato
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: Any) -> None:
-            """Quiet."""
-
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, *_: Any) -> None:
-            """A caller that would not wait is what some tests are about."""
-
-    server = Server(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    state.url = f"http://127.0.0.1:{server.server_port}"
-    try:
-        yield state
-    finally:
-        state.late.set()
-        server.shutdown()
-        server.server_close()
+    with serving(Handler) as state.url:
+        try:
+            yield state
+        finally:
+            state.late.set()

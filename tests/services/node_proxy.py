@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import httpx2
+
+from tests.services.quiet_server import QuietHandler, serving
 
 
 @dataclass
@@ -36,9 +36,7 @@ def node_proxy(inner: str) -> Iterator[NodeProxy]:
     proxy = NodeProxy()
     with httpx2.Client(timeout=30, trust_env=False) as forward:
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(QuietHandler):
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 methods = [one["method"] for one in (asked if isinstance(asked, list) else [asked])]
@@ -61,19 +59,5 @@ def node_proxy(inner: str) -> Iterator[NodeProxy]:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *_: Any) -> None:
-                """Quiet."""
-
-        class Server(ThreadingHTTPServer):
-            def handle_error(self, *_: Any) -> None:
-                """A caller that was killed meanwhile is what some tests are about."""
-
-        server = Server(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        Thread(target=server.serve_forever, daemon=True).start()
-        proxy.url = f"http://127.0.0.1:{server.server_port}"
-        try:
+        with serving(Handler) as proxy.url:
             yield proxy
-        finally:
-            server.shutdown()
-            server.server_close()

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -23,6 +22,7 @@ from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from assay_demo.chain.registries import Wallet
 from tests.services.assay import Served, served
+from tests.services.quiet_server import QuietHandler, serving
 
 ENGINE, MINTER, SELLER, PLATFORM = ACCOUNTS[0], ACCOUNTS[2], ACCOUNTS[30], ACCOUNTS[31]
 """The first settles, and nobody else uses its nonces."""
@@ -124,12 +124,10 @@ def _status_and_headers(parts: list[str], path: str) -> tuple[int, dict[str, str
 
 
 @contextmanager
-def upstream() -> Iterator[Upstream]:  # noqa: C901 - a server in a function
+def upstream() -> Iterator[Upstream]:
     state = Upstream()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             headers = {k.lower(): v for k, v in self.headers.items()}
@@ -160,24 +158,11 @@ def upstream() -> Iterator[Upstream]:  # noqa: C901 - a server in a function
 
         do_POST = do_PUT = do_DELETE = do_HEAD = do_GET  # noqa: N815 - the base class's names
 
-        def log_message(self, *_: Any) -> None:
-            """Quiet."""
-
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, *_: Any) -> None:
-            """A caller that has gone meanwhile is what some tests are about."""
-
-    server = Server(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    state.url = f"http://127.0.0.1:{server.server_port}"
-    try:
-        yield state
-    finally:
-        state.gate.set()
-        server.shutdown()
-        server.server_close()
+    with serving(Handler) as state.url:
+        try:
+            yield state
+        finally:
+            state.gate.set()
 
 
 @dataclass

@@ -3,6 +3,7 @@
 import getpass
 import json
 import sys
+from collections.abc import Awaitable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -42,18 +43,26 @@ def add(email: str, auth_header: str | None, *, price: str, **fields: Any) -> in
 
     async def work(app: App) -> int:
         operator = await app.operators.find_for_admin(email)
-        try:
-            config = await app.endpoints.create(operator.id, asked)
-        except InvalidRequest as error:
-            for problem in problems_in(error):
-                complain(problem)
+        config = await _accepted(app, app.endpoints.create(operator.id, asked))
+        if config is None:
             return FAILED
-        for warning in await app.endpoints.warnings(config):
-            complain(f"warning: {warning}")
         sys.stdout.write(f"{config.id}  {_public(app, config)}\n")
         return 0
 
     return with_app(work)
+
+
+async def _accepted(app: App, asked: Awaitable[WrapperConfig]) -> WrapperConfig | None:
+    """The wrapper, after its warnings; None when it was refused, after the problems."""
+    try:
+        config = await asked
+    except InvalidRequest as error:
+        for problem in problems_in(error):
+            complain(problem)
+        return None
+    for warning in await app.endpoints.warnings(config):
+        complain(f"warning: {warning}")
+    return config
 
 
 def edit(wrapper_id: str, *, active: bool | None, auth_secret: bool, **fields: Any) -> int:  # noqa: ANN401
@@ -72,14 +81,9 @@ def edit(wrapper_id: str, *, active: bool | None, auth_secret: bool, **fields: A
     async def work(app: App) -> int:
         operator_id = await app.endpoints.owner_for_admin(wrapper_id)
         change = EndpointChange(given, active)
-        try:
-            config = await app.endpoints.change(operator_id, wrapper_id, change)
-        except InvalidRequest as error:
-            for problem in problems_in(error):
-                complain(problem)
+        config = await _accepted(app, app.endpoints.change(operator_id, wrapper_id, change))
+        if config is None:
             return FAILED
-        for warning in await app.endpoints.warnings(config):
-            complain(f"warning: {warning}")
         sys.stdout.write(f"{config.id}  revision {config.revision}  {_public(app, config)}\n")
         return 0
 
