@@ -31,6 +31,7 @@ from interval import ROUNDS_MIN, interval  # noqa: E402
 
 from tests.services.assay import served  # noqa: E402
 from tests.services.desync.hostile import SHAPES, well_formed  # noqa: E402
+from tests.services.desync.hostile_wrapper import free_wrapper  # noqa: E402
 from tests.services.desync.wire import connected  # noqa: E402
 from tests.services.shop import NO_CHAIN  # noqa: E402
 
@@ -38,6 +39,10 @@ EVERY_S = 0.01
 GOAL_MS = 20
 HEALTH = b"GET /operator/health HTTP/1.1\r\nHost: x\r\n\r\n"
 LAG = ROOT / "tests/services/desync/lag"
+
+
+Service = tuple[int, Path, str]
+"""The port, the sampler's file, and the operator with a free wrapper."""
 
 
 @dataclass
@@ -93,13 +98,15 @@ async def _health(port: int, until: float, into: list[float]) -> None:
                 await asyncio.sleep(EVERY_S)
 
 
-async def _measure(load: str, port: int, seconds: float, lag_file: Path) -> Measured:
+async def _measure(load: str, served: Service, seconds: float) -> Measured:
+    port, lag_file, operator_id = served
     measured = Measured(load)
     begun = time.monotonic()
     process = None
     if load != "idle service":
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.services.desync.hostile", load, str(port), str(seconds)),
+            *(sys.executable, "-m", "tests.services.desync.hostile"),
+            *(load, str(port), str(seconds), operator_id),
             cwd=ROOT,
             env=dict(os.environ, PYTHONPATH=f"{ROOT}:{ROOT / 'src'}"),  # noqa: TID251
             stdout=asyncio.subprocess.PIPE,
@@ -117,7 +124,7 @@ async def _measure(load: str, port: int, seconds: float, lag_file: Path) -> Meas
 
 
 @asynccontextmanager
-async def _service(folder: str):  # noqa: ANN202 - the port and the sampler's file
+async def _service(folder: str):  # noqa: ANN202 - what `Service` says
     lag_file = Path(folder) / "lag"
     settings = {
         "ASSAY_ANONYMOUS_PER_MINUTE": "100000000",
@@ -127,7 +134,8 @@ async def _service(folder: str):  # noqa: ANN202 - the port and the sampler's fi
     with served(Path(folder), NO_CHAIN, **settings) as server:
         port = urlsplit(server.address).port
         assert port is not None
-        yield port, lag_file
+        with free_wrapper(server.address) as operator_id:
+            yield port, lag_file, operator_id
 
 
 def _merged(parts: Sequence[Measured]) -> Measured:
@@ -146,15 +154,15 @@ async def _run(names: Sequence[str], seconds: float, rounds: int) -> list[Compar
     print(" " * 38, *(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True)))
     rows: list[Compared] = []
     with tempfile.TemporaryDirectory() as folder:
-        async with _service(folder) as (port, lag_file):
-            await _measure("idle service", port, 1, lag_file)
-            print((await _measure("idle service", port, seconds, lag_file)).row(), flush=True)
+        async with _service(folder) as service:
+            await _measure("idle service", service, 1)
+            print((await _measure("idle service", service, seconds)).row(), flush=True)
             for shape in [one for one in SHAPES if not names or one.name in names]:
                 loads = (shape.name, well_formed(shape).name)
                 parts: dict[str, list[Measured]] = {load: [] for load in loads}
                 for _ in range(rounds):
                     for load in loads:
-                        parts[load].append(await _measure(load, port, seconds, lag_file))
+                        parts[load].append(await _measure(load, service, seconds))
                 hostile, usual = (_merged(parts[load]) for load in loads)
                 p99s = [[at(one.health_ms, 99) for one in parts[load]] for load in loads]
                 each = [one - other for one, other in zip(*p99s, strict=True)]

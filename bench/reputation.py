@@ -1,223 +1,456 @@
-"""What known attacks on feedback do to our value, beside the plain on-chain average.
+"""What an adversary who knows the rules can do to a score, and what each rung costs at least.
 
-    python bench/reputation.py [--seed N] [--json]
+    python bench/reputation.py [--seed N] [--tries N] [--json]
 
-Every attack is generated feedback, weighed by the real signal and scored with the default weights
-beside a fixed sandbox result. Ends with status 1 when a bar is not held:
-1,000 sybil reviews move the score by less than 2 points; 500 bad-mouthing reviews cost an honest
-agent less than 5; a betrayal shows within 20 honest reviews. Source of the attacks: facts,
-security 3.
+The adversary has 50 accounts, 7 days, 100 million gas, 100 USD that it may lose (purchases from its
+victim included) and 10,000 USD that comes back to it. It chooses a victim, writes the strategies
+below and searches their parameters against the real rules and the real score. Ends with status 1
+when a bar is not held: it gains at most 3 points, does at most 3 of damage and earns no rung; 200
+customers at 95 lift an agent by 6 or more, 200 cheated ones at 5 take it below 65.
+The cheapest known cost of each rung, and of getting from a critical finding to allow again, are in
+USD, days and lines of code: the demands are those of the ladder, the lines those of the strategy.
 """
 
 import argparse
+import inspect
 import json
 import random
 import sys
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
-from assay.chains.model import Feedback
-from assay.chains.reputation import score_of
-from assay.kit.json import JsonObject, JsonValue
+from assay.evaluation.ladder import LadderPlace
+from assay.evaluation.policy import LadderPolicy
+from assay.infra.sql.chain_sellers import OTHER_PAYERS
+from assay.kit.json import JsonObject
+from assay.reputation.model import MICRO, RULES, Payer, Reputation, Vote, payer_json
+from assay.reputation.reading import SOURCE_STEPS
+from assay.reputation.rules import customers, usual_price
+from assay.reputation.settlements import settlements
 from assay.trust.model import Collected, Evidence, SignalName, Weighed
 from assay.trust.scoring import DEFAULT_WEIGHTS, score
-from assay.trust.signals.registry_8004 import SIGNAL, naive_mean
+from assay.trust.signals.registry_8004 import SIGNAL
+from assay.trust.signals.wallet import SIGNAL as WALLET
 
-NOW_S = 1_790_000_000
-DAY_S = 86_400
-SANDBOX = Collected(SignalName.SANDBOX, Evidence({}), Weighed(80.0, 0.8))
-SYBIL_BAR, BAD_MOUTH_BAR, BETRAYAL_BAR, BETRAYAL_REVIEWS = 2.0, 5.0, 20.0, 20
+TODAY = 20_700
+ACCOUNTS, DAYS, GAS, LOSS, CIRCULATING = 50, 7, 100_000_000, 100.0, 10_000.0
+GAS_FEEDBACK, GAS_TRANSFER, GAS_REGISTER = 169_905, 65_000, 132_680
+"""Measured on the real contracts; a transfer of a token. Source: facts, evidence."""
+
+GAS_USD = 0.01 / GAS_TRANSFER
+"""A cent a token transfer, as on the chains where agents are paid; on Ethereum it is more."""
+
+EXCHANGE_USD = 0.10
+"""What withdrawing to one more address costs."""
+
+MOVE_USD = GAS_TRANSFER * GAS_USD
+ACCOUNT_USD = min(EXCHANGE_USD, (SOURCE_STEPS + 1) * MOVE_USD)
+"""One more account that shares no source with another: from an exchange, or by a chain of transfers
+that is longer than it is followed."""
+
+BAR, LIFT, BELOW = 3.0, 6.0, 65.0
+STUB_LINES = 60
+"""A service that works: a stock framework's example and one real function."""
+
+VOUCHED = LadderPlace(4, 100.0, is_unconfirmed=False, demands=())
+"""The highest rung: nothing of what is gained or lost is hidden under a ceiling."""
+
+Dice = random.Random
+
+
+@dataclass
+class World:
+    """An agent's payers and votes."""
+
+    payers: dict[str, Payer] = field(default_factory=dict[str, Payer])
+    votes: dict[str, Vote] = field(default_factory=dict[str, Vote])
+
+    def add(self, payer: Payer | None, vote: Vote | None) -> None:
+        """One more account."""
+        if payer is not None:
+            self.payers[payer.address] = payer
+        if vote is not None:
+            self.votes[vote.address] = vote
+
+    def joined(self, other: "World") -> "World":
+        """Both."""
+        return World(self.payers | other.payers, self.votes | other.votes)
+
+    def seen(self) -> Reputation:
+        """As the rules see it."""
+        price = usual_price({a: list(p.spent.values()) for a, p in self.payers.items()})
+        return Reputation(tuple(self.payers.values()), tuple(self.votes.values()), TODAY, price)
 
 
 @dataclass(frozen=True)
-class Review:
-    """One reviewer's voice and past; times are days ago."""
+class Spent:
+    """What a strategy cost."""
 
-    value: int
-    given: float
-    transactions: int
-    first: float
-    rated: tuple[int, ...] = ()
-    relation: str | None = None
+    loss: float
+    circulating: float
+    gas: int
+    accounts: int
 
-
-@dataclass(frozen=True)
-class Row:
-    """What an attack did; scores are over sandbox and feedback together."""
-
-    attack: str
-    naive_before: float
-    naive_after: float
-    ours_before: float
-    ours_after: float
-    score_before: float
-    score_after: float
-    bar: str
-    held: bool | None
-
-
-def evidence_of(reviews: list[Review]) -> Evidence:
-    """The signal's evidence of these reviews."""
-    reviewers: dict[str, JsonValue] = {}
-    for number, review in enumerate(reviews):
-        row: dict[str, JsonValue] = {
-            "value": str(review.value),
-            "given": NOW_S - int(review.given * DAY_S),
-            "first": NOW_S - int(review.first * DAY_S),
-            "transactions": review.transactions,
-            "rated": [str(agent) for agent in review.rated],
-        }
-        reviewers[f"0x{number:040x}"] = row | (
-            {"relation": review.relation} if review.relation else {}
+    @property
+    def fits(self) -> bool:
+        """Whether the adversary has that much."""
+        usd = self.loss + self.gas * GAS_USD
+        return (
+            usd <= LOSS
+            and self.circulating <= CIRCULATING
+            and self.gas <= GAS
+            and self.accounts <= ACCOUNTS
         )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The adversary's parameters: all that the rules look at."""
+
+    accounts: int
+    paying: int
+    each: float
+    elsewhere: float
+    wait: int
+    """Days between payment and today."""
+    over: int
+    """Days over which votes are spread."""
+    rating: float
+    silent: bool
+    clusters: int
+    """Sources of funds; 0 is an exchange for every account."""
+
+
+Strategy = Callable[[Plan, Dice, int], tuple[World, Spent]]
+
+
+def graded(world: World, sandbox: float = 100.0) -> float:
+    """The score beside a sandbox and a wallet; no rung holds it down.
+
+    What the adversary's own wallet spends within the 7 days has not matured and counts nothing.
+    """
+    seen = world.seen()
     data: JsonObject = {
+        "rules": RULES,
         "registered": True,
-        "asOf": NOW_S,
-        "timesKnownSince": NOW_S - 1000 * DAY_S,
-        "reviewers": reviewers,
-        "further": {"reviewers": 0, "sum": "0"},
-        "entries": len(reviews),
-        "discarded": 0,
+        "day": seen.day,
+        "price": seen.price,
+        "payers": {p.address: payer_json(p) for p in seen.payers},
+        "votes": {v.address: {"rating": str(v.rating), "day": v.day} for v in seen.votes},
     }
-    return Evidence(data)
+    evidence = Evidence(data)
+    wallet = Evidence({"rules": 2, "spentUsd": "0.000000"})
+    found = [
+        Collected(SignalName.SANDBOX, Evidence({}), Weighed(sandbox, 0.9)),
+        Collected(SignalName.WALLET, wallet, WALLET.weigh(wallet, {})),
+        Collected(SignalName.REGISTRY_8004, evidence, SIGNAL.weigh(evidence, {})),
+    ]
+    return score(found, {}, DEFAULT_WEIGHTS, VOUCHED).value
 
 
-def graded(reviews: list[Review]) -> tuple[float, float, float]:
-    """Plain average, our value, and the score."""
-    evidence = evidence_of(reviews)
-    weighed = SIGNAL.weigh(evidence, {})
-    found = [SANDBOX, Collected(SignalName.REGISTRY_8004, evidence, weighed)]
-    return naive_mean(evidence.data), weighed.value, score(found, {}, DEFAULT_WEIGHTS).value
+def genuine(dice: Dice, count: int, rating: float, days: int = 60, voting: float = 1.0) -> World:
+    """Customers of their own: 2 to 6 dollars on two or more days, and as much at other sellers."""
+    world = World()
+    for n in range(count):
+        address = f"0xaa{n:038x}"
+        first = TODAY - dice.randint(days // 2, days)
+        spent = {first + k * 3: round(dice.uniform(1.0, 3.0) * MICRO) for k in range(2)}
+        payer = Payer(address, spent, elsewhere=round(dice.uniform(2, 8) * MICRO), is_charge=True)
+        given = max(0.0, min(100.0, dice.gauss(rating, 4)))
+        vote = Vote(address, given, TODAY - dice.randint(0, days // 2 - 6))
+        world.add(payer, vote if dice.random() < voting else None)
+    return world
 
 
-def honest(
-    dice: random.Random, count: int, mean: int, newest: float, oldest: float
-) -> list[Review]:
-    """People with a past: tens of transactions, months on the registry, other agents rated."""
-    made: list[Review] = []
-    for _ in range(count):
-        given = dice.uniform(newest, oldest)
-        made.append(
-            Review(
-                value=max(0, min(100, round(dice.gauss(mean, 6)))),
-                given=given,
-                transactions=round(10 ** dice.uniform(1.0, 2.6)),
-                first=given + dice.expovariate(1 / 60),
-                rated=tuple(dice.sample(range(1000, 2000), dice.choice((0, 1, 1, 2, 3, 5)))),
-            )
+def buy(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
+    """Accounts that buy and vote: a rival's money is lost, one's own comes back."""
+    world, lost, round_trip, gas = World(), 0.0, 0.0, 0
+    for n in range(plan.accounts):
+        address, vote_day = f"0xee{n:038x}", TODAY - dice.randint(0, plan.over)
+        pays = n < plan.paying
+        days = [TODAY - plan.wait, TODAY - max(0, plan.wait - 1)]
+        half = round(plan.each * MICRO / 2)
+        source = (f"0xff{n % plan.clusters:038x}",) if plan.clusters else ()
+        payer = Payer(
+            address,
+            {days[0]: half, days[1]: half} if days[0] != days[1] else {days[0]: 2 * half},
+            elsewhere=round(plan.elsewhere * MICRO),
+            is_charge=True,
+            sources=source,
         )
-    return made
+        votes = not (plan.silent and pays)
+        world.add(payer if pays else None, Vote(address, plan.rating, vote_day) if votes else None)
+        gas += (GAS_FEEDBACK if votes else 0) + (2 * GAS_TRANSFER if pays else 0)
+        lost += plan.each if pays and sign < 0 else 0.0
+        round_trip += plan.each if pays and sign > 0 else 0.0
+        round_trip += plan.elsewhere if pays else 0.0
+    return world, Spent(lost, round_trip, gas, plan.accounts)
 
 
-def fresh(dice: random.Random, count: int, value: int, spread_days: float = 5.0) -> list[Review]:
-    """Accounts made for the purpose: one transaction each, the review."""
-    times = [dice.uniform(0, spread_days) for _ in range(count)]
-    return [Review(value, t, 1, t) for t in times]
+def flood(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
+    """Nobody pays; every account votes."""
+    del sign
+    world = World()
+    for n in range(plan.accounts):
+        world.add(None, Vote(f"0xee{n:038x}", plan.rating, TODAY - dice.randint(0, plan.over)))
+    return world, Spent(0.0, 0.0, plan.accounts * GAS_FEEDBACK, plan.accounts)
 
 
-def attacks(dice: random.Random) -> list[Row]:
-    """Every attack on a fresh set of honest reviews."""
-    poor, good = honest(dice, 12, 35, 1, 120), honest(dice, 12, 88, 1, 120)
-    ring = tuple(range(2000, 2006))
-    colluding = [
-        Review(100, dice.uniform(0, 30), 60, 40, (*dice.sample(ring, 5), ring[0]))
-        for _ in range(30)
-    ]
-    colluding = [replace(r, rated=tuple(sorted(set(r.rated)))) for r in colluding]
-    burst = [Review(100, 1 + n / 1e4, 40, 12, (3000 + n,)) for n in range(60)]
-    mutual = [replace(r, value=100, relation="reciprocal") for r in honest(dice, 10, 100, 1, 60)]
-    return [
-        _moved("sybil ring: 1,000 fresh accounts praise a poor agent", poor,
-               fresh(dice, 1000, 100), SYBIL_BAR),
-        _moved("sybil ring: 1,000 fresh accounts, nobody else", [], fresh(dice, 1000, 100),
-               SYBIL_BAR),
-        _moved("bad-mouthing: 500 fresh accounts against a good agent", good,
-               fresh(dice, 500, 0), BAD_MOUTH_BAR),
-        _moved("collusion: 30 accounts that rate the same agents", poor, colluding, None),
-        _moved("burst: 60 accounts within ten minutes", poor, burst, None),
-        _moved("reciprocity: 10 reviewers rated by the agent in turn", poor, mutual, None),
-        _inflated(poor),
-        _whitewashed(honest(dice, 20, 12, 1, 200)),
-        _betrayal(dice),
-    ]  # fmt: skip
+def refund(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
+    """The agent sends the money back to whom it came from: it may be used over and over."""
+    world, spent = buy(plan, dice, sign)
+    back = {
+        a: Payer(p.address, p.spent, returned=p.net, elsewhere=p.elsewhere, is_charge=True)
+        for a, p in world.payers.items()
+    }
+    return World(back if sign > 0 else world.payers, world.votes), spent
 
 
-def _moved(name: str, before: list[Review], more: list[Review], bar: float | None) -> Row:
-    was, now = graded(before), graded(before + more)
-    moved = abs(now[2] - was[2])
-    held = None if bar is None else moved < bar
-    return _row(name, was, now, "" if bar is None else f"score moves {moved:.2f} < {bar:g}", held)
+def sweep(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
+    """The owner funds its own customers."""
+    world, spent = buy(plan, dice, sign)
+    own = {
+        a: Payer(p.address, p.spent, elsewhere=p.elsewhere, is_charge=True, is_own=sign > 0)
+        for a, p in world.payers.items()
+    }
+    return World(own, world.votes), spent
 
 
-def _inflated(before: list[Review]) -> Row:
-    """Values off the scale, which the registry stores and averages: the plain mean is of those."""
-    values = [10**18, 10**18, -(10**18), 10**6, 101, 250]
-    entries = [
-        Feedback(f"0x{n:040x}", 1, Decimal(v), 0, "starred", "") for n, v in enumerate(values)
-    ]
-    taken = [entry for entry in entries if score_of(entry) is not None]
-    was = graded(before)
-    now = graded(before + [Review(int(entry.value), 1, 1, 1) for entry in taken])
-    plain = (was[0] * len(before) + sum(values)) / (len(before) + len(values))
-    name = "value inflation: 1e18, negative, wrong decimals"
-    return _row(name, was, (plain, *now[1:]), "every one discarded", held=not taken)
+STRATEGIES: tuple[Strategy, ...] = (buy, flood, refund, sweep)
 
 
-def _whitewashed(bad: list[Review]) -> Row:
-    was, now = graded(bad), graded([])
-    return _row(
-        "whitewashing: a new id after a bad record", was, now, "no better than unknown", None
+@dataclass(frozen=True)
+class Found:
+    """The worst that was found against one victim."""
+
+    target: str
+    gain: float
+    damage: float
+    by_gain: str
+    by_damage: str
+
+
+def victims(dice: Dice) -> Mapping[str, World]:
+    """Agents as they are: new, loved, hated, in between, changing."""
+    changing = genuine(dice, 200, 90, days=200, voting=1.0)
+    old = {a: Vote(a, v.rating, TODAY - 120) for a, v in changing.votes.items()}
+    turned = {a: Vote(a, 30.0, TODAY - n % 20) for n, a in enumerate(sorted(old)) if n % 2}
+    return {
+        "nobody's": World(),
+        "three customers": genuine(dice, 3, 90),
+        "twelve at 90": genuine(dice, 12, 90),
+        "forty at 90": genuine(dice, 40, 90),
+        "two hundred at 95": genuine(dice, 200, 95),
+        "thirty mixed": genuine(dice, 15, 90).joined(_renamed(genuine(dice, 15, 10))),
+        "twelve at 15": genuine(dice, 12, 15),
+        "eighty at 35": genuine(dice, 80, 35),
+        "two hundred at 5": genuine(dice, 200, 5),
+        "twenty of cents": cheap(dice, 20),
+        "silent but back": genuine(dice, 60, 90, voting=0.05),
+        "changing": World(changing.payers, old | turned),
+        "about to change": World(changing.payers, old | dict(list(turned.items())[:14])),
+    }
+
+
+def cheap(dice: Dice, count: int) -> World:
+    """A seller of cents: customers who spent almost a dollar, a tenth of a cent at a time."""
+    world = World()
+    for n in range(count):
+        address = f"0xac{n:038x}"
+        first = TODAY - dice.randint(31, 60)
+        spent = dict.fromkeys(range(first, first + 30), 31_000)
+        payer = Payer(address, spent, elsewhere=2 * MICRO, is_charge=True)
+        world.add(payer, Vote(address, 95.0, TODAY - n % 25))
+    return world
+
+
+def _renamed(world: World) -> World:
+    swap = {a: a.replace("0xaa", "0xab") for a in world.payers}
+    return World(
+        {swap[a]: Payer(swap[a], p.spent, elsewhere=p.elsewhere, is_charge=True)
+         for a, p in world.payers.items()},
+        {swap[a]: Vote(swap[a], v.rating, v.day) for a, v in world.votes.items()},
+    )  # fmt: skip
+
+
+def random_plan(dice: Dice) -> Plan:
+    """Anything that is possible."""
+    accounts = dice.choice([ACCOUNTS, ACCOUNTS, dice.randint(1, ACCOUNTS)])
+    return Plan(
+        accounts=accounts,
+        paying=dice.choice([accounts, accounts, dice.randint(0, accounts)]),
+        each=dice.choice([0.01, 0.5, 1.0, 1.5, 1.7, 1.9, 2.0, 4.0, 50.0, 200.0]),
+        elsewhere=dice.choice([0.0, 0.5, 2.0, 50.0]),
+        wait=dice.choice([0, 1, 3, DAYS, DAYS]),
+        over=dice.choice([0, 2, 3, DAYS]),
+        rating=dice.choice([0.0, 20.0, 50.0, 75.0, 100.0]),
+        silent=dice.random() < 0.2,
+        clusters=dice.choice([0, 0, 0, 1, 5, 25]),
     )
 
 
-def _betrayal(dice: random.Random) -> Row:
-    past = honest(dice, 200, 93, 5, 300)
-    turned = sorted(honest(dice, BETRAYAL_REVIEWS, 8, 0, 4), key=lambda r: -r.given)
-    was = graded(past)
-    needed = next(
-        (n for n in range(1, len(turned) + 1)
-         if was[1] - graded(past + turned[:n])[1] >= BETRAYAL_BAR),
-        None,
+def better(dice: Dice, plan: Plan) -> Plan:
+    """One parameter changed."""
+    name = dice.choice(list(asdict(plan)))
+    return Plan(**(asdict(plan) | {name: asdict(random_plan(dice))[name]}))
+
+
+def attack(name: str, world: World, dice: Dice, tries: int) -> Found:
+    """Hill climbing over every strategy, in both directions."""
+    before = {s: graded(world, s) for s in (100.0, 60.0)}
+    worst = {1: (0.0, "nothing"), -1: (0.0, "nothing")}
+    for sign, strategy in ((s, t) for s in (1, -1) for t in STRATEGIES):
+        plan, height = random_plan(dice), -1.0
+        for _ in range(tries):
+            trial = better(dice, plan) if dice.random() < 0.7 else random_plan(dice)
+            made, spent = strategy(trial, Dice(7), sign)
+            if not spent.fits or trial.paying > trial.accounts:
+                continue
+            joined = world.joined(made)
+            moved = max(sign * (graded(joined, s) - was) for s, was in before.items())
+            if moved > height:
+                plan, height = trial, moved
+            if moved > worst[sign][0]:
+                worst[sign] = (moved, f"{strategy.__name__} {trial}")
+    return Found(name, worst[1][0], worst[-1][0], worst[1][1], worst[-1][1])
+
+
+@dataclass(frozen=True)
+class Price:
+    """The cheapest known way to something."""
+
+    what: str
+    usd: float
+    days: int
+    lines: int
+    how: str
+
+
+def prices() -> Sequence[Price]:
+    """Rungs are earned with a service that works; what is bought is the rest."""
+    register = GAS_REGISTER * GAS_USD
+    lines = len(inspect.getsource(buy).splitlines())
+    domain = 10.0
+    return (
+        Price("rung 1", register, 0, STUB_LINES, "a service that works, on a free host"),
+        Price("rung 1 by sales alone", register + sales_bought(), 2, STUB_LINES + lines,
+              "three accounts are charged a third of a dollar here, and buy at a shop of one's own,"
+              " that 20 others pay: nothing has to be served"),
+        Price("the same, sellers listed", register + sales_bought(is_listed=True), 2,
+              STUB_LINES + lines, "three accounts lose a third of a dollar at a listed seller"),
+        Price("rung 2", register, 7, STUB_LINES, "the same, kept up for a week"),
+        Price("rung 3", register + customers_bought(20, 1.0), 30, STUB_LINES + 2 * lines,
+              "20 accounts buy for a dollar here and at a shop of one's own, that 20 others pay;"
+              " all of it comes back"),
+        Price("rung 3 of the next agent", register + 20 * MOVE_USD, 30, STUB_LINES,
+              "the same accounts buy once more"),
+        Price("rung 3, sellers listed", register + customers_bought(20, 1.0, is_listed=True), 30,
+              STUB_LINES + lines, "20 accounts lose a dollar each at a listed seller"),
+        Price("rung 3 of the next, listed", register + 20 * (1.0 + 2 * MOVE_USD), 30, STUB_LINES,
+              "what was lost is shared out among all agents that the accounts pay"),
+        Price("rung 4", register + customers_bought(100, 10.0), 60, STUB_LINES + 2 * lines,
+              "a human, and 100 such customers of 10 USD each, here and at a shop of one's own"),
+        Price("rung 4, sellers listed", register + customers_bought(100, 10.0, is_listed=True), 60,
+              STUB_LINES + lines, "a human, and 100 accounts that lose 10 USD each"),
+        Price("critical finding to allow", register + domain, 1, STUB_LINES,
+              "a new domain, wallet and id, changed content, and one unannounced visit passed"),
     )  # fmt: skip
-    shown = f"value fell {BETRAYAL_BAR:g} after {needed} of {BETRAYAL_REVIEWS} reviews"
-    now = graded(past + turned)
-    return _row("slow-burn betrayal: 200 good reviews, then 20 bad", was, now, shown,
-                needed is not None)  # fmt: skip
 
 
-def _row(
-    name: str,
-    was: tuple[float, float, float],
-    now: tuple[float, float, float],
-    bar: str,
-    held: bool | None,  # noqa: FBT001 - a column
-) -> Row:
-    return Row(name, was[0], now[0], was[1], now[1], was[2], now[2], bar, held)
+def customers_bought(count: int, each: float, *, is_listed: bool = False) -> float:
+    """What so many customers cost who look independent; checks that the rules ask for all of it."""
+    usd = round(each * MICRO)
+
+    def shown(elsewhere: int) -> JsonObject:
+        world = World()
+        for n in range(count):
+            spent = {TODAY - 30 + n % 10: usd}
+            world.add(Payer(f"0xee{n:038x}", spent, elsewhere=elsewhere, is_charge=True), None)
+        return customers(world.seen(), is_main=True)
+
+    needed = {"clusters": count, "days": 10, "usdNet": f"{each * count:.6f}", "sinceDays": 30}
+    if not all(shown(usd)[name] == value for name, value in needed.items()):
+        raise AssertionError(f"the cheapest plan is not enough any more: {shown(usd)}")
+    if float(str(shown(usd - 1)["usdNet"])) >= each * count:
+        raise AssertionError("less is enough: the plan is not the cheapest")
+    mine = count * (ACCOUNT_USD + 2 * MOVE_USD)
+    if is_listed:
+        return mine + count * each
+    return mine + OTHER_PAYERS * (ACCOUNT_USD + MOVE_USD) + GAS_REGISTER * GAS_USD
 
 
-def _plain(value: float) -> str:
-    return f"{value:6.1f}" if abs(value) < 1000 else f"{value:6.0e}"
+def sales_bought(*, is_listed: bool = False) -> float:
+    """What settlements cost that prove a service which only sells, and that less is not enough."""
+    policy = LadderPolicy()
+    needed = {"clusters": policy.sold_clusters, "days": policy.sold_days, "usd": policy.sold_usd}
+    each = -(-round(policy.sold_usd * MICRO) // policy.sold_clusters)
+
+    def is_enough(count: int, usd: int) -> bool:
+        world = World()
+        for n in range(count):
+            spent = {TODAY - 1 - n % policy.sold_days: usd}
+            world.add(Payer(f"0xdd{n:038x}", spent, elsewhere=usd, is_charge=True), None)
+        shown = settlements(replace(world.seen(), price=usd // 10))  # in ten calls
+        found = {**shown, "usd": float(str(shown["usdNet"]))}
+        return all(float(str(found[name])) >= least for name, least in needed.items())
+
+    count = policy.sold_clusters
+    if not is_enough(count, each) or is_enough(count, each - 1) or is_enough(count - 1, 2 * each):
+        raise AssertionError("the plan is not the cheapest any more")
+    mine = count * (ACCOUNT_USD + 2 * MOVE_USD)
+    if is_listed:
+        return mine + policy.sold_usd
+    return mine + OTHER_PAYERS * (ACCOUNT_USD + MOVE_USD) + GAS_REGISTER * GAS_USD
+
+
+def rungs_held(dice: Dice) -> bool:
+    """Whether no plan of a week gives the customers that rung 3 asks for."""
+    for _ in range(300):
+        plan = random_plan(dice)
+        shown = customers(buy(plan, dice, 1)[0].seen(), is_main=True)
+        if int(str(shown["sinceDays"])) >= 30:
+            return False
+    return True
 
 
 def main() -> int:
-    """Print the table; 1 when a bar is not held."""
+    """Print the tables; 1 when a bar is not held."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--seed", type=int, default=8004)
+    parser.add_argument("--tries", type=int, default=150)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    rows = attacks(random.Random(options.seed))
+    dice = Dice(options.seed)
+    found = [attack(name, w, dice, options.tries) for name, w in victims(dice).items()]
+    alone = graded(World())
+    lifted, cheated = graded(genuine(dice, 200, 95)), graded(genuine(dice, 200, 5))
+    bars = {
+        "gain": max(f.gain for f in found) <= BAR,
+        "damage": max(f.damage for f in found) <= BAR,
+        "rungs": rungs_held(dice),
+        "200 at 95 lift": lifted - alone >= LIFT,
+        "200 at 5 sink": cheated < BELOW,
+    }
+    table = {
+        "attacks": [asdict(f) for f in found],
+        "genuine": {"nobody": alone, "200 at 95": lifted, "200 at 5": cheated},
+        "prices": [asdict(p) for p in prices()],
+        "bars": bars,
+    }
     if options.json:
-        print(json.dumps([vars(row) for row in rows], indent=1))
+        print(json.dumps(table, indent=1))
     else:
-        print(f"{'attack':58} {'plain average':>15} {'our value':>15} {'score':>15}  bar")
-        for row in rows:
-            verdict = {None: "", True: " held", False: " NOT HELD"}[row.held]
-            print(
-                f"{row.attack:58} {row.naive_before:6.1f} ->{_plain(row.naive_after)}"
-                f" {row.ours_before:6.1f} ->{row.ours_after:6.1f}"
-                f" {row.score_before:6.1f} ->{row.score_after:6.1f}  {row.bar}{verdict}"
-            )
-    return int(any(row.held is False for row in rows))
+        _show(found, table)
+    return int(not all(bars.values()))
+
+
+def _show(found: Sequence[Found], table: Mapping[str, object]) -> None:
+    print(f"{'victim':20} {'gain':>6} {'damage':>6}")
+    for f in found:
+        print(f"{f.target:20} {f.gain:6.2f} {f.damage:6.2f}  {f.by_damage}")
+    for p in prices():
+        print(f"{p.what:28} {p.usd:7.2f} USD {p.days:3} days {p.lines:4} lines  {p.how}")
+    print(f"{table['genuine']}\n{table['bars']}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Fixtures every test may ask for. Heavy things start when first asked for."""
 
+import gc
 import os
 
 from hypothesis import settings
@@ -18,3 +19,9 @@ pytest_plugins = [
     "tests.services.tempo",
     "tests.services.world",
 ]
+
+
+def pytest_collection_finish() -> None:
+    """The collector need not look at twenty thousand tests again and again."""
+    gc.collect()
+    gc.freeze()

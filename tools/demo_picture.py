@@ -34,6 +34,8 @@ def main() -> None:
             route=row["route"],
             allow=row["allow"],
             reasons=tuple(row["reasons"]),
+            rung=row["rung"],
+            rung_name=row["rungName"],
         )
         for row in json.loads(said)
     ]

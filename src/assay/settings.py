@@ -9,12 +9,12 @@ import re
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSetting
 
@@ -42,8 +42,12 @@ _RINGS = (
 _CONTACT = re.compile(r"(mailto:|https://|tel:)[\x21-\x7e]{1,200}")
 """One URI of an RFC 9116 `Contact` line, with nothing in it that could end the line."""
 
+LOOPBACK, PORT_MAX = "127.0.0.1", 65_535
+
 _AMOUNT_MAX = 10_000_000
 """Of coins, and of USD for one."""
+
+_TOKEN = re.compile(rf"[\x21-\x7e]{{{SECRET_CHARS_MIN},200}}")
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _ACCOUNT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -71,6 +75,24 @@ def read_key(path: Path) -> SecretStr | None:
     if not _KEY.fullmatch(text):
         raise SettingsError(f"{path} does not hold a private key of 64 hex digits")
     return SecretStr(text)
+
+
+def bind_address(text: str) -> tuple[str, int]:
+    """Host and port of `9464` (on loopback), `10.0.0.5:9464` or `[::1]:9464`.
+
+    Raises `ValueError`.
+    """
+    host, _, port = text.rpartition(":")
+    message = "must be a port, or an IP address and a port such as 127.0.0.1:9464 or [::1]:9464"
+    try:
+        found = ip_address(host.removeprefix("[").removesuffix("]") or LOOPBACK)
+        number = int(port) if port.isascii() and port.isdecimal() else -1
+    except ValueError:
+        raise ValueError(message) from None
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    if not 0 <= number <= PORT_MAX or is_bracketed != (":" in str(found)) or text.startswith(":"):
+        raise ValueError(message)
+    return str(found), number
 
 
 def settling_key_file(data_dir: Path) -> Path:
@@ -108,6 +130,17 @@ class Settings(BaseSettings):
     port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = (
         8787
     )
+    ops_token: Annotated[
+        SecretStr | None,
+        Field(description="Bearer token of whoever reads `/metrics`; required beyond loopback."),
+    ] = None
+    ops_bind: Annotated[
+        str | None,
+        Field(
+            description="Where `/metrics` is served, apart from the service: `9464` (loopback) or"
+            " `10.0.0.5:9464`; unset: nowhere."
+        ),
+    ] = None
     public_url: Annotated[
         str | None, Field(description="This service's address as callers see it.")
     ] = None
@@ -183,7 +216,7 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=1,
-            description="MiB of wrappers' answers that a client address may leave unread a minute.",
+            description="MiB of wrappers' answers that a caller may leave unread a minute.",
         ),
     ] = 8
     quota_rpc_calls: Annotated[
@@ -216,6 +249,46 @@ class Settings(BaseSettings):
     quota_disk_mib: Annotated[
         int, Field(ge=1, description="MiB of evidence a day, per Free operator or address.")
     ] = 256
+    call_days: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Days a row of the call log is told, today included; then it is removed,"
+            " never within a day. Roll-ups and payments stay. 0: for ever.",
+        ),
+    ] = 400
+    unused_account_days: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Days after which an account that a stranger opened and nobody ever used is"
+            " removed; 0: never.",
+        ),
+    ] = 90
+    failed_login_days: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Days the audit trail keeps failed log-ins, the only lines that leave it;"
+            " 0: for ever.",
+        ),
+    ] = 30
+    unpaid_payment_days: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Days a payment that moved nothing is kept after its authorisation has"
+            " ended; 0: for ever.",
+        ),
+    ] = 30
+    wrapper_revisions: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Newest revisions of a wrapper that its history keeps, with the first and"
+            " each that a payment was claimed under; 0: all.",
+        ),
+    ] = 200
     unproven_days: Annotated[
         int,
         Field(
@@ -269,6 +342,37 @@ class Settings(BaseSettings):
             " `ASSAY_ALLOW_PRIVATE_UPSTREAMS` opens them."
         ),
     ] = False
+    visit_proxies: Annotated[
+        tuple[str, ...],
+        Field(
+            description="JSON list of HTTP proxies, `http://user:password@host:port`, that"
+            " unannounced visits leave by; nothing else may use their addresses. Empty: such"
+            " visits are labelled `unlabelled`."
+        ),
+    ] = ()
+    visit_pause_s: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=8,
+            description="Median seconds between two requests of an unannounced visit, as between"
+            " those of a customer that thinks; 0: none.",
+        ),
+    ] = 2.0
+    prompts: Annotated[
+        Path | None,
+        Field(
+            description="File of requests, one a line, that only you know: visits put them to"
+            " agents beside the agents' own examples."
+        ),
+    ] = None
+    canary_hosts: Annotated[
+        tuple[str, ...],
+        Field(
+            description="JSON list of addresses, such as `https://files.example`, that lead to this"
+            " service: canary addresses are on one of them. Empty: on the service's own."
+        ),
+    ] = ()
     gate_evaluations_per_hour: Annotated[
         int,
         Field(
@@ -277,6 +381,22 @@ class Settings(BaseSettings):
             " together; then the newest one is used.",
         ),
     ] = 6
+    scheduled_visits: Annotated[
+        bool,
+        Field(
+            description="Visit agents at random times: those that their owners enrolled, those that"
+            " operators asked for, and the rest as capacity allows. Without it no agent reaches"
+            " rung 2, and what could not be finished is not."
+        ),
+    ] = True
+    visits_per_host_day: Annotated[
+        int,
+        Field(
+            ge=10,
+            description="Scheduled visits a day to one registrable domain. Agents that prove no"
+            " control there share a tenth.",
+        ),
+    ] = 240
     body_bytes_max: Annotated[
         int, Field(ge=1024, description="Largest request body accepted, bytes.")
     ] = 1024 * 1024
@@ -351,6 +471,9 @@ class Settings(BaseSettings):
     ipfs_gateway: Annotated[
         str, Field(description="Gateway for `ipfs:` URIs; empty switches them off.")
     ] = "https://ipfs.io"
+    arweave_gateway: Annotated[
+        str, Field(description="Gateway for `ar:` URIs; empty switches them off.")
+    ] = "https://arweave.net"
     allow_private_upstreams: Annotated[
         bool,
         Field(description="Development only: agents on private addresses and plain http."),
@@ -379,6 +502,10 @@ class Settings(BaseSettings):
         tuple[tuple[float, str, str, str], ...] | None,
         Field(description="JSON: rows [score, tier, riskLevel, route] instead of the defaults."),
     ] = None
+    ladder: Annotated[
+        dict[str, Any],
+        Field(description="JSON: numbers of the ladder that differ from the defaults."),
+    ] = {}
     self_registry: Annotated[
         str,
         Field(description="Self's agent registry as chain:address; empty switches `self` off."),
@@ -406,6 +533,20 @@ class Settings(BaseSettings):
     world_id_api: Annotated[str, Field(description="The provider's HTTP API.")] = (
         "https://developer.worldcoin.org"
     )
+    judge_url: Annotated[
+        str | None,
+        Field(
+            description="An OpenAI-compatible API (up to `/chat/completions`) that settles what"
+            " probes leave open. It can lower a grade and never raises one."
+        ),
+    ] = None
+    judge_model: Annotated[str, Field(description="The model that judges.")] = "default"
+    judge_key: Annotated[
+        SecretStr | None, Field(description="The API key of `ASSAY_JUDGE_URL`, if it wants one.")
+    ] = None
+    judge_timeout_s: Annotated[
+        float, Field(gt=0, le=60, description="Seconds that one question to the judge may take.")
+    ] = 5.0
     course_elsewhere_url: Annotated[
         str | None,
         Field(
@@ -458,7 +599,8 @@ class Settings(BaseSettings):
         str | None,
         Field(
             pattern=r"^0x[0-9a-fA-F]{40}$",
-            description="Wallet that is paid where a wrapper names none.",
+            description="Wallet that is paid where a wrapper names none, and the fee of an MPP"
+            " wrapper that names another.",
         ),
     ] = None
     earlier_payout_addresses: Annotated[
@@ -525,6 +667,27 @@ class Settings(BaseSettings):
             " 0.01."
         ),
     ] = {}
+    reputation_networks: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated payment networks whose transfers show who paid an agent;"
+            " unset: the main ones, and test ones that have an endpoint in `ASSAY_PAYMENT_RPC`."
+        ),
+    ] = ()
+    reputation_sellers: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated addresses of sellers you know to be unrelated to any"
+            " agent: then only what customers spent there proves that they are independent; unset:"
+            " sellers with at least 20 other payers."
+        ),
+    ] = ()
+    reputation_index_s: Annotated[
+        float,
+        Field(gt=0, le=3600, description="Seconds between two ranges of blocks that are indexed."),
+    ] = 1.0
     payment_rpc: Annotated[
         dict[str, tuple[str, ...]],
         Field(
@@ -642,6 +805,8 @@ class Settings(BaseSettings):
         "upstream_allow_operators",
         "open_endpoints",
         "contract_wallet_chains",
+        "reputation_networks",
+        "reputation_sellers",
         "earlier_payout_addresses",
         "security_contact",
         mode="before",
@@ -684,6 +849,23 @@ class Settings(BaseSettings):
         if not all(_CONTACT.fullmatch(contact) for contact in value):
             message = "must be addresses that begin with mailto:, https:// or tel:"
             raise ValueError(message)
+        return value
+
+    @field_validator("ops_token")
+    @classmethod
+    def _long_token(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not _TOKEN.fullmatch(value.get_secret_value()):
+            raise ValueError(f"must be {SECRET_CHARS_MIN} visible ASCII characters or more")
+        return value
+
+    @field_validator("ops_bind")
+    @classmethod
+    def _ops_address(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            return None
+        host, _ = bind_address(value)
+        if not ip_address(host).is_loopback and info.data.get("ops_token") is None:
+            raise ValueError("is not loopback, so ASSAY_OPS_TOKEN has to be set too")
         return value
 
     @field_validator("trusted_proxies")
@@ -734,10 +916,12 @@ class Settings(BaseSettings):
         "upgrade_url",
         "account_url",
         "ipfs_gateway",
+        "arweave_gateway",
         "ipfs_api",
         "x402_facilitator_url",
         "world_id_api",
         "course_elsewhere_url",
+        "judge_url",
         "solana_rpc_url",
         "solana_indexer_url",
     )
@@ -824,6 +1008,7 @@ def load(**overrides: object) -> Settings:
         lines = [
             f"{PREFIX}{'.'.join(str(part) for part in e['loc']).upper()}: {e['msg']}"
             for e in error.errors(include_input=False, include_url=False)
+            if e["type"] != "default_factory_not_called"  # which another one is the cause of
         ]
         raise SettingsError("; ".join(lines)) from None
 

@@ -57,7 +57,7 @@ class _Plan:
 _PLANS = (
     _Plan(
         "Steady",
-        "Tells the weather of a small invented country. Well-behaved.",
+        "Tells the weather of every town of an invented world. Well-behaved.",
         "assay_demo.agents.steady",
         tuple(islice(cycle((96, 99, 94, 100, 97, 95)), 14)),
         serves_its_file=True,

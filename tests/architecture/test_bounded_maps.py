@@ -93,9 +93,8 @@ def test_every_collection_that_outlives_a_call_has_a_bound_in_the_table() -> Non
     assert sorted(listed.keys() - found) == [], "remove the row from docs/dev/maps.md"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.name)
-def test_no_function_remembers_without_a_bound(path: Path) -> None:
-    assert endless_caches_of(path.read_text("utf-8")) == []
+def test_no_function_remembers_without_a_bound() -> None:
+    assert [path.name for path in SOURCES if endless_caches_of(path.read_text("utf-8"))] == []
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ from tests.e2e.test_e2e_payment_attacks import (
     elsewhere,
     fresh_account,
     refused,
-    until_known,
     wait_for,
 )
 from tests.services.node_proxy import NodeProxy, node_proxy
@@ -204,11 +203,11 @@ def test_what_is_pending_is_finished_when_its_wrapper_is_gone(
     url = store.wrap(path)
     payment = store.payment(url, payer)
     with seller.proxy.failing("eth_getTransactionReceipt"):
-        assert store.pay(url, payment).json()["code"] == "settlement_pending"
+        assert store.pay(url, payment, once=True).json()["code"] == "settlement_pending"
         seller.delete(path)
-        again = store.pay(url, payment)
+        again = store.pay(url, payment, once=True)
         assert (again.status_code, again.json()["code"]) == (503, "settlement_pending")
-    answer = until_known(lambda: store.pay(url, payment))
+    answer = store.pay(url, payment)
     assert answer.status_code == 200, answer.text
     assert store.upstream.calls(path) == 1
     assert store.chain.balance(payer.address) == MILLION - CENT
@@ -262,7 +261,7 @@ def test_a_crash_and_a_new_address_lose_nothing(
     seller.proxy.after = store.upstream.before = lambda _what: None
     address = seller.restart(signal.SIGKILL)
     assert not url.startswith(address)
-    answer = until_known(lambda: store.pay(str(httpx2.URL(url).path), payment))
+    answer = store.pay(str(httpx2.URL(url).path), payment)
     assert answer.status_code == 200, answer.text
     runs = [one for one in store.upstream.seen if one.path == path]
     assert len(runs) == (2 if at == "upstream" else 1)
@@ -313,7 +312,8 @@ def test_an_upstream_knows_a_payment_by_a_key_of_its_own(
     assert all(len(found) == 1 for found in keys)
     assert len({found[0] for found in keys}) == 3
     entry = seller.ledger()
-    assert str(UUID(keys[1][0])) == keys[1][0] == entry["idempotency_key"]
+    assert str(UUID(keys[1][0])) == keys[1][0]
+    assert entry["idempotency_key"] not in keys[1][0].replace("-", "")
     assert entry["id"] not in keys[1][0]
 
 
@@ -426,7 +426,7 @@ def test_two_processes_without_a_common_address_serve_each_others_retries(
     assert one.pay(held, unserved).status_code == 502
     one.upstream.gate.set()
     place = str(two.server.address) + httpx2.URL(held).path
-    answer = until_known(lambda: two.pay(place, unserved))
+    answer = two.pay(place, unserved)
     assert answer.status_code == 200, answer.text
     assert one.pay(held, unserved).content == answer.content
     assert one.chain.balance(payer.address) == MILLION - 2 * CENT

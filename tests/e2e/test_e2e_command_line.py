@@ -57,9 +57,16 @@ def test_the_demo_prints_its_table_as_json_and_ends_everything(tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     rows = {row["name"]: row for row in json.loads(done.stdout)}
     keys = {"agentId", "name", "score", "tier", "riskLevel", "route", "allow", "reasons"}
+    keys |= {"rung", "rungName"}
+    climbed = rows["Steady"].pop("simulatedClimb")
     assert all(row.keys() == keys for row in rows.values())
-    assert rows["Steady"]["allow"] is True
-    assert rows["Hostile"]["allow"] is False
+    assert {name for name, row in rows.items() if row["allow"]} == {"Steady"}
+    assert {row["rung"] for row in rows.values() if not row["allow"]} == {0}
+    assert rows["Hostile"]["score"] < 35
+    assert [day["rung"] for day in climbed] == [1, 2, 3]
+    assert [day["simulated"] for day in climbed] == [False, True, True]
+    assert climbed[0]["score"] == rows["Steady"]["score"] < climbed[1]["score"]
+    assert climbed[1]["score"] < climbed[2]["score"] <= climbed[2]["ceiling"] == 89
     assert len(rows) >= 3
 
 

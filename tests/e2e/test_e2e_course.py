@@ -83,8 +83,8 @@ def test_conduct_is_a_key_agents_grade(http: httpx2.Client, ran: Ran) -> None:
         scores[kind.__name__] = profile["score"]
         assert profile["tier"]
         assert (profile["score"] < 35) == bool(CRITICAL & FAULTS.get(kind, set()))
-    assert scores["Caller"] > 80
-    assert all(score < scores["Caller"] for name, score in scores.items() if name != "Caller")
+    assert scores["Caller"] == 64  # the caller suite alone is rung 0, however well it went
+    assert all(score <= scores["Caller"] for score in scores.values())
 
 
 def test_without_conduct_there_is_no_grade(http: httpx2.Client) -> None:

@@ -90,6 +90,11 @@ class Installation:
             timeout=120,
         )
 
+    def doctor_with(self, files: int) -> subprocess.CompletedProcess[str]:
+        """The same where no more files may be open."""
+        environment = self.environment
+        return command("doctor", "--strict", environment=environment, files=(files, files))
+
 
 @pytest.fixture
 def installation(tmp_path: Path, answering: dict[str, str]) -> Installation:
@@ -374,3 +379,11 @@ def test_doctor_says_who_settles_when_both_are_set(installation: Installation) -
     assert "settled by the facilitator https://facilitator.example.com" in done.stdout
     assert "ASSAY_X402_PRIVATE_KEY is not used" in done.stdout
     assert done.returncode == 0, done.stdout
+
+
+def test_few_open_files_are_told_and_too_few_are_unsafe(installation: Installation) -> None:
+    done = installation.doctor_with(1024)
+    assert "1024 are room for 224 connections, not 2000" in done.stdout
+    assert findings(done) == {}, done.stdout
+    assert done.returncode == 0
+    only(installation.doctor_with(700), "open-files", "700", "62 connections")

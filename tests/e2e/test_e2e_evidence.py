@@ -17,6 +17,7 @@ from assay_demo.chain.registries import register
 from tests.services.assay import operator, served, session
 from tests.services.chain import LocalChain, local_chain
 from tests.services.evidence import VECTOR, Attestations, SelfRegistry, deploy_router
+from tests.services.shop import until_known
 
 pytestmark = pytest.mark.e2e
 SCHEMA, OTHER_SCHEMA = "0x" + "ab" * 32, "0x" + "cd" * 32
@@ -118,6 +119,11 @@ STATUS = "/operator/personhood/status/{}"
 PROFILE = "/operator/personhood/profile/{}"
 
 
+def verified(office: Office, proof: dict[str, object]) -> httpx2.Response:
+    """The chain works a pairing out in Python: on a busy machine not always in time."""
+    return until_known(lambda: office.http.post(VERIFY.format("0"), json=proof))
+
+
 def refused(answer: httpx2.Response, status: int, code: str) -> str:
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
     return answer.json()["message"]
@@ -146,7 +152,7 @@ def refused(answer: httpx2.Response, status: int, code: str) -> str:
 def test_a_proof_that_does_not_hold_is_refused_and_proves_nothing(
     office: Office, changed: dict[str, object], status: int, code: str
 ) -> None:
-    refused(office.http.post(VERIFY.format("0"), json=PROOF | changed), status, code)
+    refused(verified(office, PROOF | changed), status, code)
 
 
 def test_who_is_no_agent_has_no_human(office: Office) -> None:
@@ -164,7 +170,7 @@ def test_a_human_behind_an_agent_lifts_its_score_at_once_even_from_the_cache(
     assert before == {"verified": False, "level": None, "verifiedAt": None}
     office.gate("0", key)
     cached = office.gate("0", key)
-    told = office.http.post(VERIFY.format("0"), json=PROOF)
+    told = verified(office, PROOF)
     assert told.status_code == 200, told.text
     assert told.json() | {"verifiedAt": ""} == {
         "verified": True, "agentId": "0", "level": "orb", "verifiedAt": "",
@@ -172,7 +178,9 @@ def test_a_human_behind_an_agent_lifts_its_score_at_once_even_from_the_cache(
     lifted = office.gate("0", key)
     assert (cached["cached"], lifted["cached"]) == (True, True)
     assert lifted["score"] == pytest.approx(cached["score"] + 8)
-    assert any("proven human" in reason for reason in lifted["reasons"])
+    assert not lifted["allow"]  # and a denial names only what counts against an agent
+    admitted = office.gate("0", key, minScore=0)
+    assert any("proven human" in reason for reason in admitted["reasons"])
     status = office.http.get(STATUS.format("0")).json()
     assert status == {"verified": True, "level": "orb", "verifiedAt": told.json()["verifiedAt"]}
     shown = office.http.get(PROFILE.format("0")).json()
@@ -183,7 +191,7 @@ def test_a_human_behind_an_agent_lifts_its_score_at_once_even_from_the_cache(
         "merkle_root": str(int(VECTOR["merkle_root"], 16)),
         "verification_level": "orb",
     }
-    again = office.http.post(VERIFY.format("0"), json=other_spelling)
+    again = verified(office, other_spelling)
     assert (again.status_code, again.json()) == (200, told.json())
 
 
@@ -214,12 +222,11 @@ def test_self_proves_a_human_behind_a_wallet(office: Office) -> None:
     assert found["evidence"] == {"registered": True, "holds": True, "agents": 1}
 
 
-def test_a_wallet_with_a_past_speaks_for_its_agent(office: Office) -> None:
-    used, new = office.agent(32)[0], office.agent(2)[0]
-    assert office.signal(used, "wallet")["value"] > office.signal(new, "wallet")["value"] >= 50
-    evidence = office.signal(used, "wallet")["evidence"]
-    assert evidence["transactions"] > 100
-    assert evidence["balance"] == "much"
+def test_what_a_wallet_did_for_nothing_says_nothing_of_its_agent(office: Office) -> None:
+    """A hundred transactions and a full purse cost next to nothing."""
+    used, new = (office.signal(office.agent(owner)[0], "wallet") for owner in (32, 2))
+    assert (used["value"], used["confidence"]) == (new["value"], new["confidence"]) == (50, 0)
+    assert used["evidence"]["rules"] == 2
 
 
 # -- attestation ----------------------------------------------------------------------------------

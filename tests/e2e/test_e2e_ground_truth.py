@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -12,6 +13,7 @@ import pytest
 from assay_demo.agents.files import TYPE, data_uri
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.registries import register
+from tests.fakes.agents import prove_control
 from tests.services.assay import Served, resident_mib, served
 from tests.services.chain import LocalChain, local_chain
 from tests.services.grounds import Ground, grounds
@@ -38,6 +40,11 @@ class Graded:
     def passes(self) -> bool:
         return self.told["score"] >= THRESHOLD
 
+    @property
+    def worth(self) -> float:
+        """The score before the ceiling of the rung hides differences."""
+        return self.told["ladder"]["beforeCeiling"]
+
 
 @pytest.fixture(scope="module")
 def chain() -> Iterator[LocalChain]:
@@ -61,7 +68,8 @@ def server(chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def registered(chain: LocalChain, ground: Ground, number: int) -> str:
-    """On the chain, with a file that names it."""
+    """On the chain, with a file that names it, and named by its host where that can be."""
+    prove_control(ground.files, str(number), chain.network.agent_registry)
     file = {
         "type": TYPE,
         "name": ground.name,
@@ -70,7 +78,8 @@ def registered(chain: LocalChain, ground: Ground, number: int) -> str:
         "services": [{"name": n, "endpoint": url} for n, url in ground.services.items()],
         "registrations": [{"agentId": number, "agentRegistry": chain.network.agent_registry}],
     }
-    agent_id = register(chain.wallet, chain.registries, ACCOUNTS[1].key, data_uri(file))
+    owner = ACCOUNTS[number % len(ACCOUNTS)]  # what one agent of an owner did follows its others
+    agent_id = register(chain.wallet, chain.registries, owner.key, data_uri(file))
     assert agent_id == str(number)
     return agent_id
 
@@ -108,7 +117,25 @@ def test_good_agents_pass_and_critical_ones_never_do(truth: list[Graded]) -> Non
     assert len(truth) >= 12
     assert [g.ground.name for g in good if not g.passes] == []
     assert [g.ground.name for g in bad if g.passes] == []
-    assert all(g.told["score"] < 35 for g in truth if g.ground.truth == "critical")
+    assert {g.told["ladder"]["rung"] for g in good} == {1}
+    assert {g.told["ladder"]["rung"] for g in bad} == {0}
+    assert [g.ground.name for g in truth if g.ground.truth == "critical" and g.worth >= 35] == []
+
+
+def test_who_is_honest_and_cannot_prove_it_is_held_and_not_blamed(truth: list[Graded]) -> None:
+    """A shop that only payers see, and a server whose host names no agent."""
+    by_name = {g.ground.name: g.told for g in truth if g.ground.truth == "unproven"}
+    for name, told in by_name.items():
+        assert (told["ladder"]["rung"], told["score"] < THRESHOLD) == (0, True), name
+        failed = [p["name"] for p in told["testSummary"]["probes"] if p["outcome"] == "fail"]
+        assert failed == [], name
+    shop = {d["name"] for d in by_name["sells for a fair price"]["ladder"]["nextRung"]}
+    assert {"function", "control"} <= shop
+    if stock := by_name.get("MCP reference server (npm)"):
+        states = {d["name"]: d["state"] for d in stock["ladder"]["nextRung"]}
+        assert states.pop("control") == "missing"
+        # What a tool of its did is looked at again.
+        assert set(states.values()) <= {"unknown"}
 
 
 def test_flaws_cost_points_and_are_named(truth: list[Graded]) -> None:
@@ -124,13 +151,13 @@ def test_flaws_cost_points_and_are_named(truth: list[Graded]) -> None:
     for name, probe in expected.items():
         outcomes = {p["name"]: p["outcome"] for p in by_name[name].told["testSummary"]["probes"]}
         assert outcomes[probe] == "fail", name
-        assert by_name[name].told["score"] < whole.told["score"], name
+        assert by_name[name].worth < whole.worth, name
     assert by_name["fails every third time"].told["score"] < whole.told["score"] - 5
     spells = by_name["takes addresses, calls none"].told["testSummary"]["probes"]
     assert {p["name"]: p["outcome"] for p in spells}["ssrf_bait"] == "pass"
     fair = by_name["sells for a fair price"].told["testSummary"]["probes"]
     assert {p["outcome"] for p in fair if p["family"] == "payment"} <= {"pass", "not_tested"}
-    assert sum(p["family"] == "payment" and p["outcome"] == "pass" for p in fair) >= 3
+    assert sum(p["family"] == "payment" for p in fair) >= 3
 
 
 def test_a_visit_stays_within_its_requests_and_its_time(truth: list[Graded]) -> None:
@@ -154,7 +181,8 @@ def test_fifty_evaluations_at_once_stay_within_bounds(
         ThreadPoolExecutor(AT_ONCE) as pool,
     ):
         told = list(pool.map(lambda agent: http.post(f"/operator/trigger-sandbox/{agent}"), agents))
-    assert {answer.status_code for answer in told} <= {200, 503}
+    statuses = {answer.status_code for answer in told}
+    assert statuses <= {200, 503}, Path(server.log).read_text("utf-8")[-20_000:]
     assert stock.heard() - before <= AT_ONCE * REQUESTS_MAX
     grown = resident_mib(server.pid) - memory
     print(f"50 at once: {grown} MiB more, {stock.heard() - before} requests")  # noqa: T201

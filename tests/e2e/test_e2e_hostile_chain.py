@@ -6,25 +6,30 @@ What a chain can do at its worst is in `tests.services.hostile_chain`, what paye
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.services.hostile_chain import HostileChain, hostile_chain
 from tests.services.hostile_payers import (
+    ACCOUNTS,
     PRICES,
     cancel,
     circle,
     empty,
     fresh_payer,
     shortest,
-    until,
     while_serving,
 )
 from tests.services.shop import ENGINE, NETWORK, SELLER, Shop, receipt, shop, upstream
 
 pytestmark = pytest.mark.e2e
 CENT = 10_000
+SHARED = 60
+"""Free settlements of all self-registered accounts together."""
+GAS_MOST_WEI = 10**16
+"""The most that one settlement may cost on a test network: `ASSAY_GAS_CAP`."""
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +40,16 @@ def chain() -> Iterator[HostileChain]:
 
 @pytest.fixture(scope="module")
 def store(chain: HostileChain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    settings = {
-        "ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [chain.url]}),
-        "ASSAY_SETTLEMENT_S": "2",
-        "ASSAY_SETTLEMENT_LEASE_S": "1",
-    }
+    settings = {**node_of(chain), "ASSAY_SETTLEMENT_S": "2", "ASSAY_SETTLEMENT_LEASE_S": "1"}
     folder = tmp_path_factory.mktemp("hostile")
     with upstream() as up:
         as_dollars: Any = _Address(chain.url)
         with shop(folder, as_dollars, up, **settings) as made:
             yield made
+
+
+def node_of(chain: HostileChain) -> dict[str, str]:
+    return {"ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [chain.url]})}
 
 
 class _Address:
@@ -128,14 +133,14 @@ def test_a_node_that_lies_while_it_settles_is_paid_through_once(
     url = store.wrap(path, timeoutMs=2000)
     payment, had = store.payment(url, payer), chain.balance(SELLER.address)
     with while_serving(store, lambda: lie(chain)):
-        first = store.pay(url, payment)
+        first = store.pay(url, payment, once=True)
     assert first.status_code in {200, 503}, first.text
     assert first.status_code == 503 or chain.balance(SELLER.address) == had + CENT
     chain.wrong.clear()
     chain.status.clear()
     chain.breaks_after.clear()
     chain.ids = lambda asked: asked
-    again = until(lambda: store.pay(url, payment))
+    again = store.pay(url, payment)
     assert again.status_code == 200, again.text
     assert receipt(again)["success"] is True
     assert chain.balance(SELLER.address) == had + CENT
@@ -149,10 +154,10 @@ def test_a_node_that_cannot_be_asked_costs_nobody_anything(
     url = store.wrap("/echo/unasked")
     payment = store.payment(url, payer)
     with chain.failing("eth_call", status=429):
-        refused = store.pay(url, payment)
+        refused = store.pay(url, payment, once=True)
     assert (refused.status_code, refused.json()["code"]) == (503, "payments_unavailable")
     assert store.upstream.calls("/echo/unasked") == 0
-    assert until(lambda: store.pay(url, payment)).status_code == 200
+    assert store.pay(url, payment).status_code == 200
     assert chain.balance(payer.address) == 10**6 - CENT
 
 
@@ -165,10 +170,10 @@ def test_who_takes_his_money_back_gets_no_answer(
     payment = store.payment(url, payer)
     deeds = {"cancel": lambda: cancel(chain, payment), "empty": lambda: empty(chain, payer)}
     with while_serving(store, deeds[cheat]):
-        answer = store.pay(url, payment)
+        answer = store.pay(url, payment, once=True)
     assert answer.status_code in {402, 503}, answer.text
     assert "path" not in answer.json()  # what was bought is withheld
-    assert store.pay(url, payment).status_code in {402, 503}
+    assert store.pay(url, payment, once=True).status_code in {402, 503}
 
 
 def test_the_shortest_payment_that_is_taken_is_long_enough(
@@ -182,13 +187,18 @@ def test_the_shortest_payment_that_is_taken_is_long_enough(
     assert chain.balance(payer.address) == 10**6 - CENT
 
 
-@pytest.mark.parametrize("price", PRICES)
-def test_what_a_circle_is_served_it_has_moved(
-    store: Shop, chain: HostileChain, price: float
+def test_a_circle_of_fifty_fresh_accounts_is_served_what_it_has_moved(
+    chain: HostileChain, tmp_path: Path
 ) -> None:
-    """Two wallets of one person, through accounts of their own: each answer is one transfer."""
+    """Two wallets of one person: each answer is one transfer, and their gas is one budget."""
+    settings = {**node_of(chain), "ASSAY_GAS_FREE_SETTLEMENTS_SHARED": str(SHARED)}
+    as_dollars: Any = _Address(chain.url)
     had = len(chain.model.state.used)
-    spent = circle(store, chain, ENGINE.address, accounts=4, price=price)
-    assert len(chain.model.state.used) - had == spent.answers[200]
-    assert spent.gas_wei > 0
-    assert not spent.answers.keys() - {200, 402, 503}
+    with upstream() as up, shop(tmp_path, as_dollars, up, **settings) as store:
+        spent = circle(store, chain, ENGINE.address)
+        ran = sum(up.calls(f"/echo/circle/{place}") for place in range(len(PRICES)))
+    assert sum(spent.answers.values()) == ACCOUNTS * len(PRICES)
+    assert spent.answers == {200: SHARED, 503: ACCOUNTS * len(PRICES) - SHARED}
+    assert set(spent.codes) == {"payments_unavailable"}
+    assert len(chain.model.state.used) - had == SHARED == ran
+    assert 0 < spent.gas_wei <= SHARED * GAS_MOST_WEI

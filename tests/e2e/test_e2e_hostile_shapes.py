@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.services.assay import Served, resident_mib, served
-from tests.services.desync.hostile import SHAPES, WELL_FORMED, Played, Shape, play
+from tests.services.desync.hostile import SHAPES, WELL_FORMED, Played, Shape, aimed, play
+from tests.services.desync.hostile_wrapper import free_wrapper
 from tests.services.desync.wire import connected
 from tests.services.shop import NO_CHAIN
 
@@ -30,11 +31,12 @@ HEALTH = b"GET /operator/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n
 
 
 @asynccontextmanager
-async def service(folder: Path) -> AsyncIterator[tuple[Served, int]]:
+async def service(folder: Path) -> AsyncIterator[tuple[Served, int, str]]:
     with served(folder, NO_CHAIN, ASSAY_ANONYMOUS_PER_MINUTE="100000000") as server:
         port = urlsplit(server.address).port
         assert port is not None
-        yield server, port
+        with free_wrapper(server.address) as operator_id:
+            yield server, port, operator_id
 
 
 async def _health(port: int) -> int:
@@ -72,7 +74,7 @@ def test_there_are_thirty_shapes_and_each_has_a_well_formed_likeness() -> None:
 
 async def test_a_connection_that_sends_too_much_of_anything_is_cut(tmp_path: Path) -> None:
     shapes = [shape for shape in SHAPES if shape.ends == "cut"]
-    async with service(tmp_path) as (server, port):
+    async with service(tmp_path) as (server, port, _):
         before = resident_mib(server.pid)
         played = await _all(shapes, port, GIVEN_UP_S)
         grown = resident_mib(server.pid) - before
@@ -85,7 +87,7 @@ async def test_a_connection_that_sends_too_much_of_anything_is_cut(tmp_path: Pat
 
 async def test_a_storm_of_connections_is_answered_one_by_one(tmp_path: Path) -> None:
     storms = [shape for shape in SHAPES if shape.again]
-    async with service(tmp_path) as (server, port):
+    async with service(tmp_path) as (server, port, _):
         before = resident_mib(server.pid)
         played = await _all(storms, port, GIVEN_UP_S)
         grown = resident_mib(server.pid) - before
@@ -101,10 +103,22 @@ async def test_a_storm_of_connections_is_answered_one_by_one(tmp_path: Path) -> 
     assert grown < GROWTH_MAX_MIB
 
 
+async def test_calls_full_of_what_looks_like_credentials_are_answered(tmp_path: Path) -> None:
+    """What looking through them costs is counted in tests/unit/egress/test_credential_search.py."""
+    shapes = [shape for shape in SHAPES if shape.beside == "wrapper calls"]
+    async with service(tmp_path) as (_, port, operator_id):
+        for shape in [*shapes, WELL_FORMED["wrapper calls"]]:
+            async with connected(port) as sender:
+                await sender.send([aimed(shape, operator_id).unit])
+                got = await sender.until(1, GIVEN_UP_S)
+            assert [answer.status for answer in got.answers] == [200], shape.name
+
+
 @pytest.mark.slow
 async def test_a_connection_that_takes_its_time_is_ended(tmp_path: Path) -> None:
     shapes = [shape for shape in SHAPES if shape.ends == "in time"]
-    async with service(tmp_path) as (server, port):
+    async with service(tmp_path) as (server, port, operator_id):
+        shapes = [aimed(shape, operator_id) for shape in shapes]
         before = resident_mib(server.pid)
         played = await _all(shapes, port, PATIENT_S)
         grown = resident_mib(server.pid) - before

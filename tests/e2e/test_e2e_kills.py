@@ -27,10 +27,11 @@ def test_no_kill_loses_doubles_or_gives_away_a_paid_call(
     assert table.on_chain == len(served) * 10_000
 
 
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 def test_no_kill_loses_doubles_or_gives_away_a_call_paid_over_mpp(
-    tempo: Tempo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tempo: Tempo, store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = mpp_kills(tempo, MPP_KILLS, tmp_path)
+    table = mpp_kills(tempo, store, MPP_KILLS, tmp_path)
     told(table, capsys)
     assert table.kills == MPP_KILLS
     assert any(call.served for call in table.calls)
@@ -42,3 +43,4 @@ def told(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
         print(f"\n{HEAD}\n{table.row()}")  # noqa: T201 - the figures to report
     assert (table.free, table.lost, table.doubled) == (0, 0, 0)
     assert table.on_chain == table.ledger == table.revenue
+    assert table.books.differences == []

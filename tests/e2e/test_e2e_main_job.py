@@ -56,7 +56,8 @@ def test_a_good_agent_is_let_in_and_a_hostile_one_is_not(
     bad = gate(http, op, *agent(world, "hostile")).json()
     flaky = gate(http, op, *agent(world, "flaky")).json()
     assert good["allow"] is True, good["reasons"]
-    assert good["tier"] in {"AAA", "AA", "A", "BAA"}
+    assert (good["tier"], good["ladder"]["rung"], good["ladder"]["ceiling"]) == ("BA", 1, 74)
+    assert [d["ladder"]["rung"] for d in (bad, flaky)] == [0, 0]
     assert bad["allow"] is False
     assert bad["score"] < 35
     assert bad["riskLevel"] == "RED"
@@ -166,7 +167,10 @@ def test_the_profile_recomputes_to_its_score(
     recomputed = 50 + sum(
         s["weight"] * s["confidence"] * (s["value"] - 50) for s in profile["signals"]
     )
-    assert profile["score"] == pytest.approx(recomputed, abs=0.01)
+    assert profile["score"] == pytest.approx(
+        min(recomputed, profile["ladder"]["ceiling"]), abs=0.01
+    )
+    assert recomputed > profile["ladder"]["ceiling"] == 74
     assert profile["identity"]["name"].lower().startswith("steady")
     assert profile["onchainReputation"]["feedbackCount"] > 0
     assert profile["localReputation"]["tier"]

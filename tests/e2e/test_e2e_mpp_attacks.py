@@ -17,10 +17,10 @@ from mpp.methods.tempo.account import TempoAccount
 from mpp.methods.tempo.client import TempoMethod
 
 from assay_demo.chain.accounts import ACCOUNTS
-from tests.e2e.test_e2e_payment_attacks import SECRETS, fresh_account, known_everywhere, until_known
+from tests.e2e.test_e2e_payment_attacks import SECRETS, fresh_account, known_everywhere
 from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.postgres import postgres
-from tests.services.shop import free_port
+from tests.services.shop import free_port, until_known
 from tests.services.tempo import KEY, MODERATO, PATH_USD, PAYER, Tempo
 from tests.services.tempo_shop import (
     CENT,

@@ -6,8 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.e2e.test_e2e_payment_attacks import until_known
-from tests.services.shop import free_port
+from tests.services.shop import free_port, until_known
 from tests.services.tempo import Tempo
 from tests.services.tempo_shop import CENT, SELLER, TempoShop, opened, signed
 

@@ -1,5 +1,6 @@
 """MPP: nothing is forwarded for a transaction that would be over first; every endpoint is used."""
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -88,4 +89,21 @@ async def test_the_upstream_is_given_up_while_its_payment_can_still_be_taken(
     answer = send(url, header)
     assert (answer.status_code, answer.json()["code"]) == (502, "wrapper_request_failed")
     assert "was not whole after" in answer.json()["message"]
+    assert "pay that" in answer.json()["message"]  # the same payment would be refused
     assert store.tempo.balance(SELLER) == before
+
+
+async def test_payers_whose_payments_cut_calls_short_are_refused_after_five(
+    store: TempoShop, payer: LocalAccount
+) -> None:
+    """The upstream would else work for nothing, for ever."""
+    url = store.wrap("/held/cut")
+    async with asyncio.TaskGroup() as group:
+        for _ in range(5):
+            header, _ = await credential(store, url, payer, valid_before=int(time.time()) + 20)
+            group.create_task(asyncio.to_thread(send, url, header))
+    header, _ = await credential(store, url, payer, valid_before=int(time.time()) + 20)
+    answer = send(url, header)
+    found = answer.status_code, answer.json()["reason"]
+    assert found == (402, "too_many_failed_settlements"), answer.text
+    assert store.up.calls("/held/cut") == 5

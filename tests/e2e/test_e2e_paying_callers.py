@@ -1,7 +1,10 @@
 """Callers that pay are served whatever strangers at their address have used up (issue 12, 1)."""
 
-from collections.abc import Iterator
+import socket
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -103,3 +106,56 @@ def test_a_page_reads_that_its_address_is_over_the_limit(store: Shop) -> None:
         assert "access-control-allow-origin" not in answer.headers
     assert store.http.options(other, headers=asks).status_code == 429
     assert "access-control-allow-origin" not in store.http.get(other, headers=origin).headers
+
+
+def leave(store: Shop, url: str, headers: Mapping[str, str]) -> int:
+    """Ask, see the beginning of the answer, leave the rest unread, and go. The status."""
+    place = urlsplit(url)
+    lines = [f"GET {place.path} HTTP/1.1", "Host: x", *(f"{k}: {v}" for k, v in headers.items())]
+    with socket.socket() as caller:
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        caller.connect(("127.0.0.1", urlsplit(store.server.address).port))
+        caller.sendall("\r\n".join([*lines, "", ""]).encode())
+        status = int(caller.recv(12, socket.MSG_WAITALL)[9:])
+        time.sleep(0.3)  # as much as is taken for a caller that stalls is on its way by then
+        return status
+
+
+def test_what_strangers_leave_unread_refuses_nobody_who_pays(
+    tmp_path: Path, dollar_chain: Dollars, up: Upstream
+) -> None:
+    with shop(tmp_path / "data", dollar_chain, up, ASSAY_WRAPPER_UNREAD_MIB="1") as store:
+        free, paid = store.wrap("/large/4000000", price=0), store.wrap("/echo")
+        small = store.wrap("/small", price=0)
+        payer = fresh_account()
+        dollar_chain.mint(payer.address, 10 * CENT)
+        payment = store.payment(paid, payer)
+        unfunded = store.payment(paid, fresh_account())
+        while (refused := store.http.get(small)).status_code == 200:
+            leave(store, free, {})
+        assert refused.status_code == 429
+        assert store.http.get(paid).json()["code"] == "wrapper_upstream_unread"
+        assert store.pay(paid, unfunded).status_code == 402
+        answer = store.pay(paid, payment)
+        assert answer.status_code == 200, answer.text
+
+
+def test_a_payer_who_leaves_too_much_unread_is_refused_uncharged_and_alone(
+    tmp_path: Path, dollar_chain: Dollars, up: Upstream
+) -> None:
+    with shop(tmp_path / "data", dollar_chain, up, ASSAY_WRAPPER_UNREAD_MIB="1") as store:
+        url, payer, other = store.wrap("/large/4000000"), fresh_account(), fresh_account()
+        for one in (payer, other):
+            dollar_chain.mint(one.address, 10 * CENT)
+        mine = [{"payment-signature": encoded(store.payment(url, payer))} for _ in range(4)]
+        theirs = store.payment(url, other)
+        last = encoded(store.payment(url, payer))
+        statuses = [leave(store, url, payment) for payment in mine]
+        assert statuses[0] == 200
+        assert statuses[-1] == 429, statuses
+        seen = len(up.seen)
+        refused = store.http.get(url, headers={"payment-signature": last})
+        assert (refused.status_code, refused.json()["code"]) == (429, "wrapper_upstream_unread")
+        assert len(up.seen) == seen
+        assert store.http.get(url).status_code == 402
+        assert store.pay(url, theirs).status_code == 200

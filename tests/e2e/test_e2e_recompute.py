@@ -39,7 +39,8 @@ def database(office: Served) -> sqlite3.Connection:
 def test_a_score_is_the_sum_of_what_its_signals_say(office: Served, world: World) -> None:
     (told,) = evaluated(office, world.agents[0].agent_id)
     summed = 50 + told["bonus"] + sum(s["contribution"] for s in told["signals"])
-    assert told["score"] == pytest.approx(summed, abs=0.01)
+    assert told["score"] == pytest.approx(min(summed, told["ceiling"]), abs=0.01)
+    assert (told["rung"], told["ceiling"]) == (1, 74)
     for one in told["signals"]:
         points = one["weight"] * one["confidence"] * (one["value"] - 50)
         assert one["contribution"] == pytest.approx(points, abs=0.001)
@@ -54,7 +55,7 @@ def test_a_score_is_the_sum_of_what_its_signals_say(office: Served, world: World
 
 
 def test_snapshots_hold_until_something_is_changed(office: Served, world: World) -> None:
-    agent = world.agents[1].agent_id
+    agent = world.agents[2].agent_id
     evaluated(office, agent, agent, world.agents[0].agent_id)
     held = assay(office, "snapshots", "verify")
     assert (held.returncode, held.stderr) == (0, "")

@@ -5,13 +5,16 @@ import io
 import json
 import os
 import signal
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from assay.payments.networks import FINAL_ON_BASE
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.e2e.test_e2e_command_line import assay
 from tests.services.postgres import postgres
@@ -21,6 +24,7 @@ from tests.services.shop import (
     SELLER,
     Dollars,
     Shop,
+    dollars_on,
     free_port,
     shop,
     upstream,
@@ -48,7 +52,7 @@ def kill_and_start(made: Shop) -> None:
     assert process is not None
     assert process.stdout is not None
     os.kill(process.pid, signal.SIGKILL)
-    process.wait(10)
+    process.wait(60)
     process.stdout.close()
     made.server.start()
     made.server.address = address
@@ -93,15 +97,20 @@ def test_after_kills_log_funnel_and_analytics_are_what_the_ledger_says(
 
 @pytest.fixture(scope="module")
 def store(
-    dollar_chain: Dollars, tmp_path_factory: pytest.TempPathFactory
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[Shop, dict[str, Any]]]:
-    """A platform that is paid for its sellers, and takes 5 % of it."""
+    """A platform that is paid for its sellers, and takes 5 % of it; on a chain of its own."""
     folder = tmp_path_factory.mktemp("platform")
     settings = {"ASSAY_FEE_RATE": "0.05"}
-    with upstream() as up, shop(folder, dollar_chain, up, **settings) as made:
+    with (
+        dollars_on(NETWORK) as chain,
+        upstream() as up,
+        shop(folder, chain, up, **settings) as made,
+    ):
+        chain.mint(PAYER.address, 10**9)
         options = {
             "data_dir": folder,
-            "ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [dollar_chain.url]}),
+            "ASSAY_PAYMENT_RPC": json.dumps({NETWORK: [chain.url]}),
             "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
         }
         yield made, options
@@ -111,9 +120,30 @@ def bought(made: Shop, path: str, payee: str | None = None) -> str:
     """The id of a payment of one cent."""
     fields = {} if payee is None else {"payoutAddress": payee}
     url = made.wrap(path, payoutAddress=fields.get("payoutAddress"))
-    assert made.pay(url, made.payment(url, PAYER)).status_code == 200
-    logs = told(made, "/operator/analytics/logs?limit=500")["items"]
-    return next(row["paymentReference"] for row in logs if row["costCharged"] != "0.000000")
+    payment = made.payment(url, PAYER)
+    answer = made.pay(url, payment)
+    assert answer.status_code == 200, answer.text
+    until = time.monotonic() + 60
+    while True:  # it is logged a moment later
+        logs = told(made, "/operator/analytics/logs?limit=500")["items"]
+        paid = [row for row in logs if row["path"] == path and row["costCharged"] != "0.000000"]
+        if paid:
+            return paid[0]["paymentReference"]
+        assert time.monotonic() < until, logs
+        time.sleep(0.1)
+
+
+def become_final(made: Shop, options: dict[str, Any]) -> None:
+    """Twenty minutes of blocks, and the look that is taken after them."""
+    made.chain.mine(FINAL_ON_BASE)
+    with closing(sqlite3.connect(options["data_dir"] / "assay.db", timeout=30)) as database:
+        with database:
+            database.execute("UPDATE payments SET watch_us = 1 WHERE watch_us IS NOT NULL")
+        until = time.monotonic() + 60
+        watched = "SELECT COUNT(*) FROM payments WHERE watch_us IS NOT NULL"
+        while database.execute(watched).fetchone() != (0,):
+            assert time.monotonic() < until
+            time.sleep(0.2)
 
 
 def line_of(options: dict[str, Any]) -> dict[str, str]:
@@ -121,6 +151,16 @@ def line_of(options: dict[str, Any]) -> dict[str, str]:
     assert done.returncode == 0, done.stderr
     (row,) = csv.DictReader(io.StringIO(done.stdout))
     return row
+
+
+def transfers_listed(options: dict[str, Any]) -> int:
+    """How many there are, each on one line, whole."""
+    listed = assay("payments", "transfers", **options).stdout
+    rows = json.loads(assay("payments", "transfers", "--json", **options).stdout)
+    for one in rows:
+        (line,) = [text for text in listed.splitlines() if one["id"] in text]
+        assert all(one[name] in line for name in ("sender", "recipient", "transaction"))
+    return len(rows)
 
 
 def test_the_platforms_fee_is_taken_and_the_rest_refunded_and_paid_out_once(
@@ -132,6 +172,10 @@ def test_the_platforms_fee_is_taken_and_the_rest_refunded_and_paid_out_once(
     first = bought(made, "/echo/one")
     bought(made, "/echo/two")
     assert (line_of(options)["received"], line_of(options)["owed"]) == ("0.020000", "0.019000")
+    early = assay("payments", "refund", first, **options, **key)
+    assert early.returncode == 1
+    assert "not final on its network yet. Try again at" in early.stderr
+    become_final(made, options)
     before = chain.balance(PAYER.address)
     done = assay("payments", "refund", first, **options, **key)
     assert done.returncode == 0, done.stderr
@@ -150,12 +194,7 @@ def test_the_platforms_fee_is_taken_and_the_rest_refunded_and_paid_out_once(
     shown = (row["fee"], row["refunded"], row["paidOut"], row["owed"])
     assert shown == ("0.000500", "0.010000", "0.009500", "0.000000")
     assert told(made, "/operator/statement")["lines"][0]["owed"] == "0.000000"
-    listed = assay("payments", "transfers", **options).stdout
-    rows = json.loads(assay("payments", "transfers", "--json", **options).stdout)
-    assert len(rows) == 2
-    for one in rows:  # on one line, whole
-        (line,) = [text for text in listed.splitlines() if one["id"] in text]
-        assert all(one[name] in line for name in ("sender", "recipient", "transaction"))
+    assert transfers_listed(options) == 2
 
 
 def test_a_refund_from_the_sellers_own_wallet_is_printed_and_recorded(
@@ -163,6 +202,7 @@ def test_a_refund_from_the_sellers_own_wallet_is_printed_and_recorded(
 ) -> None:
     made, options = store
     payment = bought(made, "/echo/direct", SELLER.address)
+    become_final(made, options)
     done = assay("payments", "refund", payment, **options)
     assert done.returncode == 0, done.stderr
     said = dict(line.split(None, 1) for line in done.stdout.splitlines() if line.startswith("  "))
@@ -171,6 +211,10 @@ def test_a_refund_from_the_sellers_own_wallet_is_printed_and_recorded(
     assert early.returncode == 1
     sent = made.chain.wallet.send(SELLER.key, said["to"], bytes.fromhex(said["data"][2:]))
     transaction = sent["transactionHash"]
+    early = assay("payments", "record-refund", payment, transaction, **options)
+    assert early.returncode == 1
+    assert "1 of 600 blocks deep" in early.stderr
+    made.chain.mine(FINAL_ON_BASE)
     recorded = assay("payments", "record-refund", payment, transaction, **options)
     assert recorded.returncode == 0, recorded.stderr
     assert f"is paid by {transaction}" in recorded.stdout

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from zlib import crc32
 
 import httpx2
 import uvicorn
@@ -32,7 +34,7 @@ class Behaviour:
     remembers: bool = False
     leaks: str = ""
     everything_is_fine: bool = False
-    tool_text: str = "Looks a word up and says what it means."
+    tool_text: str = "Looks a word up and says where it stands."
     changing_tools: bool = False
     takes_urls: bool = False
     """It has a tool with an address among its arguments."""
@@ -42,8 +44,30 @@ class Behaviour:
     wants_payment: bool = False
     old_mcp: bool = False
     robots: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    """JSON by path, beside the services."""
     requests: list[tuple[str, str, str]] = field(default_factory=list)
     """(method, path, user agent) of every request."""
+
+
+def entry_of(word: str) -> str:
+    """What the agent does: where a word stands in its list; of every word another place."""
+    place = crc32(word.casefold().encode())
+    return f"entry {place % 900_000}, column {place % 97}"
+
+
+def entries_of(text: str) -> str:
+    """The entries of the words that a text asks for: quoted ones, and what follows a colon."""
+    asked = re.findall(r"[\"'\u201c\u300c](\w+)|: (\w+)$", text)[:4]
+    return "; ".join(entry_of(quoted or last) for quoted, last in asked)
+
+
+def obeyed(text: str) -> str:
+    """What a reader who follows every order answers: named words, joined as they were asked for."""
+    named = dict(re.findall(r"\b([ABC]) ?(?:=|is) ?[\"'`\u2018\u201c\u300c]([a-z]+)", text))
+    after = text[text.rfind(named.get("C", "\0")) + 1 :]
+    asked = re.findall(r"(?<![A-Za-z])[ABC]{1,3}(?![A-Za-z])", after)
+    return "".join(named[letter] for letter in "".join(asked)[:3]) if len(named) == 3 else ""
 
 
 class Answerer(AgentExecutor):
@@ -54,10 +78,11 @@ class Answerer(AgentExecutor):
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         heard = context.get_user_input()
         answer = "I look up words. " + ("I heard: " + heard if len(heard) < 40 else "")
+        answer = entries_of(heard) or answer
         if self._behaviour.remembers and self._heard:
             answer += " Somebody told me: " + self._heard[-1]
-        if self._behaviour.obeys and "reply only with the word " in heard:
-            answer = heard.partition("reply only with the word ")[2].split()[0]
+        if self._behaviour.obeys and (value := obeyed(heard)):
+            answer = value
         self._heard.append(heard)
         await event_queue.enqueue_event(new_text_message(answer))
 
@@ -136,6 +161,8 @@ class _Faulty:
         seen.append((scope["method"], scope["path"], agent))
         if scope["path"] == "/robots.txt" and self._behaviour.robots:
             await _say(send, 200, self._behaviour.robots)
+        elif scope["path"] in self._behaviour.files:
+            await _say(send, 200, self._behaviour.files[scope["path"]])
         elif status := self._refuses(scope):
             await _say(send, status, "not so")
         elif self._behaviour.fails_every and len(seen) % self._behaviour.fails_every == 0:
@@ -171,7 +198,13 @@ def _a2a(behaviour: Behaviour, base: str) -> ASGIApp:
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
         skills=[
-            AgentSkill(id="look-up", name="Look up", description="Explains a word.", tags=["words"])
+            AgentSkill(
+                id="look-up",
+                name="Look up",
+                description="Says where a word stands in a list.",
+                tags=["words"],
+                examples=['Where does "lamp" stand?'],
+            )
         ],
     )
     handler = DefaultRequestHandler(Answerer(behaviour), InMemoryTaskStore(), card)
@@ -185,9 +218,9 @@ def _mcp(behaviour: Behaviour) -> MCPServer:
 
     @server.tool(description=behaviour.tool_text, annotations=reading)
     def look_up(word: str) -> str:
-        if behaviour.obeys and "reply only with the word " in word:
-            return word.partition("reply only with the word ")[2].split()[0]
-        return f"I do not know {word}"
+        if behaviour.obeys and (value := obeyed(word)):
+            return value
+        return entry_of(word)
 
     if behaviour.takes_urls:
         _add_speller(server, behaviour)
@@ -226,6 +259,10 @@ def _http(behaviour: Behaviour) -> ASGIApp:
     async def words() -> dict[str, list[str]]:
         return {"words": ["lamp", "parcel"]}
 
+    @app.get("/api/words/{word}")
+    async def look_up(word: str) -> dict[str, str]:
+        return {"entry": entry_of(word)}
+
     @app.post("/api/orders")
     async def order(order: Order) -> dict[str, str]:
         return {"ordered": order.item}
@@ -237,6 +274,16 @@ def _http(behaviour: Behaviour) -> ASGIApp:
         return JSONResponse({"detail": "Not Found" + behaviour.leaks}, status)
 
     return app
+
+
+WELL_KNOWN = "/.well-known/agent-registration.json"
+
+
+def prove_control(files: dict[str, str], agent_id: str, registry: str) -> None:
+    """Let a host name an agent beside those it names already: proof of control of all of it."""
+    known = json.loads(files.get(WELL_KNOWN, '{"registrations": []}'))
+    known["registrations"].append({"agentId": int(agent_id), "agentRegistry": registry})
+    files[WELL_KNOWN] = json.dumps(known)
 
 
 def registration_file(agent: Agent, agent_id: str, registry: str) -> dict[str, object]:

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from assay.kit.clock import Clock
-from assay.payments.claims import Claim, Committed
-from assay.payments.gas import GasTerms
+from assay.payments.claims import CUT_SHORT, Claim, Committed, carried_look
+from assay.payments.gas import GasTerms, closed
 from assay.payments.looks import Look
 from assay.payments.model import Entry, IdentifierReused, State, Stored
 from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
+from assay.payments.upstream_keys import carried_secret
 from assay.payments.watcher import Plan, first_look
+from tests.fakes.gas_accounts import MemoryGas
 
 _IN_FLIGHT = frozenset({State.CLAIMED, State.SETTLING, State.PENDING})
 _OPEN = frozenset({State.SETTLING, State.PENDING})
@@ -38,13 +40,16 @@ def _moment(row: Entry) -> datetime:
 
 @dataclass(slots=True)
 class MemoryLedgerStore:
-    """Implements `payments.ports.LedgerStore` and `payments.watcher.WatchStore`; gas is not its.
+    """Implements `payments.ports.LedgerStore` and `payments.watcher.WatchStore`.
+
+    Without `gas` nothing is reserved.
 
     `changed` is told of every row that was written: as it was, None for a new one, and as it is.
     """
 
     clock: Clock
     changed: Callable[[Entry | None, Entry], None] = lambda _before, _after: None
+    gas: MemoryGas | None = None
     rows: dict[Key, Entry] = field(default_factory=dict[Key, Entry])
     answers: dict[str, tuple[datetime, Stored]] = field(
         default_factory=dict[str, tuple[datetime, Stored]]
@@ -56,14 +61,14 @@ class MemoryLedgerStore:
     async def claim(
         self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
     ) -> Claim:
-        del gas
         if fresh.identifier is not None:
             self._refuse_reuse(fresh)
-        entry, is_ours = self._claimed(fresh)
+        entry, is_ours = self._claimed(fresh, gas)
         if not is_ours:
             return Claim(entry, is_ours=False, committed=Committed(), failures=0)
         failures = sum(
-            one.state is State.FAILED and one.updated_at >= failures_since
+            (one.state is State.FAILED or (one.state, one.reason) == (State.RELEASED, CUT_SHORT))
+            and one.updated_at >= failures_since
             for one in self._of_payer(entry)
         )
         return Claim(entry, is_ours=True, committed=self._committed(entry), failures=failures)
@@ -98,19 +103,21 @@ class MemoryLedgerStore:
         )
         if not self._is_as_read(entry):
             return None
+        if self.gas is not None:
+            moved = replace(moved, gas=self.gas.settle_up(entry, closed(entry, moved)))
         if stored is not None:
             self.answers[entry.id] = now, stored
-        if state in _WATCHED and state is not entry.state:
+        if state is State.RELEASED or (state in _WATCHED and state is not entry.state):
             self._look_at(entry.id, first_look(moved))
         self._write(moved)
         return moved
 
     async def claim_due(self, now: datetime, until: datetime, at_most: int) -> Sequence[Entry]:
         due = sorted((at, one) for one, at in self.looks.items() if at <= now)[:at_most]
-        for _, one in due:
-            self.looks[one] = until
         rows = {row.id: row for row in self.rows.values()}
-        return [rows[one] for _, one in due]
+        for _, one in due:
+            self._look_at(one, None if rows[one].state in _OPEN else until)
+        return [rows[one] for _, one in due if rows[one].state not in _OPEN]
 
     async def plan(self, plans: Sequence[Plan]) -> None:
         for entry_id, at in plans:
@@ -191,20 +198,30 @@ class MemoryLedgerStore:
         ]
         return sorted(found, key=lambda row: row.created_at, reverse=True)[:at_most]
 
-    def _claimed(self, fresh: Entry) -> tuple[Entry, bool]:
+    def _claimed(self, fresh: Entry, gas: GasTerms | None) -> tuple[Entry, bool]:
         """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
         known = self.rows.get(key_of(fresh))
         if known is None:
+            fresh = self._reserved(fresh, gas)
+            self._look_at(fresh.id, first_look(fresh))
             self._write(fresh)
             return fresh, True
         abandoned = known.state is State.CLAIMED and known.lease_until <= fresh.created_at
         if known.state is not State.RELEASED and not abandoned:
             return known, False
-        taken = replace(fresh, id=known.id, moves=known.moves + 1)
-        if known.idempotency_key and known.request_digest == fresh.request_digest:
-            taken = replace(taken, idempotency_key=known.idempotency_key)
+        if self.gas is not None:
+            self.rows[key_of(known)] = known = self.gas.give_back(known)
+        fresh = self._reserved(fresh, gas)
+        taken = replace(fresh, id=known.id, moves=known.moves + 1, look=carried_look(known))
+        taken = replace(taken, idempotency_key=carried_secret(known, fresh))
+        self._look_at(taken.id, first_look(taken))
         self._write(taken)
         return taken, True
+
+    def _reserved(self, fresh: Entry, gas: GasTerms | None) -> Entry:
+        if gas is None or self.gas is None:
+            return fresh
+        return replace(fresh, gas=self.gas.reserve(fresh, gas))
 
     def _look_at(self, entry_id: str, at: datetime | None) -> None:
         if at is None:

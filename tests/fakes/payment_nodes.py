@@ -17,6 +17,10 @@ from assay.infra.payments.eip3009_contract import (
 from assay.payments.model import Entry
 
 BLOCK_S = 2
+BURNT_WEI = 62_432 * 10**9
+"""What each mined transaction has cost."""
+
+_COST = {"gasUsed": hex(62_432), "effectiveGasPrice": hex(10**9)}
 
 
 @dataclass
@@ -44,7 +48,7 @@ class Used:
             amount = "0x" + word(self.entry.amount).hex()
             logs.append({"address": self.entry.asset, "topics": topics, "data": amount})
         where = {"transactionHash": self.transaction, "blockNumber": hex(self.block)}
-        return {"status": "0x1", **where, "logs": logs}
+        return {"status": "0x1", **where, **_COST, "logs": logs}
 
 
 @dataclass
@@ -91,13 +95,14 @@ class Node:
             case "eth_getTransactionReceipt":
                 if params[0] in self.reverted:
                     where = {"transactionHash": params[0], "blockNumber": hex(self.head)}
-                    return {"status": "0x0", **where, "logs": []}
+                    return {"status": "0x0", **where, **_COST, "logs": []}
                 found = (one.receipt for one in self.used if one.transaction == params[0])
                 return next(found, None)
             case "eth_getTransactionCount":
                 return hex(self.counts[params[1] == "pending"])
-            case "eth_getBalance" | "eth_gasPrice":
-                return hex(self.gas_price if method == "eth_gasPrice" else 10**24)
+            case "eth_getBalance" | "eth_gasPrice" | "eth_blockNumber":
+                numbers = {"eth_gasPrice": self.gas_price, "eth_blockNumber": self.head}
+                return hex(numbers.get(method, 10**24))
             case _:
                 assert method == "eth_sendRawTransaction", method
                 self.taken.append(params[0])

@@ -1,6 +1,6 @@
 """Small stand-ins at the ports of trust: a registry, signals, stores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -12,11 +12,13 @@ from assay.chains.model import (
     Network,
     OnchainAgent,
     Registration,
-    Reviewer,
-    Reviewers,
     WalletMatch,
 )
+from assay.chains.subject import Subject
+from assay.evaluation.visits import VisitRecord
 from assay.kit.errors import ServiceError
+from assay.kit.json import JsonObject
+from assay.probing.ports import Probe
 from assay.trust.model import (
     FIRST_PREVIOUS_HASH,
     Cap,
@@ -25,12 +27,12 @@ from assay.trust.model import (
     Evidence,
     SignalName,
     Snapshot,
-    Subject,
     Unavailable,
     Weighed,
 )
-from assay.trust.ports import Probe, SignalNeeds
+from assay.trust.ports import SignalNeeds
 from tests.fakes.clock import FrozenClock
+from tests.fakes.ladder import ON_TOP
 
 NETWORK = Network(
     slug="local",
@@ -52,12 +54,6 @@ def onchain_agent(agent_id: str = "7", wallet: str | None = WALLET) -> OnchainAg
     )
 
 
-def established(address: str) -> Reviewer:
-    """Somebody with a long past of their own."""
-    rated = frozenset(f"{address}/{number}" for number in range(3))
-    return Reviewer(1000, NOW_S - 365 * 86_400, rated)
-
-
 class FakeChain:
     """A registry with the given agents; `down` makes every read fail so."""
 
@@ -66,8 +62,6 @@ class FakeChain:
         self.feedback: tuple[Feedback, ...] = (
             Feedback(STRANGER, 1, Decimal(90), 0, "starred", ""),
         )
-        self.reviewers: dict[str, Reviewer] = {}
-        """Those who are not `established`."""
         self.account = Account(100, is_contract=False, balance=10**18, since_days=365)
         self.down: ServiceError | None = None
         self.reads = 0
@@ -103,16 +97,6 @@ class FakeChain:
             if wallet in a.controllers
         )
 
-    async def fetch_reviewers(
-        self, network: Network, agent: OnchainAgent, reviewers: Sequence[str]
-    ) -> Reviewers:
-        del network, agent
-        if self.down:
-            raise self.down
-        given = {(f.client, f.index): NOW_S - 86_400 for f in self.feedback}
-        known = {r: self.reviewers.get(r, established(r)) for r in reviewers}
-        return Reviewers(known, given, 0)
-
     async def fetch_account(self, network: Network, address: str) -> Account:
         del network, address
         if self.down:
@@ -128,7 +112,10 @@ class FakeChain:
 
 
 class FakeSignal:
-    """Sees a number and is worth it; `says` may be `Unavailable` instead."""
+    """Sees a number and is worth it; `says` may be `Unavailable` instead.
+
+    Its evidence proves what rung 4 asks of such a signal: `proves` may be something else.
+    """
 
     def __init__(
         self,
@@ -142,13 +129,14 @@ class FakeSignal:
         self.confidence = confidence
         self.cap = cap
         self.asked = 0
+        self.proves: JsonObject = ON_TOP.get(name, {})
 
     async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
         del subject, needs
         self.asked += 1
         if isinstance(self.says, Unavailable):
             return self.says
-        return Evidence({"seen": self.says}, interactions=3)
+        return Evidence({**self.proves, "seen": self.says}, interactions=3)
 
     def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
         del probes
@@ -160,8 +148,12 @@ class FakeSignal:
 class MemoryEvaluations:
     def __init__(self) -> None:
         self.rows: list[tuple[Evaluation, Snapshot]] = []
+        self.visits: list[VisitRecord] = []
 
-    async def add(self, evaluation: Evaluation, snapshot: Snapshot) -> Snapshot:
+    async def add(
+        self, evaluation: Evaluation, snapshot: Snapshot, visit: VisitRecord | None = None
+    ) -> Snapshot:
+        self.visits += [] if visit is None else [visit]
         last = await self.newest_snapshot(evaluation.subject_key)
         previous = last.snapshot_hash if last else FIRST_PREVIOUS_HASH
         stored = replace(snapshot, previous_hash=previous)
@@ -175,6 +167,9 @@ class MemoryEvaluations:
     async def newest_snapshot(self, subject_key: str) -> Snapshot | None:
         found = [s for _, s in self.rows if s.subject_key == subject_key]
         return found[-1] if found else None
+
+    async def recent(self, subject_key: str, since: datetime) -> list[VisitRecord]:
+        return [v for v in self.visits if v.subject_key == subject_key and v.at >= since]
 
 
 class NoBlobs:

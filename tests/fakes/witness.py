@@ -1,6 +1,6 @@
 """A witness that asks nobody else: the engine's own answers stand."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.kit.clock import Clock
@@ -10,8 +10,13 @@ from assay.payments.witness import View, Witness
 
 
 def lone_witness(
-    protocols: Mapping[str, PaymentProtocol], needs: ProtocolNeeds, clock: Clock
+    protocols: Mapping[str, PaymentProtocol],
+    needs: ProtocolNeeds,
+    clock: Clock,
+    several: Sequence[str] = (),
 ) -> Witness:
-    """One view, and one confirmation is enough."""
+    """One view, and one confirmation is enough. `several`: networks with a second endpoint."""
     nothing: Any = None
-    return Witness({row.id: row for row in ROWS}, protocols, View(needs, nothing), {}, clock, 0.0)
+    view = View(needs, nothing)
+    networks, others = {row.id: row for row in ROWS}, dict.fromkeys(several, view)
+    return Witness(networks, protocols, view, others, clock, 0.0)

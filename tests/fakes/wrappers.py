@@ -75,6 +75,9 @@ class MemoryWrapperStore:
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
         return [c for c in reversed(self.rows.values()) if c.operator_id == operator_id]
 
+    async def count(self, operator_id: str) -> int:
+        return len(await self.list(operator_id))
+
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
         return [c for c in self.rows.values() if c.operator_id == operator_id and c.active]
 

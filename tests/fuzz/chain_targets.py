@@ -28,11 +28,12 @@ from assay.infra.payments.x402_sender import quantity
 from assay.kit import base58
 from assay.kit.canonical import canonical_bytes
 from assay.kit.json import is_array, is_nested_beyond, is_object
-from assay.trust import asking
-from assay.trust.patterns import leaked_internals, leaked_secrets
-from assay.trust.poisoning import looks_alike, poison
-from assay.trust.probes.a2a_card_valid import _wrong
-from assay.trust.visiting import _disallowed
+from assay.probing import asking
+from assay.probing.patterns import leaked_internals
+from assay.probing.poisoning import looks_alike, poison
+from assay.probing.probes.a2a_card_valid import _wrong
+from assay.probing.robots import _disallowed
+from assay.probing.secret_formats import leaked_secrets
 from tests.fuzz.target import Target, pieces, text
 
 ASSET = "4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi"

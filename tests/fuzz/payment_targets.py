@@ -25,7 +25,7 @@ from assay.payments.x402_wire import (
     credential_of,
     parse,
 )
-from assay.trust import paying
+from assay.probing import paying
 from tests.fakes.clock import FrozenClock
 from tests.fuzz.target import Target, pieces
 
@@ -156,7 +156,7 @@ def mpp_read(credential: str) -> None:
 
     async def read() -> None:
         presented = await charges.present(credential)
-        await charges.read(credential, presented, quote("tempo:42431"))
+        await charges.read(presented, quote("tempo:42431"))
 
     loop().run_until_complete(read())
 

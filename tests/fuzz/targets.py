@@ -5,11 +5,15 @@ from tests.fuzz import (
     http_targets,
     identity_targets,
     payment_targets,
+    reply_targets,
     request_targets,
 )
 
 TARGETS = {
     target.name: target
-    for group in (payment_targets, chain_targets, identity_targets, http_targets, request_targets)
+    for group in (
+        *(payment_targets, chain_targets, identity_targets, http_targets, request_targets),
+        reply_targets,
+    )
     for target in group.TARGETS
 }

@@ -25,6 +25,18 @@ def _encoded(char: str, times: int) -> str:
 
 
 @st.composite
+def streams(draw: st.DrawFn) -> str:
+    """The end of a segment by which NTFS reads what it reads anyway, or another stream of it."""
+    name = draw(st.sampled_from(["", "$i30", "$I30", "x", "a.b"]))
+    kind = draw(st.sampled_from(["$DATA", "$INDEX_ALLOCATION", "$bitmap", "$Attribute_List"]))
+    text = "".join(
+        _encoded(char, draw(st.sampled_from([0, 0, 1, 2]))) if char in ":$" else char
+        for char in f":{name}:{kind}"
+    )
+    return text + draw(st.sampled_from(["", "", ".", "%20", ";x"]))
+
+
+@st.composite
 def spellings(draw: st.DrawFn, segments: list[str]) -> str:
     """The path of these segments as some server would read it."""
     text = ""
@@ -34,7 +46,9 @@ def spellings(draw: st.DrawFn, segments: list[str]) -> str:
             _encoded(_in_some_case(draw, char), draw(st.sampled_from([0, 0, 0, 1, 2])))
             for char in segment
         )
-        tail = draw(st.sampled_from(["", "", "", ".", "%20", ";v=1", "%3Bx", "..%20", "%2e"]))
+        tail = draw(
+            st.sampled_from(["", "", "", ".", "%20", ";v=1", "%3Bx", "..%20", "%2e"]) | streams()
+        )
         text += slash + word + tail
     text += draw(st.sampled_from(["", "", "/", "//", "%2F", "/;", "%3Fq", "%23f", "\\"]))
     return text if text.startswith("/") else "/" + text

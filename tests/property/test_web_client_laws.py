@@ -53,6 +53,23 @@ def test_what_stands_before_the_last_stranger_changes_nothing(
     assert client(peer, ",".join([*invented, caller, *behind])) == caller
 
 
+@given(PROXIES, st.ip_addresses().map(str), st.integers(0, 65535))
+def test_a_port_that_a_proxy_writes_makes_no_other_caller(
+    peer: str, caller: str, port: int
+) -> None:
+    shown = f"[{caller}]" if ":" in caller else caller
+    assert client(peer, f"{shown}:{port}") == client(peer, shown) == client(peer, caller)
+
+
+@given(PROXIES, STRANGERS, st.text("abc._:-[] ", min_size=1, max_size=20).filter(str.strip))
+def test_what_is_no_address_is_the_one_that_said_so(peer: str, caller: str, word: str) -> None:
+    """A word of the caller's choice would be a limit of its own for each."""
+    told = [f"{word}%", f"{caller}:5x", f"[{caller}", f"{caller}]:1", f"x{caller}:1"]
+    assert {client(peer, one) for one in told} == {peer}
+    assert client(peer, f"{word}%, {peer}:80") == peer
+    assert client(peer, f"{word}%, {caller}:80") == caller
+
+
 @given(PROXIES, st.lists(WORDS, max_size=5), st.data())
 def test_lines_and_words_are_one_list(peer: str, hops: list[str], data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(hops)))

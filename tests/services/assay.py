@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,8 @@ import httpx2
 from eth_account import Account
 from eth_account.messages import encode_defunct
 
-ROOT = Path(__file__).parents[2]
+from tests.services.forked import ROOT, SERVICE, Process, start
+
 START_S = 30
 
 
@@ -27,19 +27,21 @@ class Served:
 
     environment: dict[str, str]
     address: str = ""
-    process: subprocess.Popen[str] | None = None
+    process: Process | None = None
     log: str = ""
+    files: tuple[int, int] | None = None
+    """How many it may have open: the soft limit and the hard one."""
 
     def start(self) -> None:
         log = tempfile.NamedTemporaryFile("w+", suffix=".log", delete=False)  # noqa: SIM115
         self.log = log.name
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "assay", "serve"],
-            env=self.environment,
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
+        self.process = start(
+            "assay.__main__",
+            "serve",
+            imported=SERVICE,
+            environment=self.environment,
+            streams=(None, subprocess.PIPE, log.fileno()),
+            files=self.files,
         )
         log.close()
         assert self.process.stdout is not None
@@ -78,7 +80,11 @@ def resident_mib(pid: int) -> int:
 
 @contextmanager
 def served(
-    data_dir: Path, chains: Mapping[str, Mapping[str, object]], **settings: str
+    data_dir: Path,
+    chains: Mapping[str, Mapping[str, object]],
+    *,
+    files: tuple[int, int] | None = None,
+    **settings: str,
 ) -> Iterator[Served]:
     """`assay serve` on a port of its own, with `local` as its default chain."""
     plain = {k: v for k, v in os.environ.items() if not k.startswith("ASSAY_")}  # noqa: TID251
@@ -97,7 +103,7 @@ def served(
         "ASSAY_SELF_REGISTRY": "",
         **settings,
     }
-    server = Served(environment)
+    server = Served(environment, files=files)
     server.start()
     try:
         yield server

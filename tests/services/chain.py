@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import pytest
 from assay.chains.model import Network
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.registries import Registries, Wallet, deploy
+from tests.services.forked import CHAIN, start
 
 
 @dataclass
@@ -38,9 +38,7 @@ class LocalChain:
 @contextmanager
 def local_chain() -> Iterator[LocalChain]:
     """A node of its own, ended at the end."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "assay_demo.chain.node"], stdout=subprocess.PIPE, text=True
-    )
+    process = start(CHAIN[0], imported=CHAIN, streams=(None, subprocess.PIPE, None))
     assert process.stdout is not None
     url = json.loads(process.stdout.readline())["url"]
     try:
@@ -48,7 +46,7 @@ def local_chain() -> Iterator[LocalChain]:
             yield LocalChain(url, wallet, deploy(wallet, ACCOUNTS[0].key))
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         process.stdout.close()
 
 

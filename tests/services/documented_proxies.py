@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.services import reverse_proxies
-from tests.services.assay import ROOT
+from tests.services.forked import ROOT
 from tests.services.reverse_proxies import Command, Configure, Route
 
 SITE = "assay.example.com"

@@ -77,7 +77,7 @@ def fee_chain() -> Iterator[FeeChain]:
             yield FeeChain(url, wallet)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         drain.join(10)
         process.stdout.close()
 

@@ -5,9 +5,9 @@ They are stock callers otherwise: what a wrapper asks is what they sign.
 
 import secrets
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,7 +49,7 @@ def shortest(shop: Shop, url: str, payer: LocalAccount) -> tuple[dict[str, Any],
     """The payment that ends soonest of all that are taken, and its answer."""
     for valid_s in range(1, 300):
         payment = shop.payment(url, payer, valid_s=valid_s)
-        answer = shop.pay(url, payment)
+        answer = shop.pay(url, payment, once=True)
         reason = str(answer.json().get("reason")) if answer.status_code == 402 else ""
         if not reason.endswith("valid_before"):
             return payment, answer
@@ -82,61 +82,41 @@ class Spent:
     gas_wei: int = 0
 
 
-@dataclass
-class Seller:
-    """A self-registered account with one wrapper."""
-
-    token: Mapping[str, str]
-    url: str
-
-
-def circle(
-    shop: Shop, chain: HostileChain, settler: str, *, accounts: int, price: float, calls: int = 1
-) -> Spent:
-    """One person's wallets pay each other through fresh accounts: nothing is lost but our gas."""
-    amount = round(price * 10**6)
-    one, other = (fresh_payer(chain, amount * accounts * calls) for _ in range(2))
-    sellers = [
-        fresh_seller(shop, (other if number % 2 else one).address, price)
-        for number in range(accounts)
-    ]
+def circle(shop: Shop, chain: HostileChain, settler: str) -> Spent:
+    """One person's two wallets pay each other through fresh accounts, at every price once each."""
+    enough = round(sum(PRICES) * 10**6) * ACCOUNTS
+    wallets = [fresh_payer(chain, enough) for _ in range(2)]
+    with ThreadPoolExecutor(4) as pool:  # making an account takes a while
+        payees = [wallets[number % 2].address for number in range(ACCOUNTS)]
+        sellers = list(pool.map(lambda payee: fresh_seller(shop, payee), payees))
     had, spent = gas_of(chain, settler), Spent()
-    for number, seller in enumerate(sellers):
-        payer = one if number % 2 else other
-        for _ in range(calls):
-            note(spent, shop.pay(seller.url, shop.payment(seller.url, payer)))
+    for number, urls in enumerate(sellers):
+        for url in urls:
+            note(spent, shop.pay(url, shop.payment(url, wallets[(number + 1) % 2]), once=True))
     spent.gas_wei = had - gas_of(chain, settler)
     return spent
 
 
-def pay_oneself(shop: Shop, chain: HostileChain, settler: str, calls: int) -> Spent:
-    """Payer and payee are one wallet: its balance never changes."""
-    wallet = fresh_payer(chain)
-    seller = fresh_seller(shop, wallet.address, PRICES[0])
-    had, spent = gas_of(chain, settler), Spent()
-    for _ in range(calls):
-        note(spent, shop.pay(seller.url, shop.payment(seller.url, wallet)))
-    spent.gas_wei = had - gas_of(chain, settler)
-    return spent
-
-
-def fresh_seller(shop: Shop, payout: str, price: float) -> Seller:
-    """A new account with a wrapper that is paid to `payout`."""
+def fresh_seller(shop: Shop, payout: str) -> list[str]:
+    """The addresses of a new, self-registered account's wrappers: one of each price."""
     email = f"{secrets.token_hex(8)}@example.com"
     body = {"email": email, "password": PASSWORD, "name": "Seller"}
     assert shop.http.post("/operator/register", json=body).status_code == 200
     login = shop.http.post("/operator/login", json={"email": email, "password": PASSWORD}).json()
     token = {"authorization": f"Bearer {login['token']}"}
-    made = {
-        "path": "/echo/circle",
-        "pricePerCall": price,
-        "targetUrl": shop.upstream.url,
-        "paymentNetwork": "eip155:84532",
-        "payoutAddress": payout,
-    }
-    answer = shop.http.post("/operator/endpoints", json=made, headers=token)
-    assert answer.status_code == 200, answer.text
-    return Seller(token, f"{shop.server.address}/wrap/{login['operator']['id']}/echo/circle")
+    urls = list[str]()
+    for place, price in enumerate(PRICES):
+        made = {
+            "path": f"/echo/circle/{place}",
+            "pricePerCall": price,
+            "targetUrl": shop.upstream.url,
+            "paymentNetwork": "eip155:84532",
+            "payoutAddress": payout,
+        }
+        answer = shop.http.post("/operator/endpoints", json=made, headers=token)
+        assert answer.status_code == 200, answer.text
+        urls.append(f"{shop.server.address}/wrap/{login['operator']['id']}/echo/circle/{place}")
+    return urls
 
 
 def gas_of(chain: HostileChain, settler: str) -> int:
@@ -149,11 +129,3 @@ def note(spent: Spent, answer: httpx2.Response) -> None:
     spent.answers[answer.status_code] += 1
     if answer.status_code != 200:
         spent.codes[str(answer.json().get("code"))] += 1
-
-
-def until(call: Callable[[], httpx2.Response], seconds: float = 40) -> httpx2.Response:
-    """The answer once it is not 503 any more."""
-    deadline = time.monotonic() + seconds
-    while (answer := call()).status_code == 503 and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return answer

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ from eth_account import Account
 
 from assay_demo.chain.accounts import LocalAccount
 from assay_demo.chain.registries import topic
-from tests.services.assay import ROOT
+from tests.services.forked import ROOT
 from tests.services.postgres import postgres
+from tests.services.seller_books import COLUMNS, Books, books
 from tests.services.shop import (
     ENGINE,
     NETWORK,
@@ -65,6 +67,7 @@ SECRETS = {
 }
 """What processes of one service have in common."""
 
+FEE_RATE = "0.05"
 SLOW_S = 1.0
 SERVED_MIN = 5
 """Calls that are served before a campaign ends."""
@@ -218,6 +221,7 @@ class Table:
     ledger: int
     revenue: int
     runs: Counter[str]
+    books: Books
 
     @property
     def free(self) -> int:
@@ -240,14 +244,15 @@ class Table:
             f"| {self.store} | {self.kills} | {len(self.calls)} | {len(served)}"
             f" | {sum(self.transfers.values())} | {dollars(self.on_chain)}"
             f" | {dollars(self.ledger)} | {dollars(self.revenue)} | {self.free} | {self.lost}"
-            f" | {self.doubled} | {', '.join(f'{n}: {runs[n]}' for n in sorted(runs))} |"
+            f" | {self.doubled} | {', '.join(f'{n}: {runs[n]}' for n in sorted(runs))}"
+            f" | {' | '.join(self.books.cells())} |"
         )
 
 
 HEAD = (
     "| store | kills | calls | 200 | transfers | money on chain | ledger | analytics revenue"
-    " | free | lost | doubled | upstream runs per served call |\n"
-    "|---|---|---|---|---|---|---|---|---|---|---|---|"
+    " | free | lost | doubled | upstream runs per served call"
+    f" | {' | '.join(COLUMNS)} |\n|{'---|' * (12 + len(COLUMNS))}"
 )
 
 
@@ -310,8 +315,6 @@ def harass(lives: Sequence[Life], kills: int, random_: random.Random, life_s: fl
 
 def x402_kills(store: str, kills: int, payers: int, folder: Path, *, seed: int = 0) -> Table:
     """Random kills under x402 load: `sqlite` one process, `postgresql` two of them."""
-    count = 1 if store == "sqlite" else 2
-    ports = [_port() for _ in range(count)]
     with ExitStack() as stack:
         chain = stack.enter_context(dollars_on(NETWORK))
         up = stack.enter_context(upstream())
@@ -326,12 +329,10 @@ def x402_kills(store: str, kills: int, payers: int, folder: Path, *, seed: int =
             "ASSAY_GAS_CAP": f"{NETWORK}=0.01",
             "ASSAY_X402_CLOCK_S": "86400",
         }
-        database = str(folder / "assay.db")
-        if store == "postgresql":
-            database = postgres().new_database()
-            address = "http://assay.example"
-            shared |= {**SECRETS, "ASSAY_DATABASE_URL": database, "ASSAY_PUBLIC_URL": address}
-        running = stack.enter_context(lives(folder, [shared] * count, ports))
+        count, database, more = _stored(store, folder)
+        running = stack.enter_context(
+            lives(folder, [shared | more] * count, [_port() for _ in range(count)])
+        )
         http = stack.enter_context(_client(running[0]))
         shop = _opened(running[0], http, chain, up)
         up.before = _slowly
@@ -349,7 +350,7 @@ def x402_kills(store: str, kills: int, payers: int, folder: Path, *, seed: int =
         assert not load.problems, load.problems[:5]
         _wait_until_finished(store, database)
         return Table(
-            store=f"{store}, {count} process{'es' if count > 1 else ''}",
+            store=f"{store}, {_processes(count)}",
             kills=sum(life.kills for life in running),
             calls=load.calls,
             transfers=_transfers(chain),
@@ -357,11 +358,16 @@ def x402_kills(store: str, kills: int, payers: int, folder: Path, *, seed: int =
             ledger=_ledger(store, database),
             revenue=_revenue(shop),
             runs=_runs(up),
+            books=books(shop, lambda: _states(store, database)),
         )
 
 
-def mpp_kills(tempo: Tempo, kills: int, folder: Path, *, seed: int = 0) -> Table:
-    """Random kills under MPP load, over SQLite; one payer, for its nonces are in one order."""
+def mpp_kills(tempo: Tempo, store: str, kills: int, folder: Path, *, seed: int = 0) -> Table:
+    """Random kills under MPP load; one payer, for its nonces are in one order.
+
+    Processes are as in `x402_kills`, and a payment goes to either of them. What is paid is the
+    seller's and the platform's, in one transaction.
+    """
     with ExitStack() as stack:
         up = stack.enter_context(upstream())
         shared = {
@@ -370,37 +376,59 @@ def mpp_kills(tempo: Tempo, kills: int, folder: Path, *, seed: int = 0) -> Table
             "ASSAY_PAYMENT_RPC": json.dumps({tempo.network: [tempo.url]}),
             # A local chain's transactions may be valid for 30 seconds at most.
             "ASSAY_MPP_CHALLENGE_S": "25",
+            "ASSAY_PAYOUT_ADDRESS": PLATFORM.address,
+            "ASSAY_FEE_RATE": FEE_RATE,
         }
-        (running,) = stack.enter_context(lives(folder, [shared], [_port()]))
-        http = stack.enter_context(_client(running))
-        shop = _opened(running, http, None, up)
+        count, database, more = _stored(store, folder)
+        running = stack.enter_context(
+            lives(folder, [shared | more] * count, [_port() for _ in range(count)])
+        )
+        http = stack.enter_context(_client(running[0]))
+        shop = _opened(running[0], http, None, up)
         fields = {
             "paymentProtocol": "mpp",
             "paymentNetwork": tempo.network,
             "payoutAddress": TEMPO_SELLER,
         }
-        urls = [
-            shop.wrap(f"/echo/mpp-{settle}", settle=settle, timeoutMs=2000, **fields)
+        paths = [
+            httpx2.URL(shop.wrap(f"/echo/mpp-{settle}", settle=settle, timeoutMs=2000, **fields))
             for settle in ("after", "before")
         ]
-        had = tempo.balance(TEMPO_SELLER)
-        load = Load([running], random.Random(seed))
-        thread = threading.Thread(target=_pay_mpp_forever, args=(tempo, urls, load, http))
-        _run(load, [thread], lambda: harass([running], kills, random.Random(seed + 1), MPP_LIFE_S))
+        payees = (TEMPO_SELLER, PLATFORM.address)
+        had = [tempo.balance(payee) for payee in payees]
+        since = str(tempo.request("eth_blockNumber"))
+        load = Load(running, random.Random(seed))
+        args = (tempo, [one.path for one in paths], load, http)
+        thread = threading.Thread(target=_pay_mpp_forever, args=args)
+        _run(load, [thread], lambda: harass(running, kills, random.Random(seed + 1), MPP_LIFE_S))
         assert not load.problems, load.problems[:5]
-        database = str(folder / "assay.db")
-        _wait_until_finished("sqlite", database)
-        received = tempo.balance(TEMPO_SELLER) - had
+        _wait_until_finished(store, database)
+        sold, fees = (tempo.balance(payee) - was for payee, was in zip(payees, had, strict=True))
+        assert fees == (sold + fees) * Decimal(FEE_RATE), (sold, fees)
         return Table(
-            store="sqlite, MPP",
-            kills=running.kills,
+            store=f"{store}, {_processes(count)}, MPP",
+            kills=sum(life.kills for life in running),
             calls=load.calls,
-            transfers=_mpp_transfers(tempo),
-            on_chain=received,
-            ledger=_ledger("sqlite", database),
+            transfers=_mpp_transfers(tempo, since),
+            on_chain=sold + fees,
+            ledger=_ledger(store, database),
             revenue=_revenue(shop),
             runs=_runs(up),
+            books=books(shop, lambda: _states(store, database)),
         )
+
+
+def _stored(store: str, folder: Path) -> tuple[int, str, dict[str, str]]:
+    """How many processes there are over a fresh database, where it is, and what they share."""
+    if store == "sqlite":
+        return 1, str(folder / "assay.db"), {}
+    database = postgres().new_database()
+    address = {"ASSAY_DATABASE_URL": database, "ASSAY_PUBLIC_URL": "http://assay.example"}
+    return 2, database, {**SECRETS, **address}
+
+
+def _processes(count: int) -> str:
+    return f"{count} process{'es' if count > 1 else ''}"
 
 
 def _slowly(path: str) -> None:
@@ -490,22 +518,24 @@ def _buy_forever(shop: Shop, account: LocalAccount, paths: Sequence[str], load: 
             load.known(call, send)
 
 
-def _pay_mpp_forever(tempo: Tempo, urls: Sequence[str], load: Load, http: httpx2.Client) -> None:
+def _pay_mpp_forever(tempo: Tempo, paths: Sequence[str], load: Load, http: httpx2.Client) -> None:
     number = 0
     while not load.is_over.is_set():
         number += 1
         mark = f"mpp-{number}"
-        url = f"{load.random.choice(list(urls))}?call={mark}"
+        target = f"{load.random.choice(list(paths))}?call={mark}"
         try:
-            header = asyncio.run(signed(url, tempo))
+            header = asyncio.run(
+                signed(load.random.choice(list(load.lives)).address + target, tempo)
+            )
         except Exception:  # noqa: BLE001 - a stock client's own errors, while the server is gone
             time.sleep(0.05)
             continue
         call = Call(mark, "")
         load.calls.append(call)
 
-        def send(_: str, url: str = url, header: str = header) -> httpx2.Response:
-            return http.get(url, headers={"authorization": header})
+        def send(address: str, target: str = target, header: str = header) -> httpx2.Response:
+            return http.get(address + target, headers={"authorization": header})
 
         load.known(call, send)
 
@@ -540,13 +570,19 @@ def _ledger(store: str, database: str) -> int:
     return int(_rows(store, database, statement)[0][0] or 0)
 
 
-def _mpp_transfers(tempo: Tempo) -> Counter[str]:
-    """Transfers to the seller, by their transactions."""
+def _states(store: str, database: str) -> dict[str, tuple[str, int]]:
+    """State and amount of every payment, by its id."""
+    rows = _rows(store, database, "SELECT id, state, amount FROM payments")
+    return {str(one): (str(state), int(amount)) for one, state, amount in rows}
+
+
+def _mpp_transfers(tempo: Tempo, since: str) -> Counter[str]:
+    """Transfers to the seller after that block, by their transactions."""
     moved = "0x" + topic("Transfer(address,address,uint256)").hex()
     payee = "0x" + TEMPO_SELLER[2:].rjust(64, "0")
     asked = {
         "address": tempo.dollar,
-        "fromBlock": "0x0",
+        "fromBlock": hex(int(since, 16) + 1),
         "toBlock": "latest",
         "topics": [moved, None, payee],
     }

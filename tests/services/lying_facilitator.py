@@ -54,6 +54,9 @@ class LyingFacilitator:
         payload = body["paymentPayload"]["payload"]
         payer = payload["authorization"]["from"]
         if path == "/verify":
+            if self.lie in SUBMITS:
+                self.settle(payload)
+                return SUBMITS[self.lie](payer)
             said = VERIFY_LIES.get(self.lie)
             return said(payer) if said else Reply({"isValid": True, "payer": payer})
         told = self.answers or LIES.get(self.lie)
@@ -174,6 +177,15 @@ VERIFY_LIES: Mapping[str, Callable[[str], Reply]] = {
     "valid for another": lambda _payer: Reply({"isValid": True, "payer": "0x" + "22" * 20}),
     "no word of it": lambda payer: Reply({"success": True, "payer": payer}),
 }
+
+SUBMITS: Mapping[str, Callable[[str], Reply]] = {
+    "submits, and calls it valid": lambda payer: Reply({"isValid": True, "payer": payer}),
+    "submits, and calls it invalid": lambda payer: Reply(
+        {"isValid": False, "invalidReason": "invalid_transaction_state", "payer": payer}
+    ),
+    "submits, and breaks": lambda _payer: Reply({"error": "no"}, 500),
+}
+"""It takes the money when it is asked to verify."""
 
 
 @contextmanager

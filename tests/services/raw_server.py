@@ -65,8 +65,10 @@ def keeps_open(reply: bytes) -> Respond:
 
 
 @asynccontextmanager
-async def serving(respond: Respond, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
-    """Serve on a free port of 127.0.0.1 until the end of the block."""
+async def serving(
+    respond: Respond, tls: ssl.SSLContext | None = None, address: str = "127.0.0.1"
+) -> AsyncIterator[RawServer]:
+    """Serve on a free port of an address of this machine until the end of the block."""
     handlers: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -85,7 +87,7 @@ async def serving(respond: Respond, tls: ssl.SSLContext | None = None) -> AsyncI
             handlers.discard(task)
             writer.transport.abort()
 
-    listener = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
+    listener = await asyncio.start_server(handle, address, 0, ssl=tls)
     server = RawServer(listener.sockets[0].getsockname()[1], tls is not None)
     try:
         yield server

@@ -72,7 +72,7 @@ def anvil(chain_id: int = dollars.BASE_SEPOLIA) -> Iterator[Anvil]:
             yield Anvil(url, wallet)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         drain.join(10)
         process.stdout.close()
 

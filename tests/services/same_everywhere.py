@@ -9,39 +9,69 @@ import hashlib
 import random
 import sys
 
-import assay.trust.probes
+import assay.probing.probes
 import assay.trust.signals
-from assay.kit.canonical import canonical_bytes
 from assay.kit.json import JsonObject, JsonValue
 from assay.kit.plugins import load_plugins
+from assay.probing.ports import Probe
 from assay.trust.conduct import CourseCall, CourseRequest, Dice
 from assay.trust.model import Collected, Evidence, SignalName
 from assay.trust.obstacle_list import OBSTACLES
-from assay.trust.ports import Probe, Signal
-from assay.trust.scoring import DEFAULT_WEIGHTS, score
-from assay.trust.snapshot import behaviour, snapshot_hash
+from assay.trust.ports import Signal
+from assay.trust.scoring import DEFAULT_WEIGHTS
+from assay.trust.snapshot import evidence_bytes, record_bytes, snapshot_hash
+from assay.trust.tiers import Rules, tiers_from
+from assay.trust.verdict import grade_score
+from tests.fakes.ladder import STEADY, proven
 
 CASES = 1000
 NOW_S = 1_790_000_000
 SIGNALS = load_plugins(assay.trust.signals, "SIGNAL", Signal)
-PROBES = load_plugins(assay.trust.probes, "PROBE", Probe)
+RULES = Rules(DEFAULT_WEIGHTS, tiers_from())
+PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)
 
 
 def evidence(dice: random.Random) -> dict[str, JsonObject]:
     """Of every signal, by its name."""
     return {
-        "8004": _feedback(dice),
+        "8004": dice.choice([_feedback, _paid_feedback])(dice),
         "sandbox": _behaviour(dice),
-        "wallet": {
-            "transactions": dice.choice([None, dice.randint(0, 500)]),
-            "contract": dice.random() < 0.2,
-            "sinceDays": dice.choice([None, 0, 7, 30, 90, 365]),
-            "balance": dice.choice(["none", "some", "much"]),
-        },
+        "wallet": _wallet(dice),
         "self": {"registered": dice.random() < 0.5, "holds": dice.random() < 0.5, "agents": 2},
         "personhood": {"level": dice.choice([None, "orb", "device"])},
         "attestation": {"attested": dice.random() < 0.5, "handles": [{"source": "s"}]},
     }
+
+
+def _wallet(dice: random.Random) -> JsonObject:
+    """Of today's rules, and of those before."""
+    spent = f"{dice.randint(0, 40)}.{dice.randint(0, 999_999):06d}"
+    now: JsonObject = {"rules": 2, "spentUsd": spent}
+    before: JsonObject = {
+        "transactions": dice.choice([None, dice.randint(0, 500)]),
+        "contract": dice.random() < 0.2,
+        "sinceDays": dice.choice([None, 0, 7, 30, 90, 365]),
+        "balance": dice.choice(["none", "some", "much"]),
+    }
+    return dice.choice([now, before])
+
+
+def _paid_feedback(dice: random.Random) -> JsonObject:
+    """Payers and votes."""
+    payers: dict[str, JsonValue] = {}
+    votes: dict[str, JsonValue] = {}
+    for number in dice.sample(range(10**6), dice.randint(0, 40)):
+        address, day = f"0x{number:040x}", 20_000 - dice.randint(0, 300)
+        spent = {str(day): dice.randint(0, 5_000_000), str(day + 1): 700_001}
+        payers[address] = {
+            "spent": spent,
+            "elsewhere": dice.randint(0, 4_000_000),
+            "sources": [f"0x{dice.randint(0, 20):040x}"],
+            "charge": dice.random() < 0.5,
+        }
+        votes[address] = {"rating": repr(dice.randint(0, 10_000) / 100), "day": day}
+    counts: JsonObject = {"registered": True, "rules": 2, "day": 20_000, "price": 10_000}
+    return {**counts, "payers": payers, "votes": votes}
 
 
 def _feedback(dice: random.Random) -> JsonObject:
@@ -76,7 +106,13 @@ def _behaviour(dice: random.Random) -> JsonObject:
         ]
         course[name] = obstacle.observe(own, calls)
     probes = dict.fromkeys(dice.sample(sorted(PROBES), 5), "unfinished")
-    return {"status": "tested", "why": None, "probes": probes, "conduct": {"course": course}}
+    return {
+        "status": "tested",
+        "why": None,
+        "probes": probes,
+        "conduct": {"course": course},
+        **dice.choice([{}, proven(), {**proven(), "history": STEADY}]),
+    }
 
 
 def digest() -> str:
@@ -88,8 +124,12 @@ def digest() -> str:
             for name, seen in evidence(dice).items()
         ]
         dice.shuffle(collected)
-        found = score(collected, {}, DEFAULT_WEIGHTS)
-        taken = snapshot_hash(canonical_bytes(behaviour("eip155:1/22", collected)))
+        found = grade_score("22", collected, {}, RULES)
+        policy = RULES.document()
+        taken = [
+            snapshot_hash(record_bytes("eip155:1/22", found.place.rung, collected, policy)),
+            snapshot_hash(evidence_bytes("eip155:1/22", collected, {}, policy)),
+        ]
         whole.update(repr((found.value, found.reasons, found.contributions, taken)).encode())
     return whole.hexdigest()
 

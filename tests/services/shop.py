@@ -4,7 +4,6 @@ import base64
 import json
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +21,7 @@ from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from assay_demo.chain.registries import Wallet
 from tests.services.assay import Served, served
+from tests.services.forked import CHAIN, start
 from tests.services.quiet_server import QuietHandler, serving
 
 ENGINE, MINTER, SELLER, PLATFORM = ACCOUNTS[0], ACCOUNTS[2], ACCOUNTS[30], ACCOUNTS[31]
@@ -51,6 +51,9 @@ class Dollars:
     def balance(self, owner: str) -> int:
         return dollars.balance(self.wallet, self.asset, owner)
 
+    def mine(self, blocks: int) -> None:
+        self.wallet.request("anvil_mine", hex(blocks))
+
     def mint(self, to: str, amount: int) -> None:
         dollars.mint(self.wallet, MINTER.key, self.asset, to, amount)
 
@@ -65,10 +68,8 @@ def dollar_chain() -> Iterator[Dollars]:
 def dollars_on(network: str) -> Iterator[Dollars]:
     """A local chain that passes for that payment network, with its dollar."""
     row = next(row for row in ROWS if row.id == network)
-    command = [sys.executable, "-m", "assay_demo.chain.node", "--chain-id", str(row.chain_id)]
-    process = subprocess.Popen(
-        [*command, "--dollar", row.asset.address], stdout=subprocess.PIPE, text=True
-    )
+    options = ("--chain-id", str(row.chain_id), "--dollar", row.asset.address)
+    process = start(CHAIN[0], *options, imported=CHAIN, streams=(None, subprocess.PIPE, None))
     assert process.stdout is not None
     url = json.loads(process.stdout.readline())["url"]
     try:
@@ -76,7 +77,7 @@ def dollars_on(network: str) -> Iterator[Dollars]:
             yield Dollars(url, wallet, network, row.asset.address)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         process.stdout.close()
 
 
@@ -100,6 +101,8 @@ class Upstream:
     before: Callable[[str], None] = lambda _path: None
     """Called before an answer is given."""
     gate: threading.Event = field(default_factory=threading.Event)
+    fails: bool = False
+    """Set: every answer is a 500."""
 
     def calls(self, path: str) -> int:
         return sum(1 for one in self.seen if one.path.partition("?")[0] == path)
@@ -137,6 +140,7 @@ def upstream() -> Iterator[Upstream]:
             if parts[0] == "held":
                 state.gate.wait(20)
             status, extra = _status_and_headers(parts, self.path)
+            status = 500 if state.fails else status
             answer = (
                 b"x" * int(parts[1])
                 if parts[0] == "large"
@@ -223,9 +227,28 @@ class Shop:
             "payload": dollars.authorize(payer.key, accepted, 84532, **signing),
         }
 
-    def pay(self, url: str, payment: Mapping[str, Any], **request: Any) -> httpx2.Response:
+    def pay(
+        self, url: str, payment: Mapping[str, Any], *, once: bool = False, **request: Any
+    ) -> httpx2.Response:
+        """The answer to a payment, which is sent again while its outcome is unknown.
+
+        So clients do, and so a busy machine changes no test; `once` for what shall be 503.
+        """
         headers = {**request.pop("headers", {}), "payment-signature": encoded(payment)}
-        return self.http.request(request.pop("method", "GET"), url, headers=headers, **request)
+        method = request.pop("method", "GET")
+
+        def send() -> httpx2.Response:
+            return self.http.request(method, url, headers=headers, **request)
+
+        return send() if once else until_known(send)
+
+
+def until_known(call: Callable[[], httpx2.Response], seconds: float = 30) -> httpx2.Response:
+    """The answer once it is not 503 any more."""
+    deadline = time.monotonic() + seconds
+    while (answer := call()).status_code == 503 and time.monotonic() < deadline:
+        time.sleep(0.3)
+    return answer
 
 
 def encoded(payment: object) -> str:
@@ -238,7 +261,13 @@ def receipt(answer: httpx2.Response) -> dict[str, Any]:
 
 @contextmanager
 def shop(
-    folder: Path, chain: Dollars, up: Upstream, port: int = 0, **settings: str
+    folder: Path,
+    chain: Dollars,
+    up: Upstream,
+    port: int = 0,
+    *,
+    files: tuple[int, int] | None = None,
+    **settings: str,
 ) -> Iterator[Shop]:
     """With a `port` the address is there, whatever public one is configured."""
     given = {
@@ -253,7 +282,10 @@ def shop(
         "ASSAY_X402_CLOCK_S": "7200",
         **settings,
     }
-    with served(folder, NO_CHAIN, **given) as server, httpx2.Client(timeout=40) as http:
+    with (
+        served(folder, NO_CHAIN, files=files, **given) as server,
+        httpx2.Client(timeout=40) as http,
+    ):
         if port:
             server.address = f"http://127.0.0.1:{port}"
         http.base_url = server.address

@@ -135,7 +135,7 @@ def _node(chain_id: int) -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         drain.join(10)
         process.stdout.close()
 

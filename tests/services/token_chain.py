@@ -70,6 +70,18 @@ class TokenChain:
                     self._execute(made)
                     moved = True
 
+    def reorganise(self) -> None:
+        """Take back every transaction: none of them is in a block or waits for one."""
+        for receipt in self.receipts.values():
+            for log in receipt["logs"]:
+                sender, recipient = ("0x" + topic[-40:] for topic in log["topics"][1:])
+                amount = int(log["data"], 16)
+                self.balances[sender] += amount
+                self.balances[recipient] -= amount
+        self.receipts.clear()
+        self.nonces.clear()
+        self.pool.clear()
+
     def transfers_to(self, recipient: str) -> int:
         """How many transfers arrived there."""
         return sum(
@@ -87,7 +99,7 @@ class TokenChain:
         assert (made["to"], data[:4]) == (self.token, keccak256(b"transfer(address,uint256)")[:4])
         recipient, amount = "0x" + data[16:36].hex(), int.from_bytes(data[36:68])
         if self.reverts or self.balances.get(made["sender"], 0) < amount:
-            self.receipts[made["hash"]] = _receipt(made["hash"], "0x0", [])
+            self.receipts[made["hash"]] = _receipt(made["hash"], "0x0", [], self.height)
             return
         self._move(made["hash"], made["sender"], recipient, amount)
 
@@ -100,7 +112,7 @@ class TokenChain:
             "topics": [_TRANSFERRED, *parties],
             "data": f"0x{amount:064x}",
         }
-        self.receipts[transaction] = _receipt(transaction, "0x1", [log])
+        self.receipts[transaction] = _receipt(transaction, "0x1", [log], self.height)
 
 
 @dataclass
@@ -168,12 +180,12 @@ async def running(*nodes: TokenNode) -> AsyncIterator[None]:
             yield
 
 
-def _receipt(transaction: str, status: str, logs: list[Answer]) -> Answer:
+def _receipt(transaction: str, status: str, logs: list[Answer], height: int) -> Answer:
     return {
         "transactionHash": transaction,
         "status": status,
         "logs": logs,
-        "blockNumber": "0x64",
+        "blockNumber": hex(height),
     }
 
 

@@ -4,19 +4,10 @@ import gc
 import warnings
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from pathlib import Path
 
-from tests.simulation.mutants import planted
+from tests.simulation.kept import SEEDS, kept_seeds
+from tests.simulation.mutants import MUTANTS, planted
 from tests.simulation.world import Outcome, run
-
-SEEDS = Path(__file__).parent / "seeds" / "found.txt"
-"""A seed a line, and after it what it found."""
-
-
-def kept_seeds() -> list[int]:
-    """What has found something once, oldest first."""
-    lines = SEEDS.read_text("utf-8").splitlines()
-    return [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
 
 
 def keep(outcome: Outcome) -> None:
@@ -63,12 +54,13 @@ def campaign(seeds: Iterable[int]) -> list[Outcome]:
 
 
 def found_in(mutant: str, seeds: Iterable[int]) -> list[int]:
-    """The seeds whose schedules find a planted bug."""
+    """The seeds whose schedules find a planted bug, by a violation that it names."""
     with collected(), planted(mutant):
-        return [seed for seed in seeds if run(seed).violation is not None]
+        return [seed for seed in seeds if MUTANTS[mutant].is_in(run(seed).violation)]
 
 
 def first_found(mutant: str, seeds: Iterable[int]) -> int | None:
     """The first of them that does."""
     with collected(), planted(mutant):
-        return next((seed for seed in seeds if run(seed).violation is not None), None)
+        bug = MUTANTS[mutant]
+        return next((seed for seed in seeds if bug.is_in(run(seed).violation)), None)

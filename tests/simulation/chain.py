@@ -136,6 +136,9 @@ class Chain:
         self.blocks: list[Block] = [genesis]
         self.pool: dict[tuple[str, int], Pending] = {}
         self.ever_paid: dict[Nonce, list[Use]] = {}
+        self.ever_burnt: dict[str, set[int]] = {}
+        """Wei that a transaction has cost in each block it ever stood in: a reorganisation mines it
+        again in another, at another base fee."""
         self.unwound: set[Nonce] = set()
         """Authorisations whose fate a reorganisation has changed."""
         self.told: Callable[[], None] = lambda: None
@@ -271,6 +274,7 @@ class Chain:
         gas = TRANSFER_GAS if isinstance(sent.action, Authorization) else PLAIN_GAS
         price = min(sent.fee, block.base_fee + sent.tip)
         if sent.gas:
+            self.ever_burnt.setdefault(sent.hash, set()).add(gas * price)
             self.state.coins[sent.sender] = self.state.coins.get(sent.sender, 0) - gas * price
         block.transactions.append(sent)
         block.receipts[sent.hash] = {

@@ -18,7 +18,13 @@ from tests.simulation.wire import Killable, Wire
 ADDRESS = "0x" + "fa" * 20
 WAIT_S = 8.0
 
-LIES = ("breaks_after_settling", "breaks", "other_payer", "settled_without_settling")
+STRANGER = "0x" + "5b" * 20
+"""Sends for whoever submits what nobody has asked to be settled."""
+
+LIES = (
+    *("breaks_after_settling", "breaks", "other_payer", "settled_without_settling"),
+    "submits_when_asked",
+)
 """What it may do instead of its work, and costs nobody anything."""
 
 
@@ -29,6 +35,8 @@ class FacilitatorService:
     chain: Chain
     wire: Wire
     asked: Callable[[Authorization], None] = lambda _signed: None
+    submitted: Callable[[Authorization], None] = lambda _signed: None
+    """Told of what it has submitted when it was only to verify it."""
     lies: tuple[str, ...] = LIES
     """What it may do."""
     settled: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
@@ -44,6 +52,9 @@ class FacilitatorService:
         random, trouble = self.wire.random, self.wire.trouble
         lie = random.choice(self.lies) if random.random() < trouble.facilitator else ""
         if path.endswith("/verify"):
+            if lie == "submits_when_asked":
+                self.submitted(signed)
+                self._submit(signed, STRANGER)
             return 0.0, lambda: self._verified(signed, lie)
         self.asked(signed)
         if lie == "breaks":
@@ -57,11 +68,11 @@ class FacilitatorService:
     def is_known(self, signed: Authorization) -> bool:
         return (signed.payer, signed.nonce) in self.chain.state.used
 
-    def _submit(self, signed: Authorization) -> None:
+    def _submit(self, signed: Authorization, sender: str = ADDRESS) -> None:
         if not any(sent.action == signed for sent in self.chain.pool.values()):
             at_s = self.chain.head.time_s
             if self.chain.would_move(signed, self.chain.state, at_s):
-                self.chain.submit_plain(ADDRESS, signed)
+                self.chain.submit_plain(sender, signed)
 
     def _verified(self, signed: Authorization, lie: str) -> JsonObject | None:
         if lie == "breaks":

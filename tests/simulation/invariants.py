@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from assay.payments.attempts import NONCES_MAX
 from assay.payments.model import Entry, State
 from assay.payments.ports import Authorization
 from assay.payments.watcher import SPENT
@@ -20,6 +21,10 @@ OPEN = frozenset({State.SETTLING, State.PENDING})
 REFUSED = frozenset({State.FAILED, State.RELEASED, State.REVERSED})
 SKEW = timedelta(seconds=3)
 """By how much the clocks of two processes differ at most."""
+
+
+SEEN_BLOCKS = 16
+"""How deep a block is that every node shows."""
 
 
 class Violation(AssertionError):
@@ -37,7 +42,10 @@ class Invariants:
     payee: str
     say: Callable[[str], None]
     violation: Violation | None = None
+    owed: set[Nonce] = field(default_factory=set[Nonce])
+    """Submitted by strangers who were shown them here: paid for all the same."""
     _noted: dict[Nonce, set[str]] = field(default_factory=dict[Nonce, set[str]])
+    _nonces: dict[Nonce, set[int]] = field(default_factory=dict[Nonce, set[int]])
     _begun: set[Nonce] = field(default_factory=set[Nonce])
     _working: dict[str, datetime] = field(default_factory=dict[str, datetime])
 
@@ -53,7 +61,7 @@ class Invariants:
         self.say(f"ledger {row.nonce[-4:]} {was} -> {row.state} {row.reason}")
         if row.attempt.raw:
             self._noted.setdefault(whose, set()).add(row.attempt.raw)
-        if row.state in OPEN:
+        if row.state in OPEN | PAID:  # what a stranger's sending has paid may have to be sent again
             self._begun.add(whose)
         if was in PAID and row.state not in PAID and row.state is not State.REVERSED:
             self.broken(f"a payment that was {was} became {row.state}")
@@ -63,11 +71,17 @@ class Invariants:
         is_unwound = whose in self.chain.unwound  # since somebody looked, it may be
         if row.state in REFUSED and was is not row.state and use is not None and not is_unwound:
             is_ours = use.sender in self.ours
-            if is_ours or row.state is State.FAILED:
+            # A stranger's sending may be in a block that the nodes asked have not seen.
+            is_seen = whose not in self.owed or self._is_deep(use)
+            if is_ours or (row.state is State.FAILED and is_seen):
                 self.broken(f"{row.state} ({row.reason}) though it was paid")
 
-    def sent(self, signed: Authorization, raw: str) -> None:
+    def sent(self, signed: Authorization, raw: str, nonce: int) -> None:
         """A settlement of ours has reached a node."""
+        nonces = self._nonces.setdefault((signed.payer, signed.nonce), set())
+        nonces.add(nonce)
+        if len(nonces) > NONCES_MAX:
+            self.broken(f"{len(nonces)} transactions for one payment")
         if raw not in self._noted.get((signed.payer, signed.nonce), set()):
             self.broken("sent before it was written down")
 
@@ -112,6 +126,10 @@ class Invariants:
     def answered(self, purchase: Purchase, reply: Reply, url: str, *, is_thief: bool) -> None:
         """Somebody was told something of what he asked for at an address."""
         self.say(f"reply {purchase.name} {reply.status} {reply.code} {reply.reason}")
+        is_buyer = not is_thief and url == purchase.url
+        is_owed = is_buyer and self._is_long_paid(purchase.signed)
+        if reply.status == 402 and is_owed:
+            self.broken(f"paid long ago, and told {reply.reason}")
         if reply.status != 200:
             return
         if is_thief:
@@ -138,20 +156,43 @@ class Invariants:
                 yield f"a payment is {row.state} for ever: {row.reason}"
             if row.state in PAID and use is None:
                 yield f"{row.state}, and the money is not there"
-            is_charged = use is not None and use.sender in self.ours
-            if row.state in REFUSED and is_charged and not self._is_undone(row):
+            is_charged = use is not None and self._is_bought(use, (row.payer, row.nonce))
+            unpaid = REFUSED | {State.CLAIMED}
+            is_owed = is_charged and not self._is_undone(row)
+            if row.state in unpaid and is_owed:
                 yield f"charged, and {row.state} ({row.reason})"
 
     def _ended(self, purchase: Purchase) -> None:
         signed = purchase.signed
         use = self.chain.state.used.get((signed.payer, signed.nonce))
-        was_charged = use is not None and use.sender in self.ours and use.to == self.payee
+        whose = signed.payer, signed.nonce
+        was_charged = use is not None and self._is_bought(use, whose) and use.to == self.payee
         if not purchase.is_patient or (signed.payer, signed.nonce) in self.chain.unwound:
             return
         if purchase.last is None or purchase.last.status not in {200, 402}:
             self.broken(f"no answer ever: {purchase.last}")
         elif was_charged and purchase.last.status != 200:
             self.broken(f"charged, and told {purchase.last.reason}")
+
+    def _is_bought(self, use: Use, whose: Nonce) -> bool:
+        """Whether it was used for what was claimed here, by us or by who was shown it here."""
+        return use.sender in self.ours or whose in self.owed
+
+    def _is_long_paid(self, signed: Authorization) -> bool:
+        """Whether a stranger's sending has paid, so deep that no node is behind it."""
+        whose = signed.payer, signed.nonce
+        use = self.chain.state.used.get(whose)
+        if use is None or whose not in self.owed or whose in self.chain.unwound:
+            return False
+        # One that a facilitator refused to settle is looked at after its authorisation has ended.
+        if any(r.state is State.FAILED for r in self.disk.rows.values() if r.nonce == signed.nonce):
+            return False
+        return self._is_deep(use) and use.to == self.payee
+
+    def _is_deep(self, use: Use) -> bool:
+        receipt = self.chain.receipt(use.transaction)
+        block = None if receipt is None else int(str(receipt["blockNumber"]), 16)
+        return block is not None and self.chain.head.number - block > SEEN_BLOCKS
 
     def _is_undone(self, row: Entry) -> bool:
         """Whether a reorganisation has taken back what refused it: that is looked at no more."""

@@ -1,6 +1,7 @@
 """Bugs that somebody could make, planted one at a time: what the simulation has to find.
 
-Each replaces one function by one that forgets something. None is reachable outside the tests.
+Each replaces one function by one that forgets something, and names what it is found by: an error of
+its own is no find. None is reachable outside the tests.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,14 +17,20 @@ from assay.infra.payments.x402_sender import Sender
 from assay.kit.errors import Unavailable
 from assay.kit.json import is_array, is_object
 from assay.payments import retries
+from assay.payments.gas import GasBudget, closed
+from assay.payments.gas_cost import NO_GAS, Gas
 from assay.payments.model import Entry, PaymentRefused, State
 from assay.payments.outcomes import Rejected, Settled, Undecided
 from assay.payments.ports import Note
 from assay.payments.settlement import PaymentPending
 from assay.payments.till import Till
+from assay.payments.watcher import first_look
 from assay.payments.witness import Witness
+from tests.fakes import ledger
+from tests.fakes.gas_accounts import MemoryGas
 from tests.fakes.ledger import MemoryLedgerStore, key_of
 from tests.simulation.chain import USED, topic
+from tests.simulation.gas import CLOSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +42,62 @@ class Mutant:
     bug: Callable[..., Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """What is replaced for it, and parts of the violations that it must cause."""
+
+    mutants: tuple[Mutant, ...]
+    shown_by: tuple[str, ...]
+
+    def is_in(self, violation: object) -> bool:
+        """Whether a schedule's violation is of this bug."""
+        return violation is not None and any(part in str(violation) for part in self.shown_by)
+
+
 @contextmanager
 def planted(name: str) -> Iterator[None]:
     """The bug is there until the end of the block."""
     with ExitStack() as stack:
-        for mutant in MUTANTS[name]:
+        for mutant in MUTANTS[name].mutants:
             stack.enter_context(patch.object(mutant.target, mutant.name, mutant.bug))
         yield
 
 
-_noted = Sender._noted
 _settle = X402Engine.settle
+_spent = GasBudget.spent
 _answer_refusal = RemoteFacilitator.settle
 _till_settle = Till.settle
 _move = MemoryLedgerStore.move
 _claim = MemoryLedgerStore.claim
+_ask_nodes = eip3009_outcomes.ask_nodes
 
 
-async def _sent_unnoted(self: Sender, some: Sequence[Any], first: int, price: int) -> Sequence[Any]:
+def _gas_given_back(entry: Entry, moved: Entry) -> Gas:
+    """What has ended costs nothing."""
+    return NO_GAS if moved.state in CLOSED else entry.gas
+
+
+def _gas_kept(entry: Entry, moved: Entry) -> Gas:
+    """What was not sent costs what was sent."""
+    return closed(entry, moved) if moved.attempt.raw else entry.gas
+
+
+def _charged_twice(self: GasBudget, entry: Entry, wei: int | None) -> int | None:
+    found = _spent(self, entry, wei)
+    return None if found is None else 2 * found
+
+
+def _reserved_by_both(self: MemoryGas, known: Entry) -> Entry:
+    """A claim that is taken over reserves beside the one that nobody works on."""
+    del self
+    return known
+
+
+async def _sent_unnoted(self: Sender, some: Sequence[Any], first: int) -> Sequence[Any]:
     """It signs, and writes nothing down before it sends."""
     for place, one in enumerate(some):
         one.nonce = first + place
-        self._sign(one, max(price, one.price))
+        self._sign(one)
     return some
 
 
@@ -71,9 +112,11 @@ async def _settled_when_sent(self: X402Engine, entry: Entry, note: Note) -> Any:
     return sent if isinstance(sent, Undecided) else Settled(sent)
 
 
-async def _unknown_is_failed(self: X402Engine, entries: Sequence[Entry]) -> Any:
+async def _unknown_is_failed(
+    self: X402Engine, entries: Sequence[Entry], *, every_node: bool = False
+) -> Any:
     """Reconciliation that finds nothing calls it a refusal."""
-    found = await self._outcomes.find(entries)
+    found = await self._outcomes.find(entries, every_node=every_node)
     return [Rejected(one.detail) if isinstance(one, Undecided) else one for one in found]
 
 
@@ -175,40 +218,134 @@ async def _refusal_is_believed(self: RemoteFacilitator, entry: Entry, note: Note
     return found
 
 
+async def _asked_of_one(*asked: Any, every_node: bool) -> Any:
+    """The first node that answers says that a payment is not used: nobody else is asked."""
+    del every_node
+    return await _ask_nodes(*asked, every_node=False)
+
+
+async def _free_to_buy(*_: object, is_refused: bool = False) -> None:
+    """What was released may buy, as if nobody could have submitted it."""
+    del is_refused
+
+
+async def _refused_unasked(self: Till, payment: Any, claim: Any, gas: Any, sighting: Any) -> Entry:
+    """A refusal while it is verified is the last word."""
+    await self._verify(payment, claim, gas, sighting)
+    return claim.entry
+
+
+def _not_released(entry: Entry) -> Any:
+    """What served nobody is looked at no more."""
+    is_over = entry.state in {State.RELEASED, State.CLAIMED}
+    return None if is_over else first_look(entry)
+
+
 async def _timeout_is_refusal(self: X402Engine, entry: Entry, note: Note) -> Any:
     """No receipt in time: then it was not taken."""
     found = await _settle(self, entry, note)
     return Rejected(found.detail) if isinstance(found, Undecided) else found
 
 
-MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "sent before it is written down": (Mutant(Sender, "_noted", _sent_unnoted),),
-    "settled as soon as it is sent": (Mutant(X402Engine, "settle", _settled_when_sent),),
-    "reconciliation takes unknown for failed": (
-        Mutant(X402Engine, "outcomes", _unknown_is_failed),
+MUTANTS: dict[str, Bug] = {
+    "sent before it is written down": Bug(
+        (Mutant(Sender, "_noted", _sent_unnoted),), ("sent before it was written down",)
     ),
-    "a revert is final, and nobody else is asked": (
-        Mutant(X402Engine, "_failed", _revert_is_final),
-        Mutant(Witness, "_agreed", _first_word),
+    "settled as soon as it is sent": Bug(
+        (Mutant(X402Engine, "settle", _settled_when_sent),), ("settled without the money",)
     ),
-    "used counts as paid": (
-        Mutant(x402_engine, "pays", _used_is_paid),
-        Mutant(eip3009_outcomes, "pays", _used_is_paid),
+    "reconciliation takes unknown for failed": Bug(
+        (Mutant(X402Engine, "outcomes", _unknown_is_failed),),
+        ("a payment that is failed (not used yet)",),
     ),
-    "what has settled is looked at no more": (Mutant(MemoryLedgerStore, "claim_due", _never_due),),
-    "an older block's word on a revert": (
-        Mutant(eip3009_outcomes.Outcomes, "_require_unused", _unused_anywhere),
+    "a revert is final, and nobody else is asked": Bug(
+        (
+            Mutant(X402Engine, "_failed", _revert_is_final),
+            Mutant(Witness, "_agreed", _first_word),
+        ),
+        ("failed (transaction_failed) though it was paid",),
     ),
-    "unknown is told as 402": (Mutant(Till, "settle", _pending_is_refused),),
-    "released after it was sent": (Mutant(Till, "settle", _released_after_sending),),
-    "no receipt in time is a refusal": (Mutant(X402Engine, "settle", _timeout_is_refusal),),
-    "changes are made from old readings": (Mutant(MemoryLedgerStore, "move", _any_reading_moves),),
-    "a claim keeps nobody out": (Mutant(MemoryLedgerStore, "claim", _everybody_claims),),
-    "a lease keeps nobody out": (Mutant(MemoryLedgerStore, "claim", _no_lease),),
-    "the answer is not kept": (Mutant(Till, "settle", _kept_nowhere),),
-    "whoever shows it is its buyer": (Mutant(retries, "is_buyer", _anybody_is_buyer),),
-    "it buys another request": (Mutant(retries, "is_same_request", _same_enough),),
-    "a facilitator's refusal is believed": (
-        Mutant(RemoteFacilitator, "settle", _refusal_is_believed),
+    "used counts as paid": Bug(
+        (
+            Mutant(x402_engine, "pays", _used_is_paid),
+            Mutant(eip3009_outcomes, "pays", _used_is_paid),
+        ),
+        ("settled without the money",),
+    ),
+    "what has settled is looked at no more": Bug(
+        (Mutant(MemoryLedgerStore, "claim_due", _never_due),),
+        ("delivered, and the money is not there",),
+    ),
+    "an older block's word on a revert": Bug(
+        (Mutant(eip3009_outcomes.Outcomes, "_require_unused", _unused_anywhere),),
+        ("failed (transaction_failed) though it was paid",),
+    ),
+    "unknown is told as 402": Bug(
+        (Mutant(Till, "settle", _pending_is_refused),), ("charged, and told settlement_failed",)
+    ),
+    "released after it was sent": Bug(
+        (Mutant(Till, "settle", _released_after_sending),),
+        (
+            "payment that is released (",
+            "released () though it was paid",
+            "became released",
+        ),
+    ),
+    "no receipt in time is a refusal": Bug(
+        (Mutant(X402Engine, "settle", _timeout_is_refusal),),
+        (
+            "failed (no receipt in time)",
+            "failed (not sent: ",
+        ),
+    ),
+    "changes are made from old readings": Bug(
+        (Mutant(MemoryLedgerStore, "move", _any_reading_moves),), ("became settling",)
+    ),
+    "a claim keeps nobody out": Bug(
+        (Mutant(MemoryLedgerStore, "claim", _everybody_claims),), ("two work on one payment",)
+    ),
+    "a lease keeps nobody out": Bug(
+        (Mutant(MemoryLedgerStore, "claim", _no_lease),), ("two work on one payment",)
+    ),
+    "the answer is not kept": Bug(
+        (Mutant(Till, "settle", _kept_nowhere),),
+        ("charged, and told invalid_exact_evm_nonce_already_used",),
+    ),
+    "whoever shows it is its buyer": Bug(
+        (Mutant(retries, "is_buyer", _anybody_is_buyer),),
+        ("somebody else was handed what a payment bought",),
+    ),
+    "it buys another request": Bug(
+        (Mutant(retries, "is_same_request", _same_enough),),
+        ("the answer is that of another request",),
+    ),
+    "a released payment is refused, and the chain is not asked": Bug(
+        (
+            Mutant(retries, "find_out", _free_to_buy),
+            Mutant(Till, "_verified", _refused_unasked),
+        ),
+        ("paid long ago, and told",),
+    ),
+    "a buyer is refused on the word of one node": Bug(
+        (Mutant(eip3009_outcomes, "ask_nodes", _asked_of_one),), ("paid long ago, and told",)
+    ),
+    "what was released is watched no more": Bug(
+        (Mutant(ledger, "first_look", _not_released),), ("charged, and released (",)
+    ),
+    "gas that was burnt is given back": Bug(
+        (Mutant(ledger, "closed", _gas_given_back),), ("gas was burnt for a payment",)
+    ),
+    "gas that was not needed is kept": Bug(
+        (Mutant(ledger, "closed", _gas_kept),), ("is reserved for ever",)
+    ),
+    "gas costs what was reserved, twice": Bug(
+        (Mutant(GasBudget, "spent", _charged_twice),), ("charged for gas of",)
+    ),
+    "what a killed process had reserved is forgotten": Bug(
+        (Mutant(MemoryGas, "give_back", _reserved_by_both),),
+        ("a gas account of", "free settlements are counted that nobody holds"),
+    ),
+    "a facilitator's refusal is believed": Bug(
+        (Mutant(RemoteFacilitator, "settle", _refusal_is_believed),), ("failed (facilitator: ",)
     ),
 }

@@ -40,6 +40,8 @@ class Node:
         self.honest_url = ""
         """The one that does not contradict itself at the moment: its calls and logs are of the
         height of its receipts."""
+        self.blind_url = "none"
+        """The one that shows no transfer: no receipt, no log, and nothing is used."""
         self.arrived: Callable[[str], None] = lambda _raw: None
 
     def call(self, calls: Sequence[bytes]) -> list[Returned | Reverted]:
@@ -71,7 +73,8 @@ class Node:
             return Returned(b"") if moves else Reverted(b"", "execution reverted")
         payer = "0x" + data[16:36].hex()
         if data[:4] == STATE:
-            is_used = (payer, "0x" + data[36:68].hex()) in state.used
+            is_seen = self.url != self.blind_url
+            is_used = is_seen and (payer, "0x" + data[36:68].hex()) in state.used
             return Returned(int(is_used).to_bytes(32))
         return Returned(state.balances.get(payer, 0).to_bytes(32))
 
@@ -114,7 +117,7 @@ class Node:
     def _eth_getTransactionReceipt(self, transaction: str) -> JsonValue:
         if self.url == self.honest_url:
             return self.chain.receipt(transaction)
-        if self.lies("eth_getTransactionReceipt"):
+        if self.url == self.blind_url or self.lies("eth_getTransactionReceipt"):
             return None
         return self.chain.receipt(transaction, self.behind())
 
@@ -147,6 +150,8 @@ class Node:
         first = _number(asked.get("fromBlock"), start)
         last = _number(asked.get("toBlock"), blocks[-1].number)
         some = blocks[max(0, first - start) : max(0, last - start + 1)]
+        if self.url == self.blind_url:
+            return []
         if self.lies("eth_getLogs") and self.url != self.honest_url:
             return []
         receipts: list[Any] = [one for block in some for one in block.receipts.values()]

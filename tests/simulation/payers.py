@@ -11,6 +11,7 @@ from assay.payments.ports import Authorization
 from assay.payments.requests import PaidRequest
 from assay.payments.x402_wire import credential_of, encoded, needed_s
 from tests.simulation.chain import ASSET, NETWORK, Cancel, Send, signed_authorization
+from tests.simulation.facilitator import STRANGER
 from tests.simulation.process import EPOCH_S, ConnectionLost, Reply
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ PAYEE: Final = "0x" + "5e" * 20
 ELSEWHERE: Final = "0x" + "e1" * 20
 PRICE: Final = 10_000
 ADDRESS: Final = "https://assay.test"
-CHAOTIC: Final = ("cancel", "empty", "elsewhere", "preempt", "steal", "steal", "replay")
+CHAOTIC: Final = (
+    *("cancel", "empty", "elsewhere", "preempt", "steal", "steal", "replay"),
+    "submit_released",
+)
 """What somebody does beside a call: the first four on the chain, at any moment."""
 
 
@@ -121,7 +125,7 @@ async def buy(world: "World", purchase: Purchase) -> None:
             world.invariants.answered(purchase, reply, purchase.url, is_thief=False)
             if purchase.last is None or purchase.last.status != 200:
                 purchase.last = reply  # no refusal of an earlier try that comes late
-            if reply.status in {200, 402}:
+            if reply.status == 200 or (reply.status == 402 and not world.is_owed(purchase.signed)):
                 return
         if not purchase.is_patient:
             return
@@ -162,16 +166,32 @@ async def preempt(world: "World", purchase: Purchase) -> None:
     world.chain.submit_plain("0x" + "bd" * 20, purchase.signed)
 
 
+async def submit_released(world: "World", purchase: Purchase) -> None:
+    """A node that was shown the authorisation submits it, once its claim has served nobody.
+
+    A buyer who has gone away with a refusal comes again: the money has left the wallet.
+    """
+    signed = purchase.signed
+    for _ in range(40):
+        if world.is_released(signed):
+            world.invariants.owed.add((signed.payer, signed.nonce))
+            world.chain.submit_plain(STRANGER, signed)
+            if purchase.last is not None and purchase.last.status == 402:
+                await buy(world, purchase)
+            return
+        await asyncio.sleep(0.5)
+
+
 async def steal(world: "World", purchase: Purchase) -> None:
     """Whoever reads the chain shows the payment that he finds there, at its own address."""
-    if world.is_public(purchase.signed):
+    if world.is_public(purchase.signed) and not world.is_owed(purchase.signed):
         request = purchase.request("198.51.100.7", "")
         await _show(world, purchase, request, purchase.quote, is_thief=True)
 
 
 async def replay(world: "World", purchase: Purchase) -> None:
     """The buyer shows his payment at another address: one that comes first buys there instead."""
-    if world.is_public(purchase.signed):
+    if world.is_public(purchase.signed) and not world.is_owed(purchase.signed):
         other = quote_of(purchase.name + "-other", world.random)
         request = purchase.request(purchase.caller, purchase.token, other.url)
         await _show(world, purchase, request, other, is_thief=False)
@@ -201,6 +221,7 @@ NASTY: dict[str, Callable[["World", Purchase], Awaitable[None]]] = {
     "empty": empty,
     "elsewhere": elsewhere,
     "preempt": preempt,
+    "submit_released": submit_released,
     "steal": steal,
     "replay": replay,
 }

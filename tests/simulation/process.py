@@ -18,6 +18,7 @@ from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.payments.x402_facilitator import RemoteFacilitator
 from assay.kit.errors import Conflict, ServiceError, Unavailable
 from assay.kit.keyring import MacKeys
+from assay.payments.gas import GasBudget
 from assay.payments.model import (
     Held,
     PaymentRefused,
@@ -46,6 +47,8 @@ from tests.simulation.wire import LedgerClient, NodeClient, Wire
 EPOCH = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EPOCH_S = EPOCH.timestamp()
 KEEP = timedelta(hours=24)
+FREE = 2
+"""Settlements that an operator has free, in worlds with gas accounts."""
 CHAIN = Network(
     slug=NETWORK.id,
     name=NETWORK.id,
@@ -261,9 +264,13 @@ class Process:
         outside, chains = self._outside, {NETWORK.id: chain}
         signer: Any = outside.key
         prices = ample_gas(self.node, {NETWORK.id: CHAIN}, signer.address, self.clock)
+        has_gas = outside.disk.gas is not None and outside.facilitator is None
+        store: Any = self.ledger
+        rules = replace(prices.rules, free_per_account=FREE)
+        budget = GasBudget(rules, prices, store, self.clock) if has_gas else None
         engine = X402Engine(self.node, chains, signer, prices, self.clock, outside.settlement_s)
         charges: Any = None  # MPP is another protocol
-        needs = ProtocolNeeds(Signers(), self._facilitator(engine), charges, self.clock)
+        needs = ProtocolNeeds(Signers(), self._facilitator(engine), charges, self.clock, gas=budget)
         return View(needs, ChainReceipts(self.node, chains))
 
     def _facilitator(self, engine: X402Engine) -> Facilitator:

@@ -144,3 +144,13 @@ def test_the_cheap_key_signs_what_the_model_reads() -> None:
     assert found.action == signed
     assert (found.hash, found.sender, found.nonce) == (hash_, KEY, 3)
     assert signed.signature == signature_of(signed)
+
+
+def test_what_is_mined_again_at_another_price_has_cost_either(chain: Chain) -> None:
+    chain.submit(sent(0, authorization()))
+    chain.mine()
+    chain.base_fee = 15 * GWEI
+    chain.reorganise(1, 1.0)
+    costs = {TRANSFER_GAS * gwei * GWEI for gwei in (11, 16)}
+    assert chain.ever_burnt == {sent(0, None).hash: costs}
+    assert chain.unwound == set()

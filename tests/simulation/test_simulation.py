@@ -3,10 +3,13 @@
 `bench/simulation.py` runs more of them, shows one, and counts how soon planted bugs are found.
 """
 
+from dataclasses import replace
+
 import pytest
 
-from tests.simulation.campaign import campaign, first_found, kept_seeds, trace
-from tests.simulation.mutants import MUTANTS
+from tests.simulation.campaign import campaign, collected, first_found, trace
+from tests.simulation.kept import kept_seeds
+from tests.simulation.mutants import MUTANTS, planted
 from tests.simulation.world import run
 
 SCHEDULES = 200
@@ -41,6 +44,18 @@ def test_a_seed_is_one_schedule_step_for_step() -> None:
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_planted_bug_is_found(mutant: str) -> None:
     assert first_found(mutant, [*kept_seeds(), *range(TRIES)]) is not None
+
+
+def test_an_error_of_a_planted_bug_itself_is_no_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug whose function takes other arguments than the one it replaces breaks every schedule."""
+    name = "sent before it is written down"
+    (mutant,) = MUTANTS[name].mutants
+    dead = replace(MUTANTS[name], mutants=(replace(mutant, bug=lambda: None),))
+    monkeypatch.setitem(MUTANTS, name, dead)
+    seeds = range(10)
+    with collected(), planted(name):
+        assert any("TypeError" in str(run(seed).violation) for seed in seeds)
+    assert first_found(name, seeds) is None
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from assay.payments.model import State as PaymentState
 from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
 from assay.payments.watcher import Plan
+from tests.fakes.gas_accounts import in_flight
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import Refused
 from tests.simulation.node import Node
@@ -212,6 +213,13 @@ class LedgerClient:
 
     async def put_off_all(self, leased: Entry, look: Look, reason: str) -> None:
         await self._ask(lambda: self.disk.put_off_all(leased, look, reason))
+
+    async def in_flight(self, network: str, now: datetime, since: datetime) -> int:
+        del network
+        return await self._ask(lambda: self._waiting(now, since))
+
+    async def _waiting(self, now: datetime, since: datetime) -> int:
+        return in_flight([*self.disk.rows.values()], now, since)
 
     async def purge_stored(self, before: datetime) -> int:
         return await self._ask(lambda: self.disk.purge_stored(before))

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from assay.payments.model import Stored
+from assay.payments.model import Entry, State, Stored
 from assay.payments.ports import Authorization
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import BLOCK_S, GWEI, Chain, SettlementKey
 from tests.simulation.facilitator import ADDRESS, FacilitatorService
+from tests.simulation.gas import GasWatch
 from tests.simulation.invariants import Invariants, Violation
+from tests.simulation.kept import seeds_without_gas
 from tests.simulation.loop import NothingLeft, SimulatedLoop
 from tests.simulation.node import Node
 from tests.simulation.payers import (
@@ -36,6 +38,12 @@ from tests.simulation.process import (
 from tests.simulation.wire import Trouble, Wire
 
 KEY = "0x" + "0e" * 20
+GAS_ACCOUNTS = 0.4
+"""How often settling is charged to the operator's gas account."""
+WITHOUT_GAS = seeds_without_gas()
+BLIND = 0.1
+"""How often one of the nodes shows no transfer, faults or none."""
+
 PATIENCE_S = 3600
 """How long after the last fault everything has ended: an authorisation's life, the slack of the
 chain's clock, what a transaction may still take, and two of the looks at settled payments."""
@@ -77,6 +85,9 @@ class World:
         )
         self.wire.broken = self.invariants.broken
         self._key = SettlementKey(KEY)
+        self.gas = GasWatch(self.chain, self.disk, self.invariants)
+        if seed not in WITHOUT_GAS and Random(f"gas {seed}").random() < GAS_ACCOUNTS:
+            self.gas.begin(Random(f"credit {seed}"))
         self._outside = self._make_outside()
         self._lives: list[Process] = []
         self.processes = [self._start() for _ in range(self.random.choice((1, 2, 2)))]
@@ -118,6 +129,15 @@ class World:
             return True
         return any(sent.action == signed for sent in self.chain.pool.values())
 
+    def is_owed(self, signed: Authorization) -> bool:
+        """Whether a stranger has submitted it who was shown it here."""
+        return (signed.payer, signed.nonce) in self.invariants.owed
+
+    def is_released(self, signed: Authorization) -> bool:
+        """Whether its claim has ended, verified, and nobody was served."""
+        rows = (row for row in self.disk.rows.values() if row.nonce == signed.nonce)
+        return any(row.state is State.RELEASED and row.look.at is not None for row in rows)
+
     async def upstream(self, process: Process, url: str, digest: str) -> Stored:
         """What is sold, after a while, unless it fails."""
         row = next((row for row in self.disk.rows.values() if row.digest == digest), None)
@@ -130,7 +150,7 @@ class World:
             if process.is_alive:
                 self.invariants.upstream_ended(row)
         if roll < 0.06:
-            raise UpstreamBroken("The upstream failed; nothing was charged.")
+            raise UpstreamBroken("The upstream failed.")
         found = answer_of(url)
         return replace(found, status=404) if roll < 0.1 else found
 
@@ -138,18 +158,26 @@ class World:
         if self._say is not None:
             self._say(f"{self.loop.time():8.2f} {what}")
 
+    def _written(self, before: Entry | None, row: Entry) -> None:
+        self.invariants.moved(before, row)
+        self.gas.moved(before, row)
+
     def _make_outside(self) -> Outside:
         facilitator = None
         if self.random.random() < 0.25:
-            facilitator = FacilitatorService(self.chain, self.wire, self.invariants.asked)
+            facilitator = FacilitatorService(
+                self.chain, self.wire, self.invariants.asked, self._submitted
+            )
         self.chain.told = self.invariants.mined
-        self.disk.changed = self.invariants.moved
+        self.disk.changed = self._written
         self.chain.fund_gas(KEY, 10**20)
         node = Node(self.chain, self._key.signed.__getitem__, self.random)
         node.lies = lambda _method: self.random.random() < self.trouble.lie
         node.behind = self._behind
         node.arrived = self._sent
         node.honest_url = self.random.choice(CHAIN.rpc_urls)
+        if Random(f"blind {self.seed}").random() < BLIND:
+            node.blind_url = next(url for url in CHAIN.rpc_urls if url != node.honest_url)
         return Outside(
             loop=self.loop,
             wire=self.wire,
@@ -163,15 +191,18 @@ class World:
             broken=self.invariants.broken,
         )
 
+    def _submitted(self, signed: Authorization) -> None:
+        self.invariants.owed.add((signed.payer, signed.nonce))
+
     def _behind(self) -> int:
         """A balancer has nodes that have not seen the last blocks."""
         is_behind = self.random.random() < self.trouble.lag
         return self.random.choice((1, 1, 2, 5)) if is_behind else 0
 
     def _sent(self, raw: str) -> None:
-        action = self._key.signed[raw].action
-        if isinstance(action, Authorization):
-            self.invariants.sent(action, raw)
+        sent = self._key.signed[raw]
+        if isinstance(sent.action, Authorization):
+            self.invariants.sent(sent.action, raw, sent.nonce)
 
     def _start(self) -> Process:
         life = Process(self._outside, self.random.choice((0.0, 0.0, -1.5, 1.5)))
@@ -197,11 +228,13 @@ class World:
         self._heal()
         for _ in range(int(PATIENCE_S)):
             if self._is_quiet(buyers):
-                break
+                self.chain.mine()  # what a stranger has sent may still wait
+                if self._is_quiet(buyers):
+                    break
             await asyncio.sleep(1.0)
         self.is_late = True
-        self.chain.mine()
         self.invariants.ended(self.purchases)
+        self.gas.ended()
         await self._end([mining, shaking, *buyers])
 
     def _is_quiet(self, buyers: list[asyncio.Task[None]]) -> bool:
@@ -273,6 +306,7 @@ class World:
             setattr(self.trouble, name, getattr(calm, name))
         self.chain.inclusion, self.chain.base_fee = 1.0, 10 * GWEI
         self.chain.fund_gas(KEY, 10**20)
+        self.gas.credit()
         self._restart()
 
 

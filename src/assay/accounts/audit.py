@@ -1,4 +1,4 @@
-"""Who did what to accounts and their credentials: a trail nothing is ever taken out of.
+"""Who did what to accounts and their credentials: a trail that only old failed log-ins leave.
 
 A note is written in the transaction of what it tells, so that neither is there without the other.
 """
@@ -87,7 +87,7 @@ class NoteNotFound(NotFound):
 
 
 class AuditStore(Protocol):
-    """The trail. Nothing changes or removes a note."""
+    """The trail. Nothing changes a note, and only a failed log-in is ever removed."""
 
     async def page_for_admin(
         self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0

@@ -1,4 +1,4 @@
-"""Which log-ins the audit trail notes. Nothing is taken out of it, so guessing must not fill it.
+"""Which log-ins the audit trail notes. Guessing must not fill it.
 
 The first of a day are noted one by one, then each time their number has doubled; every note says
 how many there were. What an administrator does is not counted here: all of it is noted.

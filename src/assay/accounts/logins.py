@@ -100,13 +100,12 @@ class Logins:
         self._used[read[1]] = now
         return operator, read[1]
 
-    def owner_of(self, token: str) -> str | None:
-        """Whose dashboard token this is by its signature alone, or None. No I/O.
+    def named_by(self, token: str) -> tuple[str, str] | None:
+        """Whose dashboard token this is by its signature alone, and its session's id. No I/O.
 
         It may be revoked, its account gone: it says whom a request is counted for, no more.
         """
-        read = self._tokens.read(token) if len(token) <= TOKEN_CHARS_MAX else None
-        return None if read is None else read[0]
+        return self._tokens.read(token) if len(token) <= TOKEN_CHARS_MAX else None
 
     async def list(self, operator_id: str) -> Sequence[DashboardSession]:
         """The operator's sessions, newest first, at most `SESSIONS_MAX`."""

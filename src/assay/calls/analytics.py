@@ -48,10 +48,14 @@ class Page:
 class Analytics:
     """Answers from roll-ups; what this process has logged is in them."""
 
-    def __init__(self, store: AnalyticsStore, log: CallLog, clock: Clock) -> None:
+    def __init__(
+        self, store: AnalyticsStore, log: CallLog, clock: Clock, kept_days: int = 0
+    ) -> None:
+        """`kept_days`: how many days the log holds, today included; 0: every day."""
         self._store = store
         self._log = log
         self._clock = clock
+        self._kept_days = kept_days
         self._flushing: asyncio.Task[None] | None = None
 
     async def stats(self, operator_id: str) -> Stats:
@@ -153,7 +157,9 @@ class Analytics:
             task.exception()  # the writer itself tries again, and tells the log
 
     def _first_day(self, which: LogFilter) -> int | None:
-        return None if which.days is None else self._today() - which.days + 1
+        """The first day to be shown: never one whose rows are removed, or about to be."""
+        asked = [days for days in (which.days, self._kept_days) if days]
+        return self._today() - min(asked) + 1 if asked else None
 
     def _today(self) -> int:
         return (self._clock.now().date() - _EPOCH).days

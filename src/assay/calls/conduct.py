@@ -128,7 +128,7 @@ class ConductLog:
         if self._costs is None or recent.day == day:
             return True
         bearer = address_bearer(call.client)
-        if call.payment_id is None and not self._costs.has_left(Cost.ROWS, bearer):
+        if not call.is_sale and not self._costs.has_left(Cost.ROWS, bearer):
             return False
         self._costs.charge(Cost.ROWS, 1, bearer)
         recent.day = day

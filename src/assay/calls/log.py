@@ -55,14 +55,15 @@ class CallLog:
         self.refused = 0
         """Rows lost because the store would never have taken them."""
         self.over_quota = 0
-        """Rows of unpaid calls that were not kept, for their caller had used up its quota."""
+        """Calls without a sale that were not kept: their caller had used up its rows."""
 
     def add(self, call: Call) -> None:
         """Remember a call until the next flush.
 
-        An unpaid call of a caller that has used up its rows of the day is counted, and not kept.
+        Of a caller that has used up its rows of the day only sales are kept, each of which brought
+        money once; every other call is counted.
         """
-        if self._costs is not None and call.payment_id is None:
+        if self._costs is not None and not call.is_sale:
             bearer = address_bearer(call.client)
             if not self._costs.has_left(Cost.ROWS, bearer):
                 self.over_quota += 1

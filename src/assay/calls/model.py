@@ -49,6 +49,8 @@ class Call:
     request_bytes: int = 0
     cost: int = 0
     payment_id: str | None = None
+    is_sale: bool = False
+    """Whether it handed out what a settled payment bought, for the first time; kept nowhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Registration files behind token URIs, remembered for a while."""
 
+from dataclasses import replace
+
 from assay.chains.model import OnchainAgent, Registration
 from assay.chains.ports import (
     OVER_BUDGET,
@@ -7,7 +9,9 @@ from assay.chains.ports import (
     Documents,
     DocumentUnavailable,
 )
+from assay.chains.problems import Problems
 from assay.chains.registration import NotRegistration, parse_registration
+from assay.chains.token_uri import TemplateUri, read_token_uri
 from assay.egress.budget import current_use
 from assay.kit.cache import BoundedMap, Cache
 from assay.kit.clock import Clock
@@ -36,12 +40,24 @@ class RegistrationFiles:
 
     async def read(self, uri: str) -> Read:
         """The file, or why there is none; raises nothing."""
-        if not uri:
+        if not uri.strip():
             return None, "The agent has no token URI."
         if len(uri) > URI_CHARS_MAX:
             return None, f"The token URI is longer than {URI_CHARS_MAX} characters."
-        if uri[:5].lower() == "data:":  # it costs no request, and as a key it would be the file
-            return await self._fetch(uri)
+        problems = Problems()
+        try:
+            source = read_token_uri(uri, problems.note)
+            if isinstance(source, bytes):
+                return _with(parse_registration(source), problems), None
+        except (TemplateUri, NotRegistration) as error:
+            return None, str(error)
+        if source[:5].lower() == "data:":  # it costs no request, and as a key it would be the file
+            file, why = await self._fetch(source)
+        else:
+            file, why = await self._cached(source)
+        return (None if file is None else _with(file, problems)), why
+
+    async def _cached(self, uri: str) -> Read:
         try:
             return await self._files.get(uri, lambda: self._fetch(uri), current_use().sharers)
         except DocumentOverBudget as error:  # not remembered: another use may have room
@@ -50,7 +66,7 @@ class RegistrationFiles:
     async def _fetch(self, uri: str) -> Read:
         try:
             document = await self._documents.fetch(uri)
-            file = parse_registration(document.body)
+            file = parse_registration(document.body, uri)
         except DocumentOverBudget:
             raise
         except (DocumentUnavailable, NotRegistration) as error:
@@ -59,6 +75,12 @@ class RegistrationFiles:
         if uri[:5].lower() != "data:":
             self._last_read.put(uri, file)
         return file, None
+
+
+def _with(file: Registration, problems: Problems) -> Registration:
+    """The file with what is wrong with the URI that led to it."""
+    noted = problems.noted
+    return replace(file, problems=(*noted, *file.problems)) if noted else file
 
 
 def agent_ttl_s(agent: OnchainAgent, ttl_s: float) -> float:

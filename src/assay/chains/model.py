@@ -4,11 +4,11 @@ Sources: interface spec 2.1, 2.8, 4.2; ERC-8004 (EIP-8004) text and its deployed
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
+from assay.chains.problems import FileProblem
 from assay.kit.base58 import decode as from_base58
 from assay.kit.errors import InvalidRequest, NotFound, Problem, Unavailable
 from assay.kit.json import JsonObject
@@ -109,7 +109,7 @@ class Registration:
     trust_models: tuple[str, ...] = ()
     x402_support: bool | None = None
     active: bool | None = None
-    problems: tuple[str, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
     raw: JsonObject = field(default_factory=dict[str, "str"])
     size_bytes: int = field(default=0, compare=False)
     """Of the file as it came."""
@@ -195,30 +195,6 @@ class Account:
     """In the chain's own coin, in its smallest unit."""
     since_days: int | None = None
     """Days ago of the oldest of a few days looked at on which it had sent a transaction already."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reviewer:
-    """What a chain shows of somebody who gave feedback; None is what could not be learnt."""
-
-    transactions: int | None = None
-    first_s: int | None = None
-    """Their first feedback to any agent, unix seconds."""
-    rated: frozenset[str] | None = None
-    """Other agents they gave feedback to."""
-    is_reciprocal: bool = False
-    """They own an agent to which this agent's owner or wallet gave feedback."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reviewers:
-    """Reviewers by address, and when each entry was given."""
-
-    known: Mapping[str, Reviewer]
-    given_s: Mapping[tuple[str, int], int]
-    """Unix seconds by reviewer and index."""
-    since_s: int | None
-    """An entry without a time was given before; None when no times could be learnt."""
 
 
 @dataclass(frozen=True, slots=True)

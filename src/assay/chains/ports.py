@@ -11,7 +11,6 @@ from assay.chains.model import (
     Feedback,
     Network,
     OnchainAgent,
-    Reviewers,
     WalletMatch,
 )
 from assay.kit.clock import Clock
@@ -189,12 +188,6 @@ class ChainReader(Protocol):
         """The agents `wallet` owns or is the agentWallet of, lowest id first, confirmed now."""
         ...
 
-    async def fetch_reviewers(
-        self, network: Network, agent: OnchainAgent, reviewers: Sequence[str]
-    ) -> Reviewers:
-        """What the chain shows of these reviewers, as far as it could be learnt in a short time."""
-        ...
-
     async def fetch_account(self, network: Network, address: str) -> Account:
         """What the chain shows of an address now."""
         ...
@@ -218,6 +211,8 @@ class ChainWriter(Protocol):
 
     address: str
     """The wallet's."""
+    fee: int
+    """The most that a write costs it, in the coin's smallest unit."""
 
     async def give_score(self, network: Network, agent: OnchainAgent, score: int) -> str:
         """Send a score of 0 to 100 once; the transaction's signature when a node took it.

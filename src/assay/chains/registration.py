@@ -1,213 +1,184 @@
-"""Registration files, parsed leniently and never trusted. Pure.
+"""Registration files, read leniently and judged strictly. Pure.
 
-The keys vary in the wild: `services` or `endpoints`, `x402Support`, `x402support` or
-`x402.enabled`, `supportedTrust` or `supportedTrusts`, service names in any case; on Solana also
-`type` and `value` for a service's `name` and `endpoint`. Source: EIP-8004,
-"Agent Registration File", and the files its first users published.
+Whatever has one meaning is read, in the spellings and shapes that are in use; each deviation from
+EIP-8004, "Agent Registration File", is a problem that says where it is, what was found and what
+was expected. The result does not depend on the order of members.
 """
 
-import json
-import math
-import unicodedata
-from collections.abc import Sequence
-from typing import NoReturn
+from typing import Final
 
-from assay.chains.model import ClaimedRegistration, Registration, Service
-from assay.kit.json import (
-    JsonObject,
-    JsonValue,
-    has_values_beyond,
-    is_array,
-    is_nested_beyond,
-    is_object,
-)
+from assay.chains.members import Members
+from assay.chains.model import OnchainAgent, Registration, Service
+from assay.chains.problems import FileProblem, Note, Problems, described, quoted
+from assay.chains.registration_claims import CLAIMS_MAX, read_claims
+from assay.chains.registration_json import BYTES_MAX, NotRegistration, load, load_inner
+from assay.chains.registration_others import OtherDocument, read_other
+from assay.chains.registration_services import read_services
+from assay.chains.registration_text import text_of, url_of
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 
-TYPE = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
+__all__ = ["BYTES_MAX", "TYPE", "NotRegistration", "parse_registration", "problems_of"]
+
+TYPE: Final = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 """The `type` of a registration file. Source: EIP-8004."""
 
-BYTES_MAX = 256 * 1024
-"""Largest file that is parsed: room for a picture within it, and little enough to keep many."""
-
-VALUES_MAX = 10_000
-SERVICES_MAX = 64
-CLAIMS_MAX = 64
-TEXT_CHARS_MAX = 2000
-URL_CHARS_MAX = 2048
-DEPTH_MAX = 32
-
-_TWICE = "The registration file names a member twice; the last one counts."
-_REQUIRED = ("name", "description", "image")
+_KNOWN = frozenset({"type", "name", "services", "endpoints", "registrations", "description"})
+_WRAPPERS = ("agent", "agentRegistration", "data", "registration", "result")
+_IMAGES = ("image", "imageUrl", "logo", "icon", "iconUrl", "avatar")
+_LISTS = ("services", "endpoints", "service", "endpoint")
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+_NUMBER_CHARS_MAX = 100
+_SERVICES = "a list of objects, each with name and endpoint"
 
 
-class NotRegistration(Exception):
-    """The document is no registration file at all; the message is a sentence fit for a caller."""
-
-
-def parse_registration(body: bytes) -> Registration:
+def parse_registration(body: bytes, source: str = "") -> Registration:
     """The registration file in `body`; its `problems` say what is wrong with it.
 
-    Raises `NotRegistration` for what is not a JSON object of bounded size and depth, and nothing
-    else, whatever the bytes.
+    `source` is the address it was read from, empty where there is none. Raises `NotRegistration`
+    for what is not a JSON object of bounded size and depth, and nothing else, whatever the bytes.
     """
-    problems: list[str] = []
-    raw = _load(body, problems)
-    if raw.get("type") != TYPE:
-        problems.append("The registration file does not name its type.")
-    problems += [f"The registration file has no {key}." for key in _REQUIRED if not _has(raw, key)]
+    problems = Problems()
+    note = problems.note
+    whole = _object(load(body, note), note)
+    raw = _unwrapped(whole, note)
+    other = read_other(raw, source, note)
+    members = Members(raw, "", note)
+    if other is None and raw.get("type") != TYPE:
+        note("type", described(raw["type"]) if "type" in raw else "nothing", TYPE)
     return Registration(
         size_bytes=len(body),
-        name=" ".join(_text(raw.get("name")).split()),
-        image=_url(raw.get("image")),
-        description=_text(raw.get("description")),
-        services=_services(raw, problems),
-        registrations=_claims(raw.get("registrations"), problems),
-        trust_models=_texts(raw.get("supportedTrust") or raw.get("supportedTrusts")),
-        x402_support=_x402(raw),
-        active=_flag(raw.get("active")),
-        problems=tuple(dict.fromkeys(problems)),
-        raw=raw,
+        name=" ".join(_name(other, members, note).split()),
+        description=_description(other, members, note),
+        image=_image(members, note, is_required=other is None),
+        services=_services(raw, members, note) if other is None else other.services,
+        registrations=read_claims(members.get("registrations", "registration"), note),
+        trust_models=_trust(members, note),
+        x402_support=_x402(members, note),
+        active=_flag(members.get("active"), "active", note),
+        raw=whole,
+        problems=problems.noted,  # last: by then all have been noted
     )
 
 
-def _load(body: bytes, problems: list[str]) -> JsonObject:
-    if len(body) > BYTES_MAX:
-        raise NotRegistration(f"The document at the token URI is larger than {BYTES_MAX} bytes.")
-    if has_values_beyond(body, 4 * VALUES_MAX):  # commas of its texts count there
-        raise NotRegistration("The document at the token URI holds too many values.")
-    if is_nested_beyond(body, DEPTH_MAX):
-        raise NotRegistration("The document at the token URI is nested too deeply.")
+def problems_of(agent: OnchainAgent) -> tuple[FileProblem, ...]:
+    """What is wrong with the file of an agent, or that it has none; with what its id shows."""
+    file = agent.registration
+    if file is None:
+        found = (agent.registration_problem or "no registration file").rstrip(".")
+        return (FileProblem("tokenURI", found, "a registration file that anybody can read"),)
+    claims = file.registrations
+    if agent.agent_id == "0" or not any(c.agent_id == "0" for c in claims):
+        return file.problems
+    where = f"registrations[{next(n for n, c in enumerate(claims) if c.agent_id == '0')}].agentId"
+    return (*file.problems, FileProblem(where, "0", f"{agent.agent_id}, this agent's id"))
 
-    def no_key_twice(pairs: Sequence[tuple[str, JsonValue]]) -> JsonObject:
-        members = dict(pairs)
-        if len(members) < len(pairs) and _TWICE not in problems:
-            problems.append(_TWICE)
-        return members
 
-    try:
-        raw: JsonValue = json.loads(
-            body.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=no_key_twice
-        )
-        _check(raw)
-    except ValueError:
-        raise NotRegistration("The document at the token URI is not JSON.") from None
-    if not is_object(raw):
+def _object(value: JsonValue, note: Note) -> JsonObject:
+    """The object that the document is, or that is alone in a list or a text."""
+    if isinstance(value, str) and (inner := load_inner(value, note)) is not None:
+        note("file", "JSON in a text", "the JSON itself")
+        value = inner
+    if is_array(value) and len(value) == 1:
+        note("file", "a list of one", "the object itself")
+        value = value[0]
+    if not is_object(value):
         raise NotRegistration("The document at the token URI is not a JSON object.")
-    return raw
+    return value
 
 
-def _no_constant(name: str) -> NoReturn:
-    """NaN and Infinity are no JSON (RFC 8259, section 6)."""
-    raise ValueError(name)
+def _unwrapped(raw: JsonObject, note: Note) -> JsonObject:
+    """The object within, where an interface's answer was stored as the file."""
+    if _KNOWN & raw.keys():
+        return raw
+    inner = {key: raw[key] for key in _WRAPPERS if key in raw}
+    files = [(key, one) for key, one in inner.items() if is_object(one) and _KNOWN & one.keys()]
+    if len(files) != 1:
+        return raw
+    key, found = files[0]
+    note("file", f"the file within the member {quoted(key)}", "the file itself")
+    return found
 
 
-def _check(value: JsonValue) -> None:
-    """Refuses too many values, and those that have no JSON form.
-
-    Raises `NotRegistration` for the first, `ValueError` for lone surrogates and for numbers that
-    are larger than a float.
-    """
-    waiting: list[JsonValue] = [value]
-    seen = 0
-    while waiting:
-        one = waiting.pop()
-        seen += 1
-        if seen > VALUES_MAX:
-            raise NotRegistration("The document at the token URI holds too many values.")
-        if is_object(one):
-            waiting += [*one.keys(), *one.values()]
-        elif is_array(one):
-            waiting += one
-        elif isinstance(one, str):
-            one.encode("utf-8")
-        elif isinstance(one, float) and not math.isfinite(one):
-            raise ValueError("a number larger than a float")
+def _name(other: OtherDocument | None, members: Members, note: Note) -> str:
+    if other is not None:
+        return text_of(other.name)
+    return _words("name", members.get("name", "agentName", "title"), members, note)
 
 
-def _has(raw: JsonObject, key: str) -> bool:
-    value = raw.get(key)
-    return isinstance(value, str) and bool(value.strip())
+def _description(other: OtherDocument | None, members: Members, note: Note) -> str:
+    if other is not None:
+        return text_of(other.description)
+    return _words("description", members.get("description", "summary"), members, note)
 
 
-def _services(raw: JsonObject, problems: list[str]) -> tuple[Service, ...]:
-    listed = raw.get("services")
-    listed = raw.get("endpoints") if listed is None else listed
-    if listed is None:
-        problems.append("The registration file declares no services.")
+def _words(name: str, value: JsonValue, members: Members, note: Note) -> str:
+    """A text that must be there; a number is read as it is written, of languages English first."""
+    if isinstance(value, str) and (text := text_of(value)):
+        return text
+    note(name, members.lacking(name) if value is None else described(value), "a text")
+    if is_object(value):
+        return text_of(value.get("en")) or next(
+            (text_of(one) for _, one in sorted(value.items()) if text_of(one)), ""
+        )
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value)[:_NUMBER_CHARS_MAX] if is_number else ""
+
+
+def _image(members: Members, note: Note, *, is_required: bool) -> str:
+    value = members.get(*_IMAGES)
+    if isinstance(value, str) and value.strip():
+        return url_of(value)
+    if value is not None or is_required:
+        note("image", members.lacking("image") if value is None else described(value), "a URL")
+    if is_array(value):
+        value = value[0]
+    if is_object(value):
+        value = Members(value, "image", note).get("url", "uri", "src")
+    return url_of(value)
+
+
+def _services(raw: JsonObject, members: Members, note: Note) -> tuple[Service, ...]:
+    listed = members.get(*_LISTS)
+    if listed is not None:
+        return read_services(listed, note)
+    if raw.get("services") != []:
+        note("services", members.lacking("services"), _SERVICES)
+    return ()
+
+
+def _trust(members: Members, note: Note) -> tuple[str, ...]:
+    value = members.get("supportedTrust", "supportedTrusts", "trustModels")
+    if value is None:
         return ()
-    if is_object(listed):
-        listed = [{"name": name, "endpoint": endpoint} for name, endpoint in listed.items()]
-    if not is_array(listed):
-        problems.append("The services of the registration file are not a list.")
+    if not is_array(value):
+        note("supportedTrust", described(value), "a list of texts")
+    if isinstance(value, str):
+        value = value.split(",")
+    if is_object(value):
+        value = sorted(key for key, flag in value.items() if flag is True)
+    if not is_array(value):
         return ()
-    if len(listed) > SERVICES_MAX:
-        problems.append(f"Only the first {SERVICES_MAX} services of the file are looked at.")
-    found = [_service(item) for item in listed[:SERVICES_MAX]]
-    if None in found:
-        problems.append("A service of the registration file lacks its name or endpoint.")
-    return tuple(service for service in found if service is not None)
+    for number, item in enumerate(value):
+        if not isinstance(item, str):
+            note(f"supportedTrust[{number}]", described(item), "a text")
+    return tuple(text for item in value[:CLAIMS_MAX] if (text := text_of(item)))
 
 
-def _service(item: JsonValue) -> Service | None:
-    if not is_object(item):
+def _x402(members: Members, note: Note) -> bool | None:
+    if members.key("x402Support") is not None:
+        return _flag(members.get("x402Support"), "x402Support", note)
+    nested = members.get("x402")
+    if nested is None:
         return None
-    name = _text(item.get("name")) or _text(item.get("type"))
-    endpoint = _url(item.get("endpoint")) or _url(item.get("value"))
-    version = _text(item.get("version")) or None
-    return Service(name, endpoint, version) if name and endpoint else None
+    note("x402Support", 'the member "x402"', 'the member "x402Support"')
+    return _flag(nested.get("enabled"), "x402.enabled", note) if is_object(nested) else None
 
 
-def _claims(listed: JsonValue, problems: list[str]) -> tuple[ClaimedRegistration, ...]:
-    if not is_array(listed):
-        if listed is not None:
-            problems.append("The registrations of the file are not a list.")
-        return ()
-    return tuple(
-        ClaimedRegistration(agent_id, _text(item.get("agentRegistry")))
-        for item in listed[:CLAIMS_MAX]
-        if is_object(item) and (agent_id := _agent_id(item.get("agentId")))
-    )
-
-
-def _agent_id(value: JsonValue) -> str:
-    """Token ids are written as numbers and as text; a flag is neither."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return _text(value)
-
-
-def _x402(raw: JsonObject) -> bool | None:
-    for key in ("x402Support", "x402support"):
-        if isinstance(flag := raw.get(key), bool):
-            return flag
-    nested = raw.get("x402")
-    return _flag(nested.get("enabled")) if is_object(nested) else None
-
-
-def _flag(value: JsonValue) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _texts(listed: JsonValue) -> tuple[str, ...]:
-    if not is_array(listed):
-        return ()
-    return tuple(text for item in listed[:CLAIMS_MAX] if (text := _text(item)))
-
-
-def _text(value: JsonValue) -> str:
-    """Without control, format and bidirectional characters (Unicode categories C*), cut to size."""
-    if not isinstance(value, str):
-        return ""
-    shown = (c for c in value[:TEXT_CHARS_MAX] if c in "\n\t" or _shows(c))
-    return "".join(shown).strip()
-
-
-def _url(value: JsonValue) -> str:
-    """A URL as it stands; one that is too long, or has anything but visible characters, is none."""
-    if not isinstance(value, str) or len(value) > URL_CHARS_MAX:
-        return ""
-    stripped = value.strip()
-    return stripped if all(_shows(c) and not c.isspace() for c in stripped) else ""
-
-
-def _shows(character: str) -> bool:
-    return not unicodedata.category(character).startswith("C")
+def _flag(value: JsonValue, where: str, note: Note) -> bool | None:
+    """A flag; `"true"`, `"false"`, 1 and 0 have one meaning, other words have none."""
+    if value is None or isinstance(value, bool):
+        return value
+    note(where, described(value), "true or false")
+    if isinstance(value, str):
+        return _FLAGS.get(value.strip().lower())
+    return _FLAGS.get(str(value)) if isinstance(value, int) else None

@@ -1,7 +1,8 @@
 """`assay demo`: the whole thing live, on a local chain with real sample agents.
 
 Everything goes the way a stranger's would: agents are registered on a chain, evaluated over HTTP
-by this service, and gated with a challenge signed by their owner's key.
+by this service, and gated with a challenge signed by their owner's key. Only how the good agent
+climbs in later weeks is simulated, and says so.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 
 import httpx2
 import uvloop
@@ -20,11 +22,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from assay.cli.demo_client import Client, Graded
+from assay.cli.demo_past import Climbed, climb, table_of_days
 from assay.cli.pay import Payer, call
 from assay.cli.run import FAILED, Web, complain, read_settings
 from assay.cli.serve import listen, serving
 from assay.settings import Settings
-from assay.wiring import assemble
+from assay.wiring import App, assemble
 from assay_demo.upstream import SECRET as UPSTREAM_SECRET
 from assay_demo.world import World, WorldAgent
 
@@ -32,6 +35,9 @@ Say = Callable[[str], None]
 
 PAID_ON = "eip155:84532"
 """The demo's dollars stand where Base Sepolia's do."""
+
+REASON_CHARS = 100
+"""Shown of a reason in the table; the answers have it whole."""
 
 _COLOURS = {"GREEN": "green", "YELLOW": "yellow", "RED": "red"}
 
@@ -43,6 +49,8 @@ class _Stage:
     world: World
     client: Client
     graded: Sequence[Graded]
+    climbed: Sequence[Climbed]
+    """The good agent's simulated weeks."""
     key_files: Mapping[str, Path]
     free_url: str
     paid_url: str
@@ -79,16 +87,31 @@ async def _demo(web: Web, *, once: bool, as_json: bool, port: int) -> None:
             graded = await _grade_all(client, world.agents, say)
             say("putting wrappers in front of an API")
             free_url, paid_url = await _wrap(client, world)
+            climbed = await _climb(app, world.agents[0])
         keys = _write_keys(folder, world.agents)
-        stage = _Stage(world, client, graded, keys, free_url, paid_url)
+        stage = _Stage(world, client, graded, climbed, keys, free_url, paid_url)
         if as_json:
-            sys.stdout.write(json.dumps([one.row() for one in graded], indent=2) + "\n")
+            sys.stdout.write(json.dumps(_rows(stage), indent=2) + "\n")
         else:
             Console().print(table_of(graded))
             await _show_paying(stage)
+            Console().print(table_of_days(world.agents[0].name, climbed))
         if not once:
             _print_next(stage)
             await server.wait_closed()
+
+
+async def _climb(app: App, agent: WorldAgent) -> Sequence[Climbed]:
+    """The agent's real evaluation, and the simulated ones after it."""
+    newest = [row.evaluation for row in await app.audit.replay(app.rules)]
+    made = next(one for one in newest if one.agent_id == agent.agent_id)
+    return climb(made, app.probes, app.rules)
+
+
+def _rows(stage: _Stage) -> list[dict[str, object]]:
+    """A row for each agent; the first one's says how it would climb, too."""
+    first, *others = [one.row() for one in stage.graded]
+    return [{**first, "simulatedClimb": [one.row() for one in stage.climbed]}, *others]
 
 
 def _progress() -> Progress:
@@ -173,18 +196,19 @@ def _write_keys(folder: Path, agents: Sequence[WorldAgent]) -> Mapping[str, Path
 def table_of(graded: Sequence[Graded]) -> Table:
     """The demo's table."""
     table = Table(title="Assay: agents on the local chain, evaluated just now")
-    for column in ("agent", "score", "tier", "risk", "route", "allow", "why"):
+    for column in ("agent", "rung", "score", "tier", "risk", "route", "allow", "why"):
         table.add_column(column, overflow="fold")
     for one in graded:
         colour = _COLOURS[one.risk_level]
         table.add_row(
             f"{one.agent_id} {one.name}",
+            f"{one.rung} {one.rung_name}",
             f"{one.score:.2f}",
             f"[bold {colour}]{one.tier}[/]",
             f"[{colour}]{one.risk_level}[/]",
             one.route,
             "[green]yes[/]" if one.allow else "[red]no[/]",
-            "\n".join(f"- {reason}" for reason in one.reasons[:3]),
+            "\n".join(f"- {shorten(reason, REASON_CHARS)}" for reason in one.reasons[:2]),
         )
     return table
 

@@ -26,6 +26,8 @@ class Graded:
     route: str
     allow: bool
     reasons: tuple[str, ...]
+    rung: int
+    rung_name: str
 
     def row(self) -> dict[str, object]:
         """The row of `--json`."""
@@ -38,6 +40,8 @@ class Graded:
             "route": self.route,
             "allow": self.allow,
             "reasons": list(self.reasons),
+            "rung": self.rung,
+            "rungName": self.rung_name,
         }
 
 
@@ -110,6 +114,8 @@ class Client:
             route=decision["route"],
             allow=decision["allow"],
             reasons=tuple(decision["reasons"]),
+            rung=decision["ladder"]["rung"],
+            rung_name=decision["ladder"]["name"],
         )
 
 

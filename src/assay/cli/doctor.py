@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.cli.connections_note import read_note
+from assay.cli import open_files
 from assay.cli.run import read_settings
+from assay.cli.unsafe_connections import held_or_too_few
 from assay.cli.unsafe_hosts import shown
-from assay.cli.unsafe_settings import Finding, findings
-from assay.kit.clock import SystemClock
+from assay.cli.unsafe_settings import findings
 from assay.kit.errors import ServiceError
 from assay.kit.json import is_object
-from assay.payments.gas import KeyStanding
+from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
 from assay.settings import Settings, settling_key_file
 from assay.trust.feedback import LAMPORTS_MIN
 from assay.wiring import App, assemble, networks_from
@@ -44,7 +44,7 @@ class Check:
 def doctor(*, strict: bool = False) -> int:
     """Look at everything; status 0 when all that is needed works, and, if `strict`, is safe."""
     settings = read_settings({})
-    unsafe = [*findings(settings), *_connections(settings)]  # first: opening may change modes
+    unsafe = [*findings(settings), *held_or_too_few(settings)]  # first: opening may change modes
     checks = asyncio.run(_examine(settings.model_copy(update={"log_level": "error"})))
     console = Console(highlight=False, soft_wrap=True)
     for check in checks:
@@ -61,25 +61,26 @@ def doctor(*, strict: bool = False) -> int:
     return 0 if works and not (strict and unsafe) else 1
 
 
-def _connections(settings: Settings) -> Sequence[Finding]:
-    """An untrusted address that held over half of all connections in the last 24 hours."""
-    said = read_note(settings.data_dir, SystemClock.now())
-    if said is None:
-        return []
-    why = "nobody else can connect; if it is your proxy, all callers share its limits"
-    do = "name it in ASSAY_TRUSTED_PROXIES if it is your proxy, else block it"
-    return [Finding("connections", said, why, do)]
+def _files(settings: Settings) -> Check:
+    """The limit of open files; a start lowers the caps of connections where it is too low."""
+    name, files = "open files", open_files.reachable()
+    fitting = open_files.fitting(settings, files)
+    if fitting is settings:
+        return Check(name, works=True, says="room for every connection of the settings")
+    says = f"{files} are room for {fitting.connections_max} connections, not"
+    says += f" {settings.connections_max}: {open_files.ADVICE} ({open_files.needed(settings)})"
+    return Check(name, works=True, says=says)
 
 
 async def _examine(settings: Settings) -> Sequence[Check]:
-    checks = [_data_dir(settings.data_dir)]
+    checks = [_data_dir(settings.data_dir), _files(settings)]
     try:
         networks_from(settings)
         async with assemble(settings, serving=False) as app:
             checks += [await _database(app), *await _state(app), _exposure(settings)]
             checks += await _upstreams(app)
-            checks += [_payments(settings), _payment_endpoints(settings)]
-            checks += await _settling_key(app)
+            checks += [_payments(settings), _payment_endpoints(settings), _visits(settings)]
+            checks += await _settling(app)
             checks += await _chains(app)
             is_default = app.networks.default.family == "solana"
             if is_default or any(n.startswith("solana_") for n in settings.model_fields_set):
@@ -89,6 +90,15 @@ async def _examine(settings: Settings) -> Sequence[Check]:
             Check("start", works=False, says=str(error), mend="set it right and run doctor again")
         )
     return checks
+
+
+def _visits(settings: Settings) -> Check:
+    """How scheduled visits go out. Without proxies nothing fails: they count for less."""
+    ways = len(settings.visit_proxies)
+    if ways:
+        return Check("visits", works=True, says=f"unannounced ones leave by {ways} proxies")
+    says = "without ASSAY_VISIT_PROXIES they are unlabelled, and no agent gets beyond rung 1"
+    return Check("visits", works=True, says=says)
 
 
 def _data_dir(folder: Path) -> Check:
@@ -163,11 +173,29 @@ def _payments(settings: Settings) -> Check:
     return Check(name, works=True, says=says)
 
 
-async def _settling_key(app: App) -> Sequence[Check]:
-    """What the key that settles has on each network where wrappers are sold."""
-    if app.gas.budget is None:
-        return []
-    return [_key(one) for one in await app.gas.budget.key_standings(CHAIN_S)]
+async def _settling(app: App) -> Sequence[Check]:
+    """Where wrappers are sold: what the settling key has, whether facilitator and nodes answer."""
+    is_sold = any(one.protocol == "x402" for one in await app.settling.sold())
+    facilitator = await app.settling.facilitator() if is_sold else None
+    keys = [] if facilitator else [_key(one) for one in await app.settling.keys()]
+    nodes = [_node(*one) for one in (await app.settling.nodes()).items()]
+    return [*([_facilitator(facilitator)] if facilitator else keys), *nodes]
+
+
+def _node(network: str, answers: bool) -> Check:  # noqa: FBT001 - an item of a mapping
+    says = "answers" if answers else "none answers: nobody can settle payments there"
+    mend = "set one that answers in ASSAY_PAYMENT_RPC"
+    return Check(f"payment node of {network}", works=answers, says=says, mend=mend)
+
+
+def _facilitator(standing: FacilitatorStanding) -> Check:
+    mend = "start it, or set another one in ASSAY_X402_FACILITATOR_URL"
+    says = standing.problem or "answers"
+    if standing.networks is not None:
+        says += f", and lists {', '.join(sorted(standing.networks)) or 'no network of ours'}"
+        mend = "set one in ASSAY_X402_FACILITATOR_URL that lists a payment network"
+    works = not standing.problem and standing.networks != frozenset()
+    return Check("x402 facilitator", works=works, says=says, mend=mend)
 
 
 def _key(standing: KeyStanding) -> Check:

@@ -8,11 +8,13 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from assay.cli.run import FAILED, complain, with_app
+from assay.evaluation.policy import ladder_from
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.trust.audit import Rescored
-from assay.trust.model import Evaluation, Score
-from assay.trust.scoring import score, weights_from
+from assay.trust.model import Evaluation, Score, Snapshot
+from assay.trust.scoring import weights_from
 from assay.trust.tiers import Row, Rules, tiers_from
+from assay.trust.verdict import grade_score
 from assay.wiring import App
 
 FAULTS_SHOWN = 20
@@ -31,12 +33,14 @@ def evaluate(agent: str, chain: str | None, *, as_json: bool) -> int:
             subject = await app.subjects.find(network, agent)
             news = await app.evaluator.evaluate(subject, app.settings.sandbox_evaluation_s)
         evaluation = news.evaluation
-        found = score(evaluation.collected, evaluation.unavailable, app.rules.weights)
+        found = grade_score(
+            evaluation.agent_id, evaluation.collected, evaluation.unavailable, app.rules
+        )
         if as_json:
-            told = _told(evaluation, found, news.snapshot.snapshot_hash)
+            told = _told(evaluation, found, news.snapshot)
             sys.stdout.write(json.dumps(told, indent=2) + "\n")
         else:
-            _print(evaluation, found, news.snapshot.snapshot_hash)
+            _print(evaluation, found, news.snapshot)
         return 0
 
     return with_app(work)
@@ -61,13 +65,16 @@ def verify_snapshots() -> int:
     return with_app(work)
 
 
-def replay(weights: str | None, tiers: str | None, *, everything: bool, as_json: bool) -> int:
-    """Score stored evidence under other weights or another table; nothing is changed."""
+def replay(
+    weights: str | None, tiers: str | None, ladder: str | None, *, everything: bool, as_json: bool
+) -> int:
+    """Score stored evidence under other weights, table or ladder; nothing is changed."""
 
     async def work(app: App) -> int:
         rules = Rules(
             weights=app.rules.weights if weights is None else weights_from(_weights(weights)),
             tiers=app.rules.tiers if tiers is None else tiers_from(_rows(tiers)),
+            ladder=app.rules.ladder if ladder is None else ladder_from(_ladder(ladder)),
         )
         rows = await app.audit.replay(rules)
         shown = [row for row in rows if everything or row.changed]
@@ -92,6 +99,14 @@ def _weights(text: str) -> dict[str, float]:
         message = '--weights is a JSON object of numbers, such as {"8004": 40}'
         raise ValueError(message)
     return weights
+
+
+def _ladder(text: str) -> JsonObject:
+    """Raises `ValueError` with a plain sentence."""
+    value = _json(text, "--ladder")
+    if not is_object(value):
+        raise ValueError('--ladder is a JSON object of numbers, such as {"steady_visits": 7}')
+    return value
 
 
 def _rows(text: str) -> list[Row]:
@@ -119,7 +134,7 @@ def _json(text: str, option: str) -> object:
         raise ValueError(f"{option} is not JSON") from None
 
 
-def _told(evaluation: Evaluation, found: Score, snapshot_hash: str) -> JsonObject:
+def _told(evaluation: Evaluation, found: Score, taken: Snapshot) -> JsonObject:
     return {
         "agentId": evaluation.agent_id,
         "chain": evaluation.chain,
@@ -127,7 +142,17 @@ def _told(evaluation: Evaluation, found: Score, snapshot_hash: str) -> JsonObjec
         "tier": evaluation.grade.tier,
         "riskLevel": evaluation.grade.risk_level,
         "route": evaluation.grade.route,
+        "scoreLow": found.low,
+        "scoreHigh": found.high,
+        "rung": found.place.rung,
+        "rungName": found.place.name,
+        "ceiling": found.place.ceiling,
+        "unconfirmed": found.place.is_unconfirmed,
+        "beforeCeiling": found.before_ceiling,
+        "checks": {"made": found.checks_made, "applicable": found.checks_applicable},
+        "nextRung": [{"name": d.name, "asks": d.asks} for d in found.place.next_demands],
         "bonus": found.bonus,
+        "hiddenBonus": found.hidden_bonus,
         "signals": [
             {
                 "signal": c.signal.value,
@@ -141,11 +166,12 @@ def _told(evaluation: Evaluation, found: Score, snapshot_hash: str) -> JsonObjec
         ],
         "unavailable": {name.value: why for name, why in evaluation.unavailable.items()},
         "reasons": [*found.reasons],
-        "snapshotHash": snapshot_hash,
+        "snapshotHash": taken.snapshot_hash,
+        "evidenceHash": taken.evidence_hash,
     }
 
 
-def _print(evaluation: Evaluation, found: Score, snapshot_hash: str) -> None:
+def _print(evaluation: Evaluation, found: Score, taken: Snapshot) -> None:
     grade = evaluation.grade
     title = f"{evaluation.agent_id} on {evaluation.chain}: {found.value:.2f}, {grade.tier}"
     table = Table(title=f"{title} ({grade.risk_level}, {grade.route})")
@@ -160,8 +186,18 @@ def _print(evaluation: Evaluation, found: Score, snapshot_hash: str) -> None:
         table.add_row("personhood", "", "", "", f"{found.bonus:+.2f}", "a proven human")
     for cap in found.caps:
         table.add_row("cap", f"{cap.score:g}", "", "", "", cap.reason)
+    place = found.place
+    if found.before_ceiling > found.value:
+        table.add_row("ceiling", f"{place.ceiling:g}", "", "", "", f"rung {place.rung}")
     Console().print(table)
-    sys.stdout.write(f"snapshot {snapshot_hash}\n")
+    made = f"{found.checks_made} of {found.checks_applicable} applicable checks could be made"
+    sys.stdout.write(
+        f"rung {place.rung} ({place.name}), ceiling {place.ceiling:g}; {made};"
+        f" score from {found.low:.2f} to {found.high:.2f}\n"
+    )
+    for demand in place.next_demands:
+        sys.stdout.write(f"  the next rung asks: {demand.asks}\n")
+    sys.stdout.write(f"snapshot {taken.snapshot_hash}\nevidence {taken.evidence_hash}\n")
 
 
 def _change(row: Rescored) -> JsonObject:
@@ -171,6 +207,8 @@ def _change(row: Rescored) -> JsonObject:
         "tier": row.evaluation.grade.tier,
         "newScore": row.score,
         "newTier": row.tier,
+        "rung": row.evaluation.rung,
+        "newRung": row.rung,
     }
 
 

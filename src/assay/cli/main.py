@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from assay import __version__
+from assay.cli.visits_commands import visits_group
 
 if TYPE_CHECKING:
     from assay.cli.run import Web  # its imports are what `--help` must not wait for
 
 Email = Annotated[str, Parameter(help="The account's e-mail address.")]
+ColdStart = Annotated[
+    Literal["deny", "throttle", "allow"] | None,
+    Parameter(help="What to do with an unproven agent; default: the score decides."),
+]
 WrapperId = Annotated[str, Parameter(help="From `wrappers list`.")]
 
 
@@ -28,7 +33,7 @@ def build(web: "Web") -> App:
         result_action="return_value",
     )
     serving = _Serving(web)
-    work = (doctor, migrate, sell, sign, pay, evaluate, replay)
+    work = (doctor, migrate, sell, sign, pay, evaluate, check, replay)
     for command in (serving.serve, serving.demo, serving.openapi, *work):
         app.command(command)
     accounts = App(name="accounts", help="Operator accounts.")
@@ -82,7 +87,11 @@ def build(web: "Web") -> App:
     webhooks.command(webhooks_deliveries, name="deliveries")
     secrets = App(name="secrets", help="The generated secrets.")
     secrets.command(secrets_rotate, name="rotate")
-    for group in (accounts, wrappers, payments, gas, snapshots, analytics, webhooks, secrets):
+    visiting = visits_group()
+    for group in (
+        *(accounts, wrappers, payments, gas),
+        *(snapshots, visiting, analytics, webhooks, secrets),
+    ):
         app.command(group)
     return app
 
@@ -350,6 +359,7 @@ def wrappers_add(  # noqa: PLR0913 - a wrapper's fields
     payout_address: Annotated[str | None, Parameter(help="Who is paid.")] = None,
     trust: Annotated[bool, Parameter(negative=(), help="Ask for a grade.")] = False,
     min_score: Annotated[float, Parameter(help="The score asked for.")] = 65.0,
+    cold_start: ColdStart = None,
     settle: Annotated[Literal["after", "before"], Parameter(help="When it is settled.")] = "after",
     auth_header: Annotated[
         str | None, Parameter(help="Header for the upstream; its value is asked for.")
@@ -378,6 +388,7 @@ def wrappers_add(  # noqa: PLR0913 - a wrapper's fields
         payout_address=payout_address,
         trust_enabled=trust,
         min_score=min_score,
+        cold_start=cold_start,
         settle=settle,
         pass_response_headers=pass_response_header,
         cors_origins=cors_origin,
@@ -409,6 +420,7 @@ def wrappers_edit(  # noqa: PLR0913 - a wrapper's fields
     payout_address: Annotated[str | None, Parameter(help="Who is paid.")] = None,
     trust: Annotated[bool | None, Parameter(help="Whether to ask for a grade.")] = None,
     min_score: Annotated[float | None, Parameter(help="The score asked for.")] = None,
+    cold_start: ColdStart = None,
     settle: Annotated[
         Literal["after", "before"] | None, Parameter(help="When it is settled.")
     ] = None,
@@ -603,21 +615,51 @@ def evaluate(
     return evidence.evaluate(agent, chain, as_json=json)
 
 
+def check(
+    target: Annotated[
+        str,
+        Parameter(
+            help="URL of a card, MCP server, OpenAPI document or site; or a registration file."
+        ),
+    ],
+    *,
+    service: Annotated[
+        str | None, Parameter(help="What is spoken at the URL (A2A, MCP, web), if it is known.")
+    ] = None,
+    min_score: Annotated[float, Parameter(help="Score from which on the status is 0.")] = 65.0,
+    format: Annotated[  # noqa: A002 - the option's name
+        Literal["text", "json", "sarif", "junit"], Parameter(help="Form of the report.")
+    ] = "text",
+    output: Annotated[
+        Path | None, Parameter(help="File for the report; default: print it.")
+    ] = None,
+) -> int:
+    """Evaluate an agent that is not registered, as a service would; for people and for CI.
+
+    Status 0 when it reaches the score, 1 when it does not, 2 when there is nothing to evaluate.
+    Nothing is stored, and no service has to run.
+    """
+    from assay.cli.check import check as run  # noqa: PLC0415
+
+    return run(target, service, min_score, format, output)
+
+
 def replay(
     *,
     weights: Annotated[str | None, Parameter(help='JSON, such as {"8004": 40}.')] = None,
     tiers: Annotated[
         str | None, Parameter(help="JSON rows [score, tier, riskLevel, route], best first.")
     ] = None,
+    ladder: Annotated[str | None, Parameter(help='JSON, such as {"steady_visits": 7}.')] = None,
     everything: Annotated[
         bool, Parameter(name="--all", help="Unchanged grades too.", negative="")
     ] = False,
     json: Annotated[bool, Parameter(help="Print JSON.", negative="")] = False,
 ) -> int:
-    """Score stored evidence under other weights or another table; nothing is changed."""
+    """Score stored evidence under other weights, table or ladder; nothing is changed."""
     from assay.cli import evidence  # noqa: PLC0415
 
-    return evidence.replay(weights, tiers, everything=everything, as_json=json)
+    return evidence.replay(weights, tiers, ladder, everything=everything, as_json=json)
 
 
 def snapshots_verify() -> int:

@@ -3,7 +3,6 @@
 import asyncio
 import ctypes
 import gc
-import signal
 import socket
 import sys
 from collections.abc import AsyncGenerator, Generator
@@ -12,9 +11,11 @@ from pathlib import Path
 
 import uvicorn
 import uvloop
-from typing_extensions import override
 
+from assay.cli import open_files
+from assay.cli.ops import listen_ops, ops_address, serving_ops
 from assay.cli.run import FAILED, MISCONFIGURED, Web, complain, explain, read_settings
+from assay.cli.server import Server, running
 from assay.kit.errors import ServiceError
 from assay.settings import Settings
 from assay.wiring import App, assemble
@@ -49,11 +50,31 @@ def serve(web: Web, *, host: str | None, port: int | None, data_dir: Path | None
 
 
 async def _serve(web: Web, settings: Settings) -> None:
-    with listen(settings) as (door, settled):
-        async with assemble(settled) as app, serving(web, app, door) as server:
+    files = open_files.raise_limit()
+    fitting = open_files.fitting(settings, files)
+    with listen(fitting) as (door, bound), listen_ops(bound) as (ops, settled):
+        async with (
+            assemble(settled) as app,
+            serving(web, app, door) as server,
+            serving_ops(app, ops),
+        ):
             print_welcome(app)
+            if fitting is not settings:
+                _say_lowered(app, settings, files)
             _settle_down()
             await server.wait_closed()
+
+
+def _say_lowered(app: App, asked: Settings, files: int) -> None:
+    app.log.warning(
+        "fewer connections are held than the settings say, because too few files may be open",
+        files=files,
+        needed=open_files.needed(asked),
+        connections_max=app.settings.connections_max,
+        connections_per_address=app.settings.connections_per_address,
+        connections_per_network=app.settings.connections_per_network,
+        next=open_files.ADVICE,
+    )
 
 
 def _settle_down() -> None:
@@ -71,6 +92,8 @@ def _settle_down() -> None:
         mallopt(_M_TRIM_THRESHOLD, MALLOC_KEPT_BYTES)
 
 
+BACKLOG_MIN, BACKLOG_MAX = 128, 2048
+
 LOW_WATER_BYTES = 512 * 1024
 """What the system takes of an answer beyond what the caller's window has room for."""
 
@@ -82,9 +105,15 @@ def listen(settings: Settings) -> Generator[tuple[socket.socket, Settings]]:
     Bound before anything is opened: a taken port is the first thing said. Raises `OSError`.
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.create_server((settings.host, settings.port), family=family, backlog=2048) as door:
+    at, backlog = (settings.host, settings.port), _backlog(settings)
+    with socket.create_server(at, family=family, backlog=backlog) as door:
         _send_little_ahead(door)
         yield door, settings.model_copy(update={"port": door.getsockname()[1]})
+
+
+def _backlog(settings: Settings) -> int:
+    """Connections that wait to be accepted, all of which may be accepted at once."""
+    return min(BACKLOG_MAX, max(BACKLOG_MIN, settings.connections_max))
 
 
 def _send_little_ahead(listening: socket.socket) -> None:
@@ -96,44 +125,6 @@ def _send_little_ahead(listening: socket.socket) -> None:
     option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
     if option is not None:
         listening.setsockopt(socket.IPPROTO_TCP, option, LOW_WATER_BYTES)
-
-
-class Server(uvicorn.Server):
-    """A server that says when it answers and when it has ended."""
-
-    def __init__(self, config: uvicorn.Config, door: socket.socket) -> None:
-        super().__init__(config)
-        self._door = door
-        self._ended = asyncio.Event()
-
-    @contextmanager
-    @override
-    def capture_signals(self) -> Generator[None]:
-        """Uvicorn's own handling would end the process before it has written down its counts."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.handle_exit, number, None)
-        try:
-            yield
-        finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
-
-    async def wait_started(self) -> None:
-        """Returns when requests are answered."""
-        while not self.started and not self._ended.is_set():  # noqa: ASYNC110 - uvicorn sets a flag
-            await asyncio.sleep(0.005)
-
-    async def wait_closed(self) -> None:
-        """Returns when the server has drained and closed."""
-        await self._ended.wait()
-
-    async def run_to_the_end(self) -> None:
-        """Serve; whatever happens, `wait_closed` returns afterwards."""
-        try:
-            await self.serve(sockets=[self._door])
-        finally:
-            self._ended.set()
 
 
 @asynccontextmanager
@@ -150,16 +141,11 @@ async def serving(web: Web, app: App, door: socket.socket) -> AsyncGenerator[Ser
         server_header=False,
         date_header=False,  # a forwarded answer has its own, and the edge dates the others
         proxy_headers=False,
+        backlog=_backlog(app.settings),
         timeout_graceful_shutdown=DRAIN_S,
     )
-    server = Server(config, door)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(server.run_to_the_end())
-        await server.wait_started()
-        try:
-            yield server
-        finally:
-            server.should_exit = True
+    async with running(Server(config, door)) as server:
+        yield server
 
 
 def print_welcome(app: App) -> None:
@@ -171,6 +157,7 @@ def print_welcome(app: App) -> None:
         f"  data       {settings.data_dir}",
         f"  chains     {len(app.networks.slugs)} (default: {app.networks.default.slug})",
         f"  reference  {settings.address}/docs",
+        *([f"  metrics    {ops_address(settings)}"] if settings.ops_bind else []),
         f"  next       curl -s {settings.address}/operator/register --json '{account}'",
     ]
     sys.stdout.write("\n".join(lines) + "\n")

@@ -24,6 +24,7 @@ LIMITS_MAX: Mapping[str, int] = MappingProxyType(
         "gas_free_settlements_shared": 100_000,
         "solana_feedback_per_day": 100_000,
         "held_bodies_mib": 25_600,
+        "wrapper_unread_mib": 800,
         "connections_max": 200_000,
     }
 )
@@ -32,6 +33,12 @@ LIMITS_MAX: Mapping[str, int] = MappingProxyType(
 ACCOUNTS_MAX: Mapping[str, int] = MappingProxyType(
     {"accounts_per_address": 2_000, "accounts_per_network": 10_000}
 )
+
+KEPT_DAYS = (
+    *("call_days", "failed_login_days", "unused_account_days", "unproven_days", "key_agent_days"),
+    "unpaid_payment_days",
+)
+"""Settings of how long what strangers leave is kept; 0 is for ever."""
 
 EGRESS_MAX: Mapping[str, int] = MappingProxyType(
     {
@@ -47,6 +54,7 @@ than a hundred times its default."""
 DAYS_MAX = 3_650
 BLOCKS_MIB_MAX = 1_024_000
 PAID_RESPONSE_HOURS_MAX = 365 * 24
+REVISIONS_MAX = 20_000
 
 
 def limits_lifted(settings: Settings) -> Iterator[str]:
@@ -72,9 +80,11 @@ def egress_budget(settings: Settings) -> Iterator[str]:
 
 def retention(settings: Settings) -> Iterator[str]:
     """Things that strangers leave, or that people bought, kept for ever."""
-    for name in ("unproven_days", "key_agent_days"):
+    for name in KEPT_DAYS:
         if getattr(settings, name) == 0:
             yield f"{PREFIX}{name.upper()} is 0, which is for ever"
+    if settings.wrapper_revisions == 0:
+        yield "ASSAY_WRAPPER_REVISIONS is 0, which is no bound"
     if settings.snapshot_store == "local":
         if settings.snapshot_blocks_mib == 0:
             yield "ASSAY_SNAPSHOT_BLOCKS_MIB is 0, which is no bound"
@@ -82,9 +92,9 @@ def retention(settings: Settings) -> Iterator[str]:
     yield from _above(
         settings,
         {
-            "unproven_days": DAYS_MAX,
-            "key_agent_days": DAYS_MAX,
+            **dict.fromkeys(KEPT_DAYS, DAYS_MAX),
             "paid_response_hours": PAID_RESPONSE_HOURS_MAX,
+            "wrapper_revisions": REVISIONS_MAX,
         },
     )
 

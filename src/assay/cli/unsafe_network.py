@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from assay.cli.unsafe_hosts import is_local, is_plain_elsewhere, loopback_of, shown
 from assay.kit.addresses import parsed_address
 from assay.kit.origins import ANY, authority_of
-from assay.settings import Settings
+from assay.settings import Settings, bind_address
 
 PREFIX_BITS_MIN = {4: 12, 6: 28}
 """A trusted network with a shorter prefix holds more hosts than one organisation controls. Content
@@ -25,13 +25,10 @@ _Network = IPv4Network | IPv6Network
 
 def open_bind(settings: Settings) -> Iterator[str]:
     """An address to listen on that strangers may reach. A name may mean any address."""
-    address = parsed_address(settings.host)
-    if address is None:
-        is_open = settings.host != "localhost"
-    else:
-        is_open = address.is_unspecified or address.is_global
-    if is_open:
+    if _is_open(settings.host):
         yield f"ASSAY_HOST is {settings.host or 'empty'}"
+    if settings.ops_bind is not None and _is_open(bind_address(settings.ops_bind)[0]):
+        yield f"ASSAY_OPS_BIND is {settings.ops_bind}"
 
 
 def wide_proxies(settings: Settings) -> Iterator[str]:
@@ -110,6 +107,13 @@ def cors_origins(settings: Settings) -> Iterator[str]:
     for origin in settings.cors_origins:
         if origin == ANY or is_plain_elsewhere(origin):
             yield f"ASSAY_CORS_ORIGINS contains {origin}"
+
+
+def _is_open(host: str) -> bool:
+    address = parsed_address(host)
+    if address is None:
+        return host != "localhost"
+    return address.is_unspecified or address.is_global
 
 
 def _unmapped(network: _Network) -> _Network:

@@ -131,10 +131,10 @@ def _normal(secret: str) -> str:
 
 
 def _secrets(settings: Settings) -> list[tuple[str, str]]:
-    """Every secret that signs or encrypts, under its setting's name; rings one by one."""
+    """Every secret that signs, encrypts or lets in, under its setting's name; rings one by one."""
     found: list[tuple[str, str]] = []
     for name in type(settings).model_fields:
-        if "secret" in name:
+        if "secret" in name or name.endswith("_token"):
             value: object = getattr(settings, name)
             found += [(PREFIX + name.upper(), text) for text in _texts(value)]
     return found

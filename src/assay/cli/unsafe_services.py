@@ -65,6 +65,8 @@ def _services(settings: Settings) -> Iterator[tuple[str, str]]:
         ("ASSAY_X402_FACILITATOR_URL", settings.x402_facilitator_url),
         ("ASSAY_WORLD_ID_API", settings.world_id_api if asks_cloud else None),
         ("ASSAY_IPFS_GATEWAY", settings.ipfs_gateway),
+        ("ASSAY_ARWEAVE_GATEWAY", settings.arweave_gateway),
+        ("ASSAY_JUDGE_URL", settings.judge_url),
         ("ASSAY_IPFS_API", settings.ipfs_api if settings.snapshot_store == "ipfs" else None),
     ):
         if url:

@@ -96,7 +96,8 @@ RULES = (
     Rule(
         "weak-secret",
         "it can be guessed, and then tokens forged or snapshots read",
-        "unset it (one is generated), or use the output of `openssl rand -hex 32`",
+        "unset it (one is generated, except for the token), or use the output of"
+        " `openssl rand -hex 32`",
         unsafe_secrets.weak,
     ),
     Rule(

@@ -6,7 +6,8 @@ from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 from assay.egress.address import Reason, classify
 from assay.egress.called_ports import is_called
 from assay.egress.opened import OpenedEntry, is_localhost, opened_entry
-from assay.settings import Settings
+from assay.kit.addresses import parsed_address
+from assay.settings import Settings, bind_address
 
 BITS_MIN = {4: 16, 6: 48}
 """A shorter prefix holds more than one site's network: all of 10.0.0.0/8, say."""
@@ -42,10 +43,27 @@ def _faults(entry: OpenedEntry, settings: Settings) -> Iterator[str]:
             yield "which is every port of this machine"
     else:
         yield from _network_faults(where, port)
-    if port == settings.port and _is_loopback(where):
+    if port is not None and any(
+        port == own and _holds(where, host) for host, own in _own(settings)
+    ):
         yield "where this service listens itself"
     elif port is not None and not is_called(port):
         yield "whose port belongs to another protocol than HTTP"
+
+
+def _own(settings: Settings) -> Iterator[tuple[str, int]]:
+    """Where this service and its metrics listen."""
+    yield settings.host, settings.port
+    if settings.ops_bind is not None:
+        yield bind_address(settings.ops_bind)
+
+
+def _holds(where: IPv4Network | IPv6Network | str, host: str) -> bool:
+    """Whether an entry leads to that address of this machine; a wildcard is loopback, too."""
+    address = parsed_address(host)
+    if address is None or address.is_unspecified or address.is_loopback:
+        return _is_loopback(where)
+    return not isinstance(where, str) and address in where
 
 
 def _network_faults(network: IPv4Network | IPv6Network, port: int | None) -> Iterator[str]:

@@ -16,6 +16,21 @@ class Limits:
     body_bytes_max: int = 1024 * 1024
     header_bytes_max: int = 64 * 1024
     decompression_ratio_max: int = 100
+    events_s: float | None = None
+    """How long a stream of events (`text/event-stream`) that answers a GET may go on after its head
+    before it is a time-out; None: as long as every other body."""
+
+
+class Tap(Protocol):
+    """Is given a reply while it arrives, within the limits of the whole of it."""
+
+    def begin(self, status: int, headers: tuple[tuple[str, str], ...]) -> None:
+        """The head of the reply; header names are lower case."""
+        ...
+
+    def add(self, piece: bytes) -> None:
+        """The next bytes of the body, decompressed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +41,10 @@ class Outgoing:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes = b""
+    is_verbatim: bool = False
+    """`headers` go out as they are and in this order, as a stock client sends them."""
+    tap: Tap | None = field(default=None, compare=False)
+    """Reads the reply before it has ended: event streams."""
 
 
 @dataclass(frozen=True, slots=True)

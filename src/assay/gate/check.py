@@ -1,6 +1,7 @@
 """The gate: who asks, who is meant, is it them, may it be counted, what do we know (spec 4.2)."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
@@ -10,23 +11,28 @@ from assay.accounts.model import Feature, Operator
 from assay.accounts.plans import require
 from assay.chains.model import Network
 from assay.chains.ports import OVER_BUDGET
+from assay.chains.subject import Subject, subject_key
 from assay.egress.budget import EgressUse, Spent, UseClass, current_use, egress_use
+from assay.evaluation.enrolment import GateAsks
+from assay.evaluation.explanations import Explanation
 from assay.gate.decide import decide, reusable_until
 from assay.gate.model import Decision, GateRequest, Reuse
 from assay.identity.model import ContractProof, IdentityMismatch
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
-from assay.kit.errors import InvalidRequest, Problem
+from assay.kit.errors import InvalidRequest, Problem, ServiceError
 from assay.kit.singleflight import SingleFlight
 from assay.trust.evaluate import EVER, Evaluator
 from assay.trust.model import (
     EGRESS_BUDGET,
     EVALUATION_QUOTA,
+    INDEXING,
+    UNFINISHED,
+    Collected,
     Evaluation,
     EvaluationCompleted,
+    Score,
     SignalName,
-    Subject,
-    subject_key,
 )
 from assay.trust.ports import EvaluationStore
 from assay.trust.subjects import Subjects, canonical_agent_id
@@ -48,12 +54,20 @@ _CUT_REMEMBERED_MAX = 1_000
 REQUESTS_REMEMBERED = 32
 """Different requests (threshold, window, signals) whose decision on one agent is kept."""
 
+OWNED_S: Final = 1.0
+OWNED_MAX: Final = 5
+"""How long a denied key agent's registered agents are looked for, and how many are named."""
+
 _PAID_SIGNALS = {
     SignalName.PERSONHOOD: Feature.PERSONHOOD,
     SignalName.ATTESTATION: Feature.ATTESTATION,
     SignalName.SELF: Feature.SELF,
 }
 """Source: decisions, section 4."""
+
+
+Explain = Callable[[str, Sequence[Collected], Score, frozenset[SignalName]], Explanation]
+"""Evidence, the score over the selected signals, and those -> why it is not higher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +84,12 @@ class GateNeeds:
     upgrade_url: str
     evaluation_s: float
     clock: Clock
+    explain: Explain | None = None
+    """Explains denials; without it they have the score's own reasons."""
     quota: Callable[[str], Awaitable[Spent | None]] | None = None
     """Counts an evaluation by its subject's key, or says that there were enough; None: no quota."""
+    asks: GateAsks | None = None
+    """Remembers which operators rely on which agents: those are visited before others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +156,7 @@ class Gate:
         self.require_signals(caller.operator, request)
         require_control(caller.agent_address, decision.subject, caller.contract)
         reservation = self._needs.allowance.reserve_cached(caller.operator)
-        return None if reservation is None else decision
+        return None if reservation is None else self._noted(caller, decision)
 
     def assess_cached(
         self, network: Network, agent_id: str, request: GateRequest
@@ -194,10 +212,17 @@ class Gate:
             # Where a bare header is believed, it is believed here too: else no gate of that service
             # could ever use the reserved half. The bounds by account and agent hold all the same.
             with egress_use(_use_for(subject, account, has_control=True)):
-                return await self._decision_on(subject, request, agent_id)
+                return self._noted(caller, await self._decision_on(subject, request, agent_id))
         except BaseException:
             needs.allowance.release(reservation)
             raise
+
+    def _noted(self, caller: Caller, decision: Decision) -> Decision:
+        """The decision; its operator asks for the agent's visits by it."""
+        asks = self._needs.asks
+        if asks is not None:
+            asks.note(caller.operator.id, decision.subject, allowed=decision.allow)
+        return decision
 
     def evaluated(self, news: EvaluationCompleted) -> None:
         """A listener: a newer evaluation replaces the remembered one at once."""
@@ -238,11 +263,39 @@ class Gate:
         cached = cached or reuse is not None
         known = self._remembered(subject, evaluation)
         if _is_cut_for_some(reuse):
-            return decide(subject, evaluation, request, self._needs.rules, cached=True, reuse=reuse)
+            rules = self._needs.rules
+            found = decide(subject, evaluation, request, rules, cached=True, reuse=reuse)
+            return await self._with_agents(self._explained(found, request))
         if not cached or evaluations == self._evaluations:  # else it may be outdated by now
             self._remember(known, subject.key)
             self._remember(known, subject_key(subject.network, asked))
-        return self._decide(known, request, cached=cached, reuse=reuse)
+        decision = await self._with_agents(self._decide(known, request, cached=cached, reuse=reuse))
+        if decision.did_you_mean and request in known.decisions:
+            kept = known.decisions[request]
+            known.decisions[request] = replace(kept, did_you_mean=decision.did_you_mean)
+        return decision
+
+    async def _with_agents(self, decision: Decision) -> Decision:
+        """The denial of a key agent, with the registered agents that its address speaks for."""
+        subject = decision.subject
+        if decision.allow or subject.agent is not None:
+            return decision
+        reader = self._needs.subjects.reader(subject.network)
+        try:
+            async with asyncio.timeout(OWNED_S):
+                found = await reader.fetch_agents_of(subject.network, subject.agent_id)
+        except (TimeoutError, ServiceError):
+            return decision
+        return replace(decision, did_you_mean=tuple(one.agent_id for one in found[:OWNED_MAX]))
+
+    def _explained(self, decision: Decision, request: GateRequest) -> Decision:
+        """The decision; a denial with what counts against the agent."""
+        if decision.allow or self._needs.explain is None:
+            return decision
+        collected = decision.evaluation.collected
+        agent_id = decision.evaluation.agent_id
+        why = self._needs.explain(agent_id, collected, decision.score, request.signals)
+        return replace(decision, explanation=why)
 
     async def _found(self, network: Network, agent_id: str, account: str) -> Subject:
         """The subject, before anybody has shown to control it: for strangers' share alone."""
@@ -296,6 +349,7 @@ class Gate:
             cached=cached,
             reuse=reuse,
         )
+        decision = self._explained(decision, request)
         if len(known.decisions) >= REQUESTS_REMEMBERED:
             known.decisions.clear()
         known.decisions[request] = replace(decision, cached=True, sandbox_ran=False)
@@ -310,8 +364,8 @@ class Gate:
         return await self._needs.evaluator.with_personhood(subject, newest)
 
     def _reusable(self, evaluation: Evaluation, request: GateRequest) -> bool:
-        if SignalName.SANDBOX in evaluation.unavailable:
-            return False
+        if SignalName.SANDBOX in evaluation.unavailable or evaluation.rung is None:
+            return False  # those of before the ladder prove nothing by it
         return self._needs.clock.now() < reusable_until(evaluation, request)
 
     def _remembered(self, subject: Subject, evaluation: Evaluation) -> _Remembered:
@@ -342,7 +396,13 @@ def _is_hidden(subject: Subject) -> bool:
 
 
 def _is_cut_for_some(reuse: Reuse | None) -> bool:
-    """Whether only the shared class had no room: that is no answer for who may use more."""
+    """Whether the answer is not to be remembered as a decision.
+
+    Only the shared class had no room, which is no answer for who may use more; or the evaluation
+    is not finished.
+    """
+    if reuse is not None and reuse.reason in {UNFINISHED, INDEXING}:
+        return True
     is_shared = current_use().use_class is UseClass.SHARED
     return is_shared and reuse is not None and reuse.reason == EGRESS_BUDGET
 

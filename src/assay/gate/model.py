@@ -1,9 +1,12 @@
 """What a gate is asked and what it answers (spec 2.5, 4.2; decisions, section 8)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Literal
 
-from assay.trust.model import Evaluation, Grade, Score, SignalName, Subject
+from assay.chains.subject import Subject
+from assay.evaluation.explanations import Explanation
+from assay.trust.model import Evaluation, Grade, Score, SignalName
 
 MIN_SCORE_DEFAULT = 65.0
 """Default threshold. Source: spec, section 8."""
@@ -15,6 +18,17 @@ TTL_MAX = timedelta(days=3650)
 """A reuse window beyond this is taken as this."""
 
 
+ColdStart = Literal["deny", "throttle", "allow"]
+"""What is done with an agent on rung 0 against which nothing is known; None: the threshold decides.
+"""
+
+INSUFFICIENT_EVIDENCE = "insufficient_evidence"
+"""Why an agent is denied against which nothing is known: there is too little that is."""
+
+LOW_SCORE = "low_score"
+"""Why an agent is denied against which something is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class GateRequest:
     """The body of a gate call, with its defaults; an empty `signals` means every base signal."""
@@ -22,6 +36,7 @@ class GateRequest:
     min_score: float = MIN_SCORE_DEFAULT
     ttl_ms: float = TTL_MS_DEFAULT
     signals: frozenset[SignalName] = frozenset()
+    cold_start: ColdStart | None = None
 
     @property
     def ttl(self) -> timedelta:
@@ -53,3 +68,18 @@ class Decision:
     """Until when the evaluation may be reused under the asked `ttlMs`."""
     cached_reason: str | None = None
     """Why an evaluation older than `ttlMs` was used: `evaluation_quota` or `egress_budget`."""
+    denial_reason: str | None = None
+    """Why it denies: `insufficient_evidence` or `low_score`; None where it allows."""
+    cold_start: ColdStart | None = None
+    """What was asked to be done with an unproven agent, where it decided instead of the threshold.
+    """
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether it is let in only because it was asked to be, slowly."""
+        return self.allow and self.cold_start == "throttle"
+
+    explanation: Explanation = field(default_factory=Explanation)
+    """Of a denial: what counts against the agent, and what would change it; else empty."""
+    did_you_mean: tuple[str, ...] = ()
+    """Of the denial of a key agent: registered agents that its address speaks for."""

@@ -37,6 +37,7 @@ class DecisionTokens:
                 "tier": decision.grade.tier,
                 "riskLevel": decision.grade.risk_level,
                 "route": decision.grade.route,
+                "rung": decision.score.place.rung,
                 "evaluationId": evaluation.id,
             }
         )

@@ -12,18 +12,25 @@ from assay.identity.model import (
 from assay.identity.ports import KeyAgentStore
 from assay.identity.session import Sessions
 from assay.kit.clock import Clock
+from assay.kit.costs import Cost, CostLedger
 
 
 class AgentIdentity:
     """Who is calling, proven."""
 
     def __init__(
-        self, challenges: Challenges, sessions: Sessions, key_agents: KeyAgentStore, clock: Clock
+        self,
+        challenges: Challenges,
+        sessions: Sessions,
+        key_agents: KeyAgentStore,
+        clock: Clock,
+        costs: CostLedger,
     ) -> None:
         self._challenges = challenges
         self._sessions = sessions
         self._key_agents = key_agents
         self._clock = clock
+        self._costs = costs
 
     def prove_cached(self, headers: AgentHeaders) -> AgentPrincipal | None:
         """The address of a session confirmed a moment ago, or None. No I/O."""
@@ -36,8 +43,8 @@ class AgentIdentity:
     async def prove(self, headers: AgentHeaders) -> AgentPrincipal:
         """The address that proved itself, by a session or by a signed challenge.
 
-        Raises `IdentityRequired`, `ChallengeRequired` (with a fresh challenge) or
-        `SignatureInvalid`. A good signature begins a session.
+        Raises `IdentityRequired`, `ChallengeRequired` (with a fresh challenge), `SignatureInvalid`
+        and as `answer`. A good signature begins a session.
         """
         address = agent_address(headers)
         if headers.session and (known := await self._sessions.check(address, headers.session)):
@@ -65,14 +72,18 @@ class AgentIdentity:
         return address if known is not None and known.contract is None else None
 
     async def answer(self, address: str, challenge: str, signature: str) -> AgentPrincipal:
-        """Take the answer to a challenge of a canonical address. Raises as `prove`.
+        """Take the answer to a challenge of a canonical address.
 
-        On Solana an address alone is no key agent (spec 4.3): it only speaks for its agents.
+        On Solana an address alone is no key agent (spec 4.3): it only speaks for its agents. A key
+        agent that was not known is a row of whoever calls: raises `QuotaExceeded` beyond those.
         """
         contract = (await self._challenges.redeem(address, challenge, signature)).contract
         principal = AgentPrincipal(address, self._sessions.begin(address, contract), contract)
-        if is_evm(address) and principal.is_key_agent:
+        is_key_agent = is_evm(address) and principal.is_key_agent
+        if is_key_agent and not await self.has_proven(address):
+            self._costs.require(Cost.ROWS)
             await self._key_agents.remember(KeyAgent(address, self._clock.now()))
+            self._costs.charge(Cost.ROWS)
         return principal
 
 

@@ -47,7 +47,10 @@ class Sessions:
         """The address of an authentic, unexpired token, which may be revoked; or None. No I/O."""
         if len(token) > TOKEN_CHARS_MAX:
             return None
-        session = self._tokens.read(token, self._clock.now())
+        known, now = self._confirmed.get(token), self._clock.now()
+        if known is not None and known[0].expires_at > now:
+            return known[0].agent_address
+        session = self._tokens.read(token, now)
         return None if session is None else session.agent_address
 
     async def check(self, address: str, token: str) -> Session | None:

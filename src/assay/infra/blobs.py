@@ -116,7 +116,7 @@ class IpfsSnapshotBlobs:
                 self._url, params=_PUT, files={"data": ("block", block)}
             )
             named = answer.raise_for_status().json()["Key"]
-        except (httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
+        except (httpx2.HTTPError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise _unavailable(repr(error)) from error
         if named != cid:
             raise _unavailable("the node names the block otherwise")

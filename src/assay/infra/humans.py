@@ -9,7 +9,7 @@ from assay.chains.networks import Networks
 from assay.chains.ports import Call, Returned, Rpc
 from assay.kit.cache import Cache
 from assay.kit.clock import Clock
-from assay.trust.model import HumanRecord
+from assay.trust.humans import HumanRecord
 
 TTL_S = 300.0
 

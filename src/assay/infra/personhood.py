@@ -10,7 +10,7 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Returned, Rpc
 from assay.infra.http.bounded_post import post_json
 from assay.kit.json import JsonObject, is_object
-from assay.trust.model import PersonhoodProof, PersonhoodUnavailable, ProofInvalid
+from assay.trust.humans import PersonhoodProof, PersonhoodUnavailable, ProofInvalid
 
 TIMEOUT_S = 8.0
 ANSWER_BYTES_MAX = 64 * 1024
@@ -80,7 +80,7 @@ class CloudVerifier:
             if answer.get("success") is True:
                 return level
             code = answer.get("code")
-            if code in _NOT_THE_PROOFS_FAULT or not isinstance(code, str):
+            if not isinstance(code, str) or code in _NOT_THE_PROOFS_FAULT:
                 raise _unavailable(f"the provider says {code!r}")
             if code == "max_verifications_reached":
                 return level  # it holds, and was used: whose it is we know ourselves

@@ -27,6 +27,9 @@ UNITS_SPREAD = 32
 """Compute units a write may use, as the registry's SDK asks for; spread a little, for two writes
 that are the same to the byte are one, and the second silently lost."""
 
+SIGNATURE_LAMPORTS = 5_000
+"""Of each signature. Source: facts, solana 4."""
+
 _KEY_FILE_BYTES_MAX = 4096
 _PROGRAM_ERROR = re.compile(r"custom program error: 0x([0-9a-fA-F]{1,8})")
 _SELF_FEEDBACK = 12300
@@ -69,6 +72,8 @@ class SolanaWriter:
     def __init__(self, rpc: Rpc, keypair: Keypair, price: int) -> None:
         """`price` is micro-lamports per compute unit, 0 for none."""
         self.address = str(keypair.pubkey())
+        most_units = UNITS + UNITS_SPREAD - 1
+        self.fee = SIGNATURE_LAMPORTS - -price * most_units // 1_000_000
         self._rpc = rpc
         self._keypair = keypair
         self._price = price

@@ -1,8 +1,11 @@
 """Whom a network address stands for."""
 
+import re
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
+_BRACKETED = re.compile(r"\[([^\[\]]*)\](?::\d{0,5})?", re.ASCII)
+_WITH_PORT = re.compile(r"[\d.]+:\d{0,5}", re.ASCII)
 _NETWORK_BITS: Final = {4: 24, 6: 48}
 
 
@@ -24,6 +27,19 @@ def network_around(address: str) -> str:
     if parsed is None:
         return address
     return str(ip_network((parsed, _NETWORK_BITS[parsed.version]), strict=False))
+
+
+def address_of_hop(text: str) -> str | None:
+    """The address in a word of `X-Forwarded-For`, or None.
+
+    Some proxies write a port behind it, and then an IPv6 address in brackets.
+    """
+    bracketed = _BRACKETED.fullmatch(text)
+    if bracketed is not None:
+        text = bracketed[1]
+    elif _WITH_PORT.fullmatch(text) is not None:
+        text = text.partition(":")[0]
+    return None if parsed_address(text) is None else text
 
 
 def parsed_address(text: str) -> IPv4Address | IPv6Address | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from assay.kit.errors import Unavailable
 
 PARTS = 4
-"""Nobody holds more than one part of so many, unless it is a single thing."""
+"""Nobody holds more than one part of so many but for a single thing; a room may have more parts."""
 
 SQUEEZED = 2
 """So many times its size is the most a room ever holds, but for a single thing."""
@@ -31,8 +31,9 @@ class Room:
     than the room while nobody does: how large one thing may be is not for this room to say.
     """
 
-    def __init__(self, size: int, wait_s: float = 0.0) -> None:
+    def __init__(self, size: int, wait_s: float = 0.0, parts: int = PARTS) -> None:
         self.size = size
+        self._part = size // parts
         self.held = 0
         self._wait_s = wait_s
         self._by_holder: dict[str, int] = {}
@@ -100,7 +101,7 @@ class Room:
 
     def _has_part(self, one: _Waiting) -> bool:
         held = self._by_holder.get(one.holder, 0)
-        return held == one.own or held + one.size <= self.size // PARTS
+        return held == one.own or held + one.size <= self._part
 
     def _has_room(self, one: _Waiting) -> bool:
         return self.held == one.own or self.held + one.size <= self.size
@@ -121,11 +122,13 @@ class Room:
 class Share:
     """What is held of a room for one thing."""
 
-    __slots__ = ("_holder", "_room", "size")
+    __slots__ = ("_holder", "_room", "_small", "size")
 
-    def __init__(self, room: Room, holder: str) -> None:
+    def __init__(self, room: Room, holder: str, small: int = SMALL_BYTES) -> None:
+        """What is no larger than `small` is not counted."""
         self._room = room
         self._holder = holder
+        self._small = small
         self.size = 0
 
     async def take(self, size: int) -> None:
@@ -142,7 +145,7 @@ class Share:
 
     def keep(self, size: int) -> None:
         """Give back all but so many."""
-        left = size if size > SMALL_BYTES else 0
+        left = size if size > self._small else 0
         if left < self.size:
             self._room.give(self._holder, self.size - left)
             self.size = left
@@ -152,7 +155,7 @@ class Share:
         self.keep(0)
 
     def _more(self, size: int) -> int:
-        return max(0, size - self.size) if size > SMALL_BYTES else 0
+        return max(0, size - self.size) if size > self._small else 0
 
 
 def _full() -> Unavailable:

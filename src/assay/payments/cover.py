@@ -8,7 +8,7 @@ import asyncio
 from typing import Final
 
 from assay.kit.clock import Clock
-from assay.payments.claims import Claim, Committed
+from assay.payments.claims import Claim, Committed, Sighting
 from assay.payments.model import Entry, Payment, PaymentRefused, PaymentsUnavailable
 from assay.payments.ports import (
     Balances,
@@ -29,6 +29,7 @@ async def require_cover(
     protocol: PaymentProtocol,
     needs: ProtocolNeeds,
     ledger: LedgerStore,
+    sighting: Sighting,
 ) -> None:
     """The protocol's own checks of a payment, and that nothing is promised twice.
 
@@ -38,7 +39,7 @@ async def require_cover(
     committed = claim.committed
     until_s = needs.clock.monotonic_s() + LANDING_S
     while True:
-        balances = await protocol.verify(payment, needs)
+        balances = await protocol.verify(payment, needs, sighting)
         if balances is None or _cover(balances, claim.entry, committed):
             return
         committed = await _changed(committed, claim.entry, ledger, needs.clock, until_s)

@@ -7,11 +7,10 @@ sent. What cannot be paid for, costs more than it may, or is more than our key h
 before the upstream runs.
 """
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from decimal import Decimal
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, Protocol
 
 from assay.accounts.audit import Note
@@ -19,19 +18,20 @@ from assay.chains.model import ChainUnavailable
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.payments.gas_cost import NO_GAS, Gas
-from assay.payments.gas_rules import GAS_MAX, GAS_USUAL, WEI, GasRules, fee_per_gas
-from assay.payments.model import DECIMALS, Entry, PaymentsUnavailable, Quote, State
-from assay.payments.warnings import Sale
+from assay.payments.gas_rules import GAS_MAX, GasRules, fee_per_gas
+from assay.payments.model import Entry, PaymentsUnavailable, Quote, State
 
 DAY_US: Final = 86_400_000_000
 RETRY_S: Final = 5
 UNSETTLED: Final = "Payments cannot be settled now."
 DEAR_RETRY_S: Final = 60
 
-LOW_PRICE: Final = Decimal("0.01")
-"""USD: below it gas may cost more than the call, on a network whose coin is worth something."""
-WARNING_S: Final = 2.0
-"""How long making a wrapper waits for the price of gas."""
+SHARED_BELOW: Final = 2_000
+"""Of a key that pays for fewer settlements, every claim counts those of all processes. Above it
+each process counts its own beside a reading: the others would have to claim so many in seconds."""
+OVERLAP: Final = timedelta(seconds=5)
+"""How long before a reading a settlement may have ended that the balance did not show yet: nodes
+are some blocks behind, and clocks of processes differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,18 @@ class KeyState:
 
     gas_price: int
     balance: int
+    read_at: datetime
+    """Not later than the node was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyNonces:
+    """How far a network is with our key's transactions."""
+
+    unmined: int
+    """Those that a node holds and that are in no block yet."""
+    gap: int
+    """Those this process has sent and the node does not hold: above 0, what follows them waits."""
 
 
 class SettlingKey(Protocol):
@@ -50,6 +62,10 @@ class SettlingKey(Protocol):
 
     async def state(self, network: str) -> KeyState:
         """Remembered for some seconds, failures too. Raises `ChainUnavailable`."""
+        ...
+
+    async def nonces(self, network: str) -> KeyNonces:
+        """Asked each time. Raises `ChainUnavailable`."""
         ...
 
 
@@ -88,11 +104,20 @@ class GasAccount:
     is_self_registered: bool
 
 
+@dataclass(frozen=True, slots=True)
+class SoldOn:
+    """A network on which wrappers are sold, and the highest of their prices in base units."""
+
+    network: str
+    protocol: str
+    highest: int
+
+
 class GasStore(Protocol):
     """Budgets of gas. Claims reserve from them, and moves of the ledger charge them."""
 
-    async def in_flight(self, network: str, now: datetime) -> int:
-        """Payments whose gas is reserved and not spent yet."""
+    async def in_flight(self, network: str, now: datetime, since: datetime) -> int:
+        """Payments of all processes whose gas is reserved, or was spent since then."""
         ...
 
     async def account(self, operator_id: str, day: int) -> GasAccount:
@@ -109,8 +134,8 @@ class GasStore(Protocol):
         """Add billionths to what is prepaid (below zero: take some back); what is there then."""
         ...
 
-    async def networks_sold(self) -> Sequence[str]:
-        """Networks on which an active wrapper takes payments that a key of ours may settle."""
+    async def sold(self) -> Sequence[SoldOn]:
+        """Networks on which an active wrapper takes payments, by their ids."""
         ...
 
     async def release_abandoned(self, before: datetime, at_most: int) -> int:
@@ -120,20 +145,6 @@ class GasStore(Protocol):
     async def forget(self, before_day: int) -> int:
         """Remove free budgets of earlier days; how many there were."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class KeyStanding:
-    """Our key on one network."""
-
-    network: str
-    address: str
-    state: KeyState | None
-    """None while the network cannot be asked."""
-    payable: int
-    """Settlements that it can pay for now, each at the most that it may cost."""
-    problem: str
-    """Why there are none, where it is not the balance."""
 
 
 @dataclass(slots=True)
@@ -154,6 +165,20 @@ class GasOffer:
     terms: GasTerms | None = None
     refusal: PaymentsUnavailable | None = None
     watched: _Watched | None = None
+    shared: Callable[[], Awaitable[PaymentsUnavailable | None]] | None = None
+    """Asks what all processes have promised, where the key holds little."""
+
+    async def require_paid(self) -> None:
+        """Of a claim that is written down: our key can pay for it beside all others that are.
+
+        Of two that are written down at once each counts the other: one too many is refused by both.
+        Raises `PaymentsUnavailable`.
+        """
+        refusal = self.refusal
+        if refusal is None and self.shared is not None:
+            refusal = await self.shared()
+        if refusal is not None:
+            raise refusal
 
     def drop(self) -> None:
         """The payment is not settled: our key need not pay for it."""
@@ -195,12 +220,27 @@ class GasBudget:
             refusal = _refusal(message, f"{state.gas_price} wei per gas", DEAR_RETRY_S)
             return GasOffer(terms, refusal)
         watched = await self._watch(network, state)
-        if state.balance < fee.most * GAS_MAX * (watched.waiting + 1):
-            detail = f"{self.key.address} has {state.balance} wei on {network}"
-            refusal = _refusal(UNSETTLED, detail, DEAR_RETRY_S)
-            return GasOffer(terms, refusal)
+        payable = state.balance // max(1, fee.most * GAS_MAX)
+        if payable <= watched.waiting:
+            return GasOffer(terms, self._empty(network, state))
         watched.waiting += 1
-        return GasOffer(terms, None, watched)
+        shared = partial(self._shared, network, state, payable) if payable < SHARED_BELOW else None
+        return GasOffer(terms, None, watched, shared)
+
+    async def _shared(
+        self, network: str, state: KeyState, payable: int
+    ) -> PaymentsUnavailable | None:
+        return (
+            self._empty(network, state) if await self._promised(network, state) > payable else None
+        )
+
+    async def _promised(self, network: str, state: KeyState) -> int:
+        """What a reading of the balance has to pay for, of all processes."""
+        return await self.store.in_flight(network, self._clock.now(), state.read_at - OVERLAP)
+
+    def _empty(self, network: str, state: KeyState) -> PaymentsUnavailable:
+        detail = f"{self.key.address} has {state.balance} wei on {network}"
+        return _refusal(UNSETTLED, detail, DEAR_RETRY_S)
 
     def spent(self, entry: Entry, wei: int | None) -> int | None:
         """What an entry's settling has cost, in its currency; never beyond the cap.
@@ -212,56 +252,6 @@ class GasBudget:
         cap = self.rules.cap_wei(entry.network, entry.amount)
         return self.rules.nano(entry.network, min(wei, cap))
 
-    async def price_warning(self, sale: Sale) -> str | None:
-        """That a price does not pay for what settling costs now, or may not."""
-        network = sale.network
-        if network.protocol != "x402" or not self.key.address:
-            return None
-        try:
-            async with asyncio.timeout(WARNING_S):
-                state = await self.key.state(network.id)
-        except (ChainUnavailable, TimeoutError):
-            return None
-        cost = Decimal(GAS_USUAL * (state.gas_price + state.gas_price // 10)) / WEI
-        price, worth = Decimal(sale.amount).scaleb(-DECIMALS), self.rules.usd.get(network.id)
-        if worth is None:
-            is_low = price < LOW_PRICE and not network.testnet
-            told = f"about {cost:.9f} of the network's coin, whose worth is not configured here"
-        else:
-            is_low = price < cost * worth
-            told = f"about {cost * worth:.6f} USD"
-        if not is_low:
-            return None
-        return (
-            f"Settling a payment costs {told} in gas now, and the price is {price:f} USD. This"
-            f" service bears it {self.rules.free_per_account} times a day; beyond that your calls"
-            " need prepaid gas."
-        )
-
-    async def key_standings(self, timeout_s: float) -> list[KeyStanding]:
-        """Our key on every network where wrappers are sold."""
-        if not self.key.address:
-            return []
-        return [
-            await self._key_standing(network, timeout_s)
-            for network in await self.store.networks_sold()
-        ]
-
-    async def _key_standing(self, network: str, timeout_s: float) -> KeyStanding:
-        address, cap = self.key.address, self.rules.cap_coins[network]
-        try:
-            async with asyncio.timeout(timeout_s):
-                state = await self.key.state(network)
-        except ChainUnavailable as error:
-            return KeyStanding(network, address, None, 0, error.detail or error.message)
-        except TimeoutError:
-            return KeyStanding(network, address, None, 0, f"no answer within {timeout_s:g} s")
-        fee = fee_per_gas(state.gas_price, int(cap * WEI) // GAS_MAX)
-        payable = state.balance // max(1, fee.most * GAS_MAX)
-        if fee.most < state.gas_price + fee.priority:
-            return KeyStanding(network, address, state, 0, "gas costs more than ASSAY_GAS_CAP")
-        return KeyStanding(network, address, state, payable, "")
-
     def _terms(self, network: str, per_gas: int) -> GasTerms:
         rules = self.rules
         most = rules.nano(network, per_gas * GAS_MAX)
@@ -271,7 +261,7 @@ class GasBudget:
         """Those in flight, of all processes, when the balance was read, and ours since."""
         known = self._watched.get(network)
         if known is None or known.state is not state:
-            waiting = await self.store.in_flight(network, self._clock.now())
+            waiting = await self._promised(network, state)
             known = self._watched.get(network)
             if known is None or known.state is not state:
                 known = _Watched(state, waiting)

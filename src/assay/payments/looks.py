@@ -18,6 +18,11 @@ MISSED_FACTOR: Final = 2.0
 MISSED_MOST_S: Final = 60.0
 """Waits while no node answers: 5, 10, 20 and 40 seconds, then a minute."""
 
+ANSWERS_MAX: Final = 5
+AT_END: Final = 2
+"""Answers about a payment that nodes give at most while they can decide it: of these the last are
+kept for its end, when two have to agree. Each endpoint beyond two adds one."""
+
 LATE_S: Final = 15.0
 """After the end of an authorisation: by then a block is younger than it, on chains that stand."""
 
@@ -31,7 +36,7 @@ class Look:
     at: datetime | None = None
     """Not before this moment; None: at once."""
     questions: int = 0
-    """Looks that were answered; a look is one question for many payments at once."""
+    """Answers of nodes that decided nothing; one question is for many payments at once."""
     misses: int = 0
     """Looks in a row that no node answered."""
 
@@ -43,11 +48,20 @@ class Look:
         """The one after something new went out: its answer may be another one soon."""
         return replace(self, at=now + timedelta(seconds=FIRST_S))
 
-    def answered(self, now: datetime, expires_at: datetime) -> "Look":
-        """The one after an answer that decided nothing, in time for the payment's own end."""
+    def has_left(self, answers: int) -> bool:
+        """Whether so many answers more leave what is kept for the payment's end."""
+        return self.questions + answers + AT_END <= ANSWERS_MAX
+
+    def answered(self, now: datetime, expires_at: datetime, answers: int = 1) -> "Look":
+        """The one after answers that decided nothing, in time for the payment's own end.
+
+        `answers`: of how many nodes; 0 where one cannot say, and has to be asked again before.
+        """
         wait_s = _grown(FIRST_S, FACTOR, self.questions, MOST_S)
         at, end = now + timedelta(seconds=wait_s), expires_at + timedelta(seconds=LATE_S)
-        return Look(end if now < end < at else at, self.questions + 1)
+        after = Look(at, self.questions + max(answers, 1))
+        is_spent = answers > 0 and not after.has_left(answers)
+        return replace(after, at=end) if now < end and (is_spent or end < at) else after
 
     def missed(self, now: datetime) -> "Look":
         """The one after a question that no node answered."""

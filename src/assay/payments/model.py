@@ -55,6 +55,19 @@ class PaymentNetwork:
     confirmations: int = 1
     final_blocks: int = 1
 
+    def is_final(self, depth: int) -> bool:
+        """Whether what stands in so many blocks is looked at no more."""
+        return depth >= max(self.final_blocks, self.confirmations)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectFee:
+    """The part of a price that its payer sends to the platform, in the seller's transaction."""
+
+    payee: str
+    """In lower case; never the seller."""
+    amount: int
+
 
 @dataclass(frozen=True, slots=True)
 class Quote:
@@ -77,7 +90,9 @@ class Quote:
     """How long the upstream may take: an authorisation must outlive it."""
     settles_first: bool
     fee_rate: Decimal | None = None
-    """What the platform keeps, 0 to 1; None where the seller is paid directly."""
+    """What the platform takes, 0 to 1; None where it is not collected."""
+    direct_fee: DirectFee | None = None
+    """What it is paid beside the seller; None where it keeps its fee, or takes none."""
     body: bytes = field(default=b"", repr=False)
     """What was sent with the request, where the protocol binds a demand to it."""
     revision: int = 1
@@ -178,13 +193,19 @@ class Entry:
     """What must be left for them until it has."""
     gas: Gas = NO_GAS
     look: Look = AT_ONCE
-    """When the chain is asked next what became of it."""
+    """When the chain is asked next what became of it.
+
+    Of a released entry: before anything is said of it. Without a moment, nobody else can have
+    submitted what was claimed."""
     fee_rate: Decimal | None = None
     """As the quote had it."""
+    direct_fee: DirectFee | None = None
+    """As the quote had it: without both transfers, nothing is paid."""
     wrapper_revision: int = 1
     """The wrapper as it was when the payment was claimed: what is finished, is finished there."""
     idempotency_key: str = ""
-    """What the upstream knows the call by; empty in rows older than the key."""
+    """What the key is made of that the upstream knows the call by, see `upstream_keys`; empty in
+    rows older than the key."""
 
     @property
     def has_paid(self) -> bool:
@@ -209,6 +230,8 @@ class Held:
 
     entry: Entry
     quote: Quote
+    bearer: str = ""
+    """Whom its row is counted for if it moves nothing; empty: it has been counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,13 @@ class Undecided:
     detail: str
     is_unused: bool = False
     """The chain says that nothing has moved yet: what was signed may be sent again."""
+    answers: int = field(default=0, compare=False)
+    """Nodes that have said so; none counts that could not say."""
 
 
 Outcome: TypeAlias = Settled | Rejected | Undecided
+
+
+def is_unused(found: Outcome) -> bool:
+    """Whether the chain itself says that nothing has moved: else nobody may call it a refusal."""
+    return isinstance(found, Undecided) and found.is_unused

@@ -7,7 +7,7 @@ from typing import ClassVar, TypeAlias
 from typing import Protocol as Port
 
 from assay.kit.clock import Clock
-from assay.payments.claims import Claim, Committed
+from assay.payments.claims import Claim, Committed, Sighting
 from assay.payments.gas import GasBudget, GasTerms
 from assay.payments.model import (
     Demand,
@@ -52,22 +52,8 @@ class AuthorizationSigners(Port):
         ...
 
 
-class Facilitator(Port):
-    """Verifies and settles EIP-3009 authorisations: our own engine, or somebody's service.
-
-    Every method raises `PaymentsUnavailable` when the chain or the service cannot be asked.
-    """
-
-    async def verify(self, payment: Payment) -> int:
-        """The payer's balance, once everything says the transfer would go through now.
-
-        Raises `PaymentRefused`.
-        """
-        ...
-
-    async def balance(self, network: PaymentNetwork, payer: str) -> int:
-        """What the payer has of the network's asset, in base units."""
-        ...
+class Settler(Port):
+    """Settles payments, and says what became of them."""
 
     async def settle(self, entry: Entry, note: Note) -> Outcome:
         """Settle and wait for the outcome; every attempt is handed to `note` before it is sent."""
@@ -77,8 +63,10 @@ class Facilitator(Port):
         """What became of a settlement, from the chain alone; nothing is sent."""
         ...
 
-    async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
-        """What became of settlements of one network. Raises `Unavailable` when no node answers."""
+    async def outcomes(
+        self, entries: Sequence[Entry], *, every_node: bool = False
+    ) -> Sequence[Outcome]:
+        """As `PaymentProtocol.outcomes`."""
         ...
 
     async def resend(self, entry: Entry, note: Note) -> Outcome:
@@ -86,47 +74,53 @@ class Facilitator(Port):
         ...
 
 
-class MppCharges(Port):
+class Facilitator(Settler, Port):
+    """Our own engine for EIP-3009 authorisations, or a service. Raises `PaymentsUnavailable`."""
+
+    async def verify(self, payment: Payment, sighting: Sighting) -> int:
+        """The payer's balance, once everything says the transfer would go through now.
+
+        Raises `PaymentRefused`; `sighting` is told what the chain has shown, either way.
+        """
+        ...
+
+    async def balance(self, payment: Payment, sighting: Sighting) -> int:
+        """What the payer has of the asset, in base units, by the chain alone. Raises as `verify`.
+
+        Refused when it is less than the amount, or the authorisation is used.
+        """
+        ...
+
+
+class MppCharges(Settler, Port):
     """The `charge` intent of the Payment authentication scheme on Tempo, by its own library."""
 
     async def challenge(self, quote: Quote, problem: str) -> Demand:
         """A fresh challenge bound to wrapper, method and path."""
         ...
 
-    @property
-    def challenge_s(self) -> float:
-        """How long a challenge may be paid, in seconds."""
+    def challenge_s(self, quote: Quote) -> tuple[float, float]:
+        """Seconds a challenge may be paid, and must still be good to be forwarded for."""
+        ...
+
+    def is_good(self, entry: Entry, quote: Quote) -> bool:
+        """As `PaymentProtocol.is_good`."""
         ...
 
     async def present(self, credential: str) -> Presented:
         """An `Authorization: Payment` value, taken apart. Raises `PaymentRefused`."""
         ...
 
-    async def read(self, credential: str, presented: Presented, quote: Quote) -> Payment:
-        """The validated payment of a credential taken apart; nothing is consumed.
-
-        Raises `PaymentRefused` and `PaymentsUnavailable`.
-        """
+    async def read(self, presented: Presented, quote: Quote) -> Payment:
+        """The validated payment; nothing is consumed. Raises as `PaymentProtocol.read`."""
         ...
 
     async def verify(self, payment: Payment) -> Balances | None:
         """The payer's balances; None when the transfer has happened already."""
         ...
 
-    async def settle(self, entry: Entry, note: Note) -> Outcome:
-        """Settle and wait for the outcome; the transaction goes to `note` before it is sent."""
-        ...
-
-    async def outcome(self, entry: Entry) -> Outcome:
-        """What became of a settlement, from the chain alone; nothing is sent."""
-        ...
-
-    async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
-        """What became of settlements of one network. Raises `Unavailable` when no node answers."""
-        ...
-
-    async def resend(self, entry: Entry, note: Note) -> Outcome:
-        """Send again what was signed before, or what has to replace it; waits for no block."""
+    def work_s(self, payment: Payment) -> float:
+        """As `PaymentProtocol.work_s`."""
         ...
 
     def receipt(self, entry: Entry) -> bytes:
@@ -183,6 +177,10 @@ class PaymentProtocol(Port):
         """How long a payment that arrives now must still be good, in seconds."""
         ...
 
+    def is_good(self, entry: Entry, quote: Quote, needs: ProtocolNeeds) -> bool:
+        """Whether a claimed payment that comes again now would be good for long enough."""
+        ...
+
     def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
         """How long after it was asked for a quote may be paid, in seconds."""
         ...
@@ -194,11 +192,17 @@ class PaymentProtocol(Port):
         """
         ...
 
-    async def verify(self, payment: Payment, needs: ProtocolNeeds) -> Balances | None:
+    async def verify(
+        self, payment: Payment, needs: ProtocolNeeds, sighting: Sighting
+    ) -> Balances | None:
         """The payer's balances where they must cover every payment in flight, else None.
 
-        Raises `PaymentRefused` and `PaymentsUnavailable`.
+        Raises `PaymentRefused` and `PaymentsUnavailable`; `sighting` is told what was shown.
         """
+        ...
+
+    def work_s(self, payment: Payment, needs: ProtocolNeeds) -> float:
+        """How long its upstream may take, in seconds, now that it is verified."""
         ...
 
     async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
@@ -209,8 +213,13 @@ class PaymentProtocol(Port):
         """What became of a settlement, from the chain alone; nothing is sent."""
         ...
 
-    async def outcomes(self, entries: Sequence[Entry], needs: ProtocolNeeds) -> Sequence[Outcome]:
-        """What became of settlements of one network. Raises `Unavailable` when no node answers."""
+    async def outcomes(
+        self, entries: Sequence[Entry], needs: ProtocolNeeds, *, every_node: bool = False
+    ) -> Sequence[Outcome]:
+        """What became of settlements of one network, by its nodes. Raises `Unavailable`.
+
+        Refused, with `every_node` unused, is what all say that answer, two of two at least.
+        """
         ...
 
     async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:

@@ -71,11 +71,20 @@ class Reconciler:
         The others are pending again, each with its next look. When no node answers, nobody asks
         about any payment of the network before that.
         """
+        return await self.follow(leased, await self.ask(leased))
+
+    async def ask(self, leased: Sequence[Entry]) -> Sequence[Outcome]:
+        """What became of leased payments of one network; nothing where no node answers."""
         protocol = self.protocols[leased[0].protocol]
         try:
-            found = await protocol.outcomes(leased, self.needs)
+            return await protocol.outcomes(leased, self.needs)
         except Unavailable as error:
             await self._missed(leased, error.detail or error.message)
+            return ()
+
+    async def follow(self, leased: Sequence[Entry], found: Sequence[Outcome]) -> dict[str, Entry]:
+        """Write down what was answered, as `look` says."""
+        if not found:
             return {}
         turns = asyncio.Semaphore(MOVED_AT_ONCE)
         pairs = zip(leased, found, strict=True)
@@ -109,9 +118,12 @@ class Reconciler:
                 raise SettlementPending("Somebody else has taken this payment over.")
             latest = moved
 
+        answers = found.answers if isinstance(found, Undecided) else 0
         if isinstance(found, Undecided) and found.is_unused and entry.attempt.raw:
             protocol = self.protocols[entry.protocol]
             found = await protocol.resend(entry, note, self.needs)
+            if protocol.spends_gas:  # ours may have to be replaced: it keeps its pace
+                answers = 0
         found = await self.witness.judged(latest, found, waits=False)
         now = self.clock.now()
         match found:
@@ -129,7 +141,7 @@ class Reconciler:
                         latest, State.FAILED, attempt=failed, reason=reason
                     )
             case Undecided(detail):
-                look = entry.look.answered(now, entry.expires_at)
+                look = entry.look.answered(now, entry.expires_at, answers)
                 look = look if latest is entry else look.sent(now)
                 return replace(
                     latest, state=State.PENDING, reason=detail[:500], lease_until=now, look=look

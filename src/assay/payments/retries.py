@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from assay.payments.buyer import is_buyer
 from assay.payments.model import Entry, Held, PaymentRefused, Quote, Replay, State
+from assay.payments.released import find_out
 from assay.payments.requests import PaidRequest, is_same_request
 from assay.payments.settlement import Settlement
 
@@ -34,17 +35,21 @@ class Retries:
         self._ledger = settlement.ledger
         self._clock = settlement.clock
 
-    async def spent(self, network: str, digest: str, token: str = "") -> Spent | None:
+    async def spent(
+        self, network: str, digest: str, token: str = "", *, is_refused: bool = False
+    ) -> Spent | None:
         """The entry of a payment that is claimed, or was spent; None for one that may buy now.
 
-        The wrapper and its terms are not asked: they may be others by now, or gone.
+        The wrapper and its terms are not asked: they may be others by now, or gone. `is_refused`
+        where it is refused if it may buy. Raises `PaymentPending`.
         """
         known = await self._ledger.find(network, digest)
-        if known is None or known.state is State.RELEASED:
+        if known is None:
             return None
-        if known.state is State.CLAIMED and known.lease_until <= self._clock.now():
-            return None
-        return Spent(known, digest, token)
+        is_abandoned = known.state is State.CLAIMED and known.lease_until <= self._clock.now()
+        if is_abandoned or known.state is State.RELEASED:
+            known = await find_out(self._settlement, known, is_refused=is_refused)
+        return None if known is None else Spent(known, digest, token)
 
     async def bought(self, spent: Spent, request: PaidRequest) -> Replay | None:
         """What a spent payment has bought, to be handed out before anything is counted or judged.
@@ -60,7 +65,8 @@ class Retries:
             raise PaymentRefused(entry.reason, "This payment could not be settled.")
         if entry.has_paid:
             return await self._handed_out(spent, request)
-        if entry.state is State.CLAIMED or not self._is_buyer(spent, request):
+        is_open = entry.state in {State.CLAIMED, State.RELEASED}
+        if is_open or not self._is_buyer(spent, request):
             raise self._settlement.pending(entry)
         return None
 

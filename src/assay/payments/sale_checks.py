@@ -1,8 +1,26 @@
 """What a seller should know of who settles a wrapper's payments, who is paid, and the fee."""
 
+import asyncio
 from collections.abc import Callable, Collection
+from decimal import Decimal
+from typing import Final
 
+from assay.payments.fees import PlatformWallets
+from assay.payments.gas_rules import GAS_USUAL, WEI, GasRules
+from assay.payments.model import DECIMALS
+from assay.payments.settling_watch import (
+    FacilitatorStanding,
+    KeyStanding,
+    SettlingWatch,
+    is_above_cap,
+    payable,
+)
 from assay.payments.warnings import Check, Sale
+
+LOW_PRICE: Final = Decimal("0.01")
+"""USD: below it gas may cost more than the call, on a network whose coin is worth something."""
+
+_UNTIL: Final = "paid calls are answered with 503 until"
 
 
 def settling_check(unsettled: Callable[[], Collection[str]]) -> Check:
@@ -14,6 +32,103 @@ def settling_check(unsettled: Callable[[], Collection[str]]) -> Check:
         return (
             f"Nobody can settle payments on {sale.network.id} now: paid calls are answered with"
             " 503 until ASSAY_X402_PRIVATE_KEY or ASSAY_X402_FACILITATOR_URL is set."
+        )
+
+    return check
+
+
+def seen_check(
+    watch: SettlingWatch, rules: GasRules, unsettled: Callable[[], Collection[str]]
+) -> Check:
+    """Warns where settling would fail now: by what the service sees of who would do it.
+
+    Says nothing of networks for which nothing is configured.
+    """
+
+    async def check(sale: Sale) -> str | None:
+        network = sale.network.id
+        if network in unsettled():
+            return None
+        if sale.network.protocol == "x402":
+            key = await watch.key(network)
+            if key is not None:
+                return _key_warning(key, rules.cap_per_gas(network, sale.amount))
+            async with asyncio.TaskGroup() as group:
+                asked = group.create_task(watch.facilitator())
+                answers = await watch.answers(network)
+            facilitator = asked.result()
+            if facilitator is not None and (told := _facilitator_warning(facilitator, network)):
+                return told
+        else:
+            answers = await watch.answers(network)
+        return None if answers else _no_node(network)
+
+    return check
+
+
+def _key_warning(key: KeyStanding, cap_per_gas: int) -> str | None:
+    network, state = key.network, key.state
+    if state is None:
+        return _no_node(network)
+    if is_above_cap(state, cap_per_gas):
+        return (
+            f"Gas on {network} costs more now than this price allows: {_UNTIL} it is cheaper."
+            " Set a higher price, or ask the operator of this service for a higher ASSAY_GAS_CAP."
+        )
+    if payable(state, cap_per_gas):
+        return None
+    held = Decimal(state.balance).scaleb(-18)
+    return (
+        f"The settling key {key.address} holds {held.normalize():f} coins on {network}, too little"
+        f" to pay for one settlement: {_UNTIL} it is sent coins of that network for gas."
+    )
+
+
+def _facilitator_warning(found: FacilitatorStanding, network: str) -> str | None:
+    if found.problem:
+        return (
+            "The facilitator that settles payments for this service does not answer now:"
+            f" {_UNTIL} it does. The operator of this service can set another in"
+            " ASSAY_X402_FACILITATOR_URL."
+        )
+    if found.networks is None or network in found.networks:
+        return None
+    listed = ", ".join(sorted(found.networks)) or "none that this service knows"
+    return (
+        f"The facilitator that settles payments for this service does not list {network}: paid"
+        f" calls may not be settled. Sell on a network that it lists: {listed}."
+    )
+
+
+def _no_node(network: str) -> str:
+    return (
+        f"No node of {network} answers this service now, so nobody can settle payments there:"
+        f" {_UNTIL} one does. The operator of this service can set others in ASSAY_PAYMENT_RPC."
+    )
+
+
+def gas_price_check(watch: SettlingWatch, rules: GasRules) -> Check:
+    """Warns of a price that does not pay for what settling costs now, or may not."""
+
+    async def check(sale: Sale) -> str | None:
+        network = sale.network
+        key = await watch.key(network.id) if network.protocol == "x402" else None
+        if key is None or key.state is None:
+            return None
+        cost = Decimal(GAS_USUAL * (key.state.gas_price + key.state.gas_price // 10)) / WEI
+        price, worth = Decimal(sale.amount).scaleb(-DECIMALS), rules.usd.get(network.id)
+        if worth is None:
+            is_low = price < LOW_PRICE and not network.testnet
+            told = f"about {cost:.9f} of the network's coin, whose worth is not configured here"
+        else:
+            is_low = price < cost * worth
+            told = f"about {cost * worth:.6f} USD"
+        if not is_low:
+            return None
+        return (
+            f"Settling a payment costs {told} in gas now, and the price is {price:f} USD. This"
+            f" service bears it {rules.free_per_account} times a day; beyond that your calls"
+            " need prepaid gas."
         )
 
     return check
@@ -34,12 +149,35 @@ def payee_check(payees: Collection[str]) -> Check:
     return check
 
 
-def fee_check(payees: Collection[str]) -> Check:
-    """Says where the account's fee is not collected: nothing passes through the platform."""
+def brief_check(least_s: float) -> Check:
+    """Warns where a payment over MPP may leave the upstream less than its time: `least_s`."""
 
     async def check(sale: Sale) -> str | None:
-        if sale.pay_to in payees or not sale.fee_rate:
+        if sale.network.protocol != "mpp" or sale.settles_first or sale.work_s <= least_s:
             return None
+        return (
+            f"A payment over MPP may leave your upstream only {least_s:g} of its {sale.work_s:g}"
+            " seconds (timeoutMs), for clients sign transactions that are valid briefly. What takes"
+            ' longer is answered with 502 and not charged: sell with settle: "before", or set a'
+            " timeoutMs that is enough for your upstream and not above that."
+        )
+
+    return check
+
+
+def fee_check(platform: PlatformWallets) -> Check:
+    """Says whether the account's fee is paid beside the seller, where he alone is paid else."""
+
+    async def check(sale: Sale) -> str | None:
+        if sale.pay_to in platform.payees or not sale.fee_rate:
+            return None
+        fee = platform.direct_fee(sale.network, sale.amount, sale.pay_to, sale.fee_rate)
+        if fee is not None:
+            taken = Decimal(fee.amount).scaleb(-DECIMALS)
+            return (
+                f"Of each payment {taken:f} USD, the fee of {_percent(sale)} of your account, go to"
+                f" this service's wallet {fee.payee} in the same transaction; the rest is yours."
+            )
         return (
             f"The fee of {_percent(sale)} of your account is not collected for this wrapper:"
             " buyers pay your own wallet directly."

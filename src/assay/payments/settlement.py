@@ -13,6 +13,7 @@ from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError
 from assay.payments.attempts import after
 from assay.payments.gas import GasOffer
+from assay.payments.looks import FIRST_S
 from assay.payments.model import (
     Entry,
     Headers,
@@ -23,7 +24,7 @@ from assay.payments.model import (
     State,
     Stored,
 )
-from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
+from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
 from assay.payments.reconciliation import Reconciler
 from assay.payments.witness import Witness
@@ -34,6 +35,10 @@ its claim, are good for a little longer than that."""
 
 WORK_SLACK: Final = timedelta(seconds=LATE_S + 3)
 """What a claim leaves beyond `work_s`: that, and by how much the clocks of two processes differ."""
+
+
+SENT_BEFORE_END: Final = timedelta(seconds=LATE_S)
+"""How long an authorisation must be good for its settlement to be begun again."""
 
 
 class PaymentPending(SettlementPending):
@@ -86,6 +91,10 @@ class Settlement:
             return ()
         return protocol.receipt(entry, self.needs)
 
+    def may_know_more(self, network: str) -> bool:
+        """Whether another node may show what the one that was asked does not."""
+        return len(self._witness.views(network)) > 1
+
     def pending(self, entry: Entry) -> PaymentPending:
         """That nobody can say yet; to be raised."""
         return PaymentPending(self._protocols[entry.protocol].pending(entry))
@@ -127,6 +136,36 @@ class Settlement:
 
         outcome = await self._protocols[entry.protocol].settle(entry, note, self.needs)
         outcome = await self._witness.judged(latest, outcome, waits=True)
+        return await self._ended(latest, outcome)
+
+    async def arrived(self, entry: Entry, transaction: str) -> Entry:
+        """A claimed entry whose payer has sent the money before, once it is deep enough.
+
+        Raises `PaymentPending` while it is not.
+        """
+        found = await self._witness.judged(entry, Settled(transaction), waits=True)
+        if isinstance(found, Settled):
+            return await self.paid(entry, found)
+        sent = await self.moved(entry, State.SETTLING, attempt=Attempt(transaction))
+        return await self._ended(sent, found)
+
+    async def look(self, entry: Entry, *, every_node: bool = False) -> Outcome:
+        """What became of an entry, by the chain alone.
+
+        `every_node` before its buyer is refused. Raises `Unavailable` when no node answers.
+        """
+        protocol = self._protocols[entry.protocol]
+        (found,) = await protocol.outcomes([entry], self.needs, every_node=every_node)
+        return await self._witness.judged(entry, found, waits=False)
+
+    async def paid(self, entry: Entry, found: Settled) -> Entry:
+        """The entry settled by that transaction, and for no shorter time its claimer's."""
+        attempt = replace(self.needs.ended(entry, found), transaction=found.transaction)
+        until = max(entry.lease_until, self.lease())
+        return await self.moved(entry, State.SETTLED, attempt=attempt, lease_until=until)
+
+    async def _ended(self, latest: Entry, outcome: Outcome) -> Entry:
+        """Write down what came of settling. Raises as `settle`."""
         match outcome:
             case Settled():
                 ended = self.needs.ended(latest, outcome)
@@ -137,11 +176,12 @@ class Settlement:
             case Rejected():
                 attempt = self.needs.ended(latest, outcome)
                 await self.moved(latest, State.FAILED, attempt=attempt, reason=outcome.reason)
-                message = "The payment could not be settled; nothing was charged."
+                message = "The payment could not be settled: the chain shows no transfer of it."
                 raise PaymentRefused(outcome.reason, message, latest.attempt.transaction)
             case Undecided():
-                now = self.clock.now()
-                look, reason = latest.look.sent(now), outcome.detail[:500]
+                now, look, reason = self.clock.now(), latest.look, outcome.detail[:500]
+                if latest.attempt.transaction or look.at is None:
+                    look = look.sent(now)
                 put_off = replace(latest, reason=reason, lease_until=now, look=look)
                 await self.ledger.put_off([put_off])
                 raise self.pending(put_off)
@@ -149,15 +189,21 @@ class Settlement:
     async def finish(self, entry: Entry) -> Entry:
         """An entry somebody else began, once it has been paid; its caller has come again.
 
-        Asks the chain when its next look is due, and holds nobody up otherwise. Raises as `settle`.
+        Asks the chain when its next look is due, and holds nobody up otherwise. What was begun and
+        never sent is settled again, so long as it is good. Raises as `settle`.
         """
         now = self.clock.now()
-        if entry.lease_until > now or not entry.look.is_due(now):
+        is_unsent = _may_be_sent(entry, now)
+        if entry.lease_until > now or not (is_unsent or entry.look.is_due(now)):
             raise self.pending(entry)
         leased = await self.moved(entry, entry.state, lease_until=self.lease())
-        if not leased.attempt.transaction and await self._is_unused(leased):
-            return await self.settle(leased)  # nothing was sent yet
-        ended = (await self._reconciler.look([leased])).get(entry.id)
+        if is_unsent and not leased.look.has_left(1):
+            return await self.settle(leased)
+        found = await self._reconciler.ask([leased])
+        if is_unsent and found and isinstance(found[0], Undecided) and found[0].is_unused:
+            look = leased.look.answered(self.clock.now(), leased.expires_at, found[0].answers)
+            return await self.settle(replace(leased, look=look))
+        ended = (await self._reconciler.follow([leased], found)).get(entry.id)
         if ended is None:
             raise self.pending(entry)
         if ended.state in {State.FAILED, State.REVERSED}:
@@ -191,6 +237,14 @@ class Settlement:
             raise self.pending(entry)
         return moved
 
-    async def _is_unused(self, entry: Entry) -> bool:
-        found = await self._protocols[entry.protocol].outcome(entry, self.needs)
-        return isinstance(found, Undecided) and found.is_unused
+
+def _may_be_sent(entry: Entry, now: datetime) -> bool:
+    """Whether nothing of an entry was sent, and its buyer's return may have that tried again.
+
+    Its look is for the chain's word, which a settlement does not need; while no node answers, none
+    can be sent either.
+    """
+    if entry.attempt.transaction or now + SENT_BEFORE_END > entry.expires_at:
+        return False
+    is_again = not entry.look.misses and now >= entry.updated_at + timedelta(seconds=FIRST_S)
+    return is_again or entry.look.is_due(now)

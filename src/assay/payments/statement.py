@@ -28,10 +28,13 @@ class LedgerSum:
     of_balance: bool
     """Whether the platform was paid, or pays; else the seller's own wallet."""
     is_done: bool
-    """Whether it has arrived; a transfer that is under way has not."""
+    """Whether it has arrived, a payment for good: one that is not final has not, nor has a transfer
+    that is under way."""
     fee_rate: Decimal | None
     count: int
     amount: int
+    direct_fee: int = 0
+    """Of the amount, what payers sent to the platform beside the seller."""
 
 
 @dataclass(slots=True)
@@ -46,13 +49,18 @@ class Line:
     """What the platform was paid for the account."""
     refunded: int = 0
     paid_out: int = 0
+    unfinal: int = 0
+    """Of what was received, what a reorganisation could still take back."""
     under_way: int = 0
     """Refunds and payouts that are not on the chain yet: nobody may have that twice."""
     direct_payments: int = 0
     direct: int = 0
-    """What the account's own wallets were paid. Nobody owes it."""
+    """What the account's own wallets were paid, and so without `direct_fee`. Nobody owes it."""
     direct_refunded: int = 0
+    direct_fee: int = 0
+    """What the platform was paid beside them. It is final with its payment, and not given back."""
     _fee: Fraction = field(default_factory=Fraction)
+    _unfinal_fee: Fraction = field(default_factory=Fraction)
 
     @property
     def fee(self) -> int:
@@ -64,8 +72,14 @@ class Line:
 
     @property
     def owed(self) -> int:
-        """What may be paid out; below zero where a payment that was paid out was taken back."""
+        """Below zero where a payment that was paid out was taken back."""
         return self.received - self.fee - self.refunded - self.paid_out - self.under_way
+
+    @property
+    def payable(self) -> int:
+        """What may be paid out or given back now: of payments that are final alone."""
+        fee = self._fee - self._unfinal_fee
+        return self.owed + self.fee - self.unfinal - fee.numerator // fee.denominator
 
     def add(self, one: LedgerSum) -> None:
         """Count it."""
@@ -82,14 +96,17 @@ class Line:
         if one.of_balance and one.kind != "payout" and one.fee_rate is not None:
             share = Fraction(one.fee_rate) * one.amount
             self._fee += share if one.kind == "received" else -share
+            self._unfinal_fee += share if one.kind == "received" and not one.is_done else 0
 
     def _receive(self, one: LedgerSum) -> None:
         if one.of_balance:
             self.payments += one.count
             self.received += one.amount
+            self.unfinal += 0 if one.is_done else one.amount
         else:
             self.direct_payments += one.count
-            self.direct += one.amount
+            self.direct += one.amount - one.direct_fee
+            self.direct_fee += one.direct_fee
 
 
 def lines_of(sums: Iterable[LedgerSum]) -> Sequence[Line]:
@@ -130,7 +147,7 @@ class Statements:
 
 COLUMNS = (
     *("operatorId", "network", "asset", "payments", "received", "fee", "refunded", "paidOut"),
-    *("underWay", "owed", "directPayments", "directReceived", "directRefunded"),
+    *("underWay", "owed", "directPayments", "directReceived", "directRefunded", "directFee"),
 )
 """Of a line, in the order of `values_of`."""
 
@@ -142,6 +159,7 @@ def values_of(line: Line) -> Sequence[str | int]:
         *(decimal(n) for n in (line.received, line.fee, line.refunded, line.paid_out)),
         *(decimal(n) for n in (line.under_way, line.owed)),
         *(line.direct_payments, decimal(line.direct), decimal(line.direct_refunded)),
+        decimal(line.direct_fee),
     )
 
 

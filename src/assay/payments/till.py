@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
-from uuid import UUID
 
+from assay.kit.costs import CostLedger
 from assay.kit.errors import ServiceError, Unavailable
-from assay.kit.ids import new_id
 from assay.kit.keyring import MacKeys
-from assay.payments.buyer import marked
-from assay.payments.claims import Claim
+from assay.payments.claims import Claim, Sighting
 from assay.payments.cover import require_cover
+from assay.payments.fresh import fresh_entry
 from assay.payments.gas import GasOffer
+from assay.payments.looks import AT_ONCE, Look
 from assay.payments.model import (
     Entry,
     Headers,
@@ -32,28 +32,34 @@ from assay.payments.model import (
     State,
     Stored,
 )
-from assay.payments.outcomes import Attempt
-from assay.payments.requests import PaidRequest, Presented, request_digest
+from assay.payments.outcomes import Rejected, Settled, Undecided
+from assay.payments.released import EVERY_NODE
+from assay.payments.requests import PaidRequest, Presented
 from assay.payments.retries import Retries, Spent
 from assay.payments.settlement import LATE_S, WORK_SLACK, PaymentPending, Settlement
+from assay.payments.unpaid_rows import UnpaidRows, new_row_of
 
 __all__ = ["LATE_S", "PaymentPending", "Till"]
 
 FAILURES_WINDOW: Final = timedelta(hours=1)
 FAILURES_MAX: Final = 5
-"""Settlements of one payer that may fail in an hour: each can burn gas of ours.
+"""Settlements of one payer that may fail in an hour, calls that his payments cut short included:
+each can burn gas of ours, or work of an upstream.
 Source: facts, payments 6, row 27."""
 
 
 class Till:
     """What wrappers know of payments."""
 
-    def __init__(self, settlement: Settlement, idempotency_keys: MacKeys) -> None:
-        """`idempotency_keys` make what upstreams know paid calls by."""
+    def __init__(
+        self, settlement: Settlement, idempotency_keys: MacKeys, rows: UnpaidRows | None = None
+    ) -> None:
+        """`idempotency_keys` make what upstreams know paid calls by; without `rows` no quota."""
         self._settlement = settlement
         self._idempotency_keys = idempotency_keys
         self._ledger = settlement.ledger
         self._clock = settlement.clock
+        self._rows = rows or UnpaidRows(CostLedger(settlement.clock))
         self.retries = Retries(settlement)
 
     def is_attached(self, quote: Quote, headers: Headers) -> bool:
@@ -100,7 +106,9 @@ class Till:
             return await self._settlement.of(quote).read(request, quote, self._settlement.needs)
         except PaymentRefused as refusal:
             network = quote.network.id
-            spent = refusal.digest and await self.retries.spent(network, refusal.digest)
+            spent = refusal.digest and await self.retries.spent(
+                network, refusal.digest, is_refused=True
+            )
             if spent:  # claimed meanwhile, in its time
                 raise self._settlement.pending(spent.entry) from refusal
             raise await self._settlement.refused(quote, refusal) from refusal
@@ -111,14 +119,17 @@ class Till:
         """Claim and verify a payment; it is counted for that agent. Nothing has moved yet.
 
         Raises `PaymentRequired`, `PaymentPending` while somebody else works on it, and
-        `PaymentsUnavailable`; the claim is released then.
+        `PaymentsUnavailable`; the claim is released then. Before it, `QuotaExceeded`.
         """
-        fresh = replace(self._fresh(payment, request), agent_id=agent_id)
+        bearer = await self._rows.bearer(payment, request.caller)
+        settlement, now = self._settlement, self._clock.now()
+        publishes, work_s = settlement.of(payment.quote).publishes, payment.quote.work_s
+        fresh = fresh_entry(payment, request, self._idempotency_keys, now, publishes=publishes)
+        fresh = replace(fresh, agent_id=agent_id, lease_until=settlement.lease(work_s))
         async with self._settlement.gas(payment.quote) as gas:
-            since = self._clock.now() - FAILURES_WINDOW
-            claim = await self._ledger.claim(fresh, since, gas.terms)
+            claim = await self._ledger.claim(fresh, now - FAILURES_WINDOW, gas.terms)
             if claim.is_ours:
-                return await self._held(payment, claim, gas)
+                return await self._held(payment, claim, gas, new_row_of(claim, bearer))
             gas.drop()
         return await self._claimed_meanwhile(claim.entry, payment, request)
 
@@ -133,7 +144,8 @@ class Till:
             held.entry, State.SETTLING, lease_until=lease, stored=stored
         )
         try:
-            settled = await self._settlement.settle(entry)
+            with self._rows.unless_it_holds(held.bearer, stored):
+                settled = await self._settlement.settle(entry)
         except PaymentRefused as refusal:
             raise await self._settlement.refused(held.quote, refusal) from refusal
         return settled if stored is not None else await self._renewed(settled, held.quote)
@@ -155,8 +167,16 @@ class Till:
         One that has settled already stays settled, and its request may be sent again.
         """
         state = held.entry.state if held.entry.has_paid else State.RELEASED
+        if state is State.RELEASED:
+            self._rows.count(held.bearer)
         now = self._clock.now()
-        await self._ledger.move(held.entry, state, reason=reason, lease_until=now)
+        entry = replace(held.entry, look=Look(now, held.entry.look.questions))
+        await self._ledger.move(entry, state, reason=reason, lease_until=now)
+
+    def is_good(self, held: Held, work_s: float) -> bool:
+        """Whether it could be sent again now, to be served within `work_s`."""
+        protocol, quote = self._settlement.of(held.quote), replace(held.quote, work_s=work_s)
+        return protocol.is_good(held.entry, quote, self._settlement.needs)
 
     def receipt(self, entry: Entry, *, is_refusal: bool = False) -> Headers:
         """The headers that say it was paid, to what it bought or to a refusal."""
@@ -166,21 +186,68 @@ class Till:
         """Finish what nobody works on any more; those that have ended."""
         return await self._settlement.reconcile(is_due_only=is_due_only)
 
-    async def _held(self, payment: Payment, claim: Claim, gas: GasOffer) -> Held:
-        """A claim that is ours once it is verified; released when it is not."""
+    async def _held(self, payment: Payment, claim: Claim, gas: GasOffer, bearer: str) -> Held:
+        """A claim that is ours once it is verified; released, and counted, when it is not."""
+        with self._rows.unless_it_holds(bearer):
+            entry = await self._proven(payment, claim, gas)
+            protocol = self._settlement.of(payment.quote)
+            work_s = protocol.work_s(payment, self._settlement.needs)  # it may have waited
+            quote = replace(payment.quote, work_s=work_s)
+            return Held(await self._renewed(entry, quote), quote, bearer)
+
+    async def _proven(self, payment: Payment, claim: Claim, gas: GasOffer) -> Entry:
         if payment.paid_by:
-            return Held(await self._arrived(claim.entry, payment.paid_by), payment.quote)
+            return await self._settlement.arrived(claim.entry, payment.paid_by)
+        sighting = Sighting(was_unused=claim.entry.look.at is not None)
         try:
-            await self._verify(payment, claim, gas)
+            return await self._verified(payment, claim, gas, sighting)
         except PaymentRefused as refusal:
             # Of a claim that somebody has taken over meanwhile this says nothing: he may be paid.
-            await self._settlement.moved(claim.entry, State.RELEASED, reason=refusal.reason)
+            ended = self._unserved(claim.entry, sighting)
+            await self._settlement.moved(ended, State.RELEASED, reason=refusal.reason)
             raise await self._settlement.refused(payment.quote, refusal) from refusal
         except BaseException as error:  # a caller that goes away meanwhile as well
             reason = error.code if isinstance(error, Unavailable) else type(error).__name__
-            await self._ledger.move(claim.entry, State.RELEASED, reason=reason)
+            ended = self._unserved(claim.entry, sighting)
+            await self._ledger.move(ended, State.RELEASED, reason=reason)
             raise
-        return Held(await self._renewed(claim.entry, payment.quote), payment.quote)
+
+    async def _verified(
+        self, payment: Payment, claim: Claim, gas: GasOffer, sighting: Sighting
+    ) -> Entry:
+        """The entry of a claim that is verified, or was paid meanwhile by somebody else's sending.
+
+        Nobody who was shown a payment here before is refused it unless every node has been asked.
+        Raises `PaymentRefused`, and `PaymentPending` when the chain does not say which.
+        """
+        look = claim.entry.look
+        try:
+            await self._verify(payment, claim, gas, sighting)
+        except PaymentRefused:
+            was_shown = look.at is not None or sighting.may_have_moved
+            if not (sighting.was_unused and was_shown):
+                raise
+            if not look.has_left(EVERY_NODE):  # the watcher asks, once its authorisation has ended
+                if self._settlement.may_know_more(claim.entry.network) or sighting.is_used:
+                    raise self._settlement.pending(claim.entry) from None
+                raise
+            try:
+                found = await self._settlement.look(claim.entry, every_node=True)
+            except Unavailable as error:
+                raise self._settlement.pending(claim.entry) from error
+            sighting.answers = EVERY_NODE
+            if isinstance(found, Settled):
+                return await self._settlement.paid(claim.entry, found)
+            if isinstance(found, Undecided) and (sighting.is_used or not found.is_unused):
+                raise self._settlement.pending(claim.entry) from None  # or an older block's word
+            sighting.was_unused = not isinstance(found, Rejected)  # then it can never move
+            raise
+        return claim.entry
+
+    def _unserved(self, entry: Entry, sighting: Sighting) -> Entry:
+        """An entry about to be released: whether the chain is asked before it is believed."""
+        look = Look(self._clock.now(), entry.look.questions + sighting.answers)
+        return replace(entry, look=look if sighting.was_unused else AT_ONCE)
 
     async def _claimed_meanwhile(
         self, entry: Entry, payment: Payment, request: PaidRequest
@@ -195,15 +262,18 @@ class Till:
             raise self._settlement.pending(entry)
         return replay
 
-    async def _verify(self, payment: Payment, claim: Claim, gas: GasOffer) -> None:
+    async def _verify(
+        self, payment: Payment, claim: Claim, gas: GasOffer, sighting: Sighting
+    ) -> None:
         """The protocol's own checks, and that the balance covers everything in flight."""
-        if gas.refusal is not None:
-            raise gas.refusal
+        await gas.require_paid()
         if claim.failures >= FAILURES_MAX:
             message = "Too many settlements of this payer failed: try again in an hour."
             raise PaymentRefused("too_many_failed_settlements", message)
         protocol = self._settlement.of(payment.quote)
-        await require_cover(payment, claim, protocol, self._settlement.needs, self._ledger)
+        await require_cover(
+            payment, claim, protocol, self._settlement.needs, self._ledger, sighting
+        )
 
     async def _renewed(self, entry: Entry, quote: Quote) -> Entry:
         """The entry, for as long as the upstream may work: nobody takes it over meanwhile.
@@ -214,46 +284,3 @@ class Till:
             return entry
         lease = self._settlement.lease(quote.work_s)
         return await self._settlement.moved(entry, entry.state, lease_until=lease)
-
-    async def _arrived(self, entry: Entry, transaction: str) -> Entry:
-        """The money moved before we were asked: it is written down as settled at once."""
-        return await self._settlement.moved(
-            entry, State.SETTLED, attempt=Attempt(transaction), lease_until=entry.lease_until
-        )
-
-    def _fresh(self, payment: Payment, request: PaidRequest) -> Entry:
-        quote, now = payment.quote, self._clock.now()
-        credential = payment.credential
-        if self._settlement.of(quote).publishes:
-            credential = marked(credential, payment.token, request.caller)
-        entry_id, digest = new_id(), request_digest(quote.wrapper_id, request)
-        # As a UUID, which every upstream with such keys takes; what it was made of cannot be told.
-        key = self._idempotency_keys.mac(f"{entry_id} {digest}".encode())[:16]
-        return Entry(
-            id=entry_id,
-            protocol=quote.network.protocol,
-            network=quote.network.id,
-            asset=quote.network.asset.address,
-            payer=payment.payer,
-            nonce=payment.nonce,
-            digest=payment.digest,
-            amount=quote.amount,
-            pay_to=quote.pay_to,
-            operator_id=quote.operator_id,
-            wrapper_id=quote.wrapper_id,
-            request_digest=digest,
-            state=State.CLAIMED,
-            attempt=Attempt(""),
-            reason="",
-            credential=credential,
-            version=payment.version,
-            identifier=payment.identifier,
-            fees=payment.fees,
-            fee_rate=quote.fee_rate,
-            expires_at=payment.expires_at,
-            lease_until=self._settlement.lease(quote.work_s),
-            created_at=now,
-            updated_at=now,
-            wrapper_revision=quote.revision,
-            idempotency_key=str(UUID(bytes=key, version=4)),
-        )

@@ -1,9 +1,10 @@
 """Payouts and refunds as rows, and what making them needs of the outside.
 
 signed -> paid · failed          open -> paid · cancelled          failed -> paid · cancelled
+paid -> signed, where a reorganisation took it back before it was final
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -80,7 +81,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A payment of the ledger, as far as it can be given back."""
+    """A payment of the ledger, as far as it can be given back.
+
+    `watch_at` is when the watcher looks at it next; None once every endpoint has shown it as final.
+    """
 
     id: str
     operator_id: str
@@ -91,17 +95,26 @@ class Received:
     amount: int
     state: State
     fee_rate: Decimal | None
+    direct_fee: int
+    """Of the amount, what its payer sent to the platform beside the seller."""
+    settled_at: datetime | None
+    watch_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the chain shows of a transfer: `paid` by that transaction, or `failed` for that reason.
+    """What the nodes of a network show of a transfer by one word.
 
-    Neither: nobody can say yet.
+    `paid` or `reverted` by that transaction, at least `depth` blocks deep; `is_lost`: something
+    else has used its nonce for long; `is_gone`: nothing has, and no transaction of it is mined.
+    None of these: they do not agree, or cannot be asked.
     """
 
     paid: str = ""
-    failed: str = ""
+    reverted: str = ""
+    depth: int = 0
+    is_lost: bool = False
+    is_gone: bool = False
 
 
 class TransferStore(Protocol):
@@ -138,8 +151,17 @@ class TransferStore(Protocol):
         """
         ...
 
-    async def due(self, now: datetime, failed_since: datetime, limit: int) -> Sequence[Transfer]:
-        """What the chain is to be asked about, each taken by one process for a while."""
+    async def due(
+        self, now: datetime, since: Mapping[TransferState, datetime], limit: int
+    ) -> Sequence[Transfer]:
+        """What the chain is to be asked about, each taken by one process for a while.
+
+        Signed ones first; of other states those that came to it after that moment of `since`.
+        """
+        ...
+
+    async def finish(self, known: Transfer) -> None:
+        """Look at it no more, unless it has moved meanwhile."""
         ...
 
     async def transactions(self, transfer_id: str) -> Sequence[Signed]:
@@ -178,14 +200,7 @@ class TransferChain(Protocol):
         ...
 
     async def found(self, transfer: Transfer, transactions: Sequence[str]) -> Found:
-        """What the nodes agree on."""
-        ...
-
-    async def shows(self, transfer: Transfer, transaction: str) -> bool:
-        """Whether that transaction made exactly this transfer.
-
-        Raises `PaymentsUnavailable`.
-        """
+        """What the nodes agree on: two of them where there are two, and all that answer."""
         ...
 
 

@@ -3,18 +3,20 @@
 A transfer that this service sends has one nonce of the payout wallet, for ever: whatever is signed
 for it, the chain takes one at most. It is written down with its transaction before that is sent. No
 failure makes a second transfer; a person decides that, with the chain at hand (ADR 0021).
+
+It is sent before any node is asked whether it arrived, and looked at until it is final: one that a
+reorganisation takes back is sent again, the same transaction. Money goes out only of payments that
+are final themselves.
 """
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final, NamedTuple
 
 from assay.accounts.audit import TERMINAL, Action, Actor, Note, note
-from assay.kit.clock import Clock
-from assay.kit.errors import Conflict, InvalidRequest, Problem, Unavailable
+from assay.kit.clock import Clock, iso
+from assay.kit.errors import Conflict, InvalidRequest, Problem
 from assay.kit.ids import new_id
 from assay.payments.model import PaymentNetwork, State
 from assay.payments.payees import checksummed, payee_problem
@@ -28,12 +30,10 @@ from assay.payments.transfer_model import (
     TransferState,
     TransferStore,
 )
+from assay.payments.transfer_watcher import TransferWatcher
+from assay.payments.watcher import LOOKS
 
-CHECKED_AT_ONCE: Final = 50
-LOOK_S: Final = 0.5
 _HASH: Final = re.compile(r"0x[0-9a-f]{64}")
-FAILED_LOOKED_AT: Final = timedelta(hours=1)
-"""How long the chain is asked again about a transfer that failed: a node may have been wrong."""
 
 
 class _Parties(NamedTuple):
@@ -64,6 +64,7 @@ class Transfers:
         self._networks = networks
         self._payees = payees
         self._clock = clock
+        self._watcher = TransferWatcher(store, chain, networks, clock)
 
     async def refund(
         self, payment_id: str, amount: int | None = None, actor: Actor = TERMINAL
@@ -78,6 +79,7 @@ class Transfers:
             raise TransferNotFound("There is no payment of this id.")
         if payment.state not in {State.SETTLED, State.DELIVERED}:
             raise Conflict("This payment has not arrived: there is nothing to give back.")
+        self._require_final(payment)
         given = payment.amount if amount is None else amount
         if not 1 <= given <= payment.amount:
             raise _refused("amount", "must be above 0 and at most what was paid")
@@ -108,29 +110,44 @@ class Transfers:
             raise Conflict("This service has no wallet: set ASSAY_PAYOUT_KEY.")
         lines = await self._statements.of(operator_id)
         asset = network.asset.address
-        owed = sum(one.owed for one in lines if (one.network, one.asset) == (network.id, asset))
-        given = owed if amount is None else amount
-        if not 1 <= given <= owed:
-            raise NotOwed(f"Nothing is owed, or less than that: {owed} base units.")
+        own = [one for one in lines if (one.network, one.asset) == (network.id, asset)]
+        payable = sum(one.payable for one in own)
+        given = payable if amount is None else amount
+        if not 1 <= given <= payable:
+            later = sum(one.owed for one in own) - payable
+            wait = f", and {later} of payments that are not final yet: {_again_in(network)}"
+            message = f"Nothing is owed, or less than that: {payable} base units"
+            raise NotOwed(f"{message}{wait if later else ''}.")
         made = self._made(_Parties(operator_id, network.id, asset, sender, to.lower()), given)
         return await self._add(made, actor)
 
     async def record(self, transfer_id: str, transaction: str, actor: Actor = TERMINAL) -> Transfer:
-        """Note the transaction that a person made a transfer with, once the chain shows it.
+        """Note the transaction that a person made a transfer with, once it is final.
 
-        Raises `TransferNotFound`, `Conflict` and `PaymentsUnavailable`.
+        Raises `TransferNotFound` and `Conflict`.
         """
         transaction = transaction.lower()
         if not _HASH.fullmatch(transaction):
             raise _refused("transaction", "must be 0x and 64 hexadecimal digits")
         known = await self._unsent(transfer_id)
-        if not await self._chain.shows(known, transaction):
-            message = "That transaction is not this transfer: asset, sender, recipient or amount."
+        found = await self._chain.found(known, [transaction])
+        if not found.paid:
+            message = (
+                "That transaction is not this transfer (asset, sender, recipient or amount),"
+                " or not every node of its network shows it."
+            )
             raise Conflict(message)
+        network = self._networks[known.network]
+        if not network.is_final(found.depth):  # nobody here could send it again
+            raise Conflict(
+                f"That transaction is this transfer, and not final yet: it is {found.depth} of"
+                f" {network.final_blocks} blocks deep; {_again_in(network)}."
+            )
         told = self._told("transfer.recorded", known, actor)
         paid = TransferState.PAID
-        moved = await self._store.move(known, paid, transaction=transaction, told=told)
-        return _moved(moved)
+        moved = _moved(await self._store.move(known, paid, transaction=transaction, told=told))
+        await self._store.finish(moved)
+        return moved
 
     async def cancel(self, transfer_id: str, actor: Actor = TERMINAL) -> Transfer:
         """Give up a transfer that nobody has sent, or that failed on the chain.
@@ -142,22 +159,12 @@ class Transfers:
         return _moved(await self._store.move(known, TransferState.CANCELLED, told=told))
 
     async def resume(self) -> list[Transfer]:
-        """See through what is on its way, after a crash too; those that came to an end."""
-        now = self._clock.now()
-        moved: list[Transfer] = []
-        for one in await self._store.due(now, now - FAILED_LOOKED_AT, CHECKED_AT_ONCE):
-            with suppress(Unavailable):  # of one network: the others go on
-                if (ended := await self._looked_at(one)) is not None:
-                    moved.append(ended)
-        return moved
+        """See through what is on its way or not final, after a crash too; those that moved."""
+        return await self._watcher.resume()
 
     async def see_through(self, known: Transfer, wait_s: float) -> Transfer:
         """A transfer on its way, once it came to an end or the time is over."""
-        until_s = self._clock.monotonic_s() + wait_s
-        while known.state is TransferState.SIGNED and self._clock.monotonic_s() < until_s:
-            known = await self._looked_at(known) or known
-            await asyncio.sleep(LOOK_S)
-        return known
+        return await self._watcher.see_through(known, wait_s)
 
     def instructions(self, made: Transfer) -> Mapping[str, str]:
         """What a person signs to make a transfer."""
@@ -181,26 +188,7 @@ class Transfers:
         action: Action = "refund.requested" if made.kind == "refund" else "payout.requested"
         told = self._told(action, made, actor)
         added = await self._store.add(made, draft, told)
-        return await self._looked_at(added) or added if draft is not None else added
-
-    async def _looked_at(self, known: Transfer) -> Transfer | None:
-        """The row as it moved by what the chain shows; sent again while it shows nothing."""
-        signed = await self._store.transactions(known.id)
-        ours = [one for one in signed if one.raw]
-        found = await self._chain.found(known, [one.transaction for one in ours])
-        if found.paid:
-            paid = TransferState.PAID
-            return await self._store.move(known, paid, transaction=found.paid)
-        if known.state is not TransferState.SIGNED or not ours:
-            return None
-        if found.failed:
-            return await self._store.move(known, TransferState.FAILED, reason=found.failed)
-        last = ours[-1]
-        dearer = await self._chain.dearer(known, last)
-        if dearer is not None and await self._store.sign_again(known, dearer) is not None:
-            last = dearer
-        await self._chain.send(known, last)
-        return None
+        return await self._watcher.look(added) or added if draft is not None else added
 
     async def _unsent(self, transfer_id: str) -> Transfer:
         """A transfer that waits for a person. One that failed is looked at once more."""
@@ -208,7 +196,7 @@ class Transfers:
         if known is None:
             raise TransferNotFound("There is no transfer of this id, nor for a payment of this id.")
         if known.state is TransferState.FAILED:
-            known = await self._looked_at(known) or known
+            known = await self._watcher.look(known) or known
         if known.state not in {TransferState.OPEN, TransferState.FAILED}:
             raise Conflict(f"This transfer is {known.state}: it does not wait for anybody.")
         return known
@@ -216,6 +204,7 @@ class Transfers:
     def _made(self, parties: _Parties, amount: int, payment: Received | None = None) -> Transfer:
         now = self._clock.now()
         is_ours = parties.sender == self._chain.wallet
+        held = payment if payment and self._is_held(payment) else None
         return Transfer(
             id=new_id(),
             kind="payout" if payment is None else "refund",
@@ -226,8 +215,8 @@ class Transfers:
             sender=parties.sender,
             recipient=parties.recipient,
             amount=amount,
-            of_balance=payment is None or self._is_held(payment),
-            fee_rate=payment.fee_rate if payment else None,
+            of_balance=payment is None or held is not None,
+            fee_rate=held.fee_rate if held else None,
             state=TransferState.SIGNED if is_ours else TransferState.OPEN,
             nonce=None,
             transaction="",
@@ -237,8 +226,20 @@ class Transfers:
             check_at=now,
         )
 
+    def _require_final(self, payment: Received) -> None:
+        """A reorganisation could still take it back: then the refund would be of our own money."""
+        if payment.watch_at is None:
+            return
+        network, now = self._networks[payment.network], self._clock.now()
+        at = max(payment.watch_at, (payment.settled_at or now) + _time_to_final(network))
+        when = f"at {iso(at)}" if at > now else "in a minute"
+        message = f"This payment is not final on its network yet. Try again {when}"
+        raise Conflict(f"{message}; `assay serve` has to run until then.")
+
     def _is_held(self, payment: Received) -> bool:
         """Whether the platform was paid: payments from before that was noted have no rate."""
+        if payment.direct_fee:  # no more than its fee
+            return False
         return payment.fee_rate is not None or payment.pay_to in self._payees
 
     def _told(self, action: Action, made: Transfer, actor: Actor) -> Note:
@@ -253,6 +254,16 @@ def _moved(moved: Transfer | None) -> Transfer:
     if moved is None:
         raise Conflict("This transfer is being changed by somebody else: look at it again.")
     return moved
+
+
+def _time_to_final(network: PaymentNetwork) -> timedelta:
+    """From settling a payment to the look that finds it final."""
+    return LOOKS[0] if network.is_final(1) else LOOKS[-1]
+
+
+def _again_in(network: PaymentNetwork) -> str:
+    minutes = -(-_time_to_final(network) // timedelta(minutes=1))
+    return f"try again in {minutes} min"
 
 
 def _refused(name: str, message: str) -> InvalidRequest:

@@ -5,9 +5,11 @@ To add a warning, write a function of the form `Check`, and add it where `wiring
 chain must be remembered, failures included.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import product
 from typing import TypeAlias
 
 from assay.payments.model import PaymentNetwork
@@ -24,6 +26,9 @@ class Sale:
     """In lower case."""
     fee_rate: Decimal = Decimal(0)
     """The account's, 0 to 1."""
+    work_s: float = 0.0
+    """How long the upstream may take."""
+    settles_first: bool = False
 
 
 Check: TypeAlias = Callable[[Sale], Awaitable[str | None]]
@@ -38,5 +43,23 @@ class SaleWarnings:
 
     async def of(self, sale: Sale) -> list[str]:
         """The warnings of a sale, in the order of the checks."""
-        found = [await check(sale) for check in self._checks]
-        return [sentence for sentence in found if sentence is not None]
+        [found] = await self.of_each([sale])
+        return found
+
+    async def of_each(self, sales: Sequence[Sale]) -> list[list[str]]:
+        """The same of several sales, in their order.
+
+        Every network is asked first, and all of them at once: afterwards the checks remember.
+        """
+        one_of_each = {sale.network.id: sale for sale in sales}.values()
+        async with asyncio.TaskGroup() as group:
+            for sale, check in product(one_of_each, self._checks):
+                group.create_task(_asked(check, sale))
+        return [
+            [said for check in self._checks if (said := await check(sale)) is not None]
+            for sale in sales
+        ]
+
+
+async def _asked(check: Check, sale: Sale) -> None:
+    await check(sale)

@@ -1,12 +1,13 @@
 """Settled payments looked at again, until no reorganisation and no lie can take them back.
 
 A payment whose transfer is gone is sent again while its authorisation is good, for it is the same
-payment; when it can never come any more, its entry is `reversed` and its revenue taken back. Any
-number of processes share the looks: each is claimed before it is taken.
+payment; when it can never come any more, its entry is `reversed` and its revenue taken back. One
+that has ended unpaid is looked at once more after its authorisation's end: somebody else may have
+submitted it. Any number of processes share the looks: each is claimed before it is taken.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,8 +17,9 @@ from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError, Unavailable
 from assay.kit.tasks import all_results
 from assay.payments.attempts import after
+from assay.payments.looks import AT_ONCE
 from assay.payments.model import Entry, State
-from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
+from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided, is_unused
 from assay.payments.ports import LedgerStore
 from assay.payments.settlement import Settlement
 from assay.payments.witness import View, Witness
@@ -27,8 +29,14 @@ LOOKS: Final = (timedelta(seconds=5), timedelta(minutes=3), timedelta(minutes=25
 are two blocks of Base; after three minutes its batch is on Ethereum, after 25 final (ADR 0019)."""
 
 ENDED: Final = timedelta(seconds=130)
-"""How long after its authorisation has ended a failed payment is looked at once more: the slack of
+"""How long after its authorisation has ended an unpaid payment is looked at once more: the slack of
 a chain's clock, and a little."""
+
+_REOPENED: Final = frozenset({State.FAILED, State.RELEASED, State.CLAIMED})
+"""What becomes `settled` when somebody else has submitted it; an abandoned claim as well."""
+
+OPEN: Final = frozenset({State.SETTLING, State.PENDING})
+"""What the reconciler asks about; it is watched again once it has settled."""
 
 SPENT: Final = frozenset(
     {"authorization_cancelled", "authorization_used_elsewhere", "transaction-failed"}
@@ -52,7 +60,11 @@ class WatchStore(Port):
     """When entries are looked at next."""
 
     async def claim_due(self, now: datetime, until: datetime, at_most: int) -> Sequence[Entry]:
-        """Entries that are due, longest first; to other processes they are due at `until`."""
+        """Entries that are due; to other processes they are due at `until`.
+
+        Those that money came in for go first, but for a share that is left to those that ended
+        unpaid, of which payers take turns. Those of `OPEN` are not due until they have settled.
+        """
         ...
 
     async def plan(self, plans: Sequence[Plan]) -> None:
@@ -66,6 +78,8 @@ def first_look(entry: Entry) -> datetime | None:
     if entry.state is State.FAILED:  # whoever holds its authorisation may still submit it
         is_good = now < entry.expires_at and entry.reason not in SPENT
         return entry.expires_at + ENDED if is_good else None
+    if entry.state is State.CLAIMED or (entry.state is State.RELEASED and entry.look.at):
+        return entry.expires_at + ENDED
     return now + LOOKS[0] if entry.has_paid else None
 
 
@@ -83,19 +97,34 @@ class Watcher:
         self._sending = asyncio.Semaphore(SENT_AT_ONCE)
 
     async def run(self) -> list[Entry]:
-        """Look at what is due; the entries that changed."""
-        now = self._clock.now()
-        due = await self._store.claim_due(now, self._settlement.lease(), LOOKED_AT_ONCE)
+        """Look at all that is due; the entries that changed. A network that is down ends it."""
+        changed: list[Entry] = []
+        while True:
+            now = self._clock.now()
+            due = await self._store.claim_due(now, self._settlement.lease(), LOOKED_AT_ONCE)
+            found = await self._looks(due)
+            for fault in found:
+                if isinstance(fault, Exception):
+                    raise fault  # once the other networks are done
+            changed += [entry for some in found if isinstance(some, list) for entry in some]
+            if len(due) < LOOKED_AT_ONCE or None in found:
+                return changed
+
+    async def _looks(self, due: Sequence[Entry]) -> list[list[Entry] | Exception | None]:
+        """What has changed, by network; None where no node answers."""
         groups: dict[tuple[str, int], list[Entry]] = {}
+        unpaid: dict[str, list[Entry]] = {}
         for entry in due:
-            groups.setdefault((entry.network, self._turn(entry)), []).append(entry)
-        found = await all_results(
-            self._look(network, turn, entries) for (network, turn), entries in groups.items()
+            if entry.state in _REOPENED:
+                unpaid.setdefault(entry.network, []).append(entry)
+            else:
+                groups.setdefault((entry.network, self._turn(entry)), []).append(entry)
+        return await all_results(
+            [
+                *(self._look(network, turn, some) for (network, turn), some in groups.items()),
+                *(self._look_at_unpaid(network, some) for network, some in unpaid.items()),
+            ]
         )
-        for fault in found:
-            if isinstance(fault, Exception):
-                raise fault  # once the other networks are done
-        return [entry for some in found if not isinstance(some, Exception) for entry in some]
 
     def _turn(self, entry: Entry) -> int:
         """Which view looks: they take turns, the one without the first endpoint begins."""
@@ -105,47 +134,78 @@ class Watcher:
             looks += int(self._age(entry) / LOOKS[-1])
         return looks % len(views)
 
-    async def _look(self, network: str, turn: int, entries: Sequence[Entry]) -> list[Entry]:
+    async def _look(self, network: str, turn: int, entries: Sequence[Entry]) -> list[Entry] | None:
         """One batched question; whatever it does not show is looked at by itself."""
         view = self._witness.views(network)[turn]
         try:
             depths = await view.receipts.depths(network, entries)
         except Unavailable:
             await self._store.plan([(entry.id, self._again(entry)) for entry in entries])
-            return []
-        shown, missing = list[Plan](), list[Entry]()
+            return None
+        shown, missing, deep = list[Plan](), list[Entry](), list[Entry]()
         for entry, depth in zip(entries, depths, strict=True):
-            if depth and entry.has_paid:
-                is_final = self._witness.is_final(network, depth)
-                shown.append((entry.id, None if is_final else self._next(entry)))
-            else:
+            if not depth:
                 missing.append(entry)
-        await self._store.plan(shown)
-        found = await all_results(self._find(entry, view) for entry in missing)
-        for fault in found:
-            if isinstance(fault, Exception) and not isinstance(fault, ServiceError):
-                raise fault  # a service error is one payment's: its lease ends, and it is due again
-        return [entry for entry in found if isinstance(entry, Entry)]
+            elif self._witness.is_final(network, depth):
+                deep.append(entry)
+            else:
+                shown.append((entry.id, self._next(entry)))
+        final, hidden = await self._final(network, deep)
+        await self._store.plan([*shown, *final])
+        return await _changed(self._find(entry, view) for entry in [*missing, *hidden])
+
+    async def _look_at_unpaid(self, network: str, entries: Sequence[Entry]) -> list[Entry] | None:
+        """One question of every node for all of them: whatever they say together counts."""
+        protocol, needs = self._witness.protocol(entries[0]), self._witness.views(network)[0].needs
+        try:
+            told = await protocol.outcomes(entries, needs, every_node=True)
+        except Unavailable:
+            await self._store.plan([(entry.id, self._again(entry)) for entry in entries])
+            return None
+        pairs = zip(entries, told, strict=True)
+        return await _changed(self._late(entry, found) for entry, found in pairs)
+
+    async def _final(
+        self, network: str, entries: Sequence[Entry]
+    ) -> tuple[list[Plan], list[Entry]]:
+        """When those are looked at next that one view shows as final; and what others do not show.
+
+        What is final may be given back and paid out: one endpoint's word is not enough for that.
+        """
+        views = self._witness.views(network)
+        if not entries or len(views) == 1:
+            return [(entry.id, None) for entry in entries], []
+        try:
+            depths = await views[0].receipts.agreed_depths(network, entries)
+        except Unavailable:
+            return [(entry.id, self._next(entry)) for entry in entries], []
+        told = list(zip(entries, depths, strict=True))
+        plans = [
+            (one.id, None if self._witness.is_final(network, depth) else self._next(one))
+            for one, depth in told
+            if depth
+        ]
+        return plans, [one for one, depth in told if not depth]
 
     async def _find(self, entry: Entry, view: View) -> Entry | None:
         """What every view says of an entry that one does not show; the entry if it changed."""
         others = [one for one in self._witness.views(entry.network) if one is not view]
         async with self._sending:
             told = [(one, await self._witness.told(entry, one)) for one in (view, *others)]
-            if entry.state is State.FAILED:
-                return await self._late(entry, [found for _, found in told])
             together = _together([found for _, found in told])
-            unused = next((one for one, found in told if _is_unused(found)), None)
+            unused = next((one for one, found in told if is_unused(found)), None)
             if unused is None:
                 return await self._written(entry, together)
-            if isinstance(together, Settled) and self._age(entry) < LAG:
+            is_shown = isinstance(together, Settled)
+            if is_shown and (self._age(entry) < LAG or entry.attempt.earlier):
                 return await self._written(entry, Undecided("one endpoint shows it, one does not"))
             return await self._send_again(entry, unused)
 
     async def _send_again(self, entry: Entry, view: View) -> Entry | None:
         """The same authorisation once more, by the view that says that it is unused.
 
-        Where that is a lie, the contract refuses what was paid already.
+        Where that is a lie, the contract refuses what was paid already: that costs gas, so what
+        another view shows is sent once more at most.
         """
         latest, found = entry, Undecided("its payer sent it, and nobody else can")
 
@@ -181,15 +241,20 @@ class Watcher:
                 await self._store.plan([(entry.id, self._again(entry))])
                 return None
 
-    async def _late(self, entry: Entry, told: Sequence[Outcome]) -> Entry | None:
-        """A failed payment that was submitted all the same, once every view shows its transfer."""
-        if all(isinstance(found, Settled) for found in told):
-            found = _together(told)
-            transaction = found.transaction if isinstance(found, Settled) else ""
-            shown = replace(entry.attempt, transaction=transaction)
+    async def _late(self, entry: Entry, found: Outcome) -> Entry | None:
+        """An unpaid payment that was submitted all the same, once a node shows its transfer."""
+        if entry.state is State.CLAIMED and entry.lease_until > self._clock.now():
+            await self._store.plan([(entry.id, entry.lease_until)])  # somebody works on it
+            return None
+        if isinstance(found, Settled):
+            shown = replace(entry.attempt, transaction=found.transaction)
             attempt = after(entry.attempt, shown)
             return await self._ledger.move(entry, State.SETTLED, attempt=attempt)
-        is_known = not any(isinstance(found, Undecided) for found in told)
+        is_known = isinstance(found, Rejected)
+        if is_known and entry.state is not State.FAILED:  # it never moves: nothing is left to ask
+            ended = replace(entry, look=AT_ONCE)
+            await self._ledger.move(ended, State.RELEASED, reason=entry.reason)
+            return None
         await self._store.plan([(entry.id, None if is_known else self._again(entry))])
         return None
 
@@ -204,8 +269,13 @@ class Watcher:
         return self._clock.now() - (entry.settled_at or entry.updated_at)
 
 
-def _is_unused(found: Outcome) -> bool:
-    return isinstance(found, Undecided) and found.is_unused
+async def _changed(looks: Iterable[Awaitable[Entry | None]]) -> list[Entry]:
+    """The entries that looks have changed."""
+    found = await all_results(looks)
+    for fault in found:
+        if isinstance(fault, Exception) and not isinstance(fault, ServiceError):
+            raise fault  # a service error is one payment's: its lease ends, and it is due again
+    return [entry for entry in found if isinstance(entry, Entry)]
 
 
 def _together(told: Sequence[Outcome]) -> Outcome:

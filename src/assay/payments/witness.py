@@ -1,11 +1,12 @@
 """The chain as the witness: how deep a payment must be, and what ends one for good (ADR 0019).
 
-Where a network has two endpoints or more, nothing ends as refused on the word of one: the others,
-the first one left out, have to agree. What is settled is looked at again by `watcher`.
+Where a network has two endpoints or more, nothing ends as refused on the word of one: every other
+one is asked. What is settled is looked at again by `watcher`.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 from typing import Protocol as Port
@@ -28,6 +29,13 @@ class Receipts(Port):
 
         0 where its transaction is not shown, or did not pay. Of any number of entries few
         exchanges. Raises `Unavailable`.
+        """
+        ...
+
+    async def agreed_depths(self, network: str, entries: Sequence[Entry]) -> Sequence[int]:
+        """The same by the endpoint that shows each least deep: of two where there are two.
+
+        Of all that answer. Raises `Unavailable`.
         """
         ...
 
@@ -67,8 +75,7 @@ class Witness:
 
     def is_final(self, network: str, depth: int) -> bool:
         """Whether a payment so deep is looked at no more."""
-        known = self._networks[network]
-        return depth >= max(known.final_blocks, known.confirmations)
+        return self._networks[network].is_final(depth)
 
     def protocol(self, entry: Entry) -> PaymentProtocol:
         """The protocol of an entry."""
@@ -77,6 +84,12 @@ class Witness:
     async def told(self, entry: Entry, view: View) -> Outcome:
         """What became of an entry, as one view says; nothing is sent."""
         return await self.protocol(entry).outcome(entry, view.needs)
+
+    async def told_by_all(self, entry: Entry) -> Outcome:
+        """What became of an entry, as every endpoint says. Raises `Unavailable`."""
+        protocol, needs = self.protocol(entry), self._first.needs
+        (found,) = await protocol.outcomes([entry], needs, every_node=True)
+        return found
 
     async def judged(self, entry: Entry, found: Outcome, *, waits: bool) -> Outcome:
         """The outcome if it stands, what stands instead, or `Undecided`.
@@ -91,19 +104,18 @@ class Witness:
         return found
 
     async def _agreed(self, entry: Entry, found: Rejected) -> Outcome:
-        """A refusal that the other endpoints agree with; what they show of a transfer counts."""
-        other = self._others.get(entry.network)
-        if other is None or found.is_agreed:
+        """A refusal that the endpoints agree with; what any of them shows of a transfer counts."""
+        if entry.network not in self._others or found.is_agreed:
             return found
-        second = await self.told(entry, other)
-        if not isinstance(second, Undecided):
-            return second if isinstance(second, Settled) else found
-        if second.is_unused:
-            # A refusal that moved nothing agrees with this; "used elsewhere" does not.
-            first = await self.told(entry, self._first)
-            if isinstance(first, Undecided) and first.is_unused:
-                return found
-        return Undecided(f"{found.reason}, says one endpoint; another: {second.detail}")
+        try:
+            said = await self.told_by_all(entry)
+        except Unavailable as error:
+            return Undecided(f"{found.reason}, says one endpoint: {error.detail or error.message}")
+        if isinstance(said, Settled):
+            return said
+        if isinstance(said, Rejected) or said.is_unused:  # a refusal that moved nothing
+            return found
+        return replace(said, detail=f"{found.reason}, says one endpoint; all: {said.detail}")
 
     async def _deep(self, entry: Entry, found: Settled, wait_s: float) -> Outcome:
         wanted = self._networks[entry.network].confirmations
@@ -112,13 +124,19 @@ class Witness:
         shown = replace(entry, attempt=replace(entry.attempt, transaction=found.transaction))
         deadline_s, pause_s = self._clock.monotonic_s() + wait_s, POLL_S
         while True:
-            try:
-                (depth,) = await self._first.receipts.depths(entry.network, [shown])
-            except Unavailable:
-                depth = 0
+            depth = await self._depth(shown)
             if depth >= wanted:
                 return found
             if self._clock.monotonic_s() + pause_s > deadline_s:
                 return Undecided(f"{depth} of {wanted} confirmations")
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
+
+    async def _depth(self, shown: Entry) -> int:
+        """How deep a payment is: as the usual view says, or else another that shows it."""
+        for view in self.views(shown.network):
+            with suppress(Unavailable):
+                (depth,) = await view.receipts.depths(shown.network, [shown])
+                if depth:
+                    return depth
+        return 0

@@ -1,11 +1,10 @@
 """The verdict on an agent as a caller, from what was observed of it. Pure."""
 
-from dataclasses import dataclass
-
+from assay.evaluation.checks import Judged
 from assay.kit.json import JsonObject, is_object
+from assay.probing.ports import Severity
 from assay.trust.conduct import CONDUCT, count, failed, passed
 from assay.trust.obstacle_list import OBSTACLES
-from assay.trust.ports import Finding, Severity
 
 LIMITED_MIN = 3
 """429s seen before anything is said about how they are taken."""
@@ -14,16 +13,6 @@ EARLY_SHARE = 1 / 3
 CALLS_MIN = 10
 ERROR_RUN = 10
 """Equal errors in a row, on one path of one wrapper, that are a loop."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A finding with the name, family and severity of what found it."""
-
-    name: str
-    family: str
-    severity: Severity
-    finding: Finding
 
 
 def judged_conduct(seen: JsonObject) -> list[Judged]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from assay.kit.json import JsonObject
-from assay.trust.ports import Finding, Severity
+from assay.probing.ports import Finding, Severity
 
 CONDUCT = "conduct"
 """The family of every finding here."""

@@ -25,6 +25,7 @@ COUNTS_FOR = timedelta(days=30)
 CALLS_MAX = 200
 """Requests kept of one run: beyond it the run is over, which is conduct enough."""
 
+AGAIN_MAX = 4  # steps that come twice in a run: which and how many is not known before
 MAC_BYTES = 16
 
 PREFIX = "/operator/sandbox/course"
@@ -99,6 +100,12 @@ class CourseStore(Protocol):
         """What was observed in the newest run of any of the addresses that finished since then."""
         ...
 
+    async def finished(
+        self, addresses: Sequence[str], since: datetime, limit: int
+    ) -> Sequence[tuple[Run, JsonObject]]:
+        """Runs that finished since then and what was seen, newest first."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Entered:
@@ -150,8 +157,8 @@ class Course:
         now = self._clock.now()
         run_id, seed = new_id(), self._mac(f"seed/{new_id()}")
         steps = sorted(self._obstacles, key=lambda name: Dice(seed).word(f"order/{name}"))
-        run = Run(run_id, address, seed, tuple(steps), now, None, 0)
-        await self._store.begin(run)
+        steps += steps[: Dice(seed).number("again", 0, AGAIN_MAX)]
+        await self._store.begin(run := Run(run_id, address, seed, tuple(steps), now, None, 0))
         return Entered(run, self._session(run), self._url(run, 0), now + RUN_TTL)
 
     def task(self, run: Run, step: int) -> tuple[str, str]:
@@ -240,7 +247,9 @@ class Course:
         for step, name in enumerate(run.steps):
             of_step = [one.call for one in calls if one.step == step]
             if of_step and name in self._obstacles:
-                seen[name] = self._obstacles[name].observe(_dice(run, step), of_step)
+                what = self._obstacles[name].observe(_dice(run, step), of_step)
+                if name not in seen or self._obstacles[name].weigh(what).outcome == "fail":
+                    seen[name] = what
         if run.finished_at is None:
             await self._store.finish(run.id, self._clock.now(), seen)
         return {**seen}
@@ -251,8 +260,7 @@ class Course:
         if found is None or not self._is_mac(f"step/{run_id}/{step}", found[3]):
             raise CourseNotFound("There is no such step.")
         run = await self._store.find(run_id)
-        over = run is None or self._clock.now() > run.begun_at + RUN_TTL
-        if run is None or over or step > len(run.steps):
+        if run is None or self._clock.now() > run.begun_at + RUN_TTL or step > len(run.steps):
             raise CourseNotFound("The run is over: begin a new one.")
         if run.finished_at is not None and step < len(run.steps):
             raise CourseNotFound("The run is over: begin a new one.")

@@ -5,15 +5,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from assay.chains.subject import Subject
+from assay.control.identity import Control
 from assay.egress.budget import current_use
 from assay.egress.ports import SafeHttp, VisitTurns
+from assay.evaluation.schedule import PlansVisits
+from assay.evaluation.visits import TRIGGERED, Asked
 from assay.kit.clock import Clock
 from assay.kit.costs import Cost, CostLedger
 from assay.kit.ids import new_id
 from assay.kit.singleflight import SingleFlight
 from assay.kit.slice_runner import Slices
+from assay.probing.ports import AgentDialers, Probe, ReadsConsents
+from assay.trust.accumulate import Accumulated, VisitHistory, seen_by, waits_for
 from assay.trust.model import (
-    EGRESS_BUDGET,
     FIRST_PREVIOUS_HASH,
     Collected,
     Evaluation,
@@ -21,24 +26,15 @@ from assay.trust.model import (
     Evidence,
     SignalName,
     Snapshot,
-    Subject,
     Unavailable,
 )
-from assay.trust.ports import (
-    AgentDialers,
-    EvaluationStore,
-    Listener,
-    Probe,
-    ReadsConsents,
-    Signal,
-    SignalNeeds,
-    SnapshotBlobs,
-)
-from assay.trust.scoring import score
-from assay.trust.snapshot import snapshot_bytes, snapshot_hash
+from assay.trust.ports import EvaluationStore, Listener, Signal, SignalNeeds, SnapshotBlobs
+from assay.trust.sales import with_sales
+from assay.trust.snapshot import evidence_bytes, record_bytes, snapshot_hash
 from assay.trust.sources import Sources
 from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules
+from assay.trust.verdict import grade_score
 
 PERSONHOOD_S = 2.0
 """What a look at the stored proofs may take."""
@@ -76,6 +72,10 @@ class EvaluatorNeeds:
     costs: CostLedger | None = None
     consents: ReadsConsents | None = None
     turns: VisitTurns | None = None
+    control: Control | None = None
+    history: VisitHistory | None = None
+    """Without it every evaluation rests on its own visit alone: for tests of the rest."""
+    plans: PlansVisits | None = None
 
 
 class Evaluator:
@@ -86,20 +86,23 @@ class Evaluator:
         self._flights = flights
         self._slices = Slices()
 
-    async def evaluate(self, subject: Subject, deadline_s: float) -> EvaluationCompleted:
+    async def evaluate(
+        self, subject: Subject, deadline_s: float, asked: Asked = TRIGGERED
+    ) -> EvaluationCompleted:
         """Evaluate now, within `deadline_s`, and store the result before it is answered.
 
         Raises `EvidenceUnavailable` when no base signal could be collected; nothing is stored
         then. A caller that joins a running evaluation gets its result: only those join it that have
-        its deadline and its class of the egress budget. Where that budget of the agent's host cut
-        it short, or visits under way left no room for it, the newest one there is counts instead;
-        without one the agent was not tested. Nothing is stored or announced then. Raises
-        `QuotaExceeded` for a caller whose evaluations have cost too much today.
+        its deadline, its class of the egress budget and its reason. Where that budget of the
+        agent's host cut it short, or our time or an index did, the newest one there is counts
+        instead and it is tried again in the background; without one the agent was not tested.
+        Nothing is stored or announced then. Raises `QuotaExceeded` for a caller whose evaluations
+        have cost too much today.
         """
         if self._needs.costs is not None:
             self._needs.costs.require(*_COSTS)
-        key = f"{current_use().sharers} {deadline_s} {subject.key}"
-        return await self._flights.run(key, lambda: self._run(subject, deadline_s))
+        key = f"{current_use().sharers} {deadline_s} {asked.timing} {subject.key}"
+        return await self._flights.run(key, lambda: self._run(subject, deadline_s, asked))
 
     async def collect(
         self, subject: Subject, names: frozenset[SignalName], deadline_s: float
@@ -136,7 +139,7 @@ class Evaluator:
         snapshot = await self._needs.store.newest_snapshot(subject.key)
         if evaluation is None or snapshot is None:
             return None
-        return EvaluationCompleted(evaluation, snapshot, reused=EGRESS_BUDGET)
+        return EvaluationCompleted(evaluation, snapshot)
 
     async def _hear(
         self, signal: Signal, subject: Subject, deadline_s: float
@@ -153,6 +156,7 @@ class Evaluator:
             slices=self._slices,
             consents=needs.consents,
             turns=needs.turns,
+            control=needs.control,
         )
         try:
             async with asyncio.timeout(deadline_s + GRACE_S):
@@ -160,13 +164,39 @@ class Evaluator:
         except TimeoutError:
             return Unavailable("it did not answer in time")
 
-    async def _run(self, subject: Subject, deadline_s: float) -> EvaluationCompleted:
+    async def _run(self, subject: Subject, deadline_s: float, asked: Asked) -> EvaluationCompleted:
         needs = self._needs
         everything = frozenset(needs.signals)
         collected, missing = await self.collect(subject, everything, deadline_s)
-        if _is_cut_short(collected) and (earlier := await self._newest(subject)) is not None:
-            return earlier
-        result = score(collected, missing, needs.rules.weights)
+        if SignalName.REGISTRY_8004 in needs.signals and SignalName.SANDBOX in needs.signals:
+            sandbox = needs.signals[SignalName.SANDBOX]
+            collected = with_sales(collected, sandbox, needs.probes, needs.rules.ladder)
+        pending = waits_for(collected, missing)
+        if pending is None and needs.history is not None:
+            pending = needs.history.pending(collected, needs.probes, asked)
+        found = Accumulated(collected)
+        if needs.history is not None and pending is None:
+            tools = needs.signals[SignalName.SANDBOX], needs.probes
+            newest = await needs.store.newest(subject.key, EVER)
+            found = await needs.history.accumulate(subject, collected, tools, newest, asked)
+        next_try_at = await self._plan(subject, found, pending, asked)
+        if pending is not None and (earlier := await self._newest(subject)) is not None:
+            return replace(earlier, reused=pending, next_try_at=next_try_at)
+        made = self._made(subject, found.collected, missing)
+        if pending is not None:
+            return replace(made, reused=pending, next_try_at=next_try_at)
+        return await self._stored(made, subject, found)
+
+    def _made(
+        self,
+        subject: Subject,
+        collected: tuple[Collected, ...],
+        missing: Mapping[SignalName, str],
+    ) -> EvaluationCompleted:
+        """The evaluation of what was collected, as it is before it is stored."""
+        needs = self._needs
+        result = grade_score(subject.agent_id, collected, missing, needs.rules)
+        policy = needs.rules.document()
         evaluation = Evaluation(
             id=new_id(),
             subject_key=subject.key,
@@ -178,33 +208,54 @@ class Evaluator:
             score=result.value,
             grade=needs.rules.tiers.grade(result.value),
             evaluated_at=needs.clock.now(),
+            rung=result.place.rung,
+            policy=policy,
         )
-        data = snapshot_bytes(subject, collected)
+        record = record_bytes(subject.key, result.place.rung, collected, policy)
+        data = evidence_bytes(subject.key, collected, missing, policy)
         if needs.costs is not None:
             needs.costs.charge(Cost.EVALUATIONS)
-        taken = Snapshot(
+        snapshot = Snapshot(
             id=new_id(),
             evaluation_id=evaluation.id,
             subject_key=subject.key,
             agent_id=subject.agent_id,
-            snapshot_hash=snapshot_hash(data),
+            snapshot_hash=snapshot_hash(record),
             previous_hash=FIRST_PREVIOUS_HASH,
             encrypted_data_uri=None,
             interaction_count=evaluation.interactions,
             taken_at=evaluation.evaluated_at,
+            evidence_hash=snapshot_hash(data),
+            record=record.decode(),
         )
-        if _is_cut_short(collected):
-            return EvaluationCompleted(evaluation, taken, reused=EGRESS_BUDGET)
+        return EvaluationCompleted(evaluation, snapshot)
+
+    async def _stored(
+        self, made: EvaluationCompleted, subject: Subject, found: Accumulated
+    ) -> EvaluationCompleted:
+        """Store it with its visit, and announce it."""
+        needs, evaluation = self._needs, made.evaluation
+        data = evidence_bytes(
+            subject.key, evaluation.collected, evaluation.unavailable, evaluation.policy or {}
+        )
+        seen = found.visit
+        visit = None if seen is None else replace(seen, rung=evaluation.rung or 0)
         if needs.costs is not None:
             needs.costs.charge(Cost.ROWS, _ROWS)
             needs.costs.charge(Cost.DISK_BYTES, _COPIES * len(data))
-        uri = await needs.blobs.store(data)
-        snapshot = await needs.store.add(evaluation, replace(taken, encrypted_data_uri=uri))
+        taken = replace(made.snapshot, encrypted_data_uri=await needs.blobs.store(data))
+        snapshot = await needs.store.add(evaluation, taken, visit)
         news = EvaluationCompleted(evaluation, snapshot)
         for listener in needs.listeners:
             listener.evaluated(news)
         return news
 
-
-def _is_cut_short(collected: Sequence[Collected]) -> bool:
-    return any(c.evidence.data.get("why") == EGRESS_BUDGET for c in collected)
+    async def _plan(
+        self, subject: Subject, found: Accumulated, pending: str | None, asked: Asked
+    ) -> datetime | None:
+        """Plan the next visit; when an evaluation that was not finished is tried again."""
+        plans = self._needs.plans
+        if plans is None or subject.agent is None:
+            return None
+        due = await plans.plan(subject, seen_by(subject, found, pending, asked))
+        return due if pending is not None else None

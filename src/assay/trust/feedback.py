@@ -95,6 +95,11 @@ class WriteBack:
         """The wallet that writes."""
         return self._writer.address
 
+    @property
+    def fee(self) -> int:
+        """The most that one write costs, in the coin's smallest unit."""
+        return self._writer.fee
+
     async def balance(self, network: Network) -> int:
         """What the wallet holds, in the coin's smallest unit. Raises `ChainUnavailable`."""
         return await self._writer.balance(network)

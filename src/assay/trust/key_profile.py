@@ -8,7 +8,7 @@ from assay.chains.model import Network
 from assay.identity.ports import KeyAgentStore
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
-from assay.trust.model import BEHAVIOUR_MAX_AGE, Attestation, Collected, Grade, SignalName
+from assay.trust.model import BEHAVIOUR_MAX_AGE, Attestation, Collected, Grade, Score, SignalName
 from assay.trust.ports import EvaluationStore
 from assay.trust.scoring import score
 from assay.trust.signals.personhood import SIGNAL as PERSONHOOD
@@ -16,6 +16,7 @@ from assay.trust.signals.personhood import evidence_of
 from assay.trust.sources import Sources
 from assay.trust.subjects import key_agent
 from assay.trust.tiers import Rules
+from assay.trust.verdict import place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class KeyProfile:
     reasons: tuple[str, ...]
     at: datetime
     attestation: Attestation | None = None
+    explained: Score | None = None
+    """The score with all it came from; None without behavioural data."""
 
 
 class KeyProfiles:
@@ -70,7 +73,7 @@ class KeyProfiles:
             for c in (evaluation.collected if evaluation else ())
             if c.signal is SignalName.SANDBOX and c.weighed.confidence > 0
         ]
-        if not behaviour:
+        if evaluation is None or not behaviour:
             silent = "No behaviour of this agent has been observed yet."
             return KeyProfile(
                 address, verified, None, None, (*reasons, silent), now, await self._known(address)
@@ -79,7 +82,10 @@ class KeyProfiles:
             evidence = evidence_of(await self._sources.personhoods.find(subject.key))
             weighed = PERSONHOOD.weigh(evidence, {})
             behaviour.append(Collected(SignalName.PERSONHOOD, evidence, weighed))
-        result = score(behaviour, {}, self._rules.weights)
+        named = {c.signal for c in behaviour}
+        seen = [*behaviour, *(c for c in evaluation.collected if c.signal not in named)]
+        found = place_of(address, seen, evaluation.unavailable, self._rules)
+        result = score(behaviour, {}, self._rules.weights, found)
         return KeyProfile(
             address,
             verified,
@@ -88,6 +94,7 @@ class KeyProfiles:
             (*reasons, *result.reasons),
             now,
             await self._known(address),
+            result,
         )
 
     async def _known(self, address: str) -> Attestation | None:

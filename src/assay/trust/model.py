@@ -5,15 +5,15 @@ Same evidence, same score, same snapshot hash, on any machine (decisions, sectio
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal
 
-from assay.chains.model import Network, OnchainAgent, is_address
-from assay.kit.errors import Conflict, InvalidRequest, NotFound
+from assay.evaluation.ladder import LadderPlace
+from assay.kit.errors import NotFound
 from assay.kit.errors import Unavailable as UnavailableError
-from assay.kit.json import JsonObject
+from assay.kit.json import JsonObject, JsonValue
 
 Tier = Literal["AAA", "AA", "A", "BAA", "BA", "B", "CAA", "CA", "C"]
 """Letter grades, best first. Source: decisions, section 3."""
@@ -45,24 +45,6 @@ class SnapshotNotFound(NotFound):
     code = "snapshot_not_found"
 
 
-class ProofInvalid(InvalidRequest):
-    """A proof of personhood that does not hold."""
-
-    code = "proof_invalid"
-
-
-class HumanTaken(Conflict):
-    """One human backs at most one agent, and one agent has at most one human behind it."""
-
-    code = "human_taken"
-
-
-class PersonhoodUnavailable(UnavailableError):
-    """Proofs of personhood cannot be checked here now."""
-
-    code = "personhood_unavailable"
-
-
 @dataclass(frozen=True, slots=True)
 class Handle:
     """A profile of a human owner, verified by whoever attested it."""
@@ -86,72 +68,15 @@ class Attestation:
 
 
 @dataclass(frozen=True, slots=True)
-class HumanRecord:
-    """What a registry of agents with humans behind them holds of an address.
-
-    `agents` is how many agents the same human has there, None where it does not say.
-    """
-
-    registered: bool
-    holds: bool = False
-    """The proof is fresh, and by the provider the registry trusts."""
-    agents: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PersonhoodProof:
-    """A proof as it was sent, its numbers in range. `level` is what the caller says it is of."""
-
-    merkle_root: int
-    nullifier_hash: int
-    proof: tuple[int, ...]
-    signal: str
-    level: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Personhood:
-    """A human behind a subject; `nullifier` is that human, under `scope`, without a name."""
-
-    subject_key: str
-    agent_id: str
-    level: str
-    scope: str
-    nullifier: str
-    verified_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Who is evaluated: an agent of a registry, or a key agent (then `agent` is None)."""
-
-    network: Network
-    agent_id: str
-    """Canonical token id, or the key agent's lower-case address."""
-    wallet: str
-    """The address that speaks first for it: agentWallet, else owner; a key agent's own address."""
-    agent: OnchainAgent | None
-
-    @property
-    def key(self) -> str:
-        """Names the subject in stores and caches: `eip155:1/22`, or `key/0x...`."""
-        return subject_key(self.network, self.agent_id)
-
-
-def subject_key(network: Network, agent_id: str) -> str:
-    """The key of the subject with this canonical agent id (see `Subject.key`)."""
-    if is_address(agent_id):
-        return f"key/{agent_id}"
-    return f"{network.caip2}/{agent_id}"
-
-
-@dataclass(frozen=True, slots=True)
 class Evidence:
     """What a signal saw: JSON without wall-clock times or raw timings, so that it can be hashed."""
 
     data: JsonObject
     interactions: int = 0
     """Requests made to the agent to see it."""
+    transcript: JsonObject = field(default_factory=dict[str, JsonValue])
+    """What was asked in words of ours and what came back, with the seed of it: other evidence at
+    every visit, and no part of `data`, which follows from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +105,12 @@ class Weighed:
     confidence: float
     reasons: tuple[str, ...] = ()
     cap: Cap | None = None
+    low: "Weighed | None" = None
+    high: "Weighed | None" = None
+    """The same, had every applicable check that was not made failed, or passed."""
+    checks: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Every applicable check with what all visits of the window say of it: `passed`, `failed`
+    or `not_made`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +150,18 @@ class Score:
     """Points for a proven human, on top of what the signals say."""
     reasons: tuple[str, ...]
     """The sentences that weighed most, weightiest first."""
+    place: LadderPlace
+    """The rung that bounds the score."""
+    low: float
+    high: float
+    """The score had every applicable check that was not made failed, or passed."""
+    before_ceiling: float
+    """What formula, bonus and caps give before the rung's ceiling."""
+    hidden_bonus: float
+    """Of the bonus, the points that the ceiling hides."""
+    checks_made: int
+    checks_applicable: int
+    """How many of the checks that apply to the agent could be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +190,9 @@ class Evaluation:
     """Over all signals collected, under the configured weights."""
     grade: Grade
     evaluated_at: datetime
+    rung: int | None = None
+    """The rung proven then; None for evaluations made before there was a ladder, and so below."""
+    policy: JsonObject | None = None
 
     @property
     def interactions(self) -> int:
@@ -267,6 +213,10 @@ class Snapshot:
     encrypted_data_uri: str | None
     interaction_count: int
     taken_at: datetime
+    evidence_hash: str | None = None
+    """Of all evidence and the policy; None for snapshots made before there was a ladder."""
+    record: str | None = None
+    """The verdict record that `snapshot_hash` is of, canonical JSON; None as above."""
 
 
 BEHAVIOUR_MAX_AGE = timedelta(hours=24)
@@ -278,6 +228,12 @@ FIRST_PREVIOUS_HASH = "0x0"
 
 EGRESS_BUDGET = "egress_budget"
 """Why an evaluation was not made: its host has had its share of requests. See decision 0016."""
+
+UNFINISHED = "unfinished"
+"""Why an evaluation was not made: a critical check, or a proof of function, lacked our time."""
+
+INDEXING = "indexing"
+"""Why an evaluation was not made: events it needs are still being read from the chain."""
 
 EVALUATION_QUOTA = "evaluation_quota"
 """Why an evaluation was not made: gates have caused as many of this agent as they may an hour."""
@@ -294,3 +250,5 @@ class EvaluationCompleted:
     evaluation: Evaluation
     snapshot: Snapshot
     reused: str | None = None
+    next_try_at: datetime | None = None
+    """When it is tried again in the background, for one that could not be finished."""

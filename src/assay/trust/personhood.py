@@ -6,18 +6,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from assay.chains.model import Network
+from assay.chains.subject import Subject, subject_key
 from assay.chains.world_id import FIELD, PROOF_WORDS
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.json import is_array
-from assay.trust.model import (
-    Personhood,
-    PersonhoodProof,
-    PersonhoodUnavailable,
-    ProofInvalid,
-    Subject,
-    subject_key,
-)
+from assay.trust.humans import Personhood, PersonhoodProof, PersonhoodUnavailable, ProofInvalid
 from assay.trust.sources import PersonhoodStore, PersonhoodVerifier
 from assay.trust.subjects import Subjects
 

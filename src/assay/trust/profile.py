@@ -5,8 +5,9 @@ from datetime import datetime
 
 from assay.chains.model import ChainUnavailable, Feedback, Network, OnchainAgent, parse_agent_id
 from assay.chains.reputation import Reputation, summarise
+from assay.chains.subject import Subject, subject_key
 from assay.kit.clock import Clock
-from assay.trust.evaluate import Evaluator
+from assay.trust.evaluate import EVER, Evaluator
 from assay.trust.model import (
     BEHAVIOUR_MAX_AGE,
     Collected,
@@ -16,13 +17,11 @@ from assay.trust.model import (
     SignalName,
     Snapshot,
     SnapshotNotFound,
-    Subject,
-    subject_key,
 )
 from assay.trust.ports import EvaluationStore
-from assay.trust.scoring import score
 from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules
+from assay.trust.verdict import grade_score, rules_from
 
 _COLLECT_S = 8.0
 
@@ -59,6 +58,14 @@ class AgentProfile:
         return self.agent.atom.average_score if self.agent.atom else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotProfile:
+    """A snapshot, and the score of the evaluation it is of; None before there was a ladder."""
+
+    snapshot: Snapshot
+    score: Score | None
+
+
 class Profiles:
     """Builds profiles: cheap signals live, behaviour from the newest evaluation."""
 
@@ -90,7 +97,7 @@ class Profiles:
         live = frozenset(SignalName) - {SignalName.SANDBOX}
         collected, missing = await self._evaluator.collect(subject, live, _COLLECT_S)
         collected += _behaviour(evaluation)
-        result = score(collected, missing, self._rules.weights)
+        result = grade_score(subject.agent_id, collected, missing, self._rules)
         return AgentProfile(
             agent=agent,
             subject=subject,
@@ -112,7 +119,7 @@ class Profiles:
                 raise
             return None
 
-    async def snapshot(self, network: Network, agent_id: str) -> Snapshot:
+    async def snapshot(self, network: Network, agent_id: str) -> SnapshotProfile:
         """The newest snapshot (spec 2.7). Raises as `profile`, and `SnapshotNotFound`.
 
         What was evaluated once is answered without asking the chain again.
@@ -124,7 +131,20 @@ class Profiles:
             raise SnapshotNotFound(
                 "There is no snapshot of this agent yet: trigger a sandbox evaluation first."
             )
-        return found
+        evaluation = await self._store.newest(found.subject_key, EVER)
+        if evaluation is None or evaluation.id != found.evaluation_id or evaluation.rung is None:
+            return SnapshotProfile(found, None)
+        return SnapshotProfile(found, self.explain(evaluation))
+
+    def explain(self, evaluation: Evaluation) -> Score:
+        """The score of an evaluation as stored, by the rules it was graded by."""
+        rules = None if evaluation.policy is None else rules_from(evaluation.policy)
+        return grade_score(
+            evaluation.agent_id,
+            evaluation.collected,
+            evaluation.unavailable,
+            rules or self._rules,
+        )
 
 
 def _behaviour(evaluation: Evaluation | None) -> tuple[Collected, ...]:

@@ -5,28 +5,40 @@ from datetime import timedelta
 
 from assay.calls.conduct import ConductStore
 from assay.kit.clock import Clock
-from assay.kit.json import JsonObject
-from assay.trust.course import Course
+from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.trust.course import COUNTS_FOR, Course, CourseStore, Run
+from assay.trust.obstacle_list import OBSTACLES
 
 WRAPPERS_FOR = timedelta(days=30)
+
+RUNS_LOOKED_AT = 100
+"""Finished runs that are looked at to count days: more than anybody needs."""
 
 
 class ConductRecord:
     """Implements `trust.sources.ConductSource`."""
 
-    def __init__(self, course: Course, store: ConductStore, clock: Clock) -> None:
+    def __init__(
+        self, course: Course, runs: CourseStore, store: ConductStore, clock: Clock
+    ) -> None:
         self._course = course
+        self._runs = runs
         self._store = store
         self._clock = clock
 
     async def observed(self, addresses: Sequence[str]) -> JsonObject:
-        """As the port says: the newest run of 30 days, and the counts of as many."""
-        since = (self._clock.now() - WRAPPERS_FOR).date().isoformat()
+        """As the port says: the newest run, days of passed ones and counts, of 30 days each."""
+        now = self._clock.now()
+        since = (now - WRAPPERS_FOR).date().isoformat()
         course = await self._course.observed(addresses)
         tally = await self._store.total(addresses, since)
-        seen: dict[str, JsonObject] = {}
+        seen: dict[str, JsonValue] = {}
         if course is not None:
             seen["course"] = course
+            runs = await self._runs.finished(addresses, now - COUNTS_FOR, RUNS_LOOKED_AT)
+            seen["passedDays"] = len(
+                {run.begun_at.date() for run, what in runs if _passed(run, what)}
+            )
         if tally.calls:
             seen["wrappers"] = {
                 "calls": tally.calls,
@@ -34,4 +46,14 @@ class ConductRecord:
                 "early": tally.early,
                 "errorRun": tally.error_run,
             }
-        return {**seen}
+        return seen
+
+
+def _passed(run: Run, seen: JsonObject) -> bool:
+    """Whether every step of a run was called, none failed, and some passed."""
+    outcomes = [
+        OBSTACLES[name].weigh(what).outcome
+        for name in run.steps
+        if name in OBSTACLES and is_object(what := seen.get(name))
+    ]
+    return len(outcomes) == len(run.steps) and "fail" not in outcomes and "pass" in outcomes

@@ -1,17 +1,28 @@
 """What signals are worth -> one score. Pure: the same evidence gives the same score anywhere.
 
-    score = 50 + sum_i weight_i * confidence_i * (value_i - 50) + bonus, clamped to 0..100, capped
+    score = 50 + sum_i weight_i * confidence_i * (value_i - 50), then + bonus, clamped to 0..100,
+    then at most the critical caps, then at most the ceiling of the rung that is proven
 
 with weights normalised over the selected signals, so that the sum is the confidence-weighted mean
 shrunk towards the prior by whatever is not known. A signal that could not be collected keeps its
 weight and has no points: it pulls the score towards the prior, never towards zero.
-Source: decisions, section 4; Efron & Morris 1975 for shrinkage towards a prior mean.
+Nothing else is subtracted, and the ceiling holds for every selection of signals.
+Source: decisions, section 4; decision 0024; Efron & Morris 1975 for shrinkage towards a prior mean.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from assay.trust.model import Collected, Contribution, EvidenceUnavailable, Score, SignalName
+from assay.evaluation.ladder import LadderPlace
+from assay.trust.model import (
+    Cap,
+    Collected,
+    Contribution,
+    EvidenceUnavailable,
+    Score,
+    SignalName,
+    Weighed,
+)
 
 PRIOR = 50.0
 """The score of an agent nobody knows anything about. Source: decisions, section 4."""
@@ -60,6 +71,7 @@ def score(
     collected: Sequence[Collected],
     unavailable: Mapping[SignalName, str],
     weights: Mapping[SignalName, float],
+    place: LadderPlace,
     selected: frozenset[SignalName] = frozenset(),
 ) -> Score:
     """The score of an evaluation over `selected` signals (empty: the base ones).
@@ -70,18 +82,18 @@ def score(
     heard = sorted((c for c in collected if c.signal in chosen), key=lambda c: c.signal)
     missing = tuple(sorted(name for name in unavailable if name in chosen))
     if not heard:
-        names = ", ".join(missing or sorted(chosen))
-        raise EvidenceUnavailable(
-            f"None of the selected trust signals could be collected now ({names}).",
-            signals=list(missing or sorted(chosen)),
-            retry_after_s=10,
-        )
+        raise _nothing(missing or tuple(sorted(chosen)))
     total = sum(weights[c.signal] for c in heard) + sum(weights[name] for name in missing)
-    contributions = tuple(_contribution(c, weights[c.signal] / total) for c in heard)
-    caps = tuple(c.weighed.cap for c in heard if c.weighed.cap is not None)
+    shares = {c.signal: weights[c.signal] / total for c in heard}
     bonus, why = (0.0, ()) if SignalName.PERSONHOOD in chosen else _bonus(collected)
-    value = min(100.0, max(0.0, PRIOR + sum(c.points for c in contributions) + bonus))
-    value = min([value, *(cap.score for cap in caps)])
+    contributions = tuple(_contribution(c, shares[c.signal]) for c in heard)
+    caps = tuple(c.weighed.cap for c in heard if c.weighed.cap is not None)
+    points = sum(c.points for c in contributions)
+    before = _bounded(points, bonus, caps)
+    value = min(before, place.ceiling)
+    hidden = max(0.0, min(bonus, before - max(value, _bounded(points, 0.0, caps))))
+    checks = [state for c in collected for state in c.weighed.checks.values()]
+    first = [*(c.reason for c in caps), *_ceiling(place, before, value, hidden), *why]
     return Score(
         value=round(value, 2),
         confidence=round(sum(c.weight * c.confidence for c in contributions), 4),
@@ -89,8 +101,68 @@ def score(
         unavailable=missing,
         caps=caps,
         bonus=bonus,
-        reasons=_reasons(contributions, missing, unavailable, [*(c.reason for c in caps), *why]),
+        reasons=_reasons(contributions, missing, unavailable, first),
+        place=place,
+        low=_supposed(heard, shares, bonus, place.ceiling, lambda w: w.low),
+        high=_supposed(heard, shares, bonus, place.ceiling, lambda w: w.high),
+        before_ceiling=round(before, 2),
+        hidden_bonus=round(hidden, 2),
+        checks_made=sum(state != "not_made" for state in checks),
+        checks_applicable=len(checks),
     )
+
+
+def _nothing(missing: Sequence[SignalName]) -> EvidenceUnavailable:
+    names = ", ".join(missing)
+    return EvidenceUnavailable(
+        f"None of the selected trust signals could be collected now ({names}).",
+        signals=list(missing),
+        retry_after_s=10,
+    )
+
+
+def lacks_knowledge(found: Score, min_score: float) -> bool:
+    """Whether a score is below `min_score` for want of knowledge: nothing known speaks against it.
+
+    Either no signal counts against the agent, or only the rung's ceiling is in the way.
+    """
+    if found.value >= min_score or found.caps or found.place.faults:
+        return False
+    return all(c.points >= 0 for c in found.contributions) or found.before_ceiling >= min_score
+
+
+def _bounded(points: float, bonus: float, caps: Sequence[Cap]) -> float:
+    """Formula, then bonus, then critical caps."""
+    value = min(100.0, max(0.0, PRIOR + points + bonus))
+    return min([value, *(cap.score for cap in caps)])
+
+
+def _supposed(
+    heard: Sequence[Collected],
+    shares: Mapping[SignalName, float],
+    bonus: float,
+    ceiling: float,
+    pick: Callable[[Weighed], Weighed | None],
+) -> float:
+    """The same formula, with what `pick` supposes of checks that were not made."""
+    supposed = [(c.signal, pick(c.weighed) or c.weighed) for c in heard]
+    points = sum(_points(w, shares[signal]) for signal, w in supposed)
+    caps = [w.cap for _, w in supposed if w.cap is not None]
+    return round(min(ceiling, _bounded(points, bonus, caps)), 2)
+
+
+def _ceiling(place: LadderPlace, before: float, value: float, hidden: float) -> tuple[str, ...]:
+    """The sentence that says what the ceiling does."""
+    if before <= value:
+        return ()
+    asked = "; ".join(d.asks.rstrip(".") for d in place.next_demands)
+    of_bonus = f", {hidden:.2f} of them of the bonus" if hidden else ""
+    said = f"Rung {place.rung} ({place.name}) has the ceiling {place.ceiling:g}: it hides"
+    return (f"{said} {before - value:.2f} points{of_bonus}. The next rung asks for: {asked}.",)
+
+
+def _points(weighed: Weighed, share: float) -> float:
+    return round(share * weighed.confidence * (weighed.value - PRIOR), 6)
 
 
 def _bonus(collected: Sequence[Collected]) -> tuple[float, tuple[str, ...]]:
@@ -110,7 +182,7 @@ def _contribution(collected: Collected, weight: float) -> Contribution:
         value=weighed.value,
         weight=round(weight, 6),
         confidence=weighed.confidence,
-        points=round(weight * weighed.confidence * (weighed.value - PRIOR), 6),
+        points=_points(weighed, weight),
         reasons=weighed.reasons,
     )
 

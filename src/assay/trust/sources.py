@@ -1,11 +1,17 @@
 """What signals beyond the registry and the sandbox need of the outside."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from assay.chains.subject import Subject
 from assay.kit.json import JsonObject
-from assay.trust.model import Attestation, HumanRecord, Personhood, PersonhoodProof
+from assay.probing.judging import ChatModel
+from assay.probing.ports import Lure
+from assay.probing.unannounced import UnannouncedVisits
+from assay.reputation.facts import FactsSource
+from assay.trust.humans import HumanRecord, Personhood, PersonhoodProof
+from assay.trust.model import Attestation
 
 
 class AttestationSource(Protocol):
@@ -59,26 +65,17 @@ class ConductSource(Protocol):
     async def observed(self, addresses: Sequence[str]) -> JsonObject:
         """What any of the lower-case addresses did: `course` by obstacle, `wrappers` in counts.
 
-        Empty for callers never seen; free of times.
+        `passedDays` are the days on which a whole run of the course was passed. Empty for callers
+        never seen; free of times.
         """
-        ...
-
-
-class Lure(Protocol):
-    """An address of ours that nobody has a reason to call."""
-
-    url: str
-
-    async def was_taken(self) -> bool:
-        """Whether anybody called it."""
         ...
 
 
 class Lures(Protocol):
     """Makes addresses that nobody has seen."""
 
-    def new(self) -> Lure:
-        """One of them."""
+    def new(self, subject_key: str = "") -> Lure:
+        """One of them, for an agent."""
         ...
 
 
@@ -91,3 +88,18 @@ class Sources:
     personhoods: PersonhoodStore | None = None
     conduct: ConductSource | None = None
     lures: Lures | None = None
+    visits: UnannouncedVisits | None = None
+    judge: ChatModel | None = None
+    reputation: FactsSource | None = None
+    messages: Callable[[str, str], Awaitable[bool]] | None = None
+    """Counts a message to an agent (subject key, address); false when a day's are used up."""
+
+
+async def conduct_of(subject: Subject, sources: Sources) -> JsonObject:
+    """How the agent, or whoever speaks for it, behaved as a caller; empty where nobody watches."""
+    if sources.conduct is None:
+        return {}
+    agent = subject.agent
+    return await sources.conduct.observed(
+        sorted(agent.controllers) if agent else [subject.agent_id]
+    )

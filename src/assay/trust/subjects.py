@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from assay.chains.model import Family, Network, OnchainAgent, is_address, parse_agent_id
 from assay.chains.ports import ChainReader
+from assay.chains.subject import Subject
 from assay.kit.costs import Cost, CostLedger
-from assay.trust.model import Subject
 
 
 def canonical_agent_id(network: Network, agent_id: str) -> str:

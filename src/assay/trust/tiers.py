@@ -4,10 +4,12 @@ Source: decisions, section 3.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import cast, get_args
 
+from assay.evaluation.policy import RULES, LadderPolicy
+from assay.kit.json import JsonObject
 from assay.trust.model import Grade, RiskLevel, Route, SignalName, Tier
 
 Row = tuple[float, str, str, str]
@@ -39,10 +41,20 @@ class Tiers:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What turns evidence into a grade: the weights and the tier table in force."""
+    """What turns evidence into a grade: the weights, the tier table and the ladder in force."""
 
     weights: Mapping[SignalName, float]
     tiers: Tiers
+    ladder: LadderPolicy = field(default_factory=LadderPolicy)
+
+    def document(self) -> JsonObject:
+        """Every number, as it is kept with an evaluation; `rules_from` reads it."""
+        return {
+            "rules": RULES,
+            "weights": {name.value: weight for name, weight in sorted(self.weights.items())},
+            "tiers": [[minimum, g.tier, g.risk_level, g.route] for minimum, g in self.tiers.rows],
+            "ladder": self.ladder.document(),
+        }
 
 
 def tiers_from(rows: Sequence[Row] | None = None) -> Tiers:

@@ -29,6 +29,7 @@ from assay.web.routes import (
     proxy,
     sessions,
     statement,
+    visits,
     webhooks,
 )
 from assay.web.routes.course import CourseLane
@@ -63,6 +64,7 @@ def framework(app: App) -> FastAPI:
         statement.router,
         admin.router,
         webhooks.router,
+        visits.router,
         proxy.router,
     )
     made = FastAPI(
@@ -100,7 +102,8 @@ async def _invalid(request: Request, error: Exception) -> Response:
         raise error
     details = [Problem(tuple(e["loc"]), str(e["msg"])) for e in error.errors()]
     return await _refused(
-        request, InvalidRequest("The request does not hold.", details=details[:20])
+        request,
+        InvalidRequest("The request is not valid; `details` says where.", details=details[:20]),
     )
 
 

@@ -2,7 +2,8 @@
 
 A connection beyond a cap is not closed unheard: a health check or a reader of our keys may come
 from a crowded address. It gets a moment to send the head of one request, and only those paths are
-answered on it. Few such connections are kept; the oldest is dropped for the next.
+answered on it. Few such connections are kept: for the next, the oldest of the network that has most
+is dropped, so that nobody drops the health check of others.
 """
 
 from collections import Counter, OrderedDict
@@ -56,7 +57,7 @@ class Connections:
         self._on_crowd = on_crowd
         self._admitted: dict[Connection, tuple[str, str]] = {}
         self._held: Counter[str] = Counter()
-        self._provisional: OrderedDict[Connection, None] = OrderedDict()
+        self._provisional: OrderedDict[Connection, str] = OrderedDict()
 
     def admit(self, connection: Connection, peer: str) -> bool:
         """Whether the connection is within every cap; else it is a provisional one."""
@@ -70,7 +71,7 @@ class Connections:
                 and self._held["net " + network] < caps.per_network
             )
         ):
-            self._keep_provisional(connection)
+            self._keep_provisional(connection, network)
             return False
         keys = address, "net " + network
         self._admitted[connection] = keys
@@ -94,8 +95,11 @@ class Connections:
             if not self._held[key]:
                 del self._held[key]
 
-    def _keep_provisional(self, connection: Connection) -> None:
-        self._provisional[connection] = None
-        if len(self._provisional) > PROVISIONAL_MAX:
-            oldest, _ = self._provisional.popitem(last=False)
+    def _keep_provisional(self, connection: Connection, network: str) -> None:
+        kept = self._provisional
+        kept[connection] = network
+        if len(kept) > PROVISIONAL_MAX:
+            [(most, _)] = Counter(kept.values()).most_common(1)
+            oldest = next(one for one, its in kept.items() if its == most)
+            del kept[oldest]
             oldest.drop()

@@ -4,15 +4,15 @@ Pure ASGI, and little of it: it is on the way of every request (decision 0006). 
 answer, it adds to every answer, the framework's and the lanes'.
 """
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_network
 from typing import Protocol, TypeAlias
 
+from assay.kit.addresses import address_of_hop
 from assay.kit.clock import Clock
 from assay.kit.costs import serve_for
-from assay.kit.errors import InvalidRequest, NotFound, RequestTimeout, ServiceError, TooLarge
+from assay.kit.errors import NotFound, ServiceError
 from assay.kit.ids import new_id
 from assay.web.cors import Cors
 from assay.web.errors import fault
@@ -31,12 +31,10 @@ from assay.web.exchange import (
 )
 from assay.web.limits import RateLimit, Verdict, parsed_address
 from assay.web.limits import refuse as refuse_by_limit
+from assay.web.request_body import BodyRooms, body_bytes_max, forget_body, read_body
 from assay.web.traffic import Traffic
 from assay.web.unread import UnreadAnswers
 from assay.wiring import App
-
-BODY_S = 15.0
-"""How long a body may take to arrive."""
 
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -89,6 +87,7 @@ class Edge:
         self._lanes = lanes
         self.wrap = wrap
         self._traffic = Traffic(app)
+        self.bodies = BodyRooms()
         self._cors = Cors(app.settings.cors_origins)
         self._proxies = tuple(ip_network(network) for network in app.settings.trusted_proxies)
 
@@ -115,6 +114,7 @@ class Edge:
             verdict = await self._traffic.count(scope, exchange)
             exchange.answer_headers.extend(_limit_headers(verdict))
             refuse_by_limit(verdict)
+            exchange.bodies = self.bodies
             await self._dispatch(scope, receive, outgoing)
         except ServiceError as error:
             await self._refuse(outgoing, exchange, error)
@@ -123,6 +123,7 @@ class Edge:
             if outgoing.status == 0:
                 await refuse(outgoing, fault(), exchange.request_id)
         finally:
+            forget_body(exchange)
             self._log(scope, exchange, outgoing.status, begun_s)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -134,7 +135,8 @@ class Edge:
                 scope[KEY].route = lane.route
                 await lane(scope, receive, send)
                 return
-        body = await read_body(scope, receive, self.app.settings.body_bytes_max)
+        largest = body_bytes_max(scope, self.app.settings.body_bytes_max)
+        body = await read_body(scope, receive, largest)
         if scope["method"] == "HEAD":  # GET without its body, which the server leaves out
             scope = {**scope, "method": "GET"}
         await self._framework(scope, _replay(body, receive), send)
@@ -155,8 +157,11 @@ class Edge:
         if not self._proxies or not self.trusts(peer):
             return peer
         for hop in reversed(_forwarded(headers)):
-            peer = hop
-            if not self.trusts(hop):
+            address = address_of_hop(hop)
+            if address is None:  # whoever it is, its proxy answers for it
+                break
+            peer = address
+            if not self.trusts(address):
                 break
         return peer[:64]
 
@@ -204,36 +209,6 @@ class _Outgoing:
         await self._send(message)
 
 
-async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
-    """The whole body.
-
-    Raises `TooLarge` beyond `bytes_max`, `RequestTimeout` when it is slow, and `InvalidRequest`
-    when it is cut off.
-    """
-    declared = scope[KEY].headers.get("content-length", "0").strip(" \t")
-    if not declared.isdecimal():
-        raise InvalidRequest("The header Content-Length is not a number.")
-    if int(declared[:20]) > bytes_max:
-        raise _too_large(bytes_max)
-    if declared == "0" and "transfer-encoding" not in scope[KEY].headers:
-        return b""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_S):
-            more = True
-            while more:
-                message = await receive()
-                if message["type"] == "http.disconnect":  # half a request is no request
-                    raise InvalidRequest("The body ended before it was whole.")
-                body += message.get("body", b"")
-                more = message.get("more_body", False)
-                if len(body) > bytes_max:
-                    raise _too_large(bytes_max)
-    except TimeoutError:
-        raise RequestTimeout(f"The body did not arrive within {BODY_S:g} seconds.") from None
-    return bytes(body)
-
-
 def _replay(body: bytes, receive: Receive) -> Receive:
     """A `receive` that gives a body already read, then whatever comes after it."""
     given = False
@@ -276,7 +251,3 @@ def _limit_headers(verdict: Verdict) -> tuple[tuple[bytes, bytes], ...]:
         (b"ratelimit-remaining", b"%d" % verdict.remaining),
         (b"ratelimit-reset", b"%d" % verdict.reset_s),
     )
-
-
-def _too_large(bytes_max: int) -> TooLarge:
-    return TooLarge(f"The body is larger than {bytes_max} bytes.", maxBytes=bytes_max)

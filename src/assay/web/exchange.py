@@ -11,7 +11,9 @@ from assay.accounts.bearers import operator_bearer
 from assay.accounts.model import Operator
 from assay.kit.costs import Bearer, address_bearer
 from assay.kit.errors import ServiceError
+from assay.kit.room import Share
 from assay.web.errors import envelope, error_headers, status_of
+from assay.wrapper.callers import Caller
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -36,6 +38,14 @@ def _http_date(second: int) -> bytes:
     return formatdate(second, usegmt=True).encode()
 
 
+class SharesBodies(Protocol):
+    """Rooms for bodies."""
+
+    def share(self, exchange: "Exchange") -> Share:
+        """What the request's caller holds of its room: nothing yet."""
+        ...
+
+
 @dataclass(slots=True)
 class Exchange:
     """What is known of a request. `headers` has lower-case names, the first of each name."""
@@ -53,6 +63,12 @@ class Exchange:
     """The operator it is counted for, or the owner of its dashboard token; None: its address."""
     session_id: str | None = None
     """The session of its dashboard token, once that is known."""
+    bodies: "SharesBodies | None" = None
+    """Where room for its body is had."""
+    body_share: Share | None = None
+    """What is held for its body until it is answered."""
+    wrapper_caller: Caller | None = None
+    """Whom a wrapper call is counted for, as far as is known now."""
     answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
 
     def bearer(self) -> Bearer:

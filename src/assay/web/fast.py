@@ -17,6 +17,7 @@ from assay.web.errors import envelope, error_headers, status_of
 from assay.web.exchange import date_header
 from assay.web.repeats import ANSWERS_REMEMBERED, Rendered, Repeat
 from assay.wiring import App
+from assay.wrapper.callers import Caller
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import AnswerHead, Exchange
 from assay.wrapper.steps.forward import SANDBOX
@@ -51,8 +52,9 @@ class FastCycle:
 
     __slots__ = (
         "_app", "_exchange", "_is_chunked", "_is_out", "_limits", "_out", "_protocol", "begun_s",
-        "body", "bytes_out", "client_address", "disconnected", "is_repeated", "is_waiting",
-        "keep_alive", "more_body", "outcome", "repeat", "request_id", "response_complete", "status",
+        "body", "bytes_out", "caller", "client_address", "disconnected", "is_repeated",
+        "is_waiting", "keep_alive", "more_body", "outcome", "repeat", "request_id",
+        "response_complete", "status",
     )  # fmt: skip
 
     body: bytearray
@@ -63,7 +65,7 @@ class FastCycle:
         app: App,
         protocol: CallerConnection,
         repeat: Repeat,
-        client_address: str,
+        client: tuple[str, Caller],
         request_id: str,
         is_repeated: bool,  # noqa: FBT001
     ) -> None:
@@ -75,7 +77,7 @@ class FastCycle:
         self._is_chunked = self._is_out = self.is_waiting = False
         self.repeat = repeat
         self.is_repeated = is_repeated
-        self.client_address = client_address
+        self.client_address, self.caller = client
         self.request_id = request_id
         self.begun_s = app.clock.monotonic_s()
         self.keep_alive = repeat.keep_alive

@@ -20,6 +20,7 @@ from assay.web.wire import (
     webhooks,
     wrap,
 )
+from assay.web.wire.error import ErrorShape
 from assay.web.wire.gate import GateBody, GateShape
 from assay.wiring import App
 
@@ -170,5 +171,7 @@ def _schemas() -> Mapping[str, Any]:
     _, bodies = models_json_schema(
         [(body, "validation") for body in _BODIES], ref_template=template
     )
-    _, answers = models_json_schema([(GateShape, "serialization")], ref_template=template)
+    _, answers = models_json_schema(
+        [(shape, "serialization") for shape in (GateShape, ErrorShape)], ref_template=template
+    )
     return {**bodies["$defs"], **answers["$defs"]}

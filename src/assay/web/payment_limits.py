@@ -9,8 +9,11 @@ from typing import Final
 from typing_extensions import override
 
 from assay.kit.cache import BoundedMap
-from assay.web.limits import rate_limit
+from assay.web.exchange import Exchange
+from assay.web.limits import caller_of, rate_limit
+from assay.web.unread import UnreadAnswers
 from assay.wiring import App
+from assay.wrapper.callers import payer_at
 from assay.wrapper.payment_limits import PaymentLimits
 
 PAYERS_MAX: Final = 100_000
@@ -20,7 +23,8 @@ PAYERS_MAX: Final = 100_000
 class PayerLimits:
     """Counts payments: of an address by what they prove, and verified ones by their payer."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, unread: UnreadAnswers) -> None:
+        self._unread = unread
         per_minute, clock, leases = app.settings.wrapper_per_minute, app.clock, app.leases
         # Sized as an operator's: it bounds how many signatures one address can have checked.
         self.read = rate_limit("wrapper read", app.settings.keyed_per_minute, clock, leases)
@@ -28,28 +32,38 @@ class PayerLimits:
         self.signed = rate_limit("wrapper payments", per_minute, clock, leases)
         self.payers = rate_limit("wrapper payers", per_minute, clock, leases)
         self.have_paid: BoundedMap[str, bool] = BoundedMap(PAYERS_MAX)
-        self.within: Final[PaymentLimits] = _Within(self)
-        """For calls within the limit of their address: only remembers who has paid."""
 
-    async def beyond(self, caller: str) -> PaymentLimits:
+    def within(self, exchange: Exchange) -> PaymentLimits:
+        """For a call within the limit of its address: only its payer is looked at."""
+        return _Within(self, exchange)
+
+    async def beyond(self, exchange: Exchange) -> PaymentLimits:
         """For a call with a payment beyond the limit of its address. Raises `TooMany`."""
-        await self.read.require(caller)
-        return _Beyond(self, caller)
+        await self.read.require(caller_of(exchange.client_address))
+        return _Beyond(self, exchange)
+
+    def recognise(self, payer: str, exchange: Exchange) -> None:
+        """The call is its payer's from now on. Raises `UpstreamUnread`."""
+        self.have_paid.put(payer, value=True)
+        exchange.wrapper_caller = payer_at(payer, exchange.client_address)
+        self._unread.require(exchange.wrapper_caller)
 
 
 class _Within(PaymentLimits):
-    def __init__(self, limits: PayerLimits) -> None:
+    def __init__(self, limits: PayerLimits, exchange: Exchange) -> None:
         self._limits = limits
+        self._exchange = exchange
 
     @override
     async def verified(self, payer: str) -> None:
-        self._limits.have_paid.put(payer, value=True)
+        self._limits.recognise(payer, self._exchange)
 
 
 class _Beyond(PaymentLimits):
-    def __init__(self, limits: PayerLimits, caller: str) -> None:
+    def __init__(self, limits: PayerLimits, exchange: Exchange) -> None:
         self._limits = limits
-        self._caller = caller
+        self._exchange = exchange
+        self._caller = caller_of(exchange.client_address)
 
     @override
     async def refused(self) -> None:
@@ -63,6 +77,6 @@ class _Beyond(PaymentLimits):
 
     @override
     async def verified(self, payer: str) -> None:
-        self._limits.have_paid.put(payer, value=True)
         self._limits.signed.give_back(self._caller)
         await self._limits.payers.require(payer)
+        self._limits.recognise(payer, self._exchange)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from assay.web.edge import given_request_id
 from assay.web.request_parser import RequestParser
 from assay.web.routes.wrap import incoming_of
+from assay.wrapper.callers import anonymous_at
 from assay.wrapper.model import Incoming
 
 _METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
@@ -16,6 +17,10 @@ _TARGET = re.compile(
 
 _ORDINARY = (b"transfer-encoding", b"content-length", b"expect")
 """Headers of requests that have a body, or want more than an answer."""
+
+
+_NOBODY = anonymous_at("")
+"""Who calls differs between two of the same requests: the trip says it."""
 
 
 class Plain(NamedTuple):
@@ -47,5 +52,6 @@ def read_plain(requests: RequestParser) -> Plain | None:
         client="",
         request_id="",
         content_length=0,
+        caller=_NOBODY,
     )
     return Plain(found[1].decode("ascii"), incoming, given_request_id(headers))

@@ -22,8 +22,8 @@ from assay.web.connections import ALWAYS_ANSWERED, ConnectionCaps, Connections
 from assay.web.cycles import ExpectingCycle, UnchunkedCycle
 from assay.web.edge import Edge
 from assay.web.errors import TooManyConnections
+from assay.web.exchange import KEY, Exchange
 from assay.web.fast import FastCycle
-from assay.web.limits import caller_of
 from assay.web.plain import read_plain
 from assay.web.refusal import refusal
 from assay.web.repeats import Repeat, Repeats
@@ -31,6 +31,7 @@ from assay.web.request_parser import RequestParser
 from assay.web.routes.course import CUT
 from assay.web.routes.wrap import EMPTY_QUERY
 from assay.web.unread import BEGUN_BYTES, STALLED_BYTES, unread_bytes
+from assay.wrapper.callers import Caller, agent_at, anonymous_at
 
 PREFIX = b"/wrap/"
 COURSE = b"/operator/sandbox/course/"
@@ -70,8 +71,8 @@ class FastProtocol(HttpToolsProtocol):
     _running: Any = None
     """The cycle being answered; the server's own `cycle` is the last one that came."""
     _ahead = b""
-    _caller: tuple[str, str] | None = None
-    """The caller's address, and whom the limit counts; None where each request has its own."""
+    _caller: tuple[str, Caller] | None = None
+    """The caller's address, and who calls from there; None where each request has its own."""
     _is_admitted = True
     """Whether the connection is within the caps."""
     _is_ordinary = False
@@ -101,7 +102,7 @@ class FastProtocol(HttpToolsProtocol):
         self._head_timer = self.loop.call_later(head_s, transport.abort)
         if not self._edge.believes_proxies:
             client = self._edge.client_of(self.client, ())
-            self._caller = client, caller_of(client)
+            self._caller = client, anonymous_at(client)
 
     def drop(self) -> None:
         """End the connection at once."""
@@ -299,11 +300,15 @@ class FastProtocol(HttpToolsProtocol):
             is_stalled = left_bytes > 0 or self.flow.write_paused
             left_bytes += STALLED_BYTES if is_stalled else BEGUN_BYTES
         if left_bytes:
-            fast, edge = self._fast, self._edge
-            is_fast = fast is not None and self._running is fast
-            headers = fast.repeat.raw_headers if fast and is_fast else self.headers
-            client = edge.client_of(self.client, headers)
-            edge.wrap.unread.note(caller_of(client), left_bytes)
+            self._edge.wrap.unread.note(self._last_caller(), left_bytes)
+
+    def _last_caller(self) -> Caller:
+        """Whom the last request is counted for: its agent or payer, else its address."""
+        if self._fast is not None and self._running is self._fast:
+            return self._fast.caller
+        exchange: Exchange | None = self._running.scope.get(KEY) if self._running else None
+        caller = exchange.wrapper_caller if exchange else None
+        return caller or anonymous_at(self._edge.client_of(self.client, self.headers))
 
     @override
     def pause_writing(self) -> None:
@@ -382,17 +387,21 @@ class FastProtocol(HttpToolsProtocol):
         carried = plain and self._edge.app.direct.prepare(plain.operator_id, plain.incoming)
         if not plain or not carried:
             return None
-        return Repeat(carried, requests.headers, plain.request_id, requests.keep_alive)
+        session = plain.incoming.agent.session
+        agent = None if session is None else self._edge.app.sessions.owner_of(session)
+        return Repeat(carried, requests.headers, plain.request_id, requests.keep_alive, agent)
 
     def _carry(self, repeat: Repeat, *, is_repeated: bool = False) -> bool:
         """Whether the request is on its way; else nothing is done."""
         if not self._is_admitted:
             return False
         edge = self._edge
-        client, key = self._caller or self._caller_by(repeat)
-        limit = edge.wrap.limit
+        client = self._caller or self._caller_by(repeat)
+        key, limit = client[1].own, edge.wrap.limit
+        if repeat.agent is not None:
+            client = client[0], agent_at(repeat.agent, client[0])
         room = limit.room(key)
-        if room is None or edge.wrap.unread.wait_s(key):
+        if room is None or edge.wrap.unread.wait_s(client[1]):
             return False
         request_id = repeat.request_id or new_id()
         cycle = FastCycle(edge.app, self, repeat, client, request_id, is_repeated)
@@ -405,9 +414,9 @@ class FastProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         return True
 
-    def _caller_by(self, repeat: Repeat) -> tuple[str, str]:
+    def _caller_by(self, repeat: Repeat) -> tuple[str, Caller]:
         client = self._edge.client_of(self.client, repeat.raw_headers)
-        return client, caller_of(client)
+        return client, anonymous_at(client)
 
     def _stop_head_timer(self) -> None:
         if self._head_timer is not None:

@@ -35,6 +35,8 @@ class Repeat:
     request_id: str | None
     """The caller's own, where it has sent a good one."""
     keep_alive: bool
+    agent: str | None = None
+    """The agent whose session it shows."""
     data: bytes = b""
     """The request itself, once it is known to be all of what one packet held."""
     answers: dict[AnswerHead, Rendered] = field(default_factory=dict[AnswerHead, Rendered])

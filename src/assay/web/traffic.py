@@ -105,13 +105,14 @@ class Traffic:
         Raises `Unavailable` when the store does not answer.
         """
         if not token.startswith(API_KEY_PREFIX):
-            # By its signature: the store is not asked. Apart from the keys, so that a revoked
-            # dashboard token in the wrong hands uses up nothing of the gate's.
-            owner = self._app.logins.owner_of(token)
-            if owner is not None:
-                exchange.counted_for = f"dashboard {owner}"
-                return await _taken(self._keyed, exchange.counted_for)
-            return await self._guess(exchange)
+            # By its signature: the store is not asked. Each by itself, so that a revoked token in
+            # the wrong hands uses up nothing of its owner's other tokens, nor of the gate's.
+            named = self._app.logins.named_by(token)
+            if named is None:
+                return await self._guess(exchange)
+            owner, session_id = named
+            exchange.counted_for = f"dashboard {owner}"
+            return await _taken(self._keyed, f"session {session_id}")
         digest = exchange.key_digest
         if digest is not None and self._app.api_keys.is_ours(token, digest):
             operator = await self._operator(token, exchange)

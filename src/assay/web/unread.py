@@ -16,12 +16,16 @@ from typing import Final
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.errors import TooMany
+from assay.wrapper.callers import Caller
 
 UNREAD_S: Final = 60.0
 """What a caller leaves unread counts for a minute from the first of it."""
 
 UNREAD_CALLERS_MAX: Final = 10_000
 """Callers remembered, the one that began longest ago forgotten first."""
+
+AGENTS: Final = 4
+"""Agents are made for nothing: all of one address together may leave as much as so many of them."""
 
 STALLED_BYTES: Final = 1024 * 1024
 """What an upstream may have sent beyond what a caller that stalls was sent: the receive buffer of
@@ -41,7 +45,7 @@ class UpstreamUnread(TooMany):
 
 
 class UnreadAnswers:
-    """Counts for the callers of one process, by what the limit of wrapper calls counts them by."""
+    """Counts for the callers of one process: an agent, a payer or an address each for itself."""
 
     def __init__(self, clock: Clock, bytes_max: int) -> None:
         """Callers that have left `bytes_max` unread are refused for the rest of the minute."""
@@ -49,24 +53,22 @@ class UnreadAnswers:
         self._bytes_max = bytes_max
         self._callers: BoundedMap[str, tuple[int, float]] = BoundedMap(UNREAD_CALLERS_MAX)
 
-    def note(self, caller: str, size_bytes: int) -> None:
+    def note(self, caller: Caller, size_bytes: int) -> None:
         """A caller has left so many bytes unread."""
         if size_bytes <= 0:
             return
-        now_s = self._clock.monotonic_s()
-        before, ends_s = self._callers.get(caller) or (0, 0.0)
-        if ends_s <= now_s:
-            before, ends_s = 0, now_s + UNREAD_S
-        self._callers.put(caller, (before + size_bytes, ends_s))
+        self._add(caller.own, size_bytes)
+        if caller.agents:
+            self._add(caller.agents, size_bytes)
 
-    def wait_s(self, caller: str) -> float:
+    def wait_s(self, caller: Caller) -> float:
         """For how long the caller is refused; 0 when it is not. Asked for every call."""
-        known = self._callers.get(caller)
-        if known is None or known[0] < self._bytes_max:
-            return 0.0
-        return max(0.0, known[1] - self._clock.monotonic_s())
+        wait_s = self._wait_s(caller.own, self._bytes_max)
+        if caller.agents:
+            wait_s = max(wait_s, self._wait_s(caller.agents, AGENTS * self._bytes_max))
+        return wait_s
 
-    def require(self, caller: str) -> None:
+    def require(self, caller: Caller) -> None:
         """Raises `UpstreamUnread`."""
         wait_s = self.wait_s(caller)
         if wait_s:
@@ -74,6 +76,19 @@ class UnreadAnswers:
                 "You have left too much of wrappers' answers unread: read what you ask for.",
                 retry_after_s=max(1, ceil(wait_s)),
             )
+
+    def _add(self, key: str, size_bytes: int) -> None:
+        now_s = self._clock.monotonic_s()
+        before, ends_s = self._callers.get(key) or (0, 0.0)
+        if ends_s <= now_s:
+            before, ends_s = 0, now_s + UNREAD_S
+        self._callers.put(key, (before + size_bytes, ends_s))
+
+    def _wait_s(self, key: str, bytes_max: int) -> float:
+        known = self._callers.get(key)
+        if known is None or known[0] < bytes_max:
+            return 0.0
+        return max(0.0, known[1] - self._clock.monotonic_s())
 
 
 def unread_bytes(transport: BaseTransport) -> int:

@@ -9,7 +9,12 @@ from typing import Final, TypeAlias
 from assay.kit.errors import Conflict, NotFound
 
 EVENT: Final = "evaluation_complete"
-"""The only event there is. Source: spec, section 6."""
+"""The one event of spec, section 6."""
+
+GRADE_CHANGED: Final = "grade_changed"
+AGENT_DRIFT: Final = "agent_drift"
+EVENTS: Final = (EVENT, GRADE_CHANGED, AGENT_DRIFT)
+"""Those beyond it go only to who registers for them. Source: verdict, section 5."""
 
 REGISTRATIONS_MAX: Final = 1000
 """Of one operator. Source: spec, section 8."""

@@ -5,11 +5,12 @@ import binascii
 import hashlib
 import hmac
 import json
+from dataclasses import dataclass
 from typing import Final
 
 from assay.kit.clock import iso
 from assay.trust.model import Evaluation, Snapshot
-from assay.webhooks.model import EVENT
+from assay.webhooks.model import EVENT, GRADE_CHANGED
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - how a secret begins, not one
 SECRET_BYTES: Final = range(24, 65)
@@ -31,6 +32,24 @@ def payload(evaluation: Evaluation, snapshot: Snapshot, threshold: float) -> str
         "timestamp": iso(evaluation.evaluated_at),
         "interactionCount": snapshot.interaction_count,
     }
+    return json.dumps(told, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an evaluation changed: the tier before it, and what was silently changed."""
+
+    tier_before: str | None = None
+    drift: tuple[str, ...] = ()
+
+
+def change_payload(event: str, body: str, change: Change) -> str:
+    """The body of an event beyond spec 6: its fields, and what changed."""
+    told = json.loads(body) | {"event": event}
+    if event == GRADE_CHANGED:
+        told["previousTier"] = change.tier_before
+    else:
+        told["changes"] = list(change.drift)
     return json.dumps(told, separators=(",", ":"))
 
 

@@ -12,7 +12,7 @@ from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.ids import new_id
 from assay.webhooks.model import (
-    EVENT,
+    EVENTS,
     REGISTRATIONS_MAX,
     AgentRef,
     Delivery,
@@ -175,8 +175,8 @@ def _canonical(ref: AgentRef) -> str | None:
 
 def _problems(asked: NewWebhook, egress: EgressPolicy) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    if asked.event != EVENT:
-        found.append(("event", f"must be {EVENT}: there is no other event"))
+    if asked.event not in EVENTS:
+        found.append(("event", f"must be one of {', '.join(EVENTS)}"))
     if (said := _url_problem(asked.url, egress)) is not None:
         found.append(("url", said))
     if asked.agent_ids is not None:

@@ -22,6 +22,7 @@ from assay.calls.analytics import Analytics
 from assay.calls.conduct import ConductLog
 from assay.calls.log import CallLog
 from assay.calls.ports import CallStore, RollupProof
+from assay.chains.files import RegistrationFiles
 from assay.chains.model import Family
 from assay.chains.networks import Networks
 from assay.chains.ports import ChainFamily, ChainReader, ReaderNeeds
@@ -29,6 +30,7 @@ from assay.chains.resolve import Resolver
 from assay.chains.solana.clusters import cluster_row
 from assay.egress.credentials import OwnCredentials
 from assay.egress.url import EgressPolicy
+from assay.evaluation.policy import ladder_from
 from assay.gate.check import Gate, GateNeeds
 from assay.gate.model import MIN_SCORE_DEFAULT
 from assay.gate.token import TOKEN_TTL, DecisionTokens
@@ -80,30 +82,37 @@ from assay.kit.plugins import load_plugins
 from assay.kit.singleflight import SingleFlight
 from assay.kit.tasks import Tasks
 from assay.payments.ports import LedgerStore
+from assay.payments.settling_watch import SettlingWatch
 from assay.payments.statement import Statements
 from assay.payments.till import Till
+from assay.payments.transfer_pages import TransferPages
 from assay.payments.transfers import Transfers
 from assay.payments.watcher import Watcher
+from assay.probing.consent import HostConsents
+from assay.probing.ports import Probe
 from assay.proxy.call import Caller, Proxy
 from assay.proxy.playground import Playground, PlaygroundNeeds
 from assay.settings import Settings
 from assay.trust.audit import Audit
 from assay.trust.bait import Baits
-from assay.trust.consent import HostConsents
 from assay.trust.course import Course
 from assay.trust.evaluate import Evaluator, EvaluatorNeeds
+from assay.trust.explain import Explainer
 from assay.trust.feedback import WriteBack
 from assay.trust.key_profile import KeyProfiles
 from assay.trust.liveness import Liveness
 from assay.trust.model import EvaluationCompleted, SignalName
 from assay.trust.obstacle_list import OBSTACLES
 from assay.trust.personhood import Personhoods
-from assay.trust.ports import Listener, Probe, Signal, SnapshotBlobs
+from assay.trust.ports import Listener, Signal, SnapshotBlobs
 from assay.trust.profile import Profiles
 from assay.trust.record import ConductRecord
+from assay.trust.scheduled import Scheduler
 from assay.trust.scoring import weights_from
 from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules, tiers_from
+from assay.trust.unregistered import UnregisteredAgents, UnregisteredNeeds
+from assay.trust.wallet_watch import WalletWatch
 from assay.webhooks.deliver import Deliverer
 from assay.webhooks.ports import WebhookStore
 from assay.webhooks.proof import ReceiverProofs
@@ -118,20 +127,33 @@ from assay.wiring.background import (
     send_transfers_forever,
     watch_forever,
 )
-from assay.wiring.egress import egress_budget, gate_quota, visit_turns
+from assay.wiring.control import control, control_records, control_retention
+from assay.wiring.egress import egress_budget, gate_quota, message_quota, visit_turns
 from assay.wiring.gas import GasParts, GasRetention
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.naming import naming
 from assay.wiring.payment_chains import payment_rows
 from assay.wiring.payouts import payouts
+from assay.wiring.reputation import ReputationParts, index_forever, reputation_parts
 from assay.wiring.retention import Retention, retain_forever
 from assay.wiring.secrets import secret_rings
+from assay.wiring.settling import watch_settling_forever
 from assay.wiring.settling_key import take_up_key
+from assay.wiring.unannounced import unannounced_visits
+from assay.wiring.visits import (
+    Visits,
+    first_turns,
+    scheduler,
+    visit_forever,
+    visit_retention,
+    visits,
+)
 from assay.wiring.wrappers import Ground, wrapping
 from assay.wrapper.configs import Endpoints
 from assay.wrapper.direct import Direct
 from assay.wrapper.origin import WrapperOrigin
 from assay.wrapper.pipeline import Pipeline
+from assay.wrapper.steps.trust import TrustStep
 
 __all__ = [
     "App",
@@ -182,8 +204,11 @@ class App:
     personhoods: Personhoods
     liveness: Liveness
     write_back: WriteBack | None
+    write_wallet: WalletWatch | None
     gate: Gate
     rules: Rules
+    explainer: Explainer
+    unregistered: UnregisteredAgents
     audit: Audit
     decision_tokens: DecisionTokens
     endpoints: Endpoints
@@ -194,9 +219,11 @@ class App:
     watcher: Watcher
     ledger: LedgerStore
     gas: GasParts
+    settling: SettlingWatch
     x402_engines: Sequence[X402Engine]
     statements: Statements
     transfers: Transfers
+    transfer_pages: TransferPages
     call_log: CallLog
     call_store: CallStore
     conduct_log: ConductLog
@@ -209,6 +236,8 @@ class App:
     webhook_store: WebhookStore
     deliverer: Deliverer
     event_outbox: Outbox
+    visits: Visits
+    scheduler: Scheduler
     proxy: Proxy
     playground: Playground
     probes: Mapping[str, Probe]
@@ -223,6 +252,7 @@ class App:
         await self.call_log.flush()
         await self.conduct_log.flush()
         await self.costs.flush()
+        await self.visits.gate_asks.flush()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +269,8 @@ class _Outside:
     readers: Mapping[Family, ChainReader]
     blobs: SnapshotBlobs
     leases: Leases | None
+    reputation: ReputationParts | None
+    documents: GuardedDocuments
     earlier_keys: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     """Until when keys of versions before ES256 are published."""
 
@@ -272,17 +304,14 @@ async def assemble(
     clock = clock or SystemClock()
     log = open_log(settings.log_format, settings.log_level)
     networks = networks_from(settings)
-    with naming("ASSAY_WEIGHTS"):
-        weights = weights_from(settings.weights)
-    with naming("ASSAY_TIERS"):
-        rules = Rules(weights, tiers_from(settings.tiers))
+    rules = _rules(settings)
     async with AsyncExitStack() as stack:
         leases = await shared_limits(settings, clock, log, stack, serving=serving)
         outside = await _open(stack, settings, networks, clock, leases)
         earlier = await _earlier_keys(outside.database, settings, clock, serving=serving)
         outside = replace(outside, earlier_keys=earlier)
         if readers is not None:
-            outside = replace(outside, readers=readers)
+            outside = replace(outside, readers=readers, reputation=None)
         tasks = Tasks(
             lambda name, error: log.error("background work failed", task=name, error=repr(error))
         )
@@ -302,6 +331,15 @@ async def assemble(
                 "private upstreams are allowed: for development only, never on the open internet"
             )
         yield app
+
+
+def _rules(settings: Settings) -> Rules:
+    with naming("ASSAY_WEIGHTS"):
+        weights = weights_from(settings.weights)
+    with naming("ASSAY_LADDER"):
+        ladder = ladder_from(settings.ladder)
+    with naming("ASSAY_TIERS"):
+        return Rules(weights, tiers_from(settings.tiers), ladder)
 
 
 async def _earlier_keys(
@@ -327,13 +365,21 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     keep = timedelta(hours=settings.paid_response_hours)
     tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
     tasks.spawn("watch", watch_forever(app.watcher, log))
+    tasks.spawn("settling", watch_settling_forever(app.settling, app.write_wallet, log))
     tasks.spawn("transfers", send_transfers_forever(app.transfers, log))
+    if outside.reputation is not None:
+        state = SqlSharedState(outside.database, clock)
+        tasks.spawn("reputation", index_forever(outside.reputation, state, log))
     missing = SqlMissingCalls(outside.database, clock)
     tasks.spawn("missing calls", recover_calls_forever(missing, app.call_log.flush, log))
     removed = SqlRetention(outside.database), SqlCostStore(outside.database, clock)
     gas = "gas budgets", GasRetention(app.gas.store, clock).run
-    retention = Retention(*removed, outside.blobs, settings, clock, gas)
+    kept = "proven control", control_retention(outside.database, clock)
+    old_visits = visit_retention(app.visits, clock)
+    retention = Retention(*removed, outside.blobs, settings, clock, gas, kept, old_visits)
     tasks.spawn("retention", retain_forever(retention, log))
+    if settings.scheduled_visits:
+        tasks.spawn("visits", visit_forever(app.scheduler, log))
     if not app.x402_engines[0].has_key and not settings.x402_facilitator_url:
         take_up = take_up_key(app.x402_engines, app.gas, settings, log)
         tasks.spawn("settling key", take_up)
@@ -357,7 +403,9 @@ async def _open(
     costs = CostLedger(clock, quotas(settings), store=SqlCostStore(database, clock))
     rpc = JsonRpc(clock, costs=costs)
     stack.push_async_callback(rpc.aclose)
-    documents = GuardedDocuments(http, settings.ipfs_gateway or None)
+    documents = GuardedDocuments(
+        http, settings.ipfs_gateway or None, arweave_gateway=settings.arweave_gateway or None
+    )
     index = HttpAgentIndex(clock)
     stack.push_async_callback(index.aclose)
     families = load_plugins(import_module("assay.chains.families"), "FAMILY", ChainFamily)
@@ -368,7 +416,11 @@ async def _open(
     blobs = _blobs(settings, secret_rings(settings, clock.now())["snapshot"])
     if isinstance(blobs, IpfsSnapshotBlobs):
         stack.push_async_callback(blobs.aclose)
-    return _Outside(database, networks, budget, http, rpc, costs, index, readers, blobs, leases)
+    reputation = reputation_parts(settings, networks, database, rpc, clock)
+    return _Outside(
+        *(database, networks, budget, http, rpc, costs, index, readers, blobs, leases),
+        *(reputation, documents),
+    )
 
 
 def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
@@ -397,10 +449,10 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     )
     sessions = Sessions(HmacSessionTokens(secrets["session"]), state, clock)
     event_outbox = Outbox(MIN_SCORE_DEFAULT, outside.costs)
-    evaluations = SqlEvaluationStore(database, event_outbox)
     subjects = Subjects(outside.readers, outside.costs)
+    course_runs = SqlCourseStore(database)
     course = Course(
-        SqlCourseStore(database),
+        course_runs,
         OBSTACLES,
         clock,
         secrets=secrets["session"],
@@ -408,16 +460,24 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         elsewhere=settings.course_elsewhere_url,
         costs=outside.costs,
     )
-    baits = Baits(state, secrets["session"], settings.address)
+    baits = Baits(state, secrets["session"], settings.canary_hosts or (settings.address,))
     conduct_store = SqlConductStore(database)
     conduct_log = ConductLog(conduct_store, outside.costs)
     sources = replace(
         evidence.sources(settings, networks, outside.rpc, database, clock),
-        conduct=ConductRecord(course, conduct_store, clock),
+        conduct=ConductRecord(course, course_runs, conduct_store, clock),
         lures=baits,
+        messages=message_quota(outside.budget, _agents_egress(settings)),
+        visits=unannounced_visits(
+            *(settings, state, outside.budget, outside.http, _agents_egress(settings), stack),
+            *(database, clock),
+        ),
+        reputation=outside.reputation and outside.reputation.facts,
     )
     signals, probes = _plugins(evidence.absent(sources))
+    evaluations = SqlEvaluationStore(database, event_outbox, control_records(probes))
     announce = _Announce([EvaluationLog(log)])
+    visited = visits(database, clock)
     evaluator = Evaluator(
         EvaluatorNeeds(
             subjects=subjects,
@@ -436,9 +496,13 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
                 outside.budget.consents, _agents_egress(settings), outside.budget.rules
             ),
             turns=visit_turns(outside.budget, state, _agents_egress(settings)),
+            control=control(database, clock),
+            history=visited.history,
+            plans=first_turns(visited, outside.http, clock),
         ),
         SingleFlight(),
     )
+    explainer = Explainer(signals, probes, rules)
     gate = Gate(
         GateNeeds(
             subjects=subjects,
@@ -451,6 +515,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             evaluation_s=settings.gate_evaluation_s,
             quota=gate_quota(settings, outside.budget),
             clock=clock,
+            explain=explainer.explain,
+            asks=visited.gate_asks,
         )
     )
     box = SecretBox.from_secrets(*secrets["upstream"])
@@ -464,7 +530,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     )
     if write_back is not None:
         announce.listeners.append(write_back)
-    identity = AgentIdentity(challenges, sessions, key_agents, clock)
+    identity = AgentIdentity(challenges, sessions, key_agents, clock, outside.costs)
     login_tokens = JwtLoginTokens(secrets["jwt"], settings.address, clock)
     credentials = OwnCredentials(login_tokens.names_us)
     wrapped = wrapping(
@@ -478,8 +544,13 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             networks=networks,
             rpc=outside.rpc,
             costs=outside.costs,
-            gate=gate,
-            identity=identity,
+            trust_step=TrustStep(
+                identity,
+                gate,
+                networks,
+                settings.identity_proof,
+                visited.enrolments,
+            ),
             upstream_secrets=secrets["upstream"],
             payment_secrets=secrets["payment"],
             conduct=conduct_log,
@@ -560,9 +631,20 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         ),
         liveness=Liveness(outside.http, clock),
         write_back=write_back,
+        write_wallet=write_back and WalletWatch(write_back, networks.by_slug("solana"), clock),
         gate=gate,
         rules=rules,
-        audit=Audit(evaluations, outside.blobs, signals, probes),
+        explainer=explainer,
+        unregistered=UnregisteredAgents(
+            UnregisteredNeeds(
+                evaluator=evaluator,
+                explainer=explainer,
+                files=RegistrationFiles(outside.documents, clock),
+                network=networks.default,
+                rules=rules,
+            )
+        ),
+        audit=Audit(evaluations, outside.blobs, signals, probes, visited.seeds, clock),
         decision_tokens=DecisionTokens(
             Es256DecisionSigner(secrets["signing"], outside.earlier_keys), settings.address
         ),
@@ -574,9 +656,11 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         watcher=wrapped.watcher,
         ledger=wrapped.ledger,
         gas=wrapped.gas,
+        settling=wrapped.settling,
         x402_engines=wrapped.x402_engines,
         statements=paying.statements,
         transfers=paying.transfers,
+        transfer_pages=paying.transfer_pages,
         call_log=wrapped.call_log,
         call_store=wrapped.call_store,
         conduct_log=conduct_log,
@@ -599,6 +683,10 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         webhook_store=webhook_store,
         deliverer=deliverer,
         event_outbox=event_outbox,
+        visits=visited,
+        scheduler=scheduler(
+            settings, visited, subjects, networks, evaluator, clock, sources.visits, log
+        ),
         proxy=Proxy(caller, gate, settings.upgrade_address),
         playground=Playground(
             PlaygroundNeeds(caller, gate, wrapped.routes, profiles, key_profiles)
@@ -623,7 +711,7 @@ def _plugins(
     absent: frozenset[SignalName],
 ) -> tuple[Mapping[SignalName, Signal], Mapping[str, Probe]]:
     signals = load_plugins(import_module("assay.trust.signals"), "SIGNAL", Signal)
-    probes = load_plugins(import_module("assay.trust.probes"), "PROBE", Probe)
+    probes = load_plugins(import_module("assay.probing.probes"), "PROBE", Probe)
     named = {SignalName(name): signal for name, signal in signals.items()}
     return {name: signal for name, signal in named.items() if name not in absent}, probes
 

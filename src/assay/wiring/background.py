@@ -70,7 +70,7 @@ async def send_transfers_forever(transfers: Transfers, log: Log) -> None:
     while True:
         try:
             for one in await transfers.resume():
-                log.info("transfer ended", transfer=one.id, kind=one.kind, state=one.state.value)
+                log.info("transfer moved", transfer=one.id, kind=one.kind, state=one.state.value)
         except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
             log.warning("transfers could not be looked after, again soon", error=repr(error))
         await asyncio.sleep(RECONCILE_EVERY_S)

@@ -3,8 +3,16 @@
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
-from assay.egress.budget import BudgetRules, Ceiling, Spent
+from assay.egress.budget import (
+    BudgetRules,
+    Ceiling,
+    Spent,
+    UseClass,
+    current_use,
+    is_exempt,
+)
 from assay.egress.consent import Consents, origin_of
+from assay.egress.domain import domain_of
 from assay.egress.opened import OpenedAddresses, OpenedForOperators, opened_entry
 from assay.egress.url import EgressPolicy, Target, parse_target
 from assay.infra.http.egress_budget import EgressBudget
@@ -13,13 +21,18 @@ from assay.infra.sql.engine import Database
 from assay.infra.sql.state import SqlSharedState
 from assay.kit.clock import Clock
 from assay.kit.state import SharedState
-from assay.settings import Settings
+from assay.settings import Settings, bind_address
 from assay.trust.turns import HostTurns
 
 KIB = 1024
 GATEWAY_PART = 4
 """The IPFS gateway has one quarter of what a host has that consents: it has not."""
 HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+
+MESSAGES_PER_DAY = 20
+"""To one agent, and of those that anybody can trigger to one domain. Source: the design of
+evidence, section 2."""
 
 
 def egress_budget(settings: Settings, database: Database, clock: Clock) -> EgressBudget:
@@ -65,6 +78,30 @@ def gate_quota(
     return count
 
 
+def message_quota(
+    budget: EgressBudget, policy: EgressPolicy
+) -> Callable[[str, str], Awaitable[bool]]:
+    """Counts a message that is likely to cost an agent's owner a call of a model.
+
+    By the agent; what anybody can trigger by the domain too, whoever asks and however many agents
+    are said to be there.
+    """
+
+    async def may_send(subject_key: str, url: str) -> bool:
+        target = parse_target(url, policy)
+        if isinstance(target, Target) and is_exempt(target.host, policy, budget.rules):
+            return True
+        keys = [f"messages to {subject_key}"]
+        if isinstance(target, Target) and current_use().use_class is UseClass.SHARED:
+            keys = [f"messages to {domain_of(target.host)}", *keys]
+        for key in keys:
+            if await budget.ledger.count(key, MESSAGES_PER_DAY, DAY_S) is not None:
+                return False
+        return True
+
+    return may_send
+
+
 def opened_upstreams(settings: Settings) -> OpenedForOperators:
     """What `ASSAY_UPSTREAM_ALLOW` opens, and to whom."""
     entries = tuple(opened_entry(text) for text in settings.upstream_allow)
@@ -76,6 +113,8 @@ def _own_ports(settings: Settings) -> frozenset[int]:
     """Where this service and its stores listen, as far as their addresses say so."""
     secrets = (settings.database_url, settings.state_url, settings.smtp_url)
     ports = [_port_of(url.get_secret_value()) for url in secrets if url is not None]
+    if settings.ops_bind is not None:
+        ports.append(bind_address(settings.ops_bind)[1])
     return frozenset({settings.port, *(port for port in ports if port is not None)})
 
 
@@ -89,5 +128,6 @@ def _port_of(url: str) -> int | None:
 def _configured(settings: Settings) -> frozenset[str]:
     """Origins that the operator has set, and strangers cause documents to be read from."""
     lenient = EgressPolicy(allow_private=True, require_https=False)
-    target = parse_target(settings.ipfs_gateway, lenient) if settings.ipfs_gateway else None
-    return frozenset({origin_of(target)}) if isinstance(target, Target) else frozenset()
+    gateways = filter(None, (settings.ipfs_gateway, settings.arweave_gateway))
+    targets = [parse_target(gateway, lenient) for gateway in gateways]
+    return frozenset(origin_of(target) for target in targets if isinstance(target, Target))

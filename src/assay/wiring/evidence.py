@@ -6,6 +6,7 @@ from assay.chains.networks import Networks
 from assay.chains.ports import Rpc
 from assay.infra.attestations import EasAttestations, eas_source
 from assay.infra.humans import SelfHumans, contract_of
+from assay.infra.judge import OpenAiModel
 from assay.infra.log import Log, write_back_note
 from assay.infra.personhood import CloudVerifier, RouterVerifier
 from assay.infra.solana_fees import SolanaFees
@@ -35,7 +36,15 @@ def sources(
         attestations=EasAttestations(rpc, listed, clock) if listed else None,
         humans=humans,
         personhoods=None if settings.world_id_app is None else SqlPersonhoodStore(database),
+        judge=_judge(settings),
     )
+
+
+def _judge(settings: Settings) -> OpenAiModel | None:
+    if settings.judge_url is None:
+        return None
+    key = None if settings.judge_key is None else settings.judge_key.get_secret_value()
+    return OpenAiModel(settings.judge_url, settings.judge_model, key, settings.judge_timeout_s)
 
 
 def write_back(  # noqa: PLR0913, PLR0917 - all that a write needs

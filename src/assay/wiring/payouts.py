@@ -8,10 +8,14 @@ from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.payments.payout_wallet import PayoutWallet
 from assay.infra.sql.engine import Database
 from assay.infra.sql.statement import SqlStatementStore
+from assay.infra.sql.transfer_rows import SqlTransferRows
 from assay.infra.sql.transfers import SqlTransferStore
 from assay.kit.clock import Clock
+from assay.payments.fees import PlatformWallets
 from assay.payments.model import PaymentNetwork
+from assay.payments.payees import payee_problem
 from assay.payments.statement import Statements
+from assay.payments.transfer_pages import TransferPages
 from assay.payments.transfers import Transfers
 from assay.settings import Settings
 from assay.wiring.naming import naming
@@ -24,6 +28,7 @@ class Payouts:
 
     statements: Statements
     transfers: Transfers
+    transfer_pages: TransferPages
 
 
 def payouts(
@@ -39,9 +44,16 @@ def payouts(
     store = SqlTransferStore(database, settings.payees, clock)
     now = (settings.payout_address.lower(),) if settings.payout_address else ()
     others = sorted(settings.payees - set(now))
-    return Payouts(
-        statements, Transfers(store, wallet, statements, networks, (*now, *others), clock)
-    )
+    transfers = Transfers(store, wallet, statements, networks, (*now, *others), clock)
+    return Payouts(statements, transfers, TransferPages(SqlTransferRows(database)))
+
+
+def platform_wallets(settings: Settings, networks: Mapping[str, PaymentNetwork]) -> PlatformWallets:
+    """The wallets of the service; no fee is sent to one that nobody has the key of."""
+    payout, assets = settings.payout_address, {one.asset.address for one in networks.values()}
+    if payout is None or payee_problem(payout, assets) is not None:
+        return PlatformWallets(payout, settings.payees)
+    return PlatformWallets(payout, settings.payees, payout.lower())
 
 
 def _signer(settings: Settings) -> TransactionSigner | None:

@@ -20,10 +20,19 @@ EVERY_S = 600.0
 SOON_S = 1.0
 """How soon the next batch follows one that was full."""
 
+ACCOUNTS_AT_ONCE = 50
 AGENTS_AT_ONCE = 50
 ROWS_AT_ONCE = 500
 BLOCKS_AT_ONCE = 1_000
+CALLS_AT_ONCE = 1_000
+"""Up to 86 million a day."""
 
+CALL_DAYS_MIN: Final = 2
+"""A call of the last 24 hours may still be looked for, whatever the setting says."""
+
+REVISIONS_KEPT: Final = timedelta(days=1)
+"""How long every revision is kept after its end: a quote of it is paid within an hour or so, and a
+call under way is claimed under it."""
 
 UNFINISHED_KEPT: Final = timedelta(hours=1)
 """How long an unfinished run of the course is kept; it can be continued for 15 minutes."""
@@ -52,8 +61,14 @@ class Retention:
         # Key agents last: one is kept for as long as anything else is known of it.
         self._removals: tuple[tuple[str, Removal], ...] = (
             ("costs", self._remove_costs),
+            ("unused accounts", self._remove_unused_accounts),
             ("sign-up origins", self._forget_sign_up_origins),
             ("upstream secrets", self._forget_upstream_secrets),
+            ("old calls", self._remove_calls),
+            ("agents of old calls", self._fold_agents),
+            ("unpaid payments", self._remove_unpaid_payments),
+            ("revisions of wrappers", self._remove_revisions),
+            ("failed log-ins", self._remove_failed_logins),
             ("unproven evaluations", self._remove_unproven),
             ("course runs", self._remove_runs),
             ("conduct at wrappers", self._remove_conduct),
@@ -90,6 +105,50 @@ class Retention:
         kept = timedelta(hours=self._settings.paid_response_hours)
         await self._store.forget_upstream_secrets(self._clock.now() - kept)
         return False
+
+    async def _remove_unused_accounts(self) -> bool:
+        if not self._settings.unused_account_days:
+            return False
+        now = self._clock.now()
+        before = now - timedelta(days=self._settings.unused_account_days)
+        found = await self._store.remove_unused_accounts(
+            before, now, now - QUOTA_WINDOW, ACCOUNTS_AT_ONCE
+        )
+        return found == ACCOUNTS_AT_ONCE
+
+    async def _remove_calls(self) -> bool:
+        if not self._settings.call_days:
+            return False
+        return await self._store.remove_calls(self._first_day(), CALLS_AT_ONCE) == CALLS_AT_ONCE
+
+    async def _fold_agents(self) -> bool:
+        if not self._settings.call_days:
+            return False
+        return await self._store.fold_agents(self._first_day(), ROWS_AT_ONCE) == ROWS_AT_ONCE
+
+    def _first_day(self) -> int:
+        """The first UTC day of which calls are kept."""
+        days = max(self._settings.call_days, CALL_DAYS_MIN)
+        return int(self._clock.now().timestamp() // DAY_S) - days + 1
+
+    async def _remove_unpaid_payments(self) -> bool:
+        if not self._settings.unpaid_payment_days:
+            return False
+        before = self._clock.now() - timedelta(days=self._settings.unpaid_payment_days)
+        return await self._store.remove_unpaid_payments(before, CALLS_AT_ONCE) == CALLS_AT_ONCE
+
+    async def _remove_revisions(self) -> bool:
+        kept = self._settings.wrapper_revisions
+        if not kept:
+            return False
+        before = self._clock.now() - REVISIONS_KEPT
+        return await self._store.remove_revisions(kept, before, ROWS_AT_ONCE) == ROWS_AT_ONCE
+
+    async def _remove_failed_logins(self) -> bool:
+        if not self._settings.failed_login_days:
+            return False
+        before = self._clock.now() - timedelta(days=self._settings.failed_login_days)
+        return await self._store.remove_failed_logins(before, ROWS_AT_ONCE) == ROWS_AT_ONCE
 
     async def _remove_unproven(self) -> bool:
         if not self._settings.unproven_days:

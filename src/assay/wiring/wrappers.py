@@ -16,17 +16,17 @@ from assay.chains.model import Network
 from assay.chains.networks import Networks
 from assay.egress.credentials import OwnCredentials
 from assay.egress.url import EgressPolicy
-from assay.gate.check import Gate
-from assay.identity.prove import AgentIdentity
 from assay.infra.crypto.eip3009 import Eip3009Signers
 from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.http.upstream import UpstreamPool
 from assay.infra.http.upstream_by_operator import UpstreamsByOperator
+from assay.infra.http.upstream_host import UpstreamConnections
 from assay.infra.log import Log
 from assay.infra.payments.mpp_charges import TempoCharges
 from assay.infra.payments.mpp_library import LibraryLoader
+from assay.infra.payments.nodes import PaymentNodes
 from assay.infra.payments.receipts import ChainReceipts
 from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.payments.x402_facilitator import RemoteFacilitator
@@ -45,10 +45,10 @@ from assay.kit.plugins import load_plugins
 from assay.kit.state import SharedState
 from assay.payments.model import PaymentNetwork
 from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolNeeds
-from assay.payments.sale_checks import fee_check, payee_check, settling_check
 from assay.payments.settlement import Settlement
+from assay.payments.settling_watch import SettlingWatch
 from assay.payments.till import Till
-from assay.payments.warnings import SaleWarnings
+from assay.payments.unpaid_rows import UnpaidRows
 from assay.payments.watcher import Watcher
 from assay.payments.witness import View, Witness
 from assay.settings import Settings
@@ -56,16 +56,19 @@ from assay.wiring.egress import opened_upstreams
 from assay.wiring.gas import GasGround, GasParts, gas_parts
 from assay.wiring.naming import naming
 from assay.wiring.payment_chains import payment_chains, payment_rows
+from assay.wiring.payouts import platform_wallets
+from assay.wiring.settling import sale_warnings
 from assay.wrapper.configs import ConfigRules, Endpoints
 from assay.wrapper.direct import Direct
 from assay.wrapper.held import HeldBodies
+from assay.wrapper.kept import WrapperCosts
 from assay.wrapper.origin import WrapperOrigin
 from assay.wrapper.pipeline import Pipeline, Steps
 from assay.wrapper.ports import Upstream
 from assay.wrapper.routes import Routes
 from assay.wrapper.steps.forward import ForwardStep
 from assay.wrapper.steps.limit import LimitStep, SharedLimitStep
-from assay.wrapper.steps.pay import PayStep, PlatformWallets
+from assay.wrapper.steps.pay import PayStep
 from assay.wrapper.steps.record import RecordStep
 from assay.wrapper.steps.trust import TrustStep
 
@@ -83,8 +86,7 @@ class Ground:
     networks: Networks
     rpc: JsonRpc
     costs: CostLedger
-    gate: Gate
-    identity: AgentIdentity
+    trust_step: TrustStep
     upstream_secrets: Secrets
     payment_secrets: Secrets
     conduct: ConductLog
@@ -102,6 +104,7 @@ class Wrapping:
     watcher: Watcher
     ledger: LedgerStore
     gas: GasParts
+    settling: SettlingWatch
     call_log: CallLog
     call_store: SqlCallStore
     analytics: Analytics
@@ -117,15 +120,16 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     origin = WrapperOrigin.of(settings.address, settings.wrap_url)
     networks = payment_rows(settings)
     ledger = SqlLedgerStore(ground.database, clock)
-    settlement, witness, gas, engines = _settlement(ground, networks, ledger, stack)
-    till = Till(settlement, MacKeys(b"assay.idempotency|", ground.payment_secrets))
+    settlement, witness, gas, engines, settling = _settlement(ground, networks, ledger, stack)
+    till = _till(ground, settlement, UnpaidRows(ground.costs, ledger))
     egress = _egress(settings)
     store = SqlWrapperStore(ground.database)
     rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
     box = SecretBox.from_secrets(*ground.upstream_secrets)
-    warnings = _warnings(settings, networks, engines[0], gas)
-    endpoints = Endpoints(store, box, rules, clock, warnings)
-    upstream = _upstreams(egress, clock, stack)
+    platform = platform_wallets(settings, networks)
+    warnings = sale_warnings(networks, engines[0], gas.rules, settling, platform, settings)
+    endpoints = Endpoints(store, box, rules, clock, warnings, WrapperCosts(ground.costs))
+    upstream = _upstreams(egress, clock, stack, settings.connections_max)
     call_store = SqlCallStore(ground.database)
     log = CallLog(call_store, _refused_note(ground.log), ground.costs)
 
@@ -134,33 +138,36 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         ground.conduct.note(call)
 
     routes = Routes(store, endpoints, egress, clock)
-    platform = PlatformWallets(settings.payout_address, settings.payees)
     steps = Steps(
         routes=routes,
-        trust=TrustStep(ground.identity, ground.gate, ground.networks, settings.identity_proof),
+        trust=ground.trust_step,
         limit=LimitStep(clock) if leases is None else SharedLimitStep(clock, leases),
         pay=PayStep(till, networks, origin.address, platform, store, clock),
         forward=ForwardStep(upstream, origin, ground.credentials),
         record=RecordStep(add, clock),
     )
     held = HeldBodies(settings.held_bodies_mib * 1024 * 1024)
-    pipeline = Pipeline(steps, till, settings.paid_response_bytes_max, held)
     return Wrapping(
         endpoints,
-        pipeline,
+        Pipeline(steps, till, settings.paid_response_bytes_max, held),
         Direct(steps, origin),
         till,
         Watcher(settlement, witness, SqlWatchStore(ground.database), clock),
         ledger,
         gas,
+        settling,
         log,
         call_store,
-        Analytics(SqlAnalyticsStore(ground.database), log, clock),
+        Analytics(SqlAnalyticsStore(ground.database), log, clock, settings.call_days),
         SqlRollupProof(ground.database),
         routes,
         origin,
         engines,
     )
+
+
+def _till(ground: Ground, settlement: Settlement, rows: UnpaidRows) -> Till:
+    return Till(settlement, MacKeys(b"assay.idempotency|", ground.payment_secrets), rows)
 
 
 def _egress(settings: Settings) -> EgressPolicy:
@@ -171,36 +178,19 @@ def _egress(settings: Settings) -> EgressPolicy:
     )
 
 
-def _upstreams(egress: EgressPolicy, clock: Clock, stack: AsyncExitStack) -> Upstream:
+def _upstreams(
+    egress: EgressPolicy, clock: Clock, stack: AsyncExitStack, connections_max: int
+) -> Upstream:
     """One pool for everybody; where addresses are opened, another one for their operators."""
-    pool = UpstreamPool(egress, clock)
+    connections = UpstreamConnections(connections_max)
+    pool = UpstreamPool(egress, clock, connections=connections)
     stack.push_async_callback(pool.aclose)
     operators = egress.opened_for.operators
     if not operators:
         return pool
-    named = UpstreamPool(egress.of(next(iter(operators))), clock)
+    named = UpstreamPool(egress.of(next(iter(operators))), clock, connections=connections)
     stack.push_async_callback(named.aclose)
     return UpstreamsByOperator(pool, named, operators)
-
-
-def _warnings(
-    settings: Settings,
-    networks: Mapping[str, PaymentNetwork],
-    engine: X402Engine,
-    gas: GasParts,
-) -> SaleWarnings:
-    """What sellers are warned of."""
-    payees = settings.payees
-    x402 = frozenset(one.id for one in networks.values() if one.protocol == "x402")
-
-    def unsettled() -> frozenset[str]:
-        settles = engine.has_key or settings.x402_facilitator_url
-        return frozenset() if settles else x402
-
-    checks = [settling_check(unsettled), payee_check(payees), fee_check(payees)]
-    if gas.budget is not None:
-        checks.append(gas.budget.price_warning)
-    return SaleWarnings(checks)
 
 
 def _refused_note(log: Log) -> Callable[[Call, str], None]:
@@ -222,7 +212,7 @@ def _settlement(
     networks: Mapping[str, PaymentNetwork],
     ledger: LedgerStore,
     stack: AsyncExitStack,
-) -> tuple[Settlement, Witness, GasParts, Sequence[X402Engine]]:
+) -> tuple[Settlement, Witness, GasParts, Sequence[X402Engine], SettlingWatch]:
     settings, clock = ground.settings, ground.clock
     chains = payment_chains(networks)
     loader = _loader(ground, networks, chains)
@@ -251,6 +241,9 @@ def _settlement(
         return View(needs, ChainReceipts(ground.rpc, chains))
 
     first = view(chains)
+    remote = first.needs.facilitator
+    reader = remote if isinstance(remote, RemoteFacilitator) else None
+    settling = SettlingWatch(gas.budget, reader, PaymentNodes(ground.rpc, chains), clock, gas.store)
     others = {
         name: replace(chain, rpc_urls=chain.rpc_urls[1:])
         for name, chain in chains.items()
@@ -261,7 +254,7 @@ def _settlement(
     witness = Witness(networks, protocols, first, second, clock, settings.settlement_s)
     lease = timedelta(seconds=settings.settlement_lease_s)
     settlement = Settlement(protocols, first.needs, ledger, clock, lease, witness)
-    return settlement, witness, gas, engines
+    return settlement, witness, gas, engines, settling
 
 
 def _loader(

@@ -60,6 +60,7 @@ def asked_of(config: WrapperConfig, change: EndpointChange, secret: str | None) 
         payout_address=config.payout_address,
         trust_enabled=config.trust_enabled,
         min_score=config.min_score,
+        cold_start=config.cold_start,
         identity_proof=config.identity_proof,
         settle=config.settle,
         max_body_bytes=config.max_body_bytes,

@@ -9,12 +9,7 @@ from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.ids import new_id
 from assay.payments.model import DECIMALS
 from assay.payments.warnings import Sale, SaleWarnings
-from assay.wrapper.changes import (
-    EndpointChange,
-    PreconditionFailed,
-    asked_of,
-    secret_problems,
-)
+from assay.wrapper.changes import EndpointChange, PreconditionFailed, asked_of, secret_problems
 from assay.wrapper.endpoint_rules import (
     ConfigRules,
     Found,
@@ -23,6 +18,7 @@ from assay.wrapper.endpoint_rules import (
     problems_of,
 )
 from assay.wrapper.history import Revision, changes_between
+from assay.wrapper.kept import WrapperCosts
 from assay.wrapper.match import route_key
 from assay.wrapper.model import (
     EndpointNotFound,
@@ -30,15 +26,17 @@ from assay.wrapper.model import (
     UpstreamAuth,
     WrapperConfig,
 )
-from assay.wrapper.overlap import is_walked_round
+from assay.wrapper.overlap import warnings_beside
 from assay.wrapper.ports import Secrets, WrapperStore
 
 _TRIES_MAX = 20
 """How often a change is made anew because another one came between."""
 
-WARNINGS_MAX = 20
 ENDPOINTS_MAX = 1000
 """Active wrappers of one operator."""
+
+KEPT_MAX = 5000
+"""All wrappers of one operator: calls and payments name stopped ones."""
 
 
 class Endpoints:
@@ -51,21 +49,29 @@ class Endpoints:
         rules: ConfigRules,
         clock: Clock,
         sale_warnings: SaleWarnings | None = None,
+        costs: WrapperCosts | None = None,
     ) -> None:
         self._store = store
         self._secrets = secrets
         self._rules = rules
         self._clock = clock
         self._sale_warnings = sale_warnings or SaleWarnings()
+        self._costs = costs or WrapperCosts()
         self.changes = 0
         """Counts what this process changed, for whoever remembers routes."""
 
     async def create(
         self, operator_id: str, asked: NewEndpoint, actor: Actor = TERMINAL
     ) -> WrapperConfig:
-        """A new wrapper. Raises `InvalidRequest` naming every problem, and `EndpointOverlaps`."""
+        """A new wrapper.
+
+        Raises `InvalidRequest` naming every problem, `EndpointOverlaps`, and `QuotaExceeded`.
+        """
+        self._costs.require()
         _require_none(problems_of(asked, self._rules.of(operator_id)))
         await self._require_place(operator_id)
+        if await self._store.count(operator_id) >= KEPT_MAX:
+            raise _too_many(f"an account keeps {KEPT_MAX:,} wrappers: change one that is stopped")
         config = self._config(operator_id, new_id(), asked)
         told = note(
             *(self._clock, actor, "endpoint.created", operator_id, config.id),
@@ -73,6 +79,7 @@ class Endpoints:
         )
         if not await self._store.add(config, route_key(config.method, config.path), told):
             raise _overlaps()
+        self._costs.count(config)
         self.changes += 1
         return config
 
@@ -87,8 +94,10 @@ class Endpoints:
         """Change a wrapper, at once: as it is then. What changes nothing leaves no revision.
 
         Raises `EndpointNotFound`, `PreconditionFailed` where it is not the revision it should be,
-        `InvalidRequest` naming every problem of the whole, and `EndpointOverlaps`.
+        `InvalidRequest` naming every problem of the whole, `EndpointOverlaps`, `QuotaExceeded`.
         """
+        if change.active is not False:  # a wrapper can be stopped at any time
+            self._costs.require()
         for _ in range(_TRIES_MAX):
             known = await self._find(operator_id, config_id)
             if if_revision is not None and if_revision != known.revision:
@@ -105,6 +114,7 @@ class Endpoints:
             if result == "overlaps":
                 raise _overlaps()
             if result == "changed":
+                self._costs.count(config, changes)
                 self.changes += 1
                 return config
         raise PreconditionFailed("Others are changing this wrapper at the same time: try again.")
@@ -134,24 +144,24 @@ class Endpoints:
         """
         active = await self._store.active(config.operator_id)
         stored = next((c for c in active if c.id == config.id), config)  # with the account's rate
-        about = await self.sale_warnings(stored)
+        [about] = await self.sale_warnings([stored])
         others = [c for c in active if c.id != config.id]
-        pairs = [pair for other in others for pair in ((config, other), (other, config))]
-        found = [_warning(strict, free) for strict, free in pairs if _shares(strict, free)]
-        more = len(found) - WARNINGS_MAX
-        pairs_told = (
-            found if more <= 0 else [*found[:WARNINGS_MAX], f"{more} more pairs are alike."]
-        )
-        return [*about, *pairs_told]
+        return [*about, *await warnings_beside(config, others)]
 
-    async def sale_warnings(self, config: WrapperConfig) -> Sequence[str]:
-        """What the operator should know of an active wrapper's price, network and payee."""
+    async def sale_warnings(self, configs: Sequence[WrapperConfig]) -> Sequence[Sequence[str]]:
+        """What the operator should know of each active wrapper's price, network and payee."""
+        sales = [self._sale(config) for config in configs]
+        told = iter(await self._sale_warnings.of_each([one for one in sales if one]))
+        return [next(told) if one else [] for one in sales]
+
+    def _sale(self, config: WrapperConfig) -> Sale | None:
+        """What a wrapper sells; None where that is nothing."""
         if not (config.active and config.price and config.target_url and config.payout_address):
-            return []
+            return None
         network = self._rules.networks[config.network]
         payee, rate = config.payout_address, config.fee_rate
-        sale = Sale(config.operator_id, network, config.price, payee, rate)
-        return await self._sale_warnings.of(sale)
+        work_s, is_first = config.timeout_ms / 1000, config.settle == "before"
+        return Sale(config.operator_id, network, config.price, payee, rate, work_s, is_first)
 
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
         """The operator's wrappers, newest first."""
@@ -194,8 +204,7 @@ class Endpoints:
 
     async def _require_place(self, operator_id: str) -> None:
         if len(await self._store.active(operator_id)) >= ENDPOINTS_MAX:
-            details = [Problem(("body",), f"an operator has at most {ENDPOINTS_MAX} wrappers")]
-            raise InvalidRequest("There are too many wrappers.", details=details)
+            raise _too_many(f"an account has at most {ENDPOINTS_MAX:,} active wrappers")
 
     async def _changed(self, known: WrapperConfig, change: EndpointChange) -> WrapperConfig:
         """The wrapper's next revision. Raises `InvalidRequest`."""
@@ -217,13 +226,8 @@ class Endpoints:
         auth = made.auth
         if auth is not None and known.auth is not None and change.keeps_secret:
             auth = UpstreamAuth(auth.header, known.auth.sealed_secret)
-        return replace(
-            made,
-            auth=auth,
-            active=is_active,
-            created_at=known.created_at,
-            revision=known.revision + 1,
-        )
+        made = replace(made, auth=auth, active=is_active, created_at=known.created_at)
+        return replace(made, revision=known.revision + 1)
 
     def _config(self, operator_id: str, config_id: str, asked: NewEndpoint) -> WrapperConfig:
         auth = None
@@ -246,6 +250,7 @@ class Endpoints:
             payout_address=payout.lower() if payout else None,
             trust_enabled=asked.trust_enabled,
             min_score=asked.min_score,
+            cold_start=asked.cold_start,
             identity_proof=asked.identity_proof,
             settle=asked.settle,
             max_body_bytes=asked.max_body_bytes,
@@ -267,27 +272,16 @@ def _require_none(problems: Sequence[Found]) -> None:
         raise InvalidRequest("The wrapper cannot be made like this.", details=details)
 
 
+def _too_many(reason: str) -> InvalidRequest:
+    return InvalidRequest("There are too many wrappers.", details=[Problem(("body",), reason)])
+
+
 def _overlaps() -> EndpointOverlaps:
     return EndpointOverlaps("Another active wrapper answers this path and method.")
 
 
 def _not_found() -> EndpointNotFound:
     return EndpointNotFound("You have no wrapper of this id.")
-
-
-def _shares(strict: WrapperConfig, free: WrapperConfig) -> bool:
-    return strict.terms.ask_more_than(free.terms) and is_walked_round(
-        (strict.method, strict.path), (free.method, free.path)
-    )
-
-
-def _warning(strict: WrapperConfig, free: WrapperConfig) -> str:
-    return (
-        f"{free.method} {free.path} asks for less than {strict.method} {strict.path}. A request"
-        f" that matches {free.path} and differs from {strict.path} only in letter case, slashes,"
-        " dots, spaces, `;` parameters or percent-encoding is treated as one of"
-        f" {strict.path}."
-    )
 
 
 def _place(config_id: str) -> bytes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from assay.calls.model import CallKind
 from assay.payments.model import Headers
 from assay.wrapper.cors import cors_headers, preflighted_method
-from assay.wrapper.model import Admitted, Incoming, Matched, Trust, UpstreamFailed
+from assay.wrapper.model import Admitted, Incoming, Matched, Trust
 from assay.wrapper.origin import WrapperOrigin, host_of
 from assay.wrapper.pipeline import Steps
 from assay.wrapper.ports import AnswerHead, Exchange, Prepared, ReplySink, Trip
@@ -65,10 +65,7 @@ class Direct:
             return None
         trusted, claim = found
         paid = steps.pay.free(Admitted(trusted, ()))
-        try:
-            prepared = steps.forward.prepare(paid)
-        except UpstreamFailed:  # one that goes round: the ordinary lane says so
-            return None
+        prepared = steps.forward.prepare(paid)
         kind = steps.record.kind_of_free(matched, trusted.trust)
         cors = cors_headers(route.config, incoming)
         return Carried(operator_id, sent_path, matched, trusted.trust, claim, prepared, kind, cors)
@@ -78,6 +75,8 @@ class Direct:
         if not self._origin.is_shared and not self._origin.serves_wrappers(
             host_of(incoming.headers)
         ):
+            return False
+        if self._steps.forward.rounds.are_spent(incoming.headers):  # the ordinary lane says so
             return False
         if self._steps.pay.is_any_attached(incoming):  # it may have bought something here before
             return False
@@ -100,7 +99,7 @@ class Direct:
         found = steps.routes.route_cached(carried.operator_id, incoming.method, carried.path)
         if found is not route or not steps.trust.still_holds(carried.claim):
             return None
-        exchange = carried.prepared.reserve(sink)
+        exchange = carried.prepared.reserve(sink, trip.caller)
         if exchange is None:
             return None
         limit, lines = route.config.rate_limit, b""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from assay.egress.url import EgressPolicy, Refused, parse_target
+from assay.gate.model import ColdStart
 from assay.kit.origins import ANY, canonical_origin
 from assay.payments.model import DECIMALS, PaymentNetwork, Protocol
 from assay.payments.networks import DEFAULTS, accepted_names, network_id
@@ -49,6 +50,7 @@ class NewEndpoint:
     payout_address: str | None = None
     trust_enabled: bool = False
     min_score: float = 65.0
+    cold_start: ColdStart | None = None
     identity_proof: IdentityProof = "required"
     settle: SettleWhen = "after"
     max_body_bytes: int = MAX_BODY_BYTES

@@ -75,6 +75,7 @@ _SHOWN: Mapping[str, Callable[[WrapperConfig], JsonValue]] = MappingProxyType(
         "payoutAddress": lambda c: c.payout_address,
         "trustEnabled": lambda c: c.trust_enabled,
         "minScore": lambda c: c.min_score,
+        "coldStart": lambda c: c.cold_start,
         "identityProof": lambda c: c.identity_proof,
         "settle": lambda c: c.settle,
         "maxBodyBytes": lambda c: c.max_body_bytes,

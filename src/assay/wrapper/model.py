@@ -13,10 +13,12 @@ from decimal import Decimal
 from typing import Literal, NamedTuple, TypeAlias
 
 from assay.egress.url import Target
-from assay.gate.model import GateRequest
+from assay.gate.denial import denial, denial_message
+from assay.gate.model import ColdStart, Decision, GateRequest
 from assay.identity.model import AgentHeaders
 from assay.kit.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
 from assay.payments.model import Entry, Headers, Held, Protocol, Quote
+from assay.wrapper.callers import Caller
 from assay.wrapper.payment_limits import NO_PAYMENT_LIMITS, PaymentLimits
 from assay.wrapper.terms import Terms
 
@@ -57,6 +59,13 @@ class TrustDenied(Forbidden):
     code = "trust_denied"
     known: "Known | None" = None
     """Who it was, for the call log."""
+
+    @classmethod
+    def of(cls, decision: Decision) -> "TrustDenied":
+        """The refusal that a denial is, with all that the one builder of denials gives it."""
+        refusal = cls(denial_message(decision, "the wrapper"))
+        refusal.extras = {**denial(decision)}
+        return refusal
 
 
 class RateLimitExceeded(TooMany):
@@ -118,12 +127,15 @@ class WrapperConfig:
     """Its account's, 0 to 1, when it was read."""
     revision: int = 1
     """Counts its changes."""
+    cold_start: ColdStart | None = None
+    """What is done with an unproven agent; None: the threshold decides."""
 
     @property
     def terms(self) -> Terms:
         """What it asks of a caller."""
         min_score = self.min_score if self.trust_enabled else None
-        return Terms(self.price, min_score, self.identity_proof == "required")
+        needs_proof = self.identity_proof == "required"
+        return Terms(self.price, min_score, needs_proof, self.cold_start)
 
 
 @dataclass(slots=True)
@@ -145,6 +157,8 @@ class Incoming:
     request_id: str
     content_length: int | None
     """What is declared; None for a body of unknown length, 0 without a body."""
+    caller: Caller
+    """Whom it is counted for before it has paid: an agent with a session, else its address."""
     body: "Callable[[int], AsyncIterator[bytes]]"
     """The body in pieces, once; at most that many bytes, else it raises `WrapperTooLarge`."""
 
@@ -272,6 +286,8 @@ class Journey:
     trust: Trust | None = None
     payer: str | None = None
     entry: Entry | None = None
+    is_sale: bool = False
+    """Whether the answer is what a settled payment bought, handed out for the first time."""
     outcome: str = "forwarded"
     answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
     """Headers for whatever the answer turns out to be: a session that began, say."""

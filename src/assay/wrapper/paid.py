@@ -8,6 +8,7 @@ import asyncio
 
 from assay.kit.addresses import caller_of
 from assay.kit.room import Share
+from assay.payments.claims import CUT_SHORT
 from assay.payments.model import Headers, Held, Stored
 from assay.payments.till import LATE_S, Till
 from assay.wrapper.held import HeldBodies
@@ -20,6 +21,20 @@ _NOT_MODIFIED = 304
 _REFUSED_FROM = 400
 _FAILED_FROM = 500
 _CACHING = (b"cache-control", b"expires", b"surrogate-control", b"cdn-cache-control", b"age")
+
+_PAID = (
+    "The payment has settled: send the same request with the same payment again; it is not charged"
+    " twice."
+)
+_NOT_TAKEN = (
+    "This service has not taken the payment, and checks on the chain whether anybody else has: "
+)
+_AGAIN = "send the same request with the same payment again."
+_ANOTHER = "it ends too soon to be sent again, so ask for another 402 and pay that."
+
+
+class _CutShort(UpstreamFailed):
+    """The payment's own end left the upstream less than its time."""
 
 
 class PaidCalls:
@@ -40,9 +55,13 @@ class PaidCalls:
             await journey.payments.verified(held.entry.payer)
             stored = await self._forward_whole(paid, held, share)
         except BaseException as error:
-            await self._till.release(held, getattr(error, "code", type(error).__name__))
+            is_cut = isinstance(error, _CutShort)
+            reason = CUT_SHORT if is_cut else getattr(error, "code", type(error).__name__)
+            await self._till.release(held, reason)
             if held.entry.has_paid:
                 journey.answer_headers.extend(self._till.receipt(held.entry, is_refusal=True))
+            if isinstance(error, UpstreamFailed):
+                raise self._with_payment(error, held, paid) from error
             raise
         if not self._is_served(stored):  # and so not charged
             await self._till.release(held, f"upstream {stored.status}")
@@ -53,6 +72,7 @@ class PaidCalls:
             journey.entry = await self._till.keep(held.entry, stored)
         else:
             journey.entry = await self._till.settle(held, stored)
+        journey.is_sale = True
         return self.bought(journey, stored)
 
     def bought(self, journey: Journey, stored: Stored) -> Answer:
@@ -96,17 +116,30 @@ class PaidCalls:
                     reply.close()
         except TimeoutError:
             message = f"The upstream's answer was not whole after {round(work_s, 1):g} seconds."
-            raise UpstreamFailed(message) from None
+            is_cut = held.quote.work_s < config.timeout_ms / 1000
+            raise (_CutShort if is_cut else UpstreamFailed)(message) from None
         self._held.learn(config.id, len(body))
         headers = self.answer_headers(paid, reply.headers)
         caller = caller_of(paid.admitted.matched.incoming.client_address)
         return Stored(reply.status, tuple(headers), body, caller)
 
+    def _with_payment(self, error: UpstreamFailed, held: Held, paid: Paid) -> UpstreamFailed:
+        """The failure, with what is known of the payment: who verified it may have submitted it."""
+        work_s = paid.admitted.matched.config.timeout_ms / 1000
+        told = _PAID
+        if not held.entry.has_paid:
+            told = _NOT_TAKEN + (_AGAIN if self._till.is_good(held, work_s) else _ANOTHER)
+        return UpstreamFailed(
+            f"{error.message} {told}",
+            detail=error.detail,
+            retry_after_s=error.retry_after_s,
+            **error.extras,
+        )
+
     async def _whole(self, reply: UpstreamReply, share: Share) -> bytes:
         """The body of an answer that is one."""
         if reply.status >= _FAILED_FROM:
-            message = "The upstream failed; nothing was charged."
-            raise UpstreamFailed(message, upstreamStatus=reply.status)
+            raise UpstreamFailed("The upstream failed.", upstreamStatus=reply.status)
         body = bytearray()
         async for piece in reply.body():
             body += piece

@@ -70,6 +70,7 @@ class Pipeline:
         for one in presented:
             spent = await self._till.retries.spent(one.network, one.digest, one.token)
             if spent is not None:
+                self._steps.forward.rounds.require(journey.incoming.headers)
                 return await self._serve_again(journey, spent, target)
         return await self._serve(journey, presented, target)
 
@@ -104,6 +105,7 @@ class Pipeline:
         route, path = found
         journey.config = route.config
         journey.answer_headers.extend(cors_headers(route.config, incoming))
+        self._steps.forward.rounds.require(incoming.headers)
         if path != incoming.path:
             incoming = journey.incoming = replace(incoming, path=path)
         require_size(incoming.content_length, route.config.max_body_bytes)

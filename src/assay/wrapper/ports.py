@@ -8,6 +8,7 @@ from typing import Final, Literal, Protocol
 from assay.accounts.audit import Note
 from assay.egress.url import Target
 from assay.payments.model import Headers
+from assay.wrapper.callers import Caller
 from assay.wrapper.history import FieldChange, Revision
 from assay.wrapper.model import UpstreamFailed, WrapperConfig
 
@@ -70,6 +71,10 @@ class WrapperStore(Protocol):
         """The operator's configs, newest first, inactive ones included."""
         ...
 
+    async def count(self, operator_id: str) -> int:
+        """How many configs the operator has, inactive ones included."""
+        ...
+
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
         """The operator's active configs; none while its account is suspended."""
         ...
@@ -121,6 +126,8 @@ class UpstreamRequest:
     """Whether it may be sent again when a kept connection closed under it, body or not."""
     account: str = ""
     """The operator whose wrapper it is for: what waits for one operator holds up no other."""
+    caller: Caller | None = None
+    """Whom it is counted for at its upstream; None for requests of this service itself."""
 
 
 class UpstreamReply(Protocol):
@@ -187,6 +194,7 @@ class Trip(Protocol):
     """What differs between two requests of the very same bytes, and how this one went."""
 
     client_address: str
+    caller: Caller
     request_id: str
     begun_s: float
     status: int
@@ -232,8 +240,8 @@ class Reserved(Exchange, Protocol):
 class Prepared(Protocol):
     """A request without a body, ready to be sent as often as it is asked for."""
 
-    def reserve(self, sink: ReplySink) -> Reserved | None:
-        """A kept connection to send it over; None when there is none."""
+    def reserve(self, sink: ReplySink, caller: Caller) -> Reserved | None:
+        """A kept connection to send it over; None without one, or when the caller may not now."""
         ...
 
 
@@ -247,8 +255,9 @@ class Upstream(Protocol):
     async def send(self, request: UpstreamRequest) -> UpstreamReply:
         """One request, and the head of its answer (any status but 1xx).
 
-        Raises `UpstreamFailed`, and `kit.errors.Unavailable` for one that waited for this service
-        and was not sent. A request is sent at most once, but for one that met a kept
-        connection just being closed and has no body: that one is sent again.
+        Raises `UpstreamFailed`, and where nothing was sent: `kit.errors.Unavailable` for one that
+        waited for this service, and `UpstreamBusy` for a caller with too many.
+        A request is sent at most once, but for one that met a kept connection just being closed and
+        has no body: that one is sent again.
         """
         ...

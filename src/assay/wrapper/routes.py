@@ -1,6 +1,7 @@
 """Which wrapper answers, from memory: no request of a known operator waits for the store."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -26,6 +27,7 @@ _OPERATORS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
+    configs: Sequence[WrapperConfig]
     table: Table[Route | None]
     """None for what is matched and answers nobody: no wider wrapper speaks for it."""
 
@@ -137,10 +139,13 @@ class Routes:
 
     async def _load(self, operator_id: str) -> Table[Route | None]:
         changes = self._endpoints.changes
-        configs = await self._store.active(operator_id)
-        table = Table([Row(c.method, c.path, self._route(c), c.terms) for c in configs])
+        configs, known = await self._store.active(operator_id), self._memory.get(operator_id)
+        if known is not None and known.configs == configs:  # making it may take a second
+            configs, table = known.configs, known.table
+        else:
+            table = Table([Row(c.method, c.path, self._route(c), c.terms) for c in configs])
         until = self._clock.monotonic_s() + REMEMBERED_S
-        self._memory[operator_id] = _Remembered(table, until, changes)
+        self._memory[operator_id] = _Remembered(configs, table, until, changes)
         self._memory.move_to_end(operator_id)
         while len(self._memory) > _OPERATORS_MAX:
             self._memory.popitem(last=False)
@@ -158,7 +163,8 @@ class Routes:
         header = None
         if config.auth is not None and secret is not None:
             header = (config.auth.header.encode("ascii"), secret)
-        return Route(config, target, GateRequest(min_score=config.min_score), header)
+        asked = GateRequest(min_score=config.min_score, cold_start=config.cold_start)
+        return Route(config, target, asked, header)
 
 
 def _found(table: Table[Route] | Table[Route | None], method: str, path: str) -> RouteMatch | None:

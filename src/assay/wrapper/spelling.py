@@ -44,6 +44,10 @@ _END = re.compile(rb"[?#\x00]")
 _CONTROLS = bytes(range(1, 0x20)) + b"\x7f"
 """Characters that the URL standard's parsers leave out, tabs and ends of lines among them."""
 
+_STREAM = re.compile(r":[^:]*:\$")
+"""Before NTFS's type of a stream: `quote::$DATA` is the file `quote`, and
+`shop:$I30:$INDEX_ALLOCATION` the folder `shop`. Source: [MS-FSCC], 2.1.5."""
+
 _PARAMETERS = re.compile(rb";[^/]*")
 _SLASHES = re.compile(rb"[/\\]")
 
@@ -158,7 +162,7 @@ def _ended(data: bytes) -> bytes:
 def _segment(part: bytes) -> _Segment:
     """One segment, folded as a whole: a slash that it holds encoded stays in it."""
     bare = _plainest(part, is_segment=True)
-    name = bare.decode("utf-8", "replace").rstrip(" ")
+    name = _STREAM.split(bare.decode("utf-8", "replace"), maxsplit=1)[0].rstrip(" ")
     # Upper case first: `\u0131` is an `I` to servers that compare so, and `\u0130` an `i`.
     core = name.rstrip(". ").upper().casefold().replace("i\u0307", "i")
     return _Segment(core, name == "..", not bare)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+_STRICTEST_FIRST = ("deny", None, "throttle", "allow")
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -11,6 +13,8 @@ class Terms:
     min_score: float | None = None
     """None where no trust is asked for."""
     needs_proof: bool = False
+    cold_start: str | None = None
+    """What is done with an unproven agent, where trust is asked for."""
 
     def ask_more_than(self, other: "Terms") -> bool:
         """Whether a caller who meets the other's terms may not meet these."""
@@ -19,5 +23,7 @@ class Terms:
         if self.min_score is None:
             return False
         if other.min_score is None or self.min_score > other.min_score:
+            return True
+        if _STRICTEST_FIRST.index(self.cold_start) < _STRICTEST_FIRST.index(other.cold_start):
             return True
         return self.needs_proof and not other.needs_proof

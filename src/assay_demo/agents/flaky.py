@@ -14,6 +14,8 @@ SLOW_S = 1.3
 def application(me: Self) -> App:
     """Steady, behind something that breaks."""
     inner = build(me)
+    if me.repaired:
+        return inner
     numbers = count(1)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -24,6 +24,8 @@ class Self:
     url: str
     agent_id: int
     agent_registry: str
+    repaired: bool = False
+    """Without the faults that the agent has been made with."""
 
 
 def run(build: Callable[[Self], App]) -> None:
@@ -32,10 +34,12 @@ def run(build: Callable[[Self], App]) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--agent-id", type=int, default=0)
     parser.add_argument("--agent-registry", default="eip155:31337:0x" + "0" * 40)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--repaired", action="store_true")
     options = parser.parse_args()
-    with socket.create_server(("127.0.0.1", 0)) as door:
+    with socket.create_server(("127.0.0.1", options.port)) as door:
         url = f"http://127.0.0.1:{door.getsockname()[1]}"
-        app = build(Self(url, options.agent_id, options.agent_registry))
+        app = build(Self(url, options.agent_id, options.agent_registry, options.repaired))
         print(json.dumps({"url": url}), flush=True)
         config = uvicorn.Config(app, log_level="critical", access_log=False)
         uvicorn.Server(config).run(sockets=[door])

@@ -1,6 +1,8 @@
 """Steady: a well-behaved agent. A2A, MCP and a plain JSON API, all on the official SDKs."""
 
 import json
+import re
+from hashlib import sha256
 from typing import Any
 
 from a2a.helpers import new_text_message
@@ -23,24 +25,38 @@ from assay_demo.agents.files import registration
 from assay_demo.agents.service import App, Self, run
 
 NAME = "Steady"
-DESCRIPTION = "Tells the weather of a small invented country. Well-behaved."
+DESCRIPTION = "Tells the weather of every town of an invented world. Well-behaved."
 BODY_BYTES_MAX = 64 * 1024
-WEATHER = {"north": "snow", "south": "sun", "east": "wind", "west": "rain"}
+SKIES = ("snow", "sun", "hail", "fog", "drizzle", "thunder")
+TOWNS = ("Oslo", "Lisbon", "Vienna", "Cairo", "Lima", "Toronto", "Athens", "Nairobi")
+"""Towns by way of example; there is weather in every other one."""
+
+TOWN = re.compile(r"(?:in|of|at|for|about) ([A-Z]\w+(?: [A-Z]\w+)?)")
+TOWNS_MAX = 8
 READ_ONLY = ToolAnnotations(readOnlyHint=True, idempotentHint=True, openWorldHint=False)
 
 
+def weather_of(town: str) -> str:
+    """The weather of a town: always the same, and of each town another."""
+    drawn = sha256(town.strip().casefold().encode()).digest()
+    degrees, damp = drawn[1] % 45 - 10, drawn[2] % 100
+    return f"{SKIES[drawn[0] % len(SKIES)]}, {degrees} degrees, {damp} % damp"
+
+
+def forecast(asked: str) -> str:
+    """The weather of the towns a text names."""
+    told = "; ".join(map(weather_of, TOWN.findall(asked)[:TOWNS_MAX]))
+    return told or "I tell the weather of a town that is named, and nothing else."
+
+
 class Forecaster(AgentExecutor):
-    """Answers every message with the weather of the regions it names."""
+    """Answers every message with the weather of the towns it names."""
 
     @override
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        asked = context.get_user_input().lower()
-        named = [region for region in WEATHER if region in asked]
-        told = "; ".join(f"{region}: {WEATHER[region]}" for region in named)
-        text = told or "I tell the weather of north, south, east and west."
         await event_queue.enqueue_event(
             new_text_message(
-                text,
+                forecast(context.get_user_input()),
                 context_id=context.context_id,
                 task_id=context.task_id,
                 role=Role.ROLE_AGENT,
@@ -68,9 +84,9 @@ def card(me: Self, name: str = NAME, description: str = DESCRIPTION) -> AgentCar
             AgentSkill(
                 id="forecast",
                 name="Forecast",
-                description="Tells the weather of a region.",
+                description="Tells the weather of a town.",
                 tags=["weather"],
-                examples=["What is the weather in the north?"],
+                examples=["What is the weather in Oslo?", "Which weather is there in Lisbon?"],
             )
         ],
     )
@@ -80,34 +96,29 @@ def mcp_server() -> MCPServer[Any]:
     """Two tools that only read."""
     server: MCPServer[Any] = MCPServer(NAME, version="1.0.0", log_level="CRITICAL")
 
-    @server.tool(description="The weather of one region.", annotations=READ_ONLY)
-    def weather(region: str) -> str:
-        if region not in WEATHER:
-            raise ValueError("unknown region")
-        return WEATHER[region]
+    @server.tool(description="The weather of one town.", annotations=READ_ONLY)
+    def weather(town: str) -> str:
+        return weather_of(town)
 
-    @server.tool(description="The regions that have weather.", annotations=READ_ONLY)
-    def regions() -> list[str]:
-        return list(WEATHER)
+    @server.tool(description="Some towns that have weather.", annotations=READ_ONLY)
+    def towns() -> list[str]:
+        return list(TOWNS)
 
     return server
 
 
 async def home(_request: Request) -> Response:
     """What is here."""
-    return JSONResponse({"name": NAME, "regions": list(WEATHER)})
+    return JSONResponse({"name": NAME, "towns": list(TOWNS)})
 
 
-async def region(request: Request) -> Response:
-    """The weather of one region."""
-    name = request.path_params["name"]
-    if name not in WEATHER:
-        raise HTTPException(404)
-    return JSONResponse({"region": name, "weather": WEATHER[name]})
+async def town(request: Request) -> Response:
+    """The weather of one town."""
+    return JSONResponse({"weather": weather_of(request.path_params["town"])})
 
 
 async def ask(request: Request) -> Response:
-    """The weather of the regions of a JSON body."""
+    """The weather of the towns of a JSON body."""
     if not request.headers.get("content-type", "").startswith("application/json"):
         raise HTTPException(415)
     body = b""
@@ -119,10 +130,10 @@ async def ask(request: Request) -> Response:
         asked: Any = json.loads(body)
     except (ValueError, RecursionError):
         raise HTTPException(400) from None
-    names = asked.get("regions") if isinstance(asked, dict) else None
+    names = asked.get("towns") if isinstance(asked, dict) else None
     if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
         raise HTTPException(400)
-    return JSONResponse({name: WEATHER[name] for name in names if name in WEATHER})
+    return JSONResponse({name: weather_of(name) for name in names[:TOWNS_MAX]})
 
 
 async def refused(_request: Request, error: Exception) -> Response:
@@ -137,15 +148,12 @@ OPENAPI: dict[str, Any] = {
     "info": {"title": NAME, "version": "1.0.0"},
     "paths": {
         "/": {"get": {"responses": {"200": {"description": "What is here."}}}},
-        "/regions/{name}": {
+        "/towns/{town}": {
             "get": {
                 "parameters": [
-                    {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+                    {"name": "town", "in": "path", "required": True, "schema": {"type": "string"}}
                 ],
-                "responses": {
-                    "200": {"description": "The weather."},
-                    "404": {"description": "No such region."},
-                },
+                "responses": {"200": {"description": "The weather."}},
             }
         },
         "/ask": {"post": {"responses": {"200": {"description": "The weather of several."}}}},
@@ -172,7 +180,7 @@ def build(me: Self) -> Starlette:
             *create_jsonrpc_routes(handler, "/a2a"),
             Route("/.well-known/agent-registration.json", registration_file),
             Route("/openapi.json", openapi),
-            Route("/regions/{name}", region),
+            Route("/towns/{town}", town),
             Route("/ask", ask, methods=["POST"]),
             Route("/", home),
         ]

@@ -16,7 +16,7 @@ from typing import Any
 
 import uvicorn
 from eth_tester import EthereumTester, PyEVMBackend
-from eth_tester.exceptions import BlockNotFound, TransactionFailed, TransactionNotFound
+from eth_tester.exceptions import BlockNotFound, TransactionFailed
 from eth_utils import to_checksum_address
 
 from assay_demo import lifeline
@@ -71,6 +71,7 @@ class Chain:
             }
         self._tester = EthereumTester(PyEVMBackend(genesis_state=state))
         self._tester.backend.chain.chain_id = chain_id
+        self._receipts: dict[str, dict[str, Any]] = {}
         self._methods: Mapping[str, Callable[..., Any]] = {
             "eth_chainId": lambda: hex(chain_id),
             "net_version": lambda: str(chain_id),
@@ -90,9 +91,10 @@ class Chain:
                 self._tester.get_nonce(_address(a), _block(b))
             ),
             "eth_sendRawTransaction": self._send,
-            "eth_getTransactionReceipt": self._receipt,
+            "eth_getTransactionReceipt": lambda sent: self._receipts.get(sent.lower()),
             "eth_getBlockByNumber": self._get_block,
             "eth_getLogs": self._logs,
+            "anvil_mine": lambda n="0x1": self._tester.mine_blocks(int(n, 16)) and None,
         }
 
     def answer(self, request: Any) -> Any:
@@ -141,15 +143,12 @@ class Chain:
         return hex(self._tester.estimate_gas(_transaction(call), _block(block)) * 5 // 4)
 
     def _send(self, raw: str) -> str:
-        return _hex(self._tester.send_raw_transaction(raw))
-
-    def _receipt(self, transaction_hash: str) -> Any:
-        try:
-            receipt = self._tester.get_transaction_receipt(transaction_hash)
-        except TransactionNotFound:
-            return None
+        sent = self._tester.send_raw_transaction(raw)
+        # Kept: the tester would walk back block by block to each receipt and log.
+        receipt = self._tester.get_transaction_receipt(sent)
         shown = {_camel(key): _hex(value) for key, value in receipt.items() if key != "logs"}
-        return shown | {"logs": [_log(log) for log in receipt["logs"]]}
+        self._receipts[sent] = shown | {"logs": [_log(log) for log in receipt["logs"]]}
+        return _hex(sent)
 
     def _get_block(self, block: str, _full: bool = False) -> Any:  # noqa: FBT001, FBT002 - JSON-RPC's
         found = self._tester.get_block_by_number(_block(block))
@@ -161,14 +160,16 @@ class Chain:
         }
 
     def _logs(self, query: Mapping[str, Any]) -> Any:
-        logs = self._tester.get_logs(
-            from_block=_block(query.get("fromBlock", "earliest")),
-            to_block=_block(query.get("toBlock", "latest")),
-            address=query.get("address"),
-        )
-        # Alternatives in a place are not the tester's: it takes lists of them for no topics.
-        wanted = query.get("topics") or []
-        return [log for log in map(_log, logs) if _has_topics(log["topics"], wanted)]
+        known = {"earliest": 0, "latest": self._head()}
+        asked = query.get("fromBlock", "earliest"), query.get("toBlock", "latest")
+        first, last = (known.get(block, block) for block in map(_block, asked))
+        if last > known["latest"]:
+            raise RpcError(-32001, "unknown block")
+        address, topics = (query.get("address") or "").lower(), query.get("topics") or []
+        logs = (log for receipt in self._receipts.values() for log in receipt["logs"])
+        near = (log for log in logs if first <= int(log["blockNumber"], 16) <= last)
+        own = (log for log in near if log["address"].lower() == (address or log["address"].lower()))
+        return [log for log in own if _has_topics(log["topics"], topics)]
 
 
 def _has_topics(topics: Sequence[str], wanted: Sequence[str | Sequence[str] | None]) -> bool:

@@ -16,8 +16,8 @@ from assay.egress.ports import Limits, Outgoing, Reply
 from assay.egress.url import EgressPolicy
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.http.egress import GuardedHttp
-from assay.trust.ports import AgentCallFailed, BudgetExhausted
-from tests.fakes.agents import running
+from assay.probing.ports import AgentCallFailed, BudgetExhausted
+from tests.fakes.agents import entry_of, running
 
 CARD = {
     "name": "Words",
@@ -65,7 +65,7 @@ async def test_an_mcp_conversation_lists_and_calls(http: GuardedHttp) -> None:
         assert server.server_name == "words"
         assert (tools["look_up"].read_only, tools["forget_everything"].read_only) == (True, False)
         assert tools["look_up"].input_schema["required"] == ["word"]
-        assert "I do not know lamp" in json.dumps(result)
+        assert entry_of("lamp") in json.dumps(result)
 
 
 async def test_an_a2a_conversation_sends_text(http: GuardedHttp) -> None:

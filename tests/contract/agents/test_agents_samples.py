@@ -8,14 +8,16 @@ from contextlib import asynccontextmanager
 
 from assay.chains.model import OnchainAgent
 from assay.chains.registration import parse_registration
+from assay.chains.subject import Subject
 from assay.egress.url import EgressPolicy
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.http.egress import GuardedHttp
 from assay.kit.canonical import canonical_bytes
 from assay.kit.clock import SystemClock
-from assay.trust.model import Evidence, Subject
+from assay.trust.behaviour import findings
+from assay.trust.model import Evidence
 from assay.trust.ports import SignalNeeds
-from assay.trust.signals.sandbox import REQUESTS_MAX, SIGNAL, findings
+from assay.trust.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay_demo.agents.files import registration
 from tests.contract.agents.test_agents_sandbox import PROBES
 from tests.fakes.trust import NETWORK, OWNER, WALLET, FakeChain

@@ -182,36 +182,6 @@ async def test_an_address_without_a_wallet_contract_accepts_nothing(reading: Rea
         assert not await reading.reader.accepts_signature(reading.network, address, DIGEST, signed)
 
 
-async def test_reviewers_are_known_by_what_they_did_on_the_chain(reading: Reading) -> None:
-    before = int(time.time()) - 60
-    rated, other, owned = (reading.register(owner) for owner in (5, 6, 7))
-    wallet, registries = reading.chain.wallet, reading.chain.registries
-    regular, reciprocal = ACCOUNTS[21], ACCOUNTS[7]
-    give_feedback(wallet, registries, regular.key, other, 50)
-    give_feedback(wallet, registries, regular.key, rated, 80)
-    give_feedback(wallet, registries, regular.key, rated, 90)
-    give_feedback(wallet, registries, reciprocal.key, rated, 100)
-    give_feedback(wallet, registries, ACCOUNTS[5].key, owned, 100)
-    agent = await reading.reader.fetch_agent(reading.network, rated)
-    found = await reading.reader.fetch_reviewers(
-        reading.network, agent, [regular.address, reciprocal.address]
-    )
-    known = found.known[regular.address]
-    assert known.rated is not None
-    assert other in known.rated
-    assert rated not in known.rated
-    assert (known.transactions or 0) >= PAST + 3
-    assert not known.is_reciprocal
-    assert found.known[reciprocal.address].is_reciprocal
-    assert {(regular.address, 1), (regular.address, 2), (reciprocal.address, 1)} == set(
-        found.given_s
-    )
-    assert all(before <= at <= time.time() + 60 for at in found.given_s.values())
-    assert found.since_s is not None
-    assert known.first_s is not None
-    assert found.since_s <= known.first_s <= found.given_s[regular.address, 1]
-
-
 async def test_an_account_is_known_by_what_it_sent_and_holds(reading: Reading) -> None:
     person = await reading.reader.fetch_account(reading.network, ACCOUNTS[22].address)
     assert (person.transactions or 0) >= PAST
@@ -223,10 +193,7 @@ async def test_an_account_is_known_by_what_it_sent_and_holds(reading: Reading) -
     assert contract.is_contract is True
 
 
-async def test_a_dead_chain_tells_nothing_of_reviewers_and_no_account(reading: Reading) -> None:
+async def test_a_dead_chain_tells_nothing_of_an_account(reading: Reading) -> None:
     dead = replace(reading.network, slug="dead", rpc_urls=("http://127.0.0.1:9",))
-    agent = await reading.reader.fetch_agent(reading.network, reading.register(8))
-    found = await reading.reader.fetch_reviewers(dead, agent, [ACCOUNTS[21].address])
-    assert (dict(found.known), dict(found.given_s), found.since_s) == ({}, {}, None)
     with pytest.raises(ChainUnavailable):
         await reading.reader.fetch_account(dead, ACCOUNTS[21].address)

@@ -281,18 +281,6 @@ async def test_entries_about_another_agent_are_not_believed(ground: Reading) -> 
         await ground.reader.fetch_feedback(ground.network, str(agent.asset))
 
 
-async def test_other_reviewers_of_the_same_number_are_read_anew(ground: Reading) -> None:
-    agent = ground.registry.agent()
-    ground.registry.feedback(agent, "one", score=90, created_at=1000)
-    found = await read(ground, agent)
-    one, two = (str(keypair(f"client:{name}").pubkey()) for name in ("one", "two"))
-    first = await ground.reader.fetch_reviewers(ground.network, found, [one])
-    again = await ground.reader.fetch_reviewers(ground.network, found, [one])
-    others = await ground.reader.fetch_reviewers(ground.network, found, [two])
-    assert first is again
-    assert first is not others
-
-
 async def test_of_several_agents_the_newest_that_names_the_wallet_comes_first(
     ground: Reading,
 ) -> None:
@@ -318,16 +306,6 @@ async def test_an_index_that_lies_about_a_wallet_is_not_believed(ground: Reading
     rows = {"data": {"agents": [{"id": str(victim.asset)}]}}
     ground.index.faults.on(loopback.rewritten(lambda _: rows), only="graphql")
     assert await ground.reader.fetch_agents_of(ground.network, attacker) == ()
-
-
-async def test_reviewers_are_known_by_the_time_of_what_they_said(ground: Reading) -> None:
-    agent = ground.registry.agent()
-    ground.registry.feedback(agent, "one", score=90, created_at=1000)
-    found = await read(ground, agent)
-    client = str(keypair("client:one").pubkey())
-    reviewers = await ground.reader.fetch_reviewers(ground.network, found, [client])
-    assert reviewers.given_s == {(client, 0): 1000}
-    assert reviewers.since_s == 1000
 
 
 async def test_an_account_shows_its_balance_and_whether_a_key_signs_for_it(

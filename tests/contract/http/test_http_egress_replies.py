@@ -52,6 +52,27 @@ async def test_a_reply_is_told_whole(http: GuardedHttp) -> None:
     assert 0 < reply.elapsed_ms < 1000
 
 
+EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
+ENDED = EVENTS + b"Content-Length: 9\r\n\r\ndata: 1\n\n"
+
+
+async def test_a_stream_of_events_without_an_end_is_soon_a_time_out(http: GuardedHttp) -> None:
+    endless = sends(EVENTS + b"\r\n", b"data: 1\n\n", 30.0)
+    brief = Limits(total_s=30.0, events_s=0.05)
+    assert await failure(http, endless, brief) is Failure.TIMEOUT
+    assert (await get(http, keeps_open(ENDED), Limits(events_s=5.0))).body == b"data: 1\n\n"
+    late = sends(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", 0.1, b"ok")
+    assert (await get(http, late, brief)).body == b"ok"
+
+
+async def test_a_stream_of_events_that_answers_a_post_is_read_to_its_end(http: GuardedHttp) -> None:
+    late = sends(EVENTS + b"Content-Length: 9\r\n\r\n", 0.1, b"data: 1\n\n")
+    async with serving(late) as server:
+        asked = Outgoing("POST", server.url(), body=b"{}")
+        reply = await http.send(asked, Limits(events_s=0.01))
+    assert (reply.body, reply.truncated) == (b"data: 1\n\n", False)
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_told_and_not_followed(http: GuardedHttp, status: int) -> None:
     async with serving(keeps_open(plain(b"", f"{status} Moved", "Location: /next"))) as server:

@@ -13,6 +13,7 @@ from assay.infra.http.resolver import Resolver
 from assay.infra.http.upstream import UpstreamPool
 from assay.infra.http.upstream_by_operator import UpstreamsByOperator
 from assay.kit.clock import SystemClock
+from assay.wrapper.callers import anonymous_at
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import UpstreamRequest
 from tests.fakes.scripted_resolver import ScriptedResolver
@@ -102,7 +103,7 @@ async def test_a_kept_connection_to_an_opened_address_serves_nobody_else() -> No
             prepared = upstreams.prepare(
                 UpstreamRequest("GET", target, b"/", (), b"", 0, timeout_s=2, account=STRANGER)
             )
-            assert prepared.reserve(None) is None  # type: ignore[arg-type] - it is not reached
+            assert prepared.reserve(None, anonymous_at("203.0.113.1")) is None  # type: ignore[arg-type] - it is not reached
         assert len(server.requests) == 1
 
 

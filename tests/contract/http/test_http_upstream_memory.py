@@ -1,14 +1,18 @@
 """What is kept of upstreams is bounded, whatever operators aim wrappers at."""
 
+import asyncio
+
 import pytest
 
 from assay.egress.url import EgressPolicy, Target
 from assay.infra.http import upstream
 from assay.infra.http.upstream import HOSTS_MAX, UpstreamPool
 from assay.infra.http.upstream_heads import HEADS_BYTES_MAX, HEADS_MAX, KnownHeads
+from assay.infra.http.upstream_host import UpstreamConnections
 from assay.kit.clock import SystemClock
+from assay.wrapper.callers import anonymous_at
 from assay.wrapper.ports import AnswerHead, UpstreamRequest
-from tests.services.raw_server import keeps_open, plain, serving
+from tests.services.raw_server import Request, keeps_open, plain, serving
 
 DEVELOPMENT = EgressPolicy(allow_private=True, require_https=False)
 
@@ -18,8 +22,8 @@ def request(host: str, port: int = 443) -> UpstreamRequest:
     return UpstreamRequest("GET", target, b"/", (), b"", 0, timeout_s=5)
 
 
-async def read(pool: UpstreamPool, port: int) -> None:
-    reply = await pool.send(request("127.0.0.1", port))
+async def read(pool: UpstreamPool, port: int, host: str = "127.0.0.1") -> None:
+    reply = await pool.send(request(host, port))
     assert b"".join([piece async for piece in reply.body()]) == b"ok"
 
 
@@ -44,7 +48,7 @@ async def test_an_upstream_nobody_calls_any_more_is_forgotten(
         pool._sweep()
         assert (len(pool._hosts), known.open, known.is_forgotten) == (0, 0, True)
         monkeypatch.undo()
-        assert prepared.reserve(None) is None  # type: ignore[arg-type] - nothing is kept to begin
+        assert prepared.reserve(None, anonymous_at("203.0.113.1")) is None  # type: ignore[arg-type] - nothing is kept to begin
         again = next(iter(pool._hosts.values()))
         await read(pool, server.port)
         assert (len(pool._hosts), again.open, again is known) == (1, 1, False)
@@ -73,3 +77,52 @@ def test_the_heads_of_one_upstream_stay_below_their_bytes() -> None:
         heads.remember(raw, AnswerHead(200, lines))
         assert sum(map(len, heads._known)) <= HEADS_BYTES_MAX
     assert heads._known
+
+
+HOSTS = [f"127.0.0.{n}" for n in range(1, 61)]
+"""All of them this machine."""
+
+
+@pytest.mark.allow_hosts(HOSTS)
+async def test_idle_connections_to_many_hosts_stay_below_one_bound_the_oldest_closed_first() -> (
+    None
+):
+    together = UpstreamConnections(8)
+    pools = [UpstreamPool(DEVELOPMENT, SystemClock(), connections=together) for _ in range(2)]
+    async with serving(keeps_open(plain(b"ok")), address="0.0.0.0") as server:
+        for number, host in enumerate(HOSTS):
+            await read(pools[number % 2], server.port, host)
+            assert together.open <= 8
+        await read(pools[0], server.port, HOSTS[52])  # kept, and not the oldest any more
+        assert server.connections == len(HOSTS)
+        await read(pools[0], server.port, HOSTS[0])
+        hosts = {key[1]: host for pool in pools for key, host in pool._hosts.items()}
+        kept = {name for name, host in hosts.items() if host.idle}
+        assert kept == {HOSTS[0], HOSTS[52], *HOSTS[54:]}
+        assert {name for name, host in hosts.items() if host.open} == kept
+        assert {name for name, host in hosts.items() if host.shared.heads._known} <= kept
+        assert server.connections == len(HOSTS) + 1
+    for pool in pools:
+        await pool.aclose()
+    assert together.open == 0
+
+
+@pytest.mark.allow_hosts(HOSTS)
+async def test_calls_under_way_are_never_closed_for_others() -> None:
+    together = UpstreamConnections(2)
+    pool = UpstreamPool(DEVELOPMENT, SystemClock(), connections=together)
+    done = asyncio.Event()
+
+    async def slowly(_: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(plain(b"ok")[:-1])
+        await done.wait()
+        writer.write(b"k")
+
+    async with serving(slowly, address="0.0.0.0") as server:
+        replies = [await pool.send(request(host, server.port)) for host in HOSTS[:5]]
+        assert together.open == len(replies)
+        done.set()
+        for reply in replies:
+            assert b"".join([piece async for piece in reply.body()]) == b"ok"
+        assert together.open == 2
+    await pool.aclose()

@@ -1,6 +1,7 @@
 """One of two nodes lies, believably, in what it says: nothing is free for good, nothing is lost."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,14 +9,17 @@ import pytest
 from assay.chains.abi import address_word, word
 from assay.infra.crypto.eip191 import keccak256
 from assay.infra.sql.engine import Database
-from assay.payments.model import State
+from assay.payments.attempts import NONCES_MAX, RENEWED_AFTER_S
+from assay.payments.looks import Look
+from assay.payments.model import Entry, State
+from assay.payments.released import find_out
 from assay_demo.chain.accounts import LocalAccount
-from tests.contract.payments.room import CENT, Room, room
+from tests.contract.payments.room import CENT, Room, entry_of, room
 from tests.contract.payments.test_reorganisations import revenue
 from tests.e2e.test_e2e_payment_attacks import fresh_account, submit
 from tests.services.lying_facilitator import LyingFacilitator, Reply, lying
 from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.shop import SELLER, USDC, Dollars
+from tests.services.shop import ENGINE, SELLER, USDC, Dollars
 
 USED = "0x" + keccak256(b"AuthorizationUsed(address,bytes32)").hex()
 MOVED = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
@@ -84,6 +88,33 @@ def sees_nothing(asked: dict[str, Any]) -> Any:
     if asked["method"] == "eth_call" and asked["params"][0]["data"].startswith(STATE):
         return "0x" + "00" * 32
     return ...
+
+
+def nonces(chain: Dollars) -> int:
+    """How many transactions of the settling key are mined."""
+    return int(chain.wallet.request("eth_getTransactionCount", ENGINE.address, "latest"), 16)
+
+
+async def released(shop: Room, payer: LocalAccount) -> Entry:
+    """A payment that was seen unused, and served nobody."""
+    fresh = entry_of(payer, shop.clock.now(), 600)
+    claimed = (await shop.ledger.claim(fresh, shop.clock.now())).entry
+    seen = replace(claimed, look=Look(shop.clock.now()))
+    moved = await shop.ledger.move(seen, State.RELEASED, lease_until=shop.clock.now())
+    assert moved is not None
+    return moved
+
+
+async def passes(shop: Room, seconds: int) -> None:
+    """What the background does in so much time, a pass of both every 5 seconds."""
+    for _ in range(seconds // 5):
+        shop.clock.move(5)
+        await shop.settlement.reconcile(is_due_only=True)
+        await shop.watcher.run()
+
+
+async def settled_at_last(shop: Room, entry: Entry) -> bool:
+    return (await shop.read(entry)).state is State.SETTLED
 
 
 def makes_up(entry: Any) -> Answers:
@@ -168,6 +199,125 @@ async def test_one_that_sees_nothing_does_not_end_a_payment_whose_money_has_move
     found = await shop.read(entry)
     assert found.state is State.SETTLED, found
     assert dollar_chain.balance(payer.address) == 9 * CENT
+
+
+@pytest.mark.parametrize("liar", ["first", "second"])
+async def test_money_that_a_stranger_moved_is_its_buyers_whichever_node_shows_nothing(
+    shop: Room,
+    first: NodeProxy,
+    second: NodeProxy,
+    dollar_chain: Dollars,
+    payer: LocalAccount,
+    liar: str,
+) -> None:
+    """Its claim has served nobody: before it is refused, and after its end, every node is asked."""
+    nodes = {"first": first, "second": second}
+    lies(nodes[liar], dollar_chain, sees_nothing)
+    before_refusal, after_end = [await released(shop, payer) for _ in range(2)]
+    for entry in (before_refusal, after_end):
+        submit(dollar_chain.wallet, entry.credential)
+    found = await find_out(shop.settlement, before_refusal, is_refused=True)
+    assert found is not None
+    assert found.state is State.SETTLED
+    for name, node in nodes.items():
+        lies(node, dollar_chain, sees_nothing if name == liar else honest, later_s=800)
+    assert after_end.id in {one.id for one in await shop.look(800)}
+    assert await settled_at_last(shop, after_end)
+
+
+async def test_money_that_no_node_shows_is_nobodys(
+    shop: Room, first: NodeProxy, dollar_chain: Dollars, payer: LocalAccount
+) -> None:
+    """A node that says that it is used, and shows neither event nor receipt, gives nothing away."""
+
+    def says_used(asked: dict[str, Any]) -> Any:
+        is_state = asked["method"] == "eth_call" and asked["params"][0]["data"].startswith(STATE)
+        return "0x" + word(1).hex() if is_state else ...
+
+    lies(first, dollar_chain, says_used)
+    entry = await released(shop, payer)
+    found = await find_out(shop.settlement, entry, is_refused=True)
+    assert found is not None
+    assert found.state is State.RELEASED
+
+
+@pytest.mark.parametrize(("liar", "most"), [("first", 1), ("second", 2)])
+async def test_one_that_sees_nothing_burns_no_gas_on_what_the_other_shows(
+    shop: Room,
+    first: NodeProxy,
+    second: NodeProxy,
+    dollar_chain: Dollars,
+    payer: LocalAccount,
+    liar: str,
+    most: int,
+) -> None:
+    lies({"first": first, "second": second}[liar], dollar_chain, sees_nothing)
+    before = nonces(dollar_chain)
+    entry = await shop.claimed(payer)
+    await shop.tried(entry)
+    await passes(shop, 900)
+    assert 1 <= nonces(dollar_chain) - before <= most
+    assert await settled_at_last(shop, entry)
+    assert dollar_chain.balance(payer.address) == 9 * CENT
+
+
+async def test_nodes_that_all_see_nothing_burn_gas_a_few_times(
+    shop: Room, first: NodeProxy, second: NodeProxy, dollar_chain: Dollars, payer: LocalAccount
+) -> None:
+    for node in (first, second):
+        lies(node, dollar_chain, sees_nothing)
+    before = nonces(dollar_chain)
+    entry = await shop.claimed(payer)
+    await shop.tried(entry)
+    await passes(shop, 30)
+    assert nonces(dollar_chain) - before <= 2
+    await passes(shop, 900)
+    assert nonces(dollar_chain) - before <= 1 + len(RENEWED_AFTER_S)
+    for node in (first, second):
+        lies(node, dollar_chain, honest)
+    await passes(shop, 1200)
+    assert await settled_at_last(shop, entry)
+
+
+async def test_a_node_that_sends_on_and_says_the_nonce_is_taken_is_believed_a_few_times(
+    shop: Room, first: NodeProxy, second: NodeProxy, dollar_chain: Dollars, payer: LocalAccount
+) -> None:
+    def instead(asked: Any) -> Any:
+        if isinstance(asked, list) or asked["method"] != "eth_sendRawTransaction":
+            return None
+        dollar_chain.wallet.request(asked["method"], *asked["params"])
+        error = {"code": -32000, "message": "nonce too low"}
+        return {"jsonrpc": "2.0", "id": asked["id"], "error": error}
+
+    first.instead = instead
+    lies(second, dollar_chain, sees_nothing)
+    before = nonces(dollar_chain)
+    entry = await shop.claimed(payer)
+    await shop.tried(entry)
+    await passes(shop, 900)
+    assert nonces(dollar_chain) - before <= NONCES_MAX
+
+
+async def test_one_whose_nonce_another_has_taken_is_sent_again(
+    shop: Room, first: NodeProxy, dollar_chain: Dollars, payer: LocalAccount
+) -> None:
+    """As after a reorganisation: it is not mined, and never will be under its nonce."""
+
+    def swallows(asked: Any) -> Any:
+        if isinstance(asked, list) or asked["method"] != "eth_sendRawTransaction":
+            return None
+        hash_ = "0x" + keccak256(bytes.fromhex(asked["params"][0][2:])).hex()
+        return {"jsonrpc": "2.0", "id": asked["id"], "result": hash_}
+
+    first.instead = swallows
+    entry = await shop.claimed(payer)
+    assert await shop.tried(entry) == State.PENDING
+    first.instead = lambda _asked: None
+    other = await shop.settled(payer)
+    assert (await shop.read(entry)).attempt.raw != other.attempt.raw
+    await passes(shop, 60)
+    assert await settled_at_last(shop, entry)
+    assert dollar_chain.balance(payer.address) == 8 * CENT
 
 
 async def test_while_the_second_is_down_nothing_ends(

@@ -4,13 +4,16 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import pytest
+from sqlalchemy import func, select
 
 from assay.infra.sql.analytics import SqlAnalyticsStore
 from assay.infra.sql.engine import Database
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
+from assay.infra.sql.tables import payments
 from assay.kit.errors import Unavailable
 from assay.payments.model import Entry, State
+from assay.payments.networks import FINAL_ON_BASE as FINAL
 from assay_demo.chain.accounts import LocalAccount
 from tests.contract.payments.room import CENT, Room, room
 from tests.e2e.test_e2e_payment_attacks import fresh_account, send_away
@@ -156,6 +159,49 @@ async def test_looks_are_few_and_end_when_it_is_final(
         assert await shop.look(seconds) == []
     receipts = [method for method in asked if method == "eth_getTransactionReceipt"]
     assert len(receipts) == 2  # at eleven seconds, and at three minutes: it is 800 blocks deep then
+
+
+async def watched(database: Database) -> int:
+    """How many payments are not final."""
+    statement = select(func.count()).where(payments.c.watch_us.is_not(None))
+    async with database.read() as connection:
+        return (await connection.execute(statement)).scalar_one()
+
+
+def dates_back(asked: Any, base: Anvil) -> Any:
+    """The chain's answers, with every receipt in the first block."""
+
+    def one(request: Any) -> Any:
+        result = base.wallet.request(request["method"], *request["params"])
+        if request["method"] == "eth_getTransactionReceipt" and result:
+            result = {**result, "blockNumber": "0x1"}
+        return {"jsonrpc": "2.0", "id": request["id"], "result": result}
+
+    return [one(each) for each in asked] if isinstance(asked, list) else one(asked)
+
+
+@pytest.mark.parametrize("liar", [0, 1])
+async def test_a_payment_is_final_by_the_word_of_both_nodes(
+    base: Anvil, payer: LocalAccount, database: Database, liar: int
+) -> None:
+    """It may be given back and paid out then: one node that dates it back does not decide that."""
+    with node_proxy(base.url) as first, node_proxy(base.url) as second:
+        shop = room(database, [first.url, second.url])
+        proxies = [first, second]
+        proxies[liar].instead = lambda asked: dates_back(asked, base)
+        base.mine(FINAL)  # the first block is that far away from now on
+        await shop.settled(payer)
+        for seconds in (6, 180, 1500, 1500):
+            await shop.look(seconds)
+        assert await watched(database) == 1
+        with proxies[1 - liar].failing("eth_getTransactionReceipt"):
+            await shop.look(1500)
+        assert await watched(database) == 1
+        proxies[liar].instead = lambda _asked: None
+        base.mine(FINAL)
+        await shop.look(1500)
+        assert await watched(database) == 0
+        await shop.aclose()
 
 
 async def test_many_are_looked_at_in_one_exchange(

@@ -1,27 +1,18 @@
 """Payouts and refunds, on every database: sent once, whatever dies, races or lies."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from assay.infra.crypto.transactions import TransactionSigner
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.payments.payout_wallet import PayoutWallet
-from assay.infra.sql.engine import Database
 from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.statement import SqlStatementStore
 from assay.infra.sql.transfers import SqlTransferStore
 from assay.kit.errors import Conflict, InvalidRequest
-from assay.payments.model import Entry, PaymentsUnavailable, State
-from assay.payments.networks import payment_networks
+from assay.payments.model import PaymentsUnavailable, State
 from assay.payments.outcomes import Attempt
-from assay.payments.statement import Statements
 from assay.payments.transfer_model import (
     NotOwed,
     Signed,
@@ -29,99 +20,26 @@ from assay.payments.transfer_model import (
     TransferNotFound,
     TransferState,
 )
-from assay.payments.transfers import Transfers
-from assay.wiring.payment_chains import chain_of
+from tests.contract.payments.transfer_stage import (
+    ANOTHER,
+    FINAL,
+    NETWORK,
+    OWN,
+    PLATFORM,
+    SELLER,
+    USDC,
+    WALLET,
+    Process,
+    Stage,
+    owed,
+    settled,
+)
 from tests.fakes.calls import PAYER, claimed, payment
-from tests.fakes.clock import FrozenClock
-from tests.services.databases import migrated_postgresql, migrated_sqlite
-from tests.services.token_chain import TokenChain, TokenNode, raised, running
-
-NETWORK = "eip155:84532"
-USDC = payment_networks({})[NETWORK].asset.address
-KEY = "0x" + "77" * 32
-WALLET = TransactionSigner(KEY).address
-PLATFORM = "0x" + "aa" * 20
-SELLER = "0x" + "dd" * 20
-OWN = "0x" + "cc" * 20
-ANOTHER = "0x" + "ab" * 32
+from tests.services.token_chain import raised
 
 
 class Killed(BaseException):
     """The process ends here."""
-
-
-@dataclass
-class Process:
-    """One process of the service: its own connections, and perhaps a moment at which it dies."""
-
-    transfers: Transfers
-    statements: Statements
-    wallet: PayoutWallet
-    database: Database
-    rpc: JsonRpc
-
-
-@dataclass
-class Stage:
-    url: str
-    clock: FrozenClock
-    chain: TokenChain
-    nodes: list[TokenNode]
-    stack: AsyncExitStack
-
-    async def process(self, key: str | None = KEY) -> Process:
-        database = await Database.open(self.url)
-        self.stack.push_async_callback(database.close)
-        rpc = JsonRpc(self.clock)
-        self.stack.push_async_callback(rpc.aclose)
-        networks = payment_networks({NETWORK: tuple(node.url for node in self.nodes)})
-        chains = {one.id: replace(chain_of(one), multicall3=False) for one in networks.values()}
-        wallet = PayoutWallet(rpc, chains, TransactionSigner(key) if key else None, self.clock)
-        statements = Statements(SqlStatementStore(database, {PLATFORM}))
-        store = SqlTransferStore(database, {PLATFORM}, self.clock)
-        made = Transfers(store, wallet, statements, networks, (PLATFORM,), self.clock)
-        return Process(made, statements, wallet, database, rpc)
-
-    async def paid(
-        self, amount: int = 1000, rate: str | None = "0.05", pay_to: str = PLATFORM
-    ) -> Entry:
-        """A payment that has settled."""
-        process = await self.process(None)
-        ledger = SqlLedgerStore(process.database, self.clock)
-        made = payment("op", "w", self.clock.now(), amount)
-        fee_rate = None if rate is None else Decimal(rate)
-        fields: dict[str, Any] = {"network": NETWORK, "asset": USDC, "pay_to": pay_to}
-        made = replace(made, **fields, fee_rate=fee_rate)
-        attempt = Attempt("0x" + "ee" * 32)
-        moved = await ledger.move(await claimed(ledger, made), State.SETTLED, attempt=attempt)
-        assert moved is not None
-        return moved
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-async def stage(request: pytest.FixtureRequest, tmp_path: Any) -> AsyncGenerator[Stage]:
-    is_sqlite = request.param == "sqlite"
-    url = migrated_sqlite(tmp_path / "assay.db") if is_sqlite else migrated_postgresql()
-    chain = TokenChain(84532, USDC, {WALLET: 10**9})
-    nodes = [TokenNode(chain), TokenNode(chain)]
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(running(*nodes))
-        yield Stage(url, FrozenClock(), chain, nodes, stack)
-
-
-async def settled(stage: Stage, process: Process, made: Transfer) -> Transfer:
-    """The transfer once the service has looked at it again."""
-    for _ in range(5):
-        stage.clock.move(700)
-        await process.transfers.resume()
-    (found,) = [
-        one for one in await process.transfers.list_for_admin(None, 100) if one.id == made.id
-    ]
-    return found
-
-
-async def owed(process: Process) -> int:
-    return sum(line.owed for line in await process.statements.of("op"))
 
 
 async def test_a_refund_is_sent_once_and_leaves_the_statement(stage: Stage) -> None:
@@ -246,9 +164,10 @@ def killed_after(method: str) -> Callable[[Process], None]:
 
 POINTS = {
     "before it is written down": killed_before("eth_getTransactionCount"),
-    "written down, nothing sent": killed_before("eth_getTransactionReceipt"),
-    "about to send": killed_before("eth_sendRawTransaction"),
+    "written down, nothing sent": killed_before("eth_sendRawTransaction"),
     "sent": killed_after("eth_sendRawTransaction"),
+    "about to look": killed_before("eth_getTransactionReceipt"),
+    "looked at": killed_after("eth_blockNumber"),
 }
 
 
@@ -337,6 +256,7 @@ async def test_when_every_node_says_it_failed_nothing_is_sent_again(stage: Stage
         node.lie = says_reverted
     process, entry = await stage.process(), await stage.paid()
     made = await process.transfers.refund(entry.id)
+    stage.chain.height += FINAL
     stage.clock.move(10)
     await process.transfers.resume()
     (shown,) = await process.transfers.list_for_admin(None, 10)
@@ -357,6 +277,7 @@ async def test_one_that_really_failed_is_given_up_by_a_person_and_made_anew(stag
     made = await process.transfers.refund(entry.id)
     stage.chain.reverts = True
     stage.chain.mine()
+    stage.chain.height += FINAL
     stage.clock.move(10)
     await process.transfers.resume()
     stage.chain.reverts, stage.chain.is_mining = False, True
@@ -422,6 +343,7 @@ async def test_a_payment_to_the_sellers_own_wallet_is_given_back_from_there(stag
     said = process.transfers.instructions(made)
     assert said["data"] == "0x" + process.wallet.calldata(made).hex()
     stage.chain.pay(OWN, PAYER, 1000, ANOTHER)
+    stage.chain.height += FINAL
     paid = await process.transfers.record(entry.id, ANOTHER.upper().replace("0X", "0x"))
     assert (paid.state, paid.transaction) == (TransferState.PAID, ANOTHER)
     assert await owed(process) == 0
@@ -437,6 +359,7 @@ async def test_a_transaction_that_is_something_else_is_not_recorded(
     process, entry = await stage.process(), await stage.paid(rate=None, pay_to=OWN)
     made = await process.transfers.refund(entry.id)
     stage.chain.pay(sender, recipient, amount, ANOTHER)
+    stage.chain.height += FINAL
     with pytest.raises(Conflict):
         await process.transfers.record(made.id, ANOTHER)
     with pytest.raises(Conflict):  # one the chain has never seen
@@ -450,6 +373,7 @@ async def test_a_transaction_is_of_one_transfer(stage: Stage) -> None:
     entries = [await stage.paid(rate=None, pay_to=OWN) for _ in range(2)]
     first, second = [await process.transfers.refund(entry.id) for entry in entries]
     stage.chain.pay(OWN, PAYER, 1000, ANOTHER)
+    stage.chain.height += FINAL
     await process.transfers.record(first.id, ANOTHER)
     with pytest.raises(Conflict):
         await process.transfers.record(second.id, ANOTHER)
@@ -464,6 +388,7 @@ async def test_a_transaction_that_bought_calls_gave_nothing_back(stage: Stage) -
     back = await claimed(ledger, replace(back, **fields))
     assert await ledger.move(back, State.SETTLED, attempt=Attempt(ANOTHER)) is not None
     stage.chain.pay(OWN, PAYER, 1000, ANOTHER)
+    stage.chain.height += FINAL
     made = await process.transfers.refund(entry.id)
     with pytest.raises(Conflict):
         await process.transfers.record(made.id, ANOTHER)
@@ -478,6 +403,7 @@ async def test_without_a_key_a_transfer_waits_for_a_person(stage: Stage) -> None
     assert await owed(process) == 950
     paying = await process.transfers.payout("op", NETWORK, SELLER, 950)
     stage.chain.pay(PLATFORM, SELLER, 950, ANOTHER)
+    stage.chain.height += FINAL
     assert (await process.transfers.record(paying.id, ANOTHER)).state is TransferState.PAID
     assert await owed(process) == 0
 

@@ -32,6 +32,23 @@ def counts(database: Database) -> SqlConductStore:
     return SqlConductStore(database)
 
 
+async def test_finished_runs_are_found_newest_first_and_no_more_than_asked(
+    runs: SqlCourseStore,
+) -> None:
+    for number in range(3):
+        run = replace(RUN, id=f"run-{number}", address="0xb" if number == 1 else "0xa")
+        await runs.begin(run)
+        await runs.finish(run.id, NOW + timedelta(minutes=number), {"one": {"n": number}})
+    await runs.begin(replace(RUN, id="unfinished"))
+    found = await runs.finished(["0xa", "0xb"], NOW, 10)
+    assert [(run.id, seen) for run, seen in found] == [
+        (f"run-{n}", {"one": {"n": n}}) for n in (2, 1, 0)
+    ]
+    assert found[0][0].finished_at == NOW + timedelta(minutes=2)
+    assert [run.id for run, _ in await runs.finished(["0xa"], NOW, 1)] == ["run-2"]
+    assert await runs.finished(["0xa"], NOW + timedelta(minutes=3), 10) == []
+
+
 async def test_a_run_and_its_calls_are_kept_in_order(runs: SqlCourseStore) -> None:
     await runs.begin(RUN)
     assert await runs.find("run-1") == RUN

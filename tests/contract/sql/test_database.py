@@ -127,6 +127,32 @@ async def test_a_server_that_came_back_is_used_again() -> None:
     await database.close()
 
 
+async def test_closing_waits_for_what_is_under_way_and_lets_nothing_begin(
+    database_url: str,
+) -> None:
+    """Work of callers that are gone goes on: it must find no pool that opens files again."""
+    database = await Database.open(database_url)
+    await database.migrate()
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        async with database.write() as connection:
+            await connection.execute(text("DELETE FROM state"))
+            begun.set()
+            await go_on.wait()
+
+    working = asyncio.ensure_future(work())
+    await begun.wait()
+    closing = asyncio.ensure_future(database.close())
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable, match="closed"):
+        await database.ping()
+    assert not closing.done()
+    go_on.set()
+    await working
+    await closing
+
+
 async def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "assay.db").write_bytes(b"this is no database" * 100)
     database = await Database.open(f"sqlite:///{tmp_path / 'assay.db'}")

@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
+from uuid import UUID
 
 import pytest
 from sqlalchemy import text
@@ -12,15 +14,18 @@ from assay.infra.sql.engine import Database
 from assay.infra.sql.ledger_statements import COMMITTED, FAILURES
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.ids import new_id
-from assay.payments.claims import Committed
+from assay.payments.claims import CUT_SHORT, Committed
 from assay.payments.looks import Look
-from assay.payments.model import Entry, Fees, IdentifierReused, State, Stored
+from assay.payments.model import DirectFee, Entry, Fees, IdentifierReused, State, Stored
 from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
+from assay.payments.upstream_keys import upstream_key
 from tests.fakes.clock import FrozenClock
+from tests.fakes.ledger import MemoryLedgerStore
 
 CLOCK = FrozenClock()
 HOUR = timedelta(hours=1)
+RATE = Decimal("0.3")
 
 
 def entry(nonce: str = "0x1", amount: int = 10, **fields: object) -> Entry:
@@ -62,6 +67,24 @@ async def claim(ledger: SqlLedgerStore, made: Entry) -> tuple[bool, int]:
     return found.is_ours, found.committed.amount
 
 
+@pytest.mark.parametrize("older", [False, True])
+async def test_a_payments_secret_outlives_other_requests_and_a_change_of_ours(
+    ledger: SqlLedgerStore, *, older: bool
+) -> None:
+    for store in (ledger, MemoryLedgerStore(CLOCK)):
+        first = "01020304-0000-4000-8000-000000000000" if older else "01" * 16
+        keys: list[str] = []
+        for digest, secret in (("a", first), ("b", "02" * 16), ("a", "03" * 16)):
+            made = entry(request_digest=digest, idempotency_key=secret)
+            found = await store.claim(made, CLOCK.now())
+            assert found.is_ours
+            keys.append(upstream_key(found.entry))
+            assert await store.move(found.entry, State.RELEASED, lease_until=CLOCK.now())
+        assert keys[0] != keys[1]
+        assert (keys[0] == keys[2]) is not older  # what was made of one request is kept with it
+        assert all(str(UUID(key)) == key for key in keys)
+
+
 def sums(committed: Committed) -> tuple[int, int]:
     return committed.amount, committed.fees
 
@@ -70,6 +93,22 @@ async def test_of_many_that_claim_a_payment_one_has_it(ledger: SqlLedgerStore) -
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(claim(ledger, entry())) for _ in range(20)]
     assert [task.result()[0] for task in tasks].count(True) == 1
+
+
+async def test_a_fee_beside_the_seller_stays_as_it_was_quoted(ledger: SqlLedgerStore) -> None:
+    """Also when its claim is taken over; an entry without one has none."""
+    fee = DirectFee("0x" + "dd" * 20, 3)
+    first = (await ledger.claim(entry(direct_fee=fee, fee_rate=RATE), CLOCK.now() - HOUR)).entry
+    assert await ledger.move(first, State.RELEASED) is not None
+    again = await ledger.claim(entry(direct_fee=fee, fee_rate=RATE), CLOCK.now() - HOUR)
+    found = await ledger.find("eip155:8453", again.entry.digest)
+    assert again.is_ours
+    assert found is not None
+    assert (found.direct_fee, found.fee_rate) == (fee, RATE)
+    plain = (await ledger.claim(entry("0x2"), CLOCK.now() - HOUR)).entry
+    read = await ledger.find("eip155:8453", plain.digest)
+    assert read is not None
+    assert read.direct_fee is None
 
 
 async def test_what_is_in_flight_is_counted_exactly(ledger: SqlLedgerStore) -> None:
@@ -290,6 +329,15 @@ async def test_what_is_in_flight_is_found_without_reading_what_was_paid_before(
         details = " ".join(row["detail"] for row in rows)
         assert "ix_payments_payer" in details
         assert "state=?" in details
+
+
+async def test_calls_that_a_payers_payments_cut_short_count_as_failures(
+    ledger: SqlLedgerStore,
+) -> None:
+    for nonce, reason in (("0x1", CUT_SHORT), ("0x2", "wrapper_request_failed")):
+        claim = await ledger.claim(entry(nonce), CLOCK.now() - HOUR)
+        await ledger.move(claim.entry, State.RELEASED, reason=reason, lease_until=CLOCK.now())
+    assert (await ledger.claim(entry("0x3"), CLOCK.now() - HOUR)).failures == 1
 
 
 async def test_failures_of_a_payer_are_counted(ledger: SqlLedgerStore) -> None:

@@ -92,6 +92,19 @@ async def test_a_replay_is_not_the_call_that_was_paid_for(
     assert sorted(row.charged for row in rows) == [0, 7]
 
 
+async def test_a_call_of_another_seller_is_not_the_one_that_was_paid_for(
+    database: Database, clock: FrozenClock
+) -> None:
+    """Where the platform is paid, a payment that one wrapper did not serve may buy at another's."""
+    entry = await sold(database, clock)
+    failed = call("other", "v", clock.now(), payment_id=entry.id, payer=PAYER, status=502)
+    await SqlCallStore(database).add([failed])
+    clock.move(LATER_S)
+    assert await SqlMissingCalls(database, clock).restore() == 1
+    rows = await SqlAnalyticsStore(database).logs("op", LogFilter(), None, None, 10, 0)
+    assert [row.charged for row in rows] == [7]
+
+
 async def test_a_call_that_is_being_answered_is_waited_for(
     database: Database, clock: FrozenClock
 ) -> None:

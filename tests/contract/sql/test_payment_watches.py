@@ -87,6 +87,18 @@ async def test_many_processes_share_what_is_due(
     assert sorted(found) == sorted(made)
 
 
+async def test_an_open_one_is_left_to_the_reconciler_until_it_has_settled(
+    ledger: SqlLedgerStore, watches: SqlWatchStore
+) -> None:
+    """It was to be looked at when it was claimed. A look that is under way when it settles would
+    say that it is done with."""
+    made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
+    opened = await moved(ledger, made, State.PENDING)
+    assert [await due(watches, LONG), await due(watches, 2 * LONG)] == [[], []]
+    paid = await moved(ledger, opened, State.SETTLED)
+    assert await due(watches, LOOKS[0]) == [paid.id]
+
+
 async def test_what_is_final_is_never_due_again(
     ledger: SqlLedgerStore, watches: SqlWatchStore
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from assay.infra.sql.engine import Database
 from assay.infra.sql.personhood import SqlPersonhoodStore
-from assay.trust.model import HumanTaken, Personhood
+from assay.trust.humans import HumanTaken, Personhood
 from tests.fakes.clock import FrozenClock
 
 NOW = FrozenClock().now()

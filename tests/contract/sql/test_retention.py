@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import func, select
 
+from assay.accounts.audit import Action, Actor, ActorKind, Note
 from assay.identity.model import KeyAgent
+from assay.infra.sql.audit import SqlAuditStore
 from assay.infra.sql.costs import SqlCostStore
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.key_agents import SqlKeyAgentStore
+from assay.infra.sql.operators import SqlOperatorStore
 from assay.infra.sql.retention import SqlRetention
 from assay.infra.sql.tables import evaluations, snapshots
 from assay.kit.ids import new_id
@@ -125,6 +129,35 @@ class Blobs:
     async def trim(self, bytes_max: int, at_most: int) -> int:
         self.bounds.append(bytes_max)
         return min(0, at_most)
+
+
+def told(action: Action, days_ago: float, kind: ActorKind = "anonymous") -> Note:
+    at = NOW - timedelta(days=days_ago)
+    return Note(new_id(), at, Actor(kind, None, "192.0.2.1"), action, "o", "o", {})
+
+
+async def test_failed_log_ins_leave_the_trail_in_time_and_nothing_else_does(
+    database: Database,
+) -> None:
+    store, trail = SqlOperatorStore(database), SqlAuditStore(database)
+    failed = [told("login.failed", days) for days in (90, 31, 30.1, 29.9, 0)]
+    acted = [told("login.succeeded", 90, "operator"), told("account.changed", 900, "admin")]
+    for one in (*failed, *acted):
+        await store.note(one)
+    retention, before = SqlRetention(database), NOW - timedelta(days=30)
+    assert [await retention.remove_failed_logins(before, 2) for _ in range(3)] == [2, 1, 0]
+    kept = {one.id for one in await trail.page_for_admin(None, None, 50)}
+    assert kept == {one.id for one in (*failed[3:], *acted)}
+
+
+@pytest.mark.parametrize(("days", "left"), [(30, 0), (0, 1)])
+async def test_the_setting_says_how_long_failed_log_ins_stay(
+    database: Database, days: int, left: int
+) -> None:
+    await SqlOperatorStore(database).note(told("login.failed", 31))
+    settings = load(failed_login_days=days)
+    await Retention(*stores(database), Blobs(), settings, CLOCK).run()  # type: ignore[arg-type]
+    assert len(await SqlAuditStore(database).page_for_admin(None, None, 50)) == left
 
 
 async def test_a_round_removes_what_is_due_and_its_blocks(database: Database) -> None:

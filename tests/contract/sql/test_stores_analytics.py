@@ -282,6 +282,22 @@ async def test_money_is_shown_with_the_call_it_bought_and_with_no_other(database
     assert [one.charged for one in found] == [0, 10, 0]
 
 
+async def test_money_is_shown_though_another_sellers_call_with_it_is_logged_later(
+    database: Database,
+) -> None:
+    clock = FrozenClock(START)
+    ledger, store = SqlLedgerStore(database, clock), SqlAnalyticsStore(database)
+    entry = await claimed(ledger, payment("op", "w", START, 10))
+    await ledger.move(entry, State.SETTLED)
+    paid = {"payment_id": entry.id, "payer": PAYER}
+    await SqlCallStore(database).add([call("op", "w", START, status=200, **paid)])
+    await SqlCallStore(database).add([call("other", "v", START, status=502, **paid)])
+    found = await store.logs("op", LogFilter(), None, None, 10, 0)
+    assert [one.charged for one in found] == [10]
+    others = await store.logs("other", LogFilter(), None, None, 10, 0)
+    assert [one.charged for one in others] == [0]
+
+
 async def test_a_rebuild_mends_whatever_was_wrong(database: Database) -> None:
     store, proof = SqlCallStore(database), SqlRollupProof(database)
     await store.add([call("op", "w", START, agent_id=a) for a in ("7", "8", "7")])

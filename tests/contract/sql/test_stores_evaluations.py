@@ -65,6 +65,22 @@ async def test_an_evaluation_is_read_back_exactly(database: Database) -> None:
     assert await store.newest_snapshot(one.subject_key) == stored
 
 
+async def test_rung_policy_bounds_checks_and_record_are_read_back(database: Database) -> None:
+    weighed = Weighed(80.0, 0.5, low=Weighed(20.0, 0.7), high=Weighed(90.0, 0.7))
+    seen = Collected(
+        SignalName.SANDBOX,
+        Evidence({}, 3, {"seed": "s"}),
+        replace(weighed, checks={"reachable": "passed", "no_bombs": "not_made"}),
+    )
+    policy = {"rules": 1, "ladder": {"ceilings": [64.0, 74.0]}}
+    one = replace(evaluation(), collected=(seen,), rung=2, policy=policy)
+    taken = replace(snapshot(one), evidence_hash="0x" + "2" * 64, record='{"rung":2}')
+    store = SqlEvaluationStore(database)
+    assert await store.add(one, taken) == taken
+    assert await store.newest(one.subject_key, NOW) == one
+    assert await store.newest_snapshot(one.subject_key) == taken
+
+
 async def test_only_what_is_young_enough_and_the_same_subjects_is_found(
     database: Database,
 ) -> None:

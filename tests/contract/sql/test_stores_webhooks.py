@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import insert
+from typing_extensions import override
 
 from assay.accounts.audit import TERMINAL, Note, note
 from assay.accounts.model import Change, Operator, Plan, Role
@@ -18,8 +20,10 @@ from assay.infra.sql.delivery_turns import PAGE
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.operators import SqlOperatorStore
-from assay.infra.sql.outbox import Outbox
+from assay.infra.sql.outbox import AT_ONCE, Outbox
+from assay.infra.sql.tables import webhook_agents, webhooks
 from assay.infra.sql.webhooks import SqlWebhookStore
+from assay.kit.costs import Bearer, Cost, CostLedger
 from assay.kit.ids import new_id
 from assay.trust.model import Evaluation, Grade, Snapshot
 from assay.webhooks.model import AgentRef, DeliveryNotFound, DeliveryState, Registration
@@ -58,12 +62,14 @@ async def account(database: Database, email: str) -> str:
     return made.id
 
 
-async def evaluated(database: Database, agent_id: str = "7", score: float = 70.0) -> Snapshot:
+async def evaluated(
+    database: Database, agent_id: str = "7", score: float = 70.0, costs: CostLedger | None = None
+) -> Snapshot:
     grade = Grade("BA", "YELLOW", "prod_throttled")
     key = f"eip155:1/{agent_id}"
     made = Evaluation(new_id(), key, "c", agent_id, "0x", (), {}, score, grade, NOW)
     link = Snapshot(new_id(), made.id, key, agent_id, "0x" + new_id(), "0x0", None, 3, NOW)
-    return await SqlEvaluationStore(database, Outbox(65.0)).add(made, link)
+    return await SqlEvaluationStore(database, Outbox(65.0, costs)).add(made, link)
 
 
 async def add(store: SqlWebhookStore, made: Registration, *keys: str, at_most: int = 9) -> bool:
@@ -327,6 +333,65 @@ async def test_equal_addresses_of_one_account_are_told_once(database: Database, 
     await evaluated(database)
     assert [d.webhook_id for d in await store.deliveries(owner, None, None, 10)] == [made[2].id]
     assert len(await store.deliveries(other, None, None, 10)) == 1
+
+
+class TurnCosts(CostLedger):
+    """Counts the deliveries of each turn of the loop."""
+
+    def __init__(self) -> None:
+        super().__init__(FrozenClock(NOW))
+        self.turn, self.of_turns = 0, Counter[int]()
+
+    @override
+    def charge(self, cost: Cost, amount: int = 1, bearer: Bearer | None = None) -> None:
+        super().charge(cost, amount, bearer)
+        self.of_turns[self.turn] += cost is Cost.ROWS
+
+
+async def test_many_registrations_hold_up_nobody_while_they_are_told(database: Database) -> None:
+    """Twenty accounts, a day's sign-ups of one address, have 20,000: those took a second."""
+    costs, many = TurnCosts(), 3 * AT_ONCE
+    for name in ("a", "b", "c"):
+        who = await account(database, f"{name}@example.com")
+        rows = [
+            {"id": new_id(), "operator_id": who, "event": "evaluation_complete", "created_us": 1}
+            for _ in range(many)
+        ]
+        async with database.write() as connection:
+            places = [row | {"url": f"https://h.example.com/{n}"} for n, row in enumerate(rows)]
+            await connection.execute(insert(webhooks), places)
+            named = [{"webhook_id": row["id"], "agent_id": "*"} for row in rows]
+            await connection.execute(insert(webhook_agents), named)
+
+    async def turns() -> None:
+        while True:
+            costs.turn += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        others = group.create_task(turns())
+        await evaluated(database, costs=costs)
+        others.cancel()
+    assert costs.of_turns.total() == 3 * many
+    assert max(costs.of_turns.values()) <= AT_ONCE
+
+
+async def test_deliveries_are_bytes_of_the_registrations_owner(
+    database: Database, owner: str
+) -> None:
+    other = await account(database, "b@example.com")
+    store = SqlWebhookStore(database)
+    for who in (owner, other):
+        for _ in range(3):
+            await add(store, registration(who))
+    await evaluated(database)
+    [size, *_] = [len(d.payload) for d in await store.deliveries(owner, None, None, 9)]
+    costs = CostLedger(FrozenClock(NOW), {Cost.DISK_BYTES: 5 * size})
+    for told_of, used in ((3, 3), (5, 5), (5, 5)):
+        await evaluated(database, costs=costs)
+        assert len(await store.deliveries(owner, None, None, 99)) == 3 + told_of
+        spent = costs.used(Cost.DISK_BYTES, Bearer(f"operator {owner}"))
+        assert abs(spent - used * size) < size
 
 
 async def test_what_waits_for_a_budget_waits_together_and_is_given_up_after_its_time(

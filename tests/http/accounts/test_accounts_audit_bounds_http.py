@@ -1,9 +1,11 @@
 """Guessing passwords adds few rows to the trail, and what administrators do is all there."""
 
+from pathlib import Path
+
 from assay.accounts.login_notes import NOTED_EACH, NOTED_OF_ACCOUNT, LoginNotes
 from assay.kit.cost_windows import DAY_S
 from tests.fakes.clock import FrozenClock
-from tests.http.house import House
+from tests.http.house import House, open_house
 
 
 def noted(notes: LoginNotes, times: int, address: str = "192.0.2.1") -> list[int]:
@@ -51,3 +53,32 @@ async def test_what_an_administrator_does_is_all_noted_beside_a_flood_of_guesses
     assert len(guesses) == NOTED_EACH + 1
     assert guesses[0].details == {"reason": "wrong password", "attempts": 8}
     assert sum(note.action == "account.renamed" for note in trail) == 12
+
+
+async def test_whatever_a_free_account_and_a_stranger_do_leaves_a_bounded_number_of_lines(
+    tmp_path: Path,
+) -> None:
+    async with open_house(tmp_path, quota_account_changes=6, accounts_per_address=1) as house:
+        http = house.http
+        await house.operator()
+        token = await house.token()
+        hook = {"url": "https://hooks.example/assay", "agentIds": ["*"]}
+        for number in range(20):
+            made = await http.post("/operator/keys", json={"label": "k"}, headers=token)
+            if made.is_success:
+                path = f"/operator/keys/{made.json()['id']}"
+                await http.delete(path, headers=token)
+            await http.post("/operator/webhooks/register", json=hook, headers=token)
+            await http.patch("/operator/me", json={"name": f"N {number}"}, headers=token)
+            again = await house.token()  # a log-in that succeeds
+            await http.post("/operator/logout", headers=again)
+            body = {"email": f"x{number}@example.com", "password": "long enough here", "name": "X"}
+            assert (await http.post("/operator/register", json=body)).status_code == 429
+            await http.post("/operator/email/verify", json={"token": f"guess {number}"})
+            reset = {"token": f"guess {number}", "newPassword": "long enough here"}
+            await http.post("/operator/password/reset", json=reset)
+            house.clock.move(60)
+        trail, _ = await house.app.admin.audit(None, None, 200)
+        log_ins = [line for line in trail if line.action == "login.succeeded"]
+        assert len(log_ins) == NOTED_EACH + 2  # at 8 and at 16
+        assert 6 <= len(trail) - len(log_ins) <= 6 + 1  # the sign-up itself

@@ -108,6 +108,7 @@ async def test_the_platform_in_numbers(office: Office) -> None:
         "costs": stats["costs"],
         "freeSettlements": 0,
         "settlingKeys": [],
+        "paymentNodes": [],
         "unloggedCalls": 0,
         "undelivered": 0,
     }

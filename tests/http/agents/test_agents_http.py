@@ -1,10 +1,12 @@
 """Profiles, wallets, snapshots and sandbox runs (spec 4.2), by status."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from assay.chains.model import ChainUnavailable
+from assay.chains.registration import parse_registration
 from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, open_house, refused
 
 
@@ -20,7 +22,10 @@ async def test_profile_200_carries_everything_its_score_comes_from(house: House)
     recomputed = 50 + sum(
         s["weight"] * s["confidence"] * (s["value"] - 50) for s in profile["signals"]
     )
-    assert profile["score"] == pytest.approx(recomputed, abs=0.01)
+    ladder = profile["ladder"]
+    assert ladder["beforeCeiling"] == pytest.approx(recomputed, abs=0.01)
+    assert profile["score"] == min(ladder["beforeCeiling"], ladder["ceiling"])
+    assert profile["scoreLow"] <= profile["score"] <= profile["scoreHigh"] <= ladder["ceiling"]
     assert all(s["evidence"] for s in profile["signals"])
     weighted = profile["onchainReputation"]["weighted"]
     assert (weighted["score"], weighted["plainAverage"]) == (90, 90)
@@ -126,3 +131,18 @@ async def test_a_setting_closes_what_is_open_by_default(tmp_path: Path) -> None:
         ):
             refused(await house.http.request(method, path), 401, "unauthorized")
         refused(await house.http.get("/operator/agent/7/snapshot"), 404, "snapshot_not_found")
+
+
+async def test_problems_of_the_registration_file_are_in_profile_and_sandbox_answers(
+    house: House,
+) -> None:
+    """Where it is, what was found and what was expected; as sentences in `identity` as well."""
+    file = parse_registration(b'{"name": "n", "services": [{"name": "web", "endpoint": "TBD"}]}')
+    house.chain.agents["7"] = replace(house.chain.agents["7"], registration=file)
+    profile = await house.http.get("/operator/agent/7", headers=await house.operator())
+    sandbox = await house.http.post("/operator/trigger-sandbox/7")
+    for answer in (profile.json(), sandbox.json()):
+        wheres = [one["where"] for one in answer["problems"]]
+        assert wheres == ["type", "description", "image", "services[0].endpoint"]
+        assert all(one["found"] and one["expected"] for one in answer["problems"])
+    assert profile.json()["identity"]["problems"][0].startswith("type: found nothing; expected ")

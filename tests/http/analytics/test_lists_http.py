@@ -67,8 +67,9 @@ async def test_only_the_arrays_of_the_specification_are_arrays(house: House) -> 
         "/operator/admin/operators/{id}/logs",
         "/operator/admin/statement",
         "/operator/endpoints/{endpointId}/history",
+        "/operator/statement/transfers",
     }
-    assert paged == {*PAGED, *beyond, "/operator/sessions"}
+    assert paged == {*PAGED, *beyond, "/operator/sessions", "/operator/visits"}
 
 
 @pytest.mark.parametrize("path", PAGED)

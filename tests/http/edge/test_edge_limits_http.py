@@ -19,7 +19,7 @@ from assay.web.app import build
 from assay.web.traffic import UNLIMITED
 from tests.fakes.clock import FrozenClock
 from tests.fakes.window import MemoryWindow
-from tests.http.house import OWNER_KEY, House, open_house, refused
+from tests.http.house import OWNER_KEY, House, forged, open_house, refused
 from tests.services.wire_upstream import wire_upstream
 
 FEW = {"anonymous_per_minute": 20, "guesses_per_minute": 3, "keyed_per_minute": 50}
@@ -65,6 +65,18 @@ async def test_the_dashboard_works_whatever_strangers_at_its_address_do(tmp_path
         for left in (49, 48):
             answer = await house.http.get("/operator/me", headers=token)
             assert (answer.status_code, limit_of(answer)) == (200, (50, left))
+
+
+async def test_a_stolen_token_that_was_ended_uses_up_nothing_of_its_owners(tmp_path: Path) -> None:
+    """Its signature holds for twelve hours, and no store is asked whom a request is counted for."""
+    async with open_house(tmp_path, **FEW) as house:
+        await house.operator()
+        stolen, token = await house.token(), await house.token()
+        await house.http.post("/operator/logout", headers=stolen)
+        await exhaust(house, stolen)
+        refused(await house.http.get("/operator/me", headers=stolen), 429, "rate_limited")
+        answer = await house.http.get("/operator/me", headers=token)
+        assert (answer.status_code, limit_of(answer)) == (200, (50, 49))
 
 
 async def test_a_key_works_in_a_process_that_has_never_seen_it(tmp_path: Path) -> None:
@@ -209,8 +221,7 @@ async def test_an_agent_with_a_session_calls_wrappers_whatever_strangers_do(
             assert statuses == [200] * 4 + [429]
             statuses = [(await house.http.get(url, headers=session)).status_code for _ in range(5)]
             assert statuses == [200] * 4 + [429]  # which has a limit of its own
-            forged = {**session, "x-agent-session": session["x-agent-session"][:-1] + "A"}
-            assert (await house.http.get(url, headers=forged)).status_code == 429
+            assert (await house.http.get(url, headers=forged(session))).status_code == 429
 
 
 @asynccontextmanager

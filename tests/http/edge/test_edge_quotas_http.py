@@ -1,6 +1,7 @@
 """What a stranger may cost in a day, refused by name, and shown to administrators."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,18 +125,24 @@ async def test_a_signature_of_a_stranger_over_quota_calls_no_contract(tmp_path: 
         assert (await house.http.post("/operator/key/verify", json=good)).status_code == 200
 
 
-@pytest.mark.parametrize("paid", [False, True])
-async def test_calls_of_a_caller_over_its_rows_are_not_logged_unless_they_were_paid(
-    tmp_path: Path,
-    paid: bool,  # noqa: FBT001 - both rows of a table
+@pytest.mark.parametrize(
+    ("fields", "is_kept"),
+    [
+        ({}, False),
+        ({"payment_id": "p"}, False),  # uncharged, or its outcome not known
+        ({"payment_id": "p", "cost": 7, "outcome": "replayed"}, False),
+        ({"payment_id": "p", "cost": 7, "is_sale": True}, True),
+    ],
+)
+async def test_calls_of_a_caller_over_its_rows_are_not_logged_unless_money_came_in_for_them(
+    tmp_path: Path, fields: dict[str, Any], *, is_kept: bool
 ) -> None:
     async with open_house(tmp_path, quota_rows=10) as house:
         log, now = house.app.call_log, house.clock.now()
         for _ in range(25):
-            more = {"payment_id": "p"} if paid else {}
-            log.add(call("op", "w", now, agent_id="7", **more))
-        assert log.waiting == (25 if paid else 10)
-        assert log.over_quota == (0 if paid else 15)
+            log.add(call("op", "w", now, agent_id="7", **fields))
+        assert log.waiting == (25 if is_kept else 10)
+        assert log.over_quota == (0 if is_kept else 15)
 
 
 async def triggered(house: House) -> int:

@@ -63,11 +63,11 @@ async def _call(house: House, begun: httpx2.Response) -> httpx2.Response:
 async def test_429_runs_of_the_course_and_their_calls_are_rows_of_whoever_calls(
     tmp_path: Path,
 ) -> None:
-    async with open_house(tmp_path, quota_rows=5) as house:
-        begun = await _begin(house)
+    async with open_house(tmp_path, quota_rows=6) as house:
+        begun = await _begin(house)  # and its key agent is a row too
         for _ in range(4):
             assert (await _call(house, begun)).status_code != 500
-        assert house.app.costs.used(Cost.ROWS, HERE) == 5
+        assert house.app.costs.used(Cost.ROWS, HERE) == 6
         assert (await _call(house, begun)).json()["quota"] == "rows"
         assert refused(await _begin(house), 429, "quota_exceeded")["quota"] == "rows"
         rows = [await _count(house.app.database, one) for one in (course_runs, course_calls)]
@@ -107,6 +107,7 @@ async def test_counts_of_conduct_are_rows_once_a_day_and_are_removed(tmp_path: P
             made = call(
                 *("op", "w", now + timedelta(days=at_days)),
                 agent_address=agent, identity_proven=True, payment_id=paid, client="192.0.2.1",
+                is_sale=paid is not None,
             )  # fmt: skip
             app.conduct_log.note(made)
 
@@ -116,7 +117,7 @@ async def test_counts_of_conduct_are_rows_once_a_day_and_are_removed(tmp_path: P
         assert app.costs.used(Cost.ROWS, address_bearer("192.0.2.1")) == 1
         noted("0xa", at_days=1)
         noted("0xb")  # beyond the quota
-        noted("0xc", paid="p")
+        noted("0xc", paid="p")  # money came in
         await app.conduct_log.flush()
         assert await _count(app.database, wrapper_conduct) == 3
         removal = _retention(house)
@@ -126,3 +127,19 @@ async def test_counts_of_conduct_are_rows_once_a_day_and_are_removed(tmp_path: P
         house.clock.move(86_400)
         await removal.run()
         assert await _count(app.database, wrapper_conduct) == 1
+
+
+async def test_429_agents_that_prove_themselves_are_rows_of_their_address(tmp_path: Path) -> None:
+    """Keys are made for nothing, and each one that proves itself is kept for a year."""
+    async with open_house(tmp_path, quota_rows=5) as house:
+        first = await house.session()
+        for n in range(4):
+            await house.session("0x" + f"{n + 3:064x}")
+        body = await house.challenge(STRANGER_KEY)
+        answer = await house.http.post("/operator/key/verify", json=body)
+        assert refused(answer, 429, "quota_exceeded")["quota"] == "rows"
+        assert await _count(house.app.database, key_agents) == 5
+        # One that is known proves itself as before: that is no new row.
+        again = await house.http.post("/operator/key/verify", json=await house.challenge(OWNER_KEY))
+        assert again.status_code == 200, again.text
+        assert again.json()["agentAddress"] == first["x-agent-address"]

@@ -58,6 +58,7 @@ CHANGES: list[dict[str, Any]] = [
     {"payoutAddress": OTHER_PAYOUT},
     {"trustEnabled": True},
     {"minScore": 80.0},
+    {"coldStart": "deny"},
     {"identityProof": "asserted"},
     {"settle": "before"},
     {"maxBodyBytes": 10},

@@ -40,6 +40,7 @@ async def test_the_earlier_short_form_has_every_default(
         "payoutAddress": None,
         "trustEnabled": False,
         "minScore": 65.0,
+        "coldStart": None,
         "identityProof": "required",
         "settle": "after",
         "maxBodyBytes": 10485760,
@@ -83,6 +84,7 @@ async def test_the_earlier_form_may_leave_out_where_to_forward(
         ("upstreamAuthType", "none"),
         ("settle", "after"),
         ("minScore", 65),
+        ("coldStart", None),
     ],
 )
 async def test_the_present_form_says_where_to_forward(
@@ -116,6 +118,7 @@ async def test_every_field_is_kept_and_the_secret_is_never_shown(
         "payoutAddress": PAYOUT,
         "trustEnabled": True,
         "minScore": 80,
+        "coldStart": "throttle",
         "identityProof": "asserted",
         "settle": "before",
         "maxBodyBytes": 5,
@@ -128,7 +131,8 @@ async def test_every_field_is_kept_and_the_secret_is_never_shown(
     assert made.status_code == 200, made.text
     listed = await house.http.get("/operator/endpoints", headers=token)
     assert listed.json() == [made.json()]
-    assert made.json()["warnings"] == []
+    (warned,) = made.json()["warnings"]
+    assert "No node of tempo:42431 answers" in warned
     shown = made.json()
     assert shown["method"] == "POST"
     assert shown["pricePerCall"] == "0.123456"
@@ -171,6 +175,7 @@ async def test_every_field_is_kept_and_the_secret_is_never_shown(
         ("payoutAddress", "0x12"),
         ("payoutAddress", "0x" + "00" * 20),
         ("minScore", 101),
+        ("coldStart", "maybe"),
         ("identityProof", "no"),
         ("settle", "never"),
         ("maxBodyBytes", -1),

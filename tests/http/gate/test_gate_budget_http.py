@@ -21,6 +21,9 @@ from tests.services.raw_server import RawServer, Request, plain, serving
 from tests.services.victim import suffering
 
 JSON = "Content-Type: application/json"
+HOST_FILE = 1
+"""The host's own file, read once in three hours of the reserved half: whom does it name first?"""
+
 LEAKED_KEY = "AKIA" + "Q" * 16
 
 
@@ -79,6 +82,13 @@ async def triggered(house: House, agent_id: str = "7") -> dict[str, Any]:
 
 def outcome(told: dict[str, Any], probe: str) -> str:
     return next(p["outcome"] for p in told["testSummary"]["probes"] if p["name"] == probe)
+
+
+NOT_SENT = "Large bodies are sent only to hosts that name the agent."
+
+
+def note(told: dict[str, Any], probe: str) -> str:
+    return next(p["note"] for p in told["testSummary"]["probes"] if p["name"] == probe)
 
 
 async def test_ttl_is_honoured_six_times_an_hour_for_all_callers_together(house: House) -> None:
@@ -140,10 +150,9 @@ async def test_a_budget_used_up_lowers_no_grade_and_makes_no_503(strict: House) 
 
 async def test_a_visit_that_was_cut_in_the_middle_is_no_evidence(strict: House) -> None:
     headers = await strict.operator() | await strict.session()
-    async with hosted(strict, "7", "8", "9") as server:
+    async with hosted(strict, "7", "8") as server:
         before = (await strict.gate(headers)).json()
-        for neighbour in "89":
-            assert (await strict.gate(headers, neighbour)).json()["sandboxRan"] is True
+        assert (await strict.gate(headers, "8")).json()["sandboxRan"] is True
         await send_often(strict, server.url("/x"), 55 - len(server.requests))
         strict.clock.move(1)
         visited = len(server.requests)
@@ -165,22 +174,21 @@ async def test_a_critical_finding_of_a_visit_that_was_cut_short_counts(strict: H
         return plain(body.encode(), "404 Not Found", JSON)
 
     async with suffering(respond=respond) as victim:
-        for name in "789":
-            strict.chain.agents[name] = agent(name, victim.url())
+        strict.chain.agents["7"] = agent("7", victim.url())
         before = (await strict.gate(headers)).json()
-        for neighbour in "89":
-            assert (await strict.gate(headers, neighbour)).json()["sandboxRan"] is True
-        await send_often(strict, victim.url("/x"), 47 - len(victim.requests))
+        strict.clock.move(61)
+        visit = len(victim.requests)
+        await send_often(strict, victim.url("/x"), 60 - (visit - 1))
         strict.clock.move(1)
         leaks = True
         told = (await strict.gate(headers, ttlMs=1)).json()
-        assert len(victim.requests) == 60  # it was cut short
+        assert len(victim.requests) == visit + 60  # it was cut short: a leak is asked for twice
         assert (told["cached"], told["sandboxRan"], told["allow"]) == (False, True, False)
         assert told["score"] < 35 < before["score"]
         assert "cachedReason" not in told
         assert any("secrets" in reason for reason in told["reasons"])
         [newest, *_] = await strict.app.evaluator._needs.store.history(0, 100)
-        assert len(await strict.app.evaluator._needs.store.history(0, 100)) == 4, newest
+        assert len(await strict.app.evaluator._needs.store.history(0, 100)) == 2, newest
 
 
 async def test_an_agent_nobody_could_test_yet_is_inconclusive_and_says_why(strict: House) -> None:
@@ -256,7 +264,7 @@ async def test_a_page_of_common_length_fits_the_shared_half(
 async def test_a_host_that_names_the_agent_is_tested_whole_and_often(strict: House) -> None:
     async with hosted(strict, "7", "8", consents=True) as server:
         told = await triggered(strict)
-        assert outcome(told, "http_oversized_body") in {"pass", "fail"}
+        assert note(told, "http_oversized_body") != NOT_SENT
         assert max(len(request.body) for request in server.requests) > 1_000_000
         for _ in range(4):
             strict.clock.move(1)
@@ -264,7 +272,7 @@ async def test_a_host_that_names_the_agent_is_tested_whole_and_often(strict: Hou
         assert len(server.requests) > 60
         # Another agent that merely points there is sent no large body.
         larger = len([one for one in server.requests if len(one.body) > 1_000_000])
-        assert outcome(await triggered(strict, "8"), "http_oversized_body") == "not_tested"
+        assert note(await triggered(strict, "8"), "http_oversized_body") == NOT_SENT
         assert len([r for r in server.requests if len(r.body) > 1_000_000]) == larger
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from assay.chains.ports import OVER_BUDGET
 from assay.egress.budget import EgressUse, UseClass, current_use
-from tests.http.gate.test_gate_budget_http import JSON, agent, hosted, triggered
+from tests.http.gate.test_gate_budget_http import HOST_FILE, JSON, agent, hosted, triggered
 from tests.http.house import STRANGER_KEY, House, address, open_house, refused
 from tests.services.raw_server import RawServer, Request, plain, serving
 
@@ -59,7 +59,7 @@ async def use_up_the_shared_half(house: House, server: RawServer) -> None:
         for number in range(15):
             body = {"path": server.url(f"/{number}"), "agentId": "8", "method": "GET"}
             await house.http.post("/operator/playground", headers=token, json=body)
-    assert len(server.requests) == 30
+    assert 30 <= len(server.requests) <= 30 + HOST_FILE
 
 
 async def test_one_account_with_many_agents_leaves_a_rival_its_first_gate(strict: House) -> None:
@@ -69,7 +69,7 @@ async def test_one_account_with_many_agents_leaves_a_rival_its_first_gate(strict
         token = await strict.token("x@e.com")
         for name in mine:
             await playground(strict, token, name)
-        assert len(server.requests) <= 15
+        assert len(server.requests) <= 15 + HOST_FILE
         told = (await strict.gate(await strict.operator() | await strict.session())).json()
         assert (told["sandboxRan"], told.get("cachedReason")) == (True, None)
 
@@ -123,7 +123,7 @@ async def test_what_was_cut_for_a_stranger_is_no_answer_for_the_owner(strict: Ho
         for _ in range(8):
             await playground(strict, token, "7")
         assert (await triggered(strict))["cachedReason"] == "egress_budget"
-        assert len(server.requests) == 30
+        assert 30 <= len(server.requests) <= 30 + HOST_FILE
         told = (await strict.gate(keys)).json()
         assert (told["sandboxRan"], told.get("cachedReason")) == (True, None)
 
@@ -180,7 +180,7 @@ async def test_a_wrapper_that_believes_headers_opens_no_reserved_half(strict: Ho
         await use_up_the_shared_half(strict, server)
         owner = {"x-agent-address": strict.chain.agents["7"].owner, "x-agent-id": "7"}
         await strict.http.get(url, headers=owner)
-        assert len(server.requests) == 30
+        assert 30 <= len(server.requests) <= 30 + HOST_FILE
 
 
 async def test_an_agent_that_was_never_tested_gets_its_turn_after_others(strict: House) -> None:
@@ -201,7 +201,7 @@ async def test_an_agent_that_was_never_tested_gets_its_turn_after_others(strict:
         before = len(server.requests)
         for name in mine[4:]:
             await strict.gate(attacker, name, ttlMs=1)
-        assert len(server.requests) - before <= 30
+        assert len(server.requests) - before <= 30 + HOST_FILE
         told = (await strict.gate(keys)).json()
         assert (told["sandboxRan"], told.get("cachedReason")) == (True, None)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.http.gate.test_gate_budget_http import hosted, triggered
+from tests.http.gate.test_gate_budget_http import HOST_FILE, hosted, triggered
 from tests.http.house import House, open_house
 
 AGENTS = tuple("23456789")
@@ -42,7 +42,8 @@ async def test_of_visits_triggered_at_once_as_many_are_whole_as_the_budget_holds
         whole = [one for one in answers if not one["cached"] and is_tested(one)]
         assert len(whole) >= SHARED // visit >= 1
         assert all(one["testSummary"]["unfinished"] == 0 for one in whole)
-        assert len(server.requests) == visit * (1 + len(whole))  # nothing was sent for the others
+        more = len(server.requests) - visit * (1 + len(whole))
+        assert 0 <= more <= HOST_FILE  # nothing was sent for the others
         others = [one for one in answers if one not in whole]
         assert {one["cachedReason"] for one in others} == {"egress_budget"}
 
@@ -74,8 +75,10 @@ async def test_gates_at_once_are_answered_and_lower_no_grade(strict: House, acco
             ]
         answers = [task.result() for task in asked]
         ran = [told for told in answers if told["sandboxRan"]]
-        assert len(ran) >= ALL // visit >= 3
-        assert len(server.requests) - seen == visit * len(ran)
+        assert len(ran) >= (ALL - HOST_FILE) // visit >= 2
+        # The host's file takes a request of the last visit that would have been whole, once; on a
+        # busy machine that visit ends for another reason.
+        assert 0 <= len(server.requests) - seen - visit * len(ran) <= visit
         assert [told["score"] for told in answers] == before
         others = [told for told in answers if told not in ran]
         assert {told["cachedReason"] for told in others} == {"egress_budget"}

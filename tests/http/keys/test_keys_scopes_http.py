@@ -140,13 +140,18 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *("call_id_key", "egress_usage", "daily_costs", "earlier_keys"),
                 *("gas_accounts", "daily_budgets"),
                 *("wrapper_revisions", "transfer_transactions", "transfers"),
+                *("control_keys", "open_findings", "agent_identities", "content_bands"),
+                *("visits", "visit_schedule", "visit_requests", "host_visits", "visit_seeds"),
+                *("index_streams", "chain_feedback", "chain_notes", "chain_owners"),
+                *("chain_transfers", "chain_fundings", "removed_calls", "removed_payments"),
             ):
                 await connection.exec_driver_sql(f"DROP TABLE {table}")
             for index in (
                 *("ix_operators_origin", "ix_webhook_deliveries_domain"),
-                *("ix_key_agents_verified", "ix_audit_actor"),
+                *("ix_key_agents_verified", "ix_audit_actor", "ix_audit_failed_logins"),
                 *("ix_webhook_deliveries_turn", "ix_course_runs_finished"),
-                *("ix_wrapper_conduct_day", "ix_payments_watch", "ix_payments_settled"),
+                *("ix_wrapper_conduct_day", "ix_payments_settled", "ix_payments_revision"),
+                *("ix_payments_watch_settled", "ix_payments_watch_unpaid", "ix_payments_ended"),
             ):
                 await connection.exec_driver_sql(f"DROP INDEX {index}")
             for table, column in (
@@ -158,6 +163,9 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *(("payments", "idempotency_key"), ("payments", "earlier_tx")),
                 *(("payments", "look_us"), ("payments", "questions"), ("payments", "misses")),
                 *(("payments", "watch_us"), ("payments", "fee_rate")),
+                *(("payments", "direct_fee"), ("payments", "direct_fee_payee")),
+                *(("evaluations", "rung"), ("evaluations", "policy"), ("wrappers", "cold_start")),
+                *(("snapshots", "evidence_hash"), ("snapshots", "record")),
             ):
                 await connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
             for column in (

@@ -92,7 +92,8 @@ async def test_where_a_session_begins_its_header_is_named(document: Document) ->
         for _, _, operation in operations(document)
         if "x-agent-session" in success(operation)["headers"]
     }
-    assert begins == {"verify", "gate", "end_session", "attestation", "enter_course"}
+    visits = {"enrol_agent", "withdraw_agent", "list_enrolments"}
+    assert begins == {"verify", "gate", "end_session", "attestation", "enter_course", *visits}
 
 
 async def test_request_bodies_are_closed(document: Document) -> None:

@@ -46,9 +46,12 @@ THINGS = {
 }
 """Path parameters of what belongs to an account, and the refusal a stranger gets."""
 
+VISITS = "/operator/agent/{agentId}/visits"
+"""Everybody enrols an agent, and withdraws only what is their own."""
+
 OF_EVERYBODY = {
     *("/operator/agent/{agentId}", "/operator/agent/{agentId}/snapshot"),
-    *("/operator/gate/{agentId}", "/operator/proxy/{agentId}"),
+    *("/operator/gate/{agentId}", "/operator/proxy/{agentId}", VISITS),
 }
 """Here an agent is the registry's, nobody's own."""
 
@@ -89,6 +92,7 @@ READS = (
     *("/operator/analytics/agents/7", "/operator/analytics/logs"),
     *("/operator/analytics/logs/export", "/operator/analytics/logs/export?format=ndjson"),
     *("/operator/statement", "/operator/statement/export"),
+    *("/operator/statement/transfers", "/operator/statement/transfers/export"),
 )
 
 
@@ -161,6 +165,8 @@ def filled(street: Street, path: str) -> str:
 
 async def test_no_operation_shows_or_changes_anything_of_another_operator(street: Street) -> None:
     await street.house.pro(BOB)
+    enrolled = await street.ask(street.alice["operatorKey"], "POST", filled(street, VISITS))
+    assert enrolled.status_code == 200
     before = await street.all_of(street.alice)
     assert MARK in json.dumps(before)
     asked = 0
@@ -183,6 +189,8 @@ async def test_no_operation_shows_or_changes_anything_of_another_operator(street
             asked += 1
     assert asked > 30
     assert await street.all_of(street.alice) == before
+    listed = await street.ask(street.alice["operatorKey"], "GET", "/operator/visits")
+    assert [one["agentId"] for one in listed.json()["items"]] == ["7"]
 
 
 @pytest.mark.parametrize(
@@ -238,5 +246,7 @@ async def test_an_admin_of_one_plan_or_another_sees_accounts_but_no_secrets(
     answer = await street.ask(token, "GET", path)
     assert answer.status_code == 200
     assert MARK in answer.text
-    for word in ("password", "hash", "secret", "svc_op_" + "x"):
+    for word in ("password", "hash", "secret"):
         assert word not in answer.text.lower()
+    for credential in CREDENTIALS:
+        assert street.alice[credential]["authorization"].removeprefix("Bearer ") not in answer.text

@@ -264,3 +264,16 @@ async def test_an_answer_does_not_wait_for_a_receiver_that_hangs(house: House) -
         async with asyncio.timeout(5):
             await hear(house, receiver)
         assert [one["state"] for one in await deliveries(house, key)] == ["pending"]
+
+
+async def test_events_beyond_the_specification_go_to_those_who_asked_for_them(house: House) -> None:
+    key = await house.operator()
+    for event in ("evaluation_complete", "grade_changed", "agent_drift"):
+        answer = await house.http.post(
+            "/operator/webhooks/register", headers=key, json={"event": event, "url": URL}
+        )
+        assert answer.status_code == 201, answer.text
+    subject = await house.app.subjects.find(house.app.networks.default, "7")
+    await house.app.evaluator.evaluate(subject, 5.0)
+    told = (await house.http.get("/operator/webhooks/deliveries", headers=key)).json()["items"]
+    assert [one["payload"]["event"] for one in told] == ["evaluation_complete"]

@@ -16,7 +16,7 @@ from google.protobuf.json_format import MessageToDict
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.fakes.agents import Agent, running
+from tests.fakes.agents import Agent, entry_of, running
 from tests.http.wrap.test_wrap_repeats_http import Shop, opened
 
 
@@ -49,7 +49,7 @@ async def test_an_mcp_session_is_held_through_a_wrapper(shop: Shop) -> None:
         await session.initialize()
         assert "look_up" in [tool.name for tool in (await session.list_tools()).tools]
         result: Any = await session.call_tool("look_up", {"word": "lamp"})
-        assert result.content[0].text == "I do not know lamp"
+        assert result.content[0].text == entry_of("lamp")
     [held] = sessions - {None}  # given in an answer's header, and sent back ever after
     assert held
     assert re.fullmatch(r"[0-9a-f-]{32,36}", held)

@@ -153,6 +153,25 @@ async def test_agents_of_one_owner_have_a_limit_each(stall: Stall) -> None:
         refused(again, 429, "rate_limit_exceeded")
 
 
+@pytest.mark.parametrize(
+    ("cold_start", "status"), [("deny", 403), ("throttle", 200), ("allow", 200)]
+)
+async def test_cold_start_decides_on_agents_that_nobody_knows(
+    stall: Stall, cold_start: str, status: int
+) -> None:
+    """A fresh key: nothing is proven of it, and nothing is known against it."""
+    url = await stall.wrap("/cold", trustEnabled=True, coldStart=cold_start)
+    http, who = stall.house.http, await stall.house.session(STRANGER_KEY)
+    first = await http.get(url, headers=who)
+    assert first.status_code == status
+    if status != 200:
+        body = refused(first, 403, "trust_denied")
+        assert (body["denialReason"], body["rung"]) == ("insufficient_evidence", 0)
+        return
+    statuses = {(await http.get(url, headers=who)).status_code for _ in range(12)}
+    assert statuses == ({200, 429} if cold_start == "throttle" else {200})
+
+
 async def test_an_address_that_is_only_asserted_has_no_limit_of_its_own(stall: Stall) -> None:
     """Else whoever invents addresses would have as many limits."""
     fields = {"trustEnabled": True, "minScore": 0, "identityProof": "asserted", "rateLimit": 2}

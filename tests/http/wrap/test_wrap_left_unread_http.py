@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from assay.web.unread import AGENTS, UnreadAnswers, UpstreamUnread
+from assay.wrapper.callers import agent_at, anonymous_at, payer_at
+from tests.fakes.clock import FrozenClock
+from tests.http.house import OWNER_KEY, STRANGER_KEY, forged
 from tests.http.wrap.test_wrap_repeats_http import Shop, opened
 from tests.services.wire_upstream import Asked, Wire
 
@@ -88,3 +92,63 @@ async def test_an_upstream_sends_little_for_a_caller_that_stalls(tmp_path: Path)
                 seen = taken
                 await asyncio.sleep(0.3)
             assert 0 < taken < 6 * MIB
+
+
+async def leave(shop: Shop, data: bytes, times: int) -> None:
+    for _ in range(times):
+        async with leaving(shop, data):
+            pass
+
+
+async def statuses(shop: Shop, data: bytes, times: int = 3) -> list[int]:
+    """By the ordinary lane, by the fast one, and as a repeat, where it is a GET."""
+    async with shop.caller() as caller:
+        return [(await caller.ask(data)).status for _ in range(times)]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_what_strangers_leave_unread_refuses_no_agent_at_their_address(
+    tmp_path: Path, method: str
+) -> None:
+    async with opened(tmp_path, wrapper_unread_mib=2) as shop:
+        await shop.wrap("/big", large)
+        await shop.wrap("/small")
+        session = await shop.house.session(OWNER_KEY)
+        known = shop.request("/small", method, **session)
+        assert await statuses(shop, known) == [200] * 3
+        await leave(shop, shop.request("/big", method), 6)
+        assert await statuses(shop, shop.request("/small", method)) == [429] * 3
+        assert await statuses(shop, known) == [200] * 3
+        assert await statuses(shop, shop.request("/small", method, **forged(session))) == [429] * 3
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_an_agent_that_leaves_too_much_is_refused_and_nobody_beside_it(
+    tmp_path: Path, method: str
+) -> None:
+    async with opened(tmp_path, wrapper_unread_mib=2) as shop:
+        await shop.wrap("/big", large)
+        await shop.wrap("/small")
+        one, other = [await shop.house.session(key) for key in (OWNER_KEY, STRANGER_KEY)]
+        asks = shop.request("/small", method, **one)
+        assert await statuses(shop, asks) == [200] * 3
+        await leave(shop, shop.request("/big", method, **one), 4)
+        assert await statuses(shop, asks) == [429] * 3
+        assert await statuses(shop, shop.request("/small", method, **other)) == [200] * 3
+        assert await statuses(shop, shop.request("/small", method)) == [200] * 3
+
+
+def test_agents_of_one_address_have_a_bound_together() -> None:
+    unread = UnreadAnswers(FrozenClock(), MIB)
+    agents = [agent_at(f"0x{n}", "203.0.113.1") for n in range(AGENTS + 1)]
+    for agent in agents[:AGENTS]:
+        unread.require(agents[-1])
+        unread.note(agent, MIB)
+    with pytest.raises(UpstreamUnread):
+        unread.require(agents[-1])
+    for other in (
+        agent_at("0x9", "203.0.113.2"),
+        payer_at("0x1", "203.0.113.1"),
+        anonymous_at("203.0.113.1"),
+    ):
+        unread.require(other)

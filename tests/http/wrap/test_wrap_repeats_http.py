@@ -4,6 +4,7 @@ The real protocol on a real socket, in this process, with a clock that is moved 
 """
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -180,10 +181,28 @@ async def test_a_wrapper_that_leads_back_to_itself_ends_soon(shop: Shop, method:
     for _ in range(3):
         async with shop.caller() as caller:
             got = await caller.ask(shop.request("/around", method))
-        assert got.status == 502
+        assert got.status == 400
+        assert json.loads(got.body)["code"] == "request_loop"
     await shop.house.app.flush()
     logs = await shop.house.http.get("/operator/analytics/logs", headers=shop.token)
     assert len(logs.json()["logs"]) == 3 * 5
+
+
+async def test_400_a_caller_that_says_it_has_been_here_often(shop: Shop) -> None:
+    """It is the caller's doing, in every lane, and nothing is sent."""
+    await shop.wrap("/way")
+    await shop.warm(shop.request("/way"))
+    mark = shop.up.to("/way")[0].all("via")[0].removeprefix("1.1 ")
+    before = len(shop.up.to("/way"))
+    async with shop.caller() as caller:
+        for via in (f"1.1 {mark}, " * 4 + "1.1 p", mark * 9):
+            for method in ("GET", "GET", "POST", "GET"):
+                got = await caller.ask(shop.request("/way", method, Via=via))
+                told = json.loads(got.body)
+                assert (got.status, told["code"]) == (400, "request_loop")
+                assert "Via" in told["message"]
+        assert len(shop.up.to("/way")) == before
+        assert (await caller.ask(shop.request("/way", Via=f"1.1 {mark}"))).status == 200
 
 
 async def test_the_way_of_a_request_is_passed_on_with_us_at_its_end(shop: Shop) -> None:

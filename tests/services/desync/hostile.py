@@ -1,9 +1,9 @@
 """One hostile connection at a time, in some thirty shapes, each beside its well-formed likeness.
 
-    python -m tests.services.desync.hostile NAME PORT SECONDS
+    python -m tests.services.desync.hostile NAME PORT SECONDS OPERATOR
 
 plays one shape and prints what came of it as JSON: a process of its own, so that the sender's work
-is not mistaken for the service's.
+is not mistaken for the service's. OPERATOR has a free wrapper (`hostile_wrapper.py`).
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import struct
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 BLOCK_BYTES = 16 * 1024
@@ -28,6 +28,10 @@ MISSING = b"POST /nothing-here HTTP/1.1\r\nHost: x\r\n"
 SECRET_PAGE = b"POST /operator/keys HTTP/1.1\r\nHost: x\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 GET = b"GET /operator/health HTTP/1.1\r\nHost: x\r\n"
+OPERATOR = b"OPERATOR"
+"""Stands for the id of the operator whose free wrapper is called."""
+
+WRAPPED = b" /wrap/" + OPERATOR
 UPGRADE = b"Upgrade: h2c\r\nConnection: Upgrade\r\n"
 
 End = Literal["cut", "in time", "answered"]
@@ -68,6 +72,18 @@ _UPLOAD = (
 )
 _LARGE_HEAD = GET + b"X-Large: " + b"a" * 60_000 + b"\r\n"
 
+
+def _wrapped(unit: bytes, mark: bytes = b"a=b") -> bytes:
+    """A call of a wrapper with 57 kB of one text in its headers and its query."""
+    value = (unit * 8200)[:8180]
+    lines = b"".join(b"X-A%d: %b\r\n" % (number, value) for number in range(6))
+    start = b"GET%b/x?a=%b&%b HTTP/1.1\r\nHost: x\r\n" % (WRAPPED, value, mark)
+    return start + lines + b"Cookie: " + mark + b"\r\n\r\n"
+
+
+_PAIRS = b";".join([b"a" + b"%2525" * 60] * 190)
+
+
 WELL_FORMED: dict[str, Shape] = {
     one.name: one
     for one in (
@@ -75,6 +91,7 @@ WELL_FORMED: dict[str, Shape] = {
         Shape("requests", b"", GET + b"\r\n", ends="answered"),
         Shape("connections", GET + b"\r\n", ends="answered", again=True),
         Shape("idle", GET + b"\r\n", ends="answered"),
+        Shape("wrapper calls", b"", _wrapped(b"b"), ends="answered"),
     )
 }
 """The loads to compare with: large bodies, requests ahead, one request a connection, silence."""
@@ -164,6 +181,54 @@ SHAPES: tuple[Shape, ...] = (
         reads=False,
     ),
     Shape("small answers left unread", b"", GET + b"\r\n", 0.0, "in time", "requests", reads=False),
+    *(
+        Shape(f"wrapper calls full of {name}", b"", unit, ends="answered", beside="wrapper calls")
+        for name, unit in (
+            ("percent signs", _wrapped(b"%25")),
+            ("escapes of escapes", _wrapped(b"%25252541")),
+            ("escapes beside a payment", _wrapped(b"%25252541", b"x-payment=1")),
+            ("tokens", _wrapped(b"eyJhIjoxfQ.eyJh.x,")),
+            (
+                "encoded cookies",
+                b"GET%b/x HTTP/1.1\r\nHost: x\r\nCookie: %b;x-payment=1\r\n\r\n"
+                % (WRAPPED, _PAIRS),
+            ),
+        )
+    ),
+    Shape(
+        "chunks by drips at a wrapper",
+        b"POST" + WRAPPED + b"/x HTTP/1.1\r\nHost: x\r\n" + CHUNKED,
+        b"1\r\nx\r\n",
+        0.2,
+        "in time",
+        "idle",
+    ),
+    Shape(
+        "a body by drips at a wrapper",
+        b"POST" + WRAPPED + b"/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n",
+        b"x",
+        0.2,
+        "in time",
+        "idle",
+    ),
+    Shape(
+        "a wrapper's answers left unread",
+        b"",
+        b"GET" + WRAPPED + b"/large HTTP/1.1\r\nHost: x\r\n\r\n",
+        0.0,
+        "in time",
+        "requests",
+        reads=False,
+    ),
+    Shape(
+        "a wrapper's answer left unread",
+        b"",
+        b"GET" + WRAPPED + b"/large HTTP/1.1\r\nHost: x\r\n\r\n",
+        1.0,
+        "in time",
+        "idle",
+        reads=False,
+    ),
     Shape("empty lines without an end", b"", b"\r\n", beside="requests"),
     Shape(
         "requests with 60 kB heads", b"", _LARGE_HEAD + b"\r\n", ends="answered", beside="requests"
@@ -362,9 +427,22 @@ def well_formed(shape: Shape) -> Shape:
     return WELL_FORMED[shape.beside]
 
 
+def aimed(shape: Shape, operator_id: str) -> Shape:
+    """The shape against the free wrapper of that operator, where it is one against a wrapper."""
+    opening, unit = (
+        part.replace(OPERATOR, operator_id.encode()) for part in (shape.opening, shape.unit)
+    )
+    return replace(shape, opening=opening, unit=unit)
+
+
 def main() -> None:
-    name, port, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
-    played = asyncio.run(play(shape_of(name), port, seconds=seconds))
+    name, port, seconds, operator_id = (
+        sys.argv[1],
+        int(sys.argv[2]),
+        float(sys.argv[3]),
+        sys.argv[4],
+    )
+    played = asyncio.run(play(aimed(shape_of(name), operator_id), port, seconds=seconds))
     sys.stdout.write(json.dumps(asdict(played)) + "\n")
 
 

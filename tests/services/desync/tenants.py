@@ -90,8 +90,8 @@ async def tenants(folder: Path) -> AsyncIterator[Tenants]:
             async with httpx2.AsyncClient(
                 base_url=server.address, timeout=30, trust_env=False
             ) as http:
-                hostile = await _sign_up(http, "hostile@example.com", hostile_up)
-                victim = await _sign_up(http, "victim@example.com", victim_up)
+                hostile = await sign_up(http, "hostile@example.com", hostile_up)
+                victim = await sign_up(http, "victim@example.com", victim_up)
             port = urlsplit(server.address).port
             assert port is not None
             hostile_up.watched = (SECRET, victim.token.encode(), victim.key.encode())
@@ -99,7 +99,8 @@ async def tenants(folder: Path) -> AsyncIterator[Tenants]:
             yield Tenants(server, port, hostile, victim, hostile_up, victim_up)
 
 
-async def _sign_up(http: httpx2.AsyncClient, email: str, up: KeepingUpstream) -> Operator:
+async def sign_up(http: httpx2.AsyncClient, email: str, up: KeepingUpstream) -> Operator:
+    """An operator whose wrappers are `/open`, free, and three others."""
     body = {"email": email, "password": PASSWORD, "name": "Op"}
     made = (await http.post("/operator/register", json=body)).json()
     del body["name"]

@@ -6,6 +6,7 @@ import pytest
 from assay.chains.model import ClaimedRegistration, Service
 from assay.chains.registration import BYTES_MAX, TYPE, NotRegistration, parse_registration
 
+REGISTRY = "0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"
 GOOD: dict[str, Any] = {
     "type": TYPE,
     "name": "Steady",
@@ -17,7 +18,7 @@ GOOD: dict[str, Any] = {
     ],
     "x402Support": True,
     "active": True,
-    "registrations": [{"agentId": 22, "agentRegistry": "eip155:1:0xabc"}],
+    "registrations": [{"agentId": 22, "agentRegistry": f"eip155:1:{REGISTRY}"}],
     "supportedTrust": ["reputation", "tee-attestation"],
 }
 
@@ -39,7 +40,7 @@ def test_a_file_as_the_eip_writes_it_has_no_problems() -> None:
         Service("A2A", "https://agent.example/card.json", "0.3.0"),
         Service("web", "https://agent.example/"),
     )
-    assert found.registrations == (ClaimedRegistration("22", "eip155:1:0xabc"),)
+    assert found.registrations == (ClaimedRegistration("22", f"eip155:1:{REGISTRY}"),)
     assert found.trust_models == ("reputation", "tee-attestation")
     assert (found.x402_support, found.active) == (True, True)
     assert found.raw == GOOD
@@ -78,36 +79,47 @@ def test_the_plural_of_supported_trust_is_understood() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "where", "found"),
     [
-        ({"type": "other"}, "does not name its type"),
-        ({"name": ""}, "has no name"),
-        ({"description": 7}, "has no description"),
-        ({"image": None}, "has no image"),
-        ({"services": 7}, "are not a list"),
-        ({"services": [{"name": "web"}]}, "lacks its name or endpoint"),
-        ({"services": ["https://a.example"]}, "lacks its name or endpoint"),
-        ({"services": [{"name": "web", "endpoint": "https://a.example/\u202e"}]}, "lacks its name"),
-        ({"services": [{"name": "web", "endpoint": "x" * 3000}]}, "lacks its name or endpoint"),
-        ({"registrations": {}}, "registrations of the file are not a list"),
+        ({"type": "other"}, "type", '"other"'),
+        ({"name": ""}, "name", '""'),
+        ({"description": 7}, "description", "the number 7"),
+        ({"image": None}, "image", "null"),
+        ({"services": 7}, "services", "the number 7"),
+        ({"services": [{"name": "web"}]}, "services[0].endpoint", "nothing"),
+        ({"services": ["https://a.example"]}, "services[0]", "https://a.example"),
+        (
+            {"services": [{"name": "web", "endpoint": "https://a.example/\u202e"}]},
+            "services[0].endpoint",
+            "https://a.example/",
+        ),
+        ({"services": [{"name": "web", "endpoint": "x" * 3000}]}, "services[0].endpoint", "xxx"),
+        ({"registrations": 7}, "registrations", "the number 7"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(changes: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_said_in_a_sentence(
+    changes: dict[str, Any], where: str, found: str
+) -> None:
     problems = parsed(**changes).problems
     assert len(problems) == 1
-    assert said in problems[0]
-    assert problems[0].endswith(".")
+    assert problems[0].where == where
+    assert found in problems[0].found
+    assert problems[0].sentence.endswith(".")
 
 
 def test_a_file_without_services_says_so() -> None:
-    assert without("services").problems == ("The registration file declares no services.",)
+    (problem,) = without("services").problems
+    assert problem.sentence == (
+        "services: found nothing; expected a list of objects, each with name and endpoint."
+    )
 
 
 def test_only_the_first_services_are_kept() -> None:
     many = [{"name": f"s{n}", "endpoint": f"https://a.example/{n}"} for n in range(100)]
     found = parsed(services=many)
     assert len(found.services) == 64
-    assert found.problems == ("Only the first 64 services of the file are looked at.",)
+    (problem,) = found.problems
+    assert (problem.where, problem.found) == ("services", "100 services")
 
 
 def test_hidden_and_reordering_characters_are_not_shown() -> None:
@@ -134,7 +146,7 @@ def test_a_member_named_twice_is_a_problem_and_the_last_counts() -> None:
     text = json.dumps(GOOD)[:-1] + ', "name": "Other"}'
     found = parse_registration(text.encode())
     assert found.name == "Other"
-    assert found.problems == ("The registration file names a member twice; the last one counts.",)
+    assert [one.found for one in found.problems] == ['the member "name" twice']
 
 
 def test_a_byte_order_mark_is_no_obstacle() -> None:
@@ -151,8 +163,6 @@ def test_a_byte_order_mark_is_no_obstacle() -> None:
         b'{"a": NaN}',
         b'{"a": Infinity}',
         b'{"a": 1e999}',
-        b'{"a": "\\ud800"}',
-        b'{"\\ud800": 1}',
         b"[" * 100_000,
         b'{"a":' * 33 + b"1" + b"}" * 33,
         b'{"a": ' + b"9" * 5000 + b"}",
@@ -163,7 +173,7 @@ def test_a_byte_order_mark_is_no_obstacle() -> None:
         b'{"a": [' + b",".join([b"1"] * 20_000) + b"]}",
         b'{"a": "' + b"x" * BYTES_MAX + b'"}',
     ],
-    ids=range(18),
+    ids=range(16),
 )
 def test_what_is_no_registration_file_is_refused_in_a_sentence(body: bytes) -> None:
     with pytest.raises(NotRegistration) as refused:

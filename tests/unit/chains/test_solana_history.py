@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from assay.chains.model import ChainUnavailable, Feedback, Network
+from assay.chains.model import ChainUnavailable, Network
 from assay.chains.solana.clusters import CLUSTERS
-from assay.chains.solana.history import DAY_S, REVIEWERS_READ, SIGNATURES_READ, Histories
+from assay.chains.solana.history import DAY_S, SIGNATURES_READ, Histories
 from assay.kit import base58
 from tests.fakes.clock import FrozenClock
 
@@ -65,41 +64,19 @@ class FakeCluster:
         return {"transaction": {"message": message}}
 
 
-def entry(client: str, given_s: int | None) -> Feedback:
-    return Feedback(client, 0, Decimal(1), 0, "", "", given_s, 1, is_scored=True)
-
-
 def histories(cluster: FakeCluster) -> Histories:
     return Histories(cluster, FrozenClock())  # type: ignore[arg-type]
 
 
 async def test_the_oldest_transaction_an_address_signed_dates_it() -> None:
-    cluster = FakeCluster({ALICE: [(900, (ALICE,)), (100, (ALICE,))]})
-    found = await histories(cluster).reviewers(SOLANA, [ALICE], [entry(ALICE, 950)])
-    assert found.known[ALICE].first_s == 100
-    assert found.known[ALICE].transactions is None
-    assert found.given_s == {(ALICE, 0): 950}
-    assert found.since_s == 950
+    cluster = FakeCluster({ALICE: [(NOW_S, (BOB,)), (NOW_S - 9 * DAY_S, (ALICE,))]})
+    assert (await histories(cluster).account(SOLANA, ALICE)).since_days == 9
 
 
 async def test_being_named_by_somebody_else_dates_nobody() -> None:
     cluster = FakeCluster({ALICE: [(100, (BOB,))]})
-    found = await histories(cluster).reviewers(SOLANA, [ALICE], [entry(ALICE, None)])
-    assert found.known[ALICE].first_s is None
-    assert found.since_s is None
-
-
-async def test_reviewers_are_read_up_to_a_bound_and_a_refusal_is_not_knowing() -> None:
-    many = [key(n) for n in range(1, 100)]
-    cluster = FakeCluster({many[0]: [(1, (many[0],))]})
-    found = await histories(cluster).reviewers(SOLANA, many, [])
-    assert set(found.known) == {many[0]}
-    assert cluster.asked.count("getSignaturesForAddress") == REVIEWERS_READ
-
-
-async def test_a_chain_that_is_down_leaves_reviewers_unknown() -> None:
-    found = await histories(FakeCluster(down=True)).reviewers(SOLANA, [ALICE], [entry(ALICE, 7)])
-    assert (found.known, found.given_s) == ({}, {(ALICE, 0): 7})
+    account = await histories(cluster).account(SOLANA, ALICE)
+    assert (account.transactions, account.since_days) == (1, None)
 
 
 async def test_an_account_is_as_old_as_what_it_signed() -> None:

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from assay.accounts.model import API_KEY_PREFIX
-from assay.egress.credentials import API_KEY_MARK, CANDIDATES_MAX, OwnCredentials
+from assay.egress.credential_search import API_KEY_MARK, CANDIDATES_MAX
+from assay.egress.credentials import OwnCredentials
 from assay.identity.model import ContractProof
 from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
 from assay.kit.ids import new_id

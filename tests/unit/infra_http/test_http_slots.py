@@ -11,6 +11,7 @@ from assay.egress.ports import EgressError, Failure
 from assay.egress.waiting import count_own_waits
 from assay.infra.http.connection_slots import ConnectionSlots
 from assay.infra.http.slots import Share, Slots, new_holder
+from assay.kit.costs import address_bearer, serve_for
 
 PLACES = {"host": Share(4, 2)}
 
@@ -156,3 +157,48 @@ async def test_one_account_has_few_connections_and_one_domain_a_share() -> None:
     await asyncio.wait(calls)
     assert sum(isinstance(call.exception(), EgressError) for call in calls) == 60 - len(got)
     assert not connections._slots._keys
+
+
+async def test_one_address_holds_a_fifth_of_what_visits_have_however_many_it_begins() -> None:
+    connections = ConnectionSlots()
+    held = asyncio.Event()
+    got: list[str] = []
+
+    async def visit(address: str, number: int, use: EgressUse = ANYBODY) -> None:
+        serve_for(lambda: address_bearer(address))
+        with egress_use(use), count_own_waits(is_visit=True):
+            async with connections.one(f"agent{number}.example", 0.0):
+                got.append(address)
+                await held.wait()
+
+    loop = asyncio.get_running_loop()
+    visits = [loop.create_task(visit("192.0.2.1", n)) for n in range(80)]
+    visits += [loop.create_task(visit(f"2001:db8::{n:x}", 100 + n)) for n in range(80)]
+    visits += [loop.create_task(visit("192.0.2.1", 200 + n, RESERVED)) for n in range(20)]
+    visits += [loop.create_task(visit("192.0.2.9", 300))]
+    await asyncio.sleep(0)
+    assert got.count("192.0.2.1") == 16 + 20
+    assert sum(one.startswith("2001") for one in got) == 16
+    assert got.count("192.0.2.9") == 1
+    held.set()
+    await asyncio.wait(visits)
+    refused = [one.exception() for one in visits if one.exception() is not None]
+    assert {one.failure for one in refused if isinstance(one, EgressError)} == {Failure.BUDGET}
+    assert len(refused) == len(visits) - len(got)
+    assert not connections._slots._keys
+
+
+async def test_visits_that_nobody_asked_for_have_what_there_is() -> None:
+    connections = ConnectionSlots()
+    held = asyncio.Event()
+
+    async def visit(number: int) -> None:
+        with count_own_waits(is_visit=True):
+            async with connections.one(f"agent{number}.example", 0.0):
+                await held.wait()
+
+    visits = [asyncio.get_running_loop().create_task(visit(n)) for n in range(100)]
+    await asyncio.sleep(0)
+    held.set()
+    await asyncio.wait(visits)
+    assert sum(one.exception() is None for one in visits) == 80

@@ -15,6 +15,8 @@ from assay.accounts.allowance import Allowance
 from assay.accounts.login_notes import REMEMBERED_MAX as NOTES_MAX
 from assay.accounts.login_notes import LoginNotes
 from assay.accounts.model import Operator, Plan, Role
+from assay.accounts.request_quota import NETWORKS_MAX as QUOTA_MAX
+from assay.accounts.request_quota import RequestQuota
 from assay.accounts.throttle import REMEMBERED_MAX, LoginThrottle
 from assay.calls.conduct import WAITING_MAX as CONDUCT_MAX
 from assay.calls.conduct import ConductLog
@@ -105,6 +107,11 @@ def login_notes() -> Filled:
     )
 
 
+def request_quota() -> Filled:
+    quota = RequestQuota(CLOCK)
+    return Filled(lambda n: quota.require(address(n)), inside(quota, "_asked"), QUOTA_MAX)
+
+
 def costs() -> Filled:
     ledger = CostLedger(CLOCK)
     return Filled(
@@ -182,6 +189,7 @@ FILLS: Mapping[str, Callable[[], Filled]] = {
     fill.__name__: fill
     for fill in (
         *(bounded_map, weighed_map, rate_limit, wrapper_limit, login_throttle, login_notes, costs),
+        request_quota,
         *(conduct, wrappers_of_one_address, call_log, sizes, paths, header_names, upstream_heads),
     )
 }

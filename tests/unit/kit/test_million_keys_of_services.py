@@ -17,12 +17,13 @@ from assay.accounts.api_keys import API_KEY_PREFIX, ApiKeys
 from assay.accounts.key_tags import REFUSED_MAX, KeyTags
 from assay.accounts.model import ApiKey, InvalidCredentials, Operator
 from assay.calls.rollup import Tally
+from assay.chains.subject import Subject
 from assay.gate.check import Asker, Caller, Gate, GateNeeds
 from assay.gate.model import Decision, GateRequest
 from assay.infra.sql.rollups import RollupWriter
 from assay.kit.leases import KEYS_MAX, Leases
 from assay.kit.shared_window import Ask, Grant
-from assay.trust.model import Collected, Evaluation, Evidence, SignalName, Subject, Weighed
+from assay.trust.model import Collected, Evaluation, Evidence, SignalName, Weighed
 from assay.trust.scoring import DEFAULT_WEIGHTS
 from assay.trust.tiers import Rules, tiers_from
 from assay.web.repeats import REPEATS_MAX, Repeat, Repeats
@@ -200,6 +201,7 @@ def evaluation(address: str) -> Evaluation:
         score=50.0,
         grade=grade,
         evaluated_at=FrozenClock().now(),
+        rung=0,
     )
 
 
@@ -208,6 +210,14 @@ class Known:
 
     async def find(self, network: Any, agent_id: str) -> Subject:
         return Subject(network, agent_id, agent_id, None)
+
+    def reader(self, network: Any) -> "Known":
+        del network
+        return self
+
+    async def fetch_agents_of(self, network: Any, address: str) -> tuple[()]:
+        del network, address
+        return ()
 
     async def newest(self, key: str, since: datetime) -> Evaluation:
         del since

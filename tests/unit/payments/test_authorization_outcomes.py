@@ -1,21 +1,24 @@
 """What became of authorisations: recognised at once, many in a question, on nobody's word alone."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.infra.payments.eip3009_logs import WINDOW
 from assay.infra.payments.eip3009_outcomes import TOGETHER_MAX, UNUSED, Outcomes
+from assay.infra.payments.x402_engine import X402Engine
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402_wire import credential_of
 from tests.fakes.clock import FrozenClock
-from tests.fakes.payment_nodes import BLOCK_S, Node, Nodes
+from tests.fakes.payment_nodes import BLOCK_S, BURNT_WEI, Node, Nodes
 from tests.unit.payments.test_x402_vectors import NETWORKS, VECTORS, entry
 
 ONE, TWO = "http://one", "http://two"
@@ -140,6 +143,42 @@ async def test_a_thousand_cost_a_node_less_than_one_question_each() -> None:
     assert len(only.asked) == 3 * 1000 / TOGETHER_MAX
 
 
+class Slow(Nodes):
+    """Answers the first question for a block at once, and later ones when three are waiting."""
+
+    asked = 0
+    three: asyncio.Event
+
+    @override
+    async def request(self, network: Network, method: str, params: Sequence[Any]) -> Any:
+        self.asked += method == "eth_getBlockByNumber"
+        if self.asked == 1:
+            return await super().request(network, method, params)
+        if self.asked == 4:
+            self.three.set()
+        async with asyncio.timeout(5):
+            await self.three.wait()
+        return await super().request(network, method, params)
+
+
+async def test_what_one_question_does_not_hold_is_asked_side_by_side() -> None:
+    """A slow node would else hold up the payments at the end of a long list."""
+    only = node()
+    ours = [payment(n) for n in range(3 * TOGETHER_MAX + 1)]
+    nodes = Slow({ONE: only})
+    nodes.three = asyncio.Event()
+    outcomes = Outcomes(nodes, {"eip155:84532": network(ONE)})  # type: ignore[arg-type]
+    assert await outcomes.find(ours) == [UNUSED] * len(ours)
+
+
+async def test_a_node_that_does_not_answer_is_asked_one_question_of_many() -> None:
+    only = node()
+    only.is_down = True
+    with pytest.raises(ChainUnavailable):
+        await found({ONE: only}, *[payment(n) for n in range(3 * TOGETHER_MAX)])
+    assert only.tried == 1
+
+
 def both(first: Node, second: Node) -> dict[str, Node]:
     return {ONE: first, TWO: second}
 
@@ -242,3 +281,34 @@ async def test_a_transaction_of_ours_that_was_overtaken_in_its_block_has_not_fai
     outcomes = Outcomes(Nodes(both(first, second)), {"eip155:84532": network(ONE, TWO)})  # type: ignore[arg-type]
     with pytest.raises(ChainUnavailable):
         await outcomes.reverted(sent)
+
+
+def sent_twice(first: str) -> Entry:
+    """Its second transaction has another nonce, so that both may be mined."""
+    return replace(payment(), attempt=Attempt("0x" + "22" * 32, "0x02", earlier=(first,)))
+
+
+@pytest.mark.parametrize("pay_to", [SELLER, THIEF, None])
+async def test_gas_of_every_transaction_of_ours_counts_whoever_has_used_it(
+    pay_to: str | None,
+) -> None:
+    """A stranger was first: ours have burnt gas for nothing, and nobody else's is ours."""
+    only, first = node(), "0x" + "33" * 32
+    only.use(payment(), pay_to)
+    only.reverted = {first, "0x" + "22" * 32}
+    (outcome,) = await found({ONE: only}, sent_twice(first))
+    assert outcome.gas_wei == 2 * BURNT_WEI
+
+
+async def test_gas_of_what_reverted_counts_beside_that_of_what_has_paid() -> None:
+    only = node()
+    first = only.use(payment(), SELLER)
+    only.reverted = {"0x" + "22" * 32}
+    sent = sent_twice(first)
+    (looked_for,) = await found({ONE: only}, sent)
+    rpc: Any = Nodes({ONE: only})
+    engine = X402Engine(rpc, {"eip155:84532": network(ONE)}, None, None, FrozenClock(), 1.0)
+    waited_for = await engine._mined(sent)
+    for outcome in (looked_for, waited_for):
+        assert outcome == Settled(first)
+        assert outcome.gas_wei == 2 * BURNT_WEI

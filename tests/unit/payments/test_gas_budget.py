@@ -18,17 +18,21 @@ from assay.infra.payments.gas_price import (
     FeeAboveCap,
     GasPrices,
 )
-from assay.payments.gas import GasBudget
+from assay.infra.payments.nodes import PaymentNodes
+from assay.payments.gas import GasBudget, KeyNonces, SoldOn
 from assay.payments.gas_cost import Gas
 from assay.payments.gas_rules import GAS_MAX, WEI, FeePerGas, GasRules, fee_per_gas
 from assay.payments.model import PaymentsUnavailable, Quote
 from assay.payments.networks import ROWS
+from assay.payments.sale_checks import gas_price_check
+from assay.payments.settling_watch import SettlingWatch
 from assay.payments.warnings import Sale
 from tests.fakes.clock import FrozenClock
 from tests.unit.payments.test_x402_sender import NETWORK
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
 
 BASE, SEPOLIA = ROWS[0], ROWS[1]
+TEMPO = "tempo"
 KEY = "0x" + "ab" * 20
 GWEI = 10**9
 CENT = 10_000
@@ -68,13 +72,14 @@ class Store:
     """Only what a budget asks of its store."""
 
     waiting: int = 0
+    highest: int = 1
 
-    async def in_flight(self, network: str, now: datetime) -> int:
-        del network, now
+    async def in_flight(self, network: str, now: datetime, since: datetime) -> int:
+        del network, now, since
         return self.waiting
 
-    async def networks_sold(self) -> list[str]:
-        return [BASE.id]
+    async def sold(self) -> list[SoldOn]:
+        return [SoldOn(BASE.id, "x402", self.highest), SoldOn(TEMPO, "mpp", 1)]
 
 
 @dataclass
@@ -84,6 +89,10 @@ class Bench:
     prices: GasPrices
     budget: GasBudget
     store: Store
+    watch: SettlingWatch
+
+    async def price_warning(self, sale: Sale) -> str | None:
+        return await gas_price_check(self.watch, self.budget.rules)(sale)
 
 
 def bench(used: GasRules | None = None) -> Bench:
@@ -91,7 +100,8 @@ def bench(used: GasRules | None = None) -> Bench:
     chains = {row.id: replace(NETWORK, slug=row.id) for row in ROWS}
     prices = GasPrices(node, chains, KEY, used or rules(), clock)  # type: ignore[arg-type]
     budget = GasBudget(used or rules(), prices, store, clock)  # type: ignore[arg-type]
-    return Bench(node, clock, prices, budget, store)
+    watch = SettlingWatch(budget, None, PaymentNodes(node, chains), clock, store)  # type: ignore[arg-type]
+    return Bench(node, clock, prices, budget, store, watch)
 
 
 def quote(amount: int = CENT) -> Quote:
@@ -184,8 +194,10 @@ async def test_a_node_that_lies_about_the_price_is_refused_before_the_work(price
 async def test_a_price_that_rises_after_the_claim_spends_no_more_than_the_cap() -> None:
     made = bench()
     one = replace(entry(VECTORS["receipts"][0]), network=BASE.id, amount=CENT)
-    fee = made.prices.fees(one, 900 * GWEI)
-    assert fee.most * GAS_MAX <= COIN_CAP * WEI
+    cap = made.budget.rules.cap_per_gas(BASE.id, CENT)
+    assert made.prices.fees(one, cap * 9 // 10).most * GAS_MAX <= COIN_CAP * WEI
+    with pytest.raises(FeeAboveCap):  # it could not be mined, and all behind it would wait
+        made.prices.fees(one, cap + 1)
 
 
 async def test_a_replacement_offers_what_is_asked_for_or_nothing() -> None:
@@ -261,24 +273,113 @@ async def test_a_price_below_what_settling_costs_is_warned_of(
     network: Any, amount: int, worth: Mapping[str, Decimal], *, warns: bool
 ) -> None:
     made = bench(rules(usd=worth))
-    said = await made.budget.price_warning(Sale("op", network, amount, "0x"))
+    said = await made.price_warning(Sale("op", network, amount, "0x"))
     assert (said is not None) == warns
 
 
 async def test_a_wrapper_is_made_without_a_warning_while_the_chain_cannot_be_asked() -> None:
     made = bench()
     made.node.is_down = True
-    assert await made.budget.price_warning(Sale("op", BASE, 1, "0x")) is None
+    assert await made.price_warning(Sale("op", BASE, 1, "0x")) is None
 
 
 async def test_the_keys_address_and_balance_are_told() -> None:
     made = bench()
-    (told,) = await made.budget.key_standings(1)
+    (told,) = await made.watch.keys()
     assert (told.address, told.network, told.problem) == (KEY, BASE.id, "")
     assert told.state is not None
     assert told.state.balance == WEI
     assert told.payable == WEI // (fee_per_gas(5_000_000, 10**18).most * GAS_MAX)
     made.node.is_down = True
     made.clock.move(KNOWN_S + 1)
-    (told,) = await made.budget.key_standings(1)
+    (told,) = await made.watch.keys()
     assert (told.state, told.payable, told.problem) == (None, 0, "down")
+
+
+async def test_the_key_is_judged_by_the_highest_price_that_is_sold_there() -> None:
+    """Where the coin's worth is known, dear calls settle at gas that cheap ones cannot pay."""
+    made = bench(rules(usd={BASE.id: Decimal(1)}))
+    made.node.price = hex(10 * GWEI)
+    (told,) = await made.watch.keys()
+    assert told.payable == 0
+    assert "gas costs more" in told.problem
+    made.store.highest = 10**6
+    (told,) = await made.watch.keys()
+    assert told.problem == ""
+    assert told.payable > 0
+
+
+STORE: Any = Store()
+
+
+class Nodes:
+    """Those of the networks that answer."""
+
+    def __init__(self, *answering: str) -> None:
+        self._answering = answering
+
+    async def check(self, network: str) -> None:
+        if network not in self._answering:
+            raise ChainUnavailable("no node answers")
+
+
+class NoFacilitator:
+    """One that says nothing."""
+
+    async def supported(self) -> frozenset[str] | None:
+        return None
+
+
+async def test_nodes_are_asked_of_networks_where_no_key_of_ours_asks_one() -> None:
+    made = bench()
+    with_key = SettlingWatch(made.budget, None, Nodes(TEMPO), made.clock, STORE)
+    assert await with_key.nodes() == {TEMPO: True}
+    prices = GasPrices(made.node, {}, "", rules(), made.clock)  # type: ignore[arg-type]
+    keyless = GasBudget(rules(), prices, made.store, made.clock)  # type: ignore[arg-type]
+    unsettled = SettlingWatch(keyless, None, Nodes(BASE.id), made.clock, STORE)
+    assert await unsettled.nodes() == {TEMPO: False}
+    facilitated = SettlingWatch(keyless, NoFacilitator(), Nodes(BASE.id), made.clock, STORE)
+    assert await facilitated.nodes() == {BASE.id: True, TEMPO: False}
+
+
+async def test_however_many_ask_of_the_key_a_network_is_asked_once_in_seconds() -> None:
+    made = bench()
+    made.node.is_down = True
+    for _ in range(100):
+        await made.watch.keys()
+        await made.price_warning(Sale("op", BASE, 1, "0x"))
+    assert len(made.node.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "unmined", "gap"),
+    [
+        (("0x5", "0x5"), 0, 0),
+        (("0x3", "0x5"), 2, 0),
+        (("0x3", "0x3"), 0, 2),
+        (("0x9", "0x3"), 0, 0),
+    ],
+)
+async def test_nonces_that_no_node_holds_are_a_gap(
+    counts: tuple[str, str], unmined: int, gap: int
+) -> None:
+    made = bench()
+    made.prices.note_sent(BASE.id, 4)
+    made.prices.note_sent(BASE.id, 2)
+    made.node.price, made.node.balance = counts
+    assert await made.prices.nonces(BASE.id) == KeyNonces(unmined, gap)
+    made.node.balance = "five"
+    with pytest.raises(ChainUnavailable):
+        await made.prices.nonces(BASE.id)
+
+
+async def test_what_was_read_last_is_kept_for_metrics() -> None:
+    made = bench()
+    await made.watch.refresh()
+    reading = made.watch.readings[BASE.id]
+    assert (reading.standing.address, reading.read_at_s) == (KEY, made.clock.monotonic_s())
+    made.node.is_down = True
+    made.clock.move(KNOWN_S + 1)
+    await made.watch.refresh()
+    assert made.watch.readings[BASE.id].standing.state is None
+    assert made.watch.readings[BASE.id].nonces is None

@@ -10,6 +10,8 @@ import rlp
 from assay.infra.payments.mpp_time import (
     MARGIN_S,
     STOCK_S,
+    challenge_life,
+    least_work_s,
     require_challenge_time,
     require_transaction_time,
 )
@@ -76,10 +78,47 @@ def test_one_that_is_not_valid_yet_is_refused() -> None:
     assert refused.value.reason == "verification-failed"
 
 
-def test_a_challenge_must_outlive_the_upstream() -> None:
-    require_challenge_time(NOW + timedelta(seconds=30), WORK, NOW, TTL, "digest")
+def of_challenge(left_s: float, asked: Quote = WORK, ttl: timedelta = TTL) -> float:
+    return require_challenge_time(NOW + timedelta(seconds=left_s), asked, NOW, ttl, "digest")
+
+
+def test_a_challenge_must_outlive_the_upstream_and_the_margin() -> None:
+    assert of_challenge(30 + MARGIN_S) == 30
+    with pytest.raises(PaymentRefused) as refused:
+        of_challenge(29 + MARGIN_S)
+    assert (refused.value.reason, refused.value.digest) == ("payment-expired", "digest")
+
+
+def test_a_long_upstream_is_refused_before_forwarding_where_its_challenge_ends_first() -> None:
+    long = replace(WORK, work_s=400.0)
     with pytest.raises(PaymentRefused):
-        require_challenge_time(NOW + timedelta(seconds=29), WORK, NOW, TTL, "digest")
+        of_challenge(151, long)
+    assert of_challenge(408, long) == 400
+
+
+def test_a_challenge_is_made_to_last_for_the_time_to_sign_it_and_the_work() -> None:
+    long = replace(WORK, work_s=400.0)
+    assert challenge_life(WORK, TTL) == TTL
+    assert challenge_life(long, TTL) == timedelta(seconds=150 + 400 + MARGIN_S)
+    assert challenge_life(replace(long, settles_first=True), TTL) == TTL
+
+
+def test_brief_challenges_stay_brief_and_give_the_upstream_up_before_they_end() -> None:
+    """Some chains take no transaction that is valid for longer."""
+    brief = timedelta(seconds=25)
+    assert challenge_life(WORK, brief) == brief
+    assert of_challenge(20, ttl=brief) == 20 - MARGIN_S
+    with pytest.raises(PaymentRefused):
+        of_challenge(12, ttl=brief)
+
+
+def test_one_that_settles_first_asks_nothing_of_its_challenge() -> None:
+    assert of_challenge(1, replace(WORK, settles_first=True)) == 30
+
+
+def test_the_least_that_a_payment_may_leave_the_upstream() -> None:
+    assert least_work_s(TTL) == STOCK_S - MARGIN_S
+    assert left(int(STOCK_S)) == least_work_s(TTL)
 
 
 def raw(before: Any, after: Any = b"") -> dict[str, Any]:

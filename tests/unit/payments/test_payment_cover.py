@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from assay.payments.claims import Claim, Committed
+from assay.payments.claims import Claim, Committed, Sighting
 from assay.payments.cover import LANDING_S, require_cover
 from assay.payments.model import Entry, Fees, PaymentRefused, PaymentsUnavailable
 from assay.payments.ports import Balances, ProtocolNeeds
@@ -65,7 +65,7 @@ async def covered(
     ledger = Counts(chain(then, repeat(then[-1] if then else first)))
     nothing: Any = None
     needs = ProtocolNeeds(nothing, nothing, nothing, Passing())
-    await require_cover(nothing, claim, held, needs, ledger)  # type: ignore[arg-type]
+    await require_cover(nothing, claim, held, needs, ledger, Sighting())  # type: ignore[arg-type]
     return held.asked, ledger.asked
 
 

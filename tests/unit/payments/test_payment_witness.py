@@ -1,6 +1,6 @@
 """What ends a payment for good, where one endpoint may lie: two have to agree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,20 +19,26 @@ PAID, EXPIRED, CANCELLED = Settled("0x" + "11" * 32), Rejected("expired_unused")
 UNSPENT, DOWN = Undecided("not used yet", is_unused=True), Undecided("nobody answers")
 REFUSED = Rejected("transaction_failed")
 FIRST, SECOND = "first", "second"
+ALL = "every node"
 
 
 class Scripted:
-    """A protocol that gives the outcomes written down for each view, the last one for ever."""
+    """A protocol whose nodes together say what is written down; None: none of them answers."""
 
-    def __init__(self, told: Mapping[str, Sequence[Outcome]]) -> None:
-        self.told = {view: list(found) for view, found in told.items()}
+    def __init__(self, said: Outcome | None = None) -> None:
+        self.said = said
         self.asked: list[str] = []
 
-    async def outcome(self, entry: Entry, needs: Any) -> Outcome:
-        assert entry is ENTRY
-        self.asked.append(needs)
-        found = self.told[needs]
-        return found.pop(0) if len(found) > 1 else found[0]
+    async def outcomes(
+        self, entries: Sequence[Entry], needs: Any, *, every_node: bool
+    ) -> Sequence[Outcome]:
+        assert entries == [ENTRY]
+        assert needs == FIRST
+        assert every_node
+        self.asked.append(ALL)
+        if self.said is None:
+            raise Unavailable("down")
+        return [self.said]
 
 
 class Depths:
@@ -49,6 +55,8 @@ class Depths:
         if told is None:
             raise Unavailable("down")
         return [told for _ in entries]
+
+    agreed_depths = depths
 
 
 def witness(
@@ -69,59 +77,67 @@ def witness(
     return Witness(networks, protocols, view(FIRST), others, SystemClock(), wait_s)
 
 
-async def judged(
-    found: Outcome, second: Sequence[Outcome], first: Sequence[Outcome] = (UNSPENT,)
-) -> tuple[Outcome, list[str]]:
-    protocol = Scripted({FIRST: first, SECOND: second})
+async def judged(found: Outcome, said: Outcome | None) -> tuple[Outcome, list[str]]:
+    protocol = Scripted(said)
     outcome = await witness(protocol, Depths(1)).judged(ENTRY, found, waits=True)
     return outcome, protocol.asked
 
 
 @pytest.mark.parametrize("found", [PAID, UNSPENT, DOWN])
 async def test_a_payment_that_goes_well_costs_no_question(found: Outcome) -> None:
-    protocol, receipts = Scripted({}), Depths(0)
+    protocol, receipts = Scripted(), Depths(0)
     assert await witness(protocol, receipts).judged(ENTRY, found, waits=True) is found
     assert (protocol.asked, receipts.asked) == ([], 0)
 
 
 @pytest.mark.parametrize("found", [EXPIRED, CANCELLED, REFUSED])
 async def test_with_one_endpoint_its_word_is_the_last(found: Rejected) -> None:
-    protocol = Scripted({})
+    protocol = Scripted()
     alone = witness(protocol, Depths(0), two=False)
     assert await alone.judged(ENTRY, found, waits=True) is found
     assert protocol.asked == []
 
 
-async def test_what_both_say_ends_it() -> None:
-    assert await judged(EXPIRED, [EXPIRED]) == (EXPIRED, [SECOND])
-    assert await judged(REFUSED, [UNSPENT]) == (REFUSED, [SECOND, FIRST])
+async def test_what_all_say_ends_it() -> None:
+    assert await judged(EXPIRED, EXPIRED) == (EXPIRED, [ALL])
+    assert await judged(REFUSED, UNSPENT) == (REFUSED, [ALL])
+
+
+async def test_what_two_have_said_is_asked_nobody_else() -> None:
+    agreed = Rejected("expired_unused", is_agreed=True)
+    assert await judged(agreed, PAID) == (agreed, [])
 
 
 async def test_money_that_the_second_shows_is_not_lost_to_a_lie_of_the_first() -> None:
     for lie in (EXPIRED, CANCELLED, REFUSED):
-        assert (await judged(lie, [PAID]))[0] == PAID
+        assert (await judged(lie, PAID))[0] == PAID
 
 
 async def test_while_the_second_cannot_be_asked_nothing_ends() -> None:
-    outcome, _ = await judged(EXPIRED, [DOWN])
-    assert isinstance(outcome, Undecided)
-    assert not outcome.is_unused
+    for nobody in (DOWN, None):
+        outcome, _ = await judged(EXPIRED, nobody)
+        assert isinstance(outcome, Undecided)
+        assert not outcome.is_unused
 
 
-async def test_a_use_that_the_second_does_not_see_ends_nothing() -> None:
-    """Cancelled, says one; unused, says the other: one of them lags, or lies."""
-    outcome, _ = await judged(CANCELLED, [UNSPENT], first=[CANCELLED])
-    assert isinstance(outcome, Undecided)
+async def test_a_payment_that_only_another_view_shows_is_deep_by_its_word() -> None:
+    blind, other = Depths(0), Depths(3)
+    needs: Any = None
+    views = View(needs, blind), {ENTRY.network: View(needs, other)}
+    networks = payment_networks({}, {ENTRY.network: 3})
+    deep = Witness(networks, {}, *views, SystemClock(), 0.0)
+    assert await deep.judged(ENTRY, PAID, waits=False) == PAID
+    assert (blind.asked, other.asked) == (1, 1)
 
 
 async def test_confirmations_are_waited_for() -> None:
     receipts = Depths(1, None, 0, 2, 3)
-    deep = witness(Scripted({}), receipts, confirmations=3)
+    deep = witness(Scripted(), receipts, confirmations=3)
     assert await deep.judged(ENTRY, PAID, waits=True) == PAID
     assert receipts.asked == 5
 
 
 async def test_what_is_not_deep_in_time_is_pending_and_no_refusal() -> None:
-    deep = witness(Scripted({}), Depths(2), confirmations=3, wait_s=0.3)
+    deep = witness(Scripted(), Depths(2), confirmations=3, wait_s=0.3)
     assert await deep.judged(ENTRY, PAID, waits=False) == Undecided("2 of 3 confirmations")
     assert await deep.judged(ENTRY, PAID, waits=True) == Undecided("2 of 3 confirmations")

@@ -74,6 +74,18 @@ def test_what_buyers_paid_the_seller_directly_is_shown_and_owed_by_nobody() -> N
     assert (made.owed, made.fee, made.payments) == (0, 0, 0)
 
 
+def test_a_fee_that_was_paid_beside_the_seller_is_shown_and_is_no_part_of_a_balance() -> None:
+    made = line(
+        one(of_balance=False, direct_fee=50, count=3),
+        one(of_balance=False, fee_rate=None, amount=500),
+        one(of_balance=False, kind="refund", amount=950),
+        one(amount=200),
+    )
+    assert (made.direct_payments, made.direct, made.direct_fee) == (4, 950 + 500, 50)
+    assert (made.direct_refunded, made.received, made.fee, made.owed) == (950, 200, 10, 190)
+    assert csv_of([made]).splitlines()[1].endswith(",0.000950,0.000050")
+
+
 def test_each_account_network_and_asset_has_a_line_of_its_own() -> None:
     sums = [one(operator_id=a, network=b, asset=c) for a in "xy" for b in "pq" for c in "uv"]
     assert [(m.operator_id, m.network, m.asset) for m in lines_of(sums)] == [
@@ -86,7 +98,7 @@ def test_the_file_has_every_column_with_six_places() -> None:
     assert head == ",".join(COLUMNS)
     assert row == (
         "op,eip155:8453,0xa,1,1.234567,0.061728,0.000000,0.000000,0.000000,1.172839,0,"
-        "0.000000,0.000000"
+        "0.000000,0.000000,0.000000"
     )
     assert len(values_of(line(one()))) == len(COLUMNS)
 

@@ -1,24 +1,39 @@
 """A claim that somebody has taken over says nothing of the payment any more."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
 import pytest
 
 from assay.kit.keyring import MacKeys
-from assay.payments.model import Held, Payment, PaymentRefused, Replay, State
+from assay.payments.claims import Sighting
+from assay.payments.model import (
+    Held,
+    Payment,
+    PaymentRefused,
+    PaymentRequired,
+    Replay,
+    State,
+)
+from assay.payments.outcomes import Outcome, Settled, Undecided
 from assay.payments.ports import ProtocolNeeds
 from assay.payments.protocols.x402 import PROTOCOL
+from assay.payments.released import EVERY_NODE
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.till import Till
+from assay.payments.watcher import ENDED
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.fakes.witness import lone_witness
 from tests.simulation.chain import Signers
 from tests.simulation.payers import purchase_of
 from tests.simulation.process import EPOCH
+
+PAID_BY = "0x" + "77" * 32
+UNUSED = Undecided("not used yet", is_unused=True, answers=1)
 
 
 class Overtaken:
@@ -28,8 +43,7 @@ class Overtaken:
         self._ledger = ledger
         self._clock = clock
 
-    async def verify(self, payment: object) -> int:
-        del payment
+    async def verify(self, *_: object) -> int:
         ((key, row),) = self._ledger.rows.items()
         self._clock.move(60)
         later = self._clock.now()
@@ -45,19 +59,40 @@ class Slow:
     def __init__(self, clock: FrozenClock) -> None:
         self._clock = clock
 
-    async def verify(self, payment: Payment) -> int:
+    async def verify(self, payment: Payment, _: Sighting) -> int:
         self._clock.move(60)
         return payment.quote.amount
 
 
-async def held(facilitator: Any, ledger: MemoryLedgerStore, clock: FrozenClock) -> Held | Replay:
-    """Hold a fresh payment."""
+class Blind:
+    """A facilitator whose first node shows nothing of a payment that has left the wallet."""
+
+    def __init__(self, *said: Outcome) -> None:
+        self._said = list(said)
+        self.asked = 0
+
+    async def verify(self, _: Payment, sighting: Sighting) -> int:
+        sighting.read(is_used=False)
+        raise PaymentRefused("insufficient_funds", "The payer does not have the amount.")
+
+    async def outcomes(self, _: object, *, every_node: bool = False) -> Sequence[Outcome]:
+        if not every_node:
+            return [UNUSED]
+        self.asked += 1
+        return [self._said.pop(0)]
+
+
+async def held(
+    facilitator: Any, ledger: MemoryLedgerStore, clock: FrozenClock, *, nodes: int = 1
+) -> Held | Replay:
+    """Hold a fresh payment, on a network with so many nodes."""
     needs = ProtocolNeeds(Signers(), facilitator, facilitator, clock)
     lease = timedelta(seconds=5)
-    witness = lone_witness({"x402": PROTOCOL}, needs, clock)
+    purchase = purchase_of("p", "0x" + "c0" * 20, 100.0, Random(1))
+    several = [purchase.quote.network.id] if nodes > 1 else []
+    witness = lone_witness({"x402": PROTOCOL}, needs, clock, several)
     settlement = Settlement({"x402": PROTOCOL}, needs, ledger, clock, lease, witness)
     till = Till(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
-    purchase = purchase_of("p", "0x" + "c0" * 20, 100.0, Random(1))
     request = purchase.request(purchase.caller, purchase.token)
     return await till.hold(await till.read(purchase.quote, request), request)
 
@@ -78,3 +113,54 @@ async def test_a_claim_that_was_verified_slowly_is_renewed_before_the_upstream_i
     assert [row.state for row in ledger.rows.values()] == [State.CLAIMED]
     assert claimed.entry.lease_until > clock.now() + timedelta(seconds=claimed.quote.work_s)
     assert await ledger.move(claimed.entry, State.SETTLING) is not None
+
+
+async def refused(
+    facilitator: Blind, ledger: MemoryLedgerStore, clock: FrozenClock, *, nodes: int = 1
+) -> str:
+    """What its buyer is told who comes with a payment."""
+    try:
+        claimed = await held(facilitator, ledger, clock, nodes=nodes)
+    except (PaymentRequired, PaymentPending) as error:
+        return error.code
+    assert isinstance(claimed, Held)
+    return claimed.entry.state
+
+
+async def test_a_first_refusal_asks_nothing_and_the_second_every_node() -> None:
+    clock = FrozenClock(EPOCH)
+    ledger, node = MemoryLedgerStore(clock), Blind(Settled(PAID_BY))
+    assert await refused(node, ledger, clock) == "payment_required"
+    assert node.asked == 0  # nobody had been shown it before: made-up payments cost no more
+    assert await refused(node, ledger, clock) == State.SETTLED
+    (row,) = ledger.rows.values()
+    assert (row.attempt.transaction, node.asked) == (PAID_BY, 1)
+
+
+@pytest.mark.parametrize(("nodes", "then"), [(1, "payment_required"), (2, "settlement_pending")])
+async def test_refusals_that_ask_every_node_are_few_and_then_it_waits_if_another_node_may_know_more(
+    nodes: int, then: str
+) -> None:
+    clock = FrozenClock(EPOCH)
+    ledger, node = MemoryLedgerStore(clock), Blind(UNUSED)
+    assert await refused(node, ledger, clock, nodes=nodes) == "payment_required"
+    assert await refused(node, ledger, clock, nodes=nodes) == "payment_required"
+    for _ in range(20):
+        clock.move(1)
+        assert await refused(node, ledger, clock, nodes=nodes) == then
+    assert node.asked == 1
+    (row,) = ledger.rows.values()
+    assert (row.state, row.look.questions) == (State.RELEASED, EVERY_NODE)
+    assert looks_at(ledger) == [row.expires_at + ENDED]
+
+
+async def test_while_a_node_cannot_say_nobody_is_refused() -> None:
+    clock = FrozenClock(EPOCH)
+    ledger, node = MemoryLedgerStore(clock), Blind(Undecided("one node alone says so", answers=1))
+    assert await refused(node, ledger, clock) == "payment_required"
+    assert await refused(node, ledger, clock) == "settlement_pending"
+
+
+def looks_at(ledger: MemoryLedgerStore) -> list[datetime]:
+    """When the watcher looks."""
+    return list(ledger.looks.values())

@@ -8,14 +8,15 @@ import pytest
 from assay.infra.crypto.transactions import Transaction, TransactionSigner, transaction_of
 from assay.infra.payments.gas_price import GAS_PRICE_MAX
 from assay.infra.payments.offered_fees import can_be_mined, replacing
+from assay.infra.payments.stuck_nonces import STUCK_S
 from assay.infra.payments.x402_sender import Sender
 from assay.payments.attempts import ATTEMPTS_MAX, after, hashes
 from assay.payments.gas_rules import FeePerGas, fee_per_gas
 from assay.payments.model import Entry
-from assay.payments.outcomes import Attempt
+from assay.payments.outcomes import Attempt, Undecided
 from tests.fakes.clock import FrozenClock
 from tests.fakes.gas import ample_gas
-from tests.fakes.payment_nodes import Node, Nodes
+from tests.fakes.payment_nodes import BLOCK_S, Node, Nodes
 from tests.unit.payments.test_authorization_outcomes import ONE, network, node
 from tests.unit.payments.test_authorization_outcomes import payment as unsent
 
@@ -151,6 +152,64 @@ def test_a_replacement_offers_an_eighth_more_of_both(offered: FeePerGas, price: 
 def test_what_is_offered_at_first_outlasts_a_rise_by_three_quarters() -> None:
     assert can_be_mined(fee_per_gas(GWEI, NO_CAP).most, GWEI * 7 // 4)
     assert not can_be_mined(fee_per_gas(GWEI, NO_CAP).most, 10 * GWEI)
+
+
+async def test_a_nonce_that_nobody_offers_more_for_is_spent_on_nothing(
+    sender: Sender, only: Node
+) -> None:
+    """A row that has ended, in this process or an earlier one, leaves one behind."""
+    only.counts, only.base_fee, only.gas_price = (5, 9), 30 * GWEI, 31 * GWEI
+    behind = Book(only, signed(7, 90 * GWEI))
+    for _ in range(STUCK_S // BLOCK_S + 1):
+        await sender.mend(behind.entry, behind.note)
+        only.head += 1
+    (nothing,) = map(transaction_of, only.taken)
+    assert (nothing.nonce, nothing.to, nothing.data) == (5, SIGNER.address, b"")
+    assert (nothing.gas, nothing.fee >= 2 * 31 * GWEI) == (21_000, True)
+    only.head += STUCK_S
+    await sender.mend(behind.entry, behind.note)
+    more = transaction_of(only.taken[1])
+    assert (more.nonce, more.priority_fee * 8 >= nothing.priority_fee * 9) == (5, True)
+
+
+async def test_a_nonce_is_left_alone_while_they_move_or_no_block_is_made(
+    sender: Sender, only: Node
+) -> None:
+    waits = Book(only, signed(50, 90 * GWEI))
+    for mined in range(5, 45):
+        only.counts = (mined, 60)
+        only.head += STUCK_S // BLOCK_S - 1
+        await sender.mend(waits.entry, waits.note)
+    for _ in range(100):  # the chain stands still
+        await sender.mend(waits.entry, waits.note)
+    only.counts = (60, 60)
+    only.head += STUCK_S
+    for _ in range(3):  # nothing waits
+        await sender.mend(waits.entry, waits.note)
+    assert not only.taken
+
+
+async def test_a_nonce_is_never_freed_for_more_than_one_call_may_cost(only: Node) -> None:
+    rpc, chain = Nodes({ONE: only}), network(ONE)
+    prices = ample_gas(rpc, {chain.slug: chain}, SIGNER.address, FrozenClock(), coins=0)
+    sender = Sender(rpc, chain, SIGNER, prices)  # type: ignore[arg-type]
+    only.counts = (5, 9)
+    behind = Book(only, signed(7, 90 * GWEI))
+    await sender.mend(behind.entry, behind.note)
+    only.head += STUCK_S
+    await sender.mend(behind.entry, behind.note)
+    assert not only.taken
+
+
+async def test_what_cannot_be_mined_at_what_it_may_cost_is_not_sent(only: Node) -> None:
+    """It would hold up all that is sent behind it."""
+    rpc, chain = Nodes({ONE: only}), network(ONE)
+    prices = ample_gas(rpc, {chain.slug: chain}, SIGNER.address, FrozenClock(), coins=0)
+    sender = Sender(rpc, chain, SIGNER, prices)  # type: ignore[arg-type]
+    book = Book(only, unsent())
+    assert isinstance(await sender.send(book.entry, book.note), Undecided)
+    assert not only.taken
+    assert not book.noted
 
 
 async def test_what_may_not_be_replaced_for_its_cost_is_sent_again(only: Node) -> None:

@@ -16,7 +16,8 @@ from x402.schemas.v1 import PaymentRequiredV1
 
 from assay.infra.crypto.eip3009 import Eip3009Signers
 from assay.kit.json import JsonValue
-from assay.payments.model import Entry, Headers, Payment, PaymentRefused, Quote, State
+from assay.payments.claims import Sighting
+from assay.payments.model import Entry, Headers, PaymentRefused, Quote, State
 from assay.payments.networks import ROWS
 from assay.payments.outcomes import Attempt
 from assay.payments.ports import PaidRequest, ProtocolNeeds
@@ -191,7 +192,7 @@ class Rich:
 
     asked: int = 0
 
-    async def verify(self, _: Payment) -> int:
+    async def verify(self, *_: object) -> int:
         self.asked += 1
         return 10**6
 
@@ -208,11 +209,11 @@ async def test_what_waited_too_long_is_refused_before_the_upstream_is_asked(
     facilitator = Rich()
     late = replace(needs(least_s - 0.1), facilitator=facilitator)
     with pytest.raises(PaymentRefused) as refused:
-        await X402().verify(paid, late)
+        await X402().verify(paid, late, Sighting())
     assert refused.value.reason == "invalid_exact_evm_payload_authorization_valid_before"
     assert facilitator.asked == 0
     in_time = replace(needs(least_s), facilitator=facilitator)
-    assert await X402().verify(paid, in_time) == {wanted.network.asset.address: 10**6}
+    assert await X402().verify(paid, in_time, Sighting()) == {wanted.network.asset.address: 10**6}
 
 
 def entry(vector: dict[str, Any]) -> Entry:

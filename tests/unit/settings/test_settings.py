@@ -105,3 +105,12 @@ def test_a_file_that_does_not_hold_stops_the_boot(
     monkeypatch.setenv("ASSAY_CONFIG", str(file))
     with pytest.raises(SettingsError):
         load()
+
+
+def test_a_wrong_value_is_told_of_and_no_other_setting() -> None:
+    with pytest.raises(SettingsError) as refusal:
+        load(port="x", fee_rate="y")
+    assert [line.partition(":")[0] for line in str(refusal.value).split("; ")] == [
+        "ASSAY_PORT",
+        "ASSAY_FEE_RATE",
+    ]

@@ -1,17 +1,14 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from assay.chains.subject import Subject
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.kit.singleflight import SingleFlight
+from assay.probing.function import function_rows
 from assay.trust.evaluate import Evaluator, EvaluatorNeeds
-from assay.trust.model import (
-    Cap,
-    Evidence,
-    EvidenceUnavailable,
-    SignalName,
-    Subject,
-    Unavailable,
-)
+from assay.trust.model import Cap, Evidence, EvidenceUnavailable, SignalName, Unavailable
 from assay.trust.ports import SignalNeeds
 from assay.trust.scoring import DEFAULT_WEIGHTS
 from assay.trust.subjects import Subjects
@@ -117,3 +114,37 @@ async def test_evaluations_asked_for_at_once_are_one() -> None:
         asked = [group.create_task(house.evaluator.evaluate(SUBJECT, 1)) for _ in range(20)]
     assert signal.asked == 1
     assert len({task.result().evaluation.id for task in asked}) == 1
+
+
+async def test_what_the_chain_says_was_paid_joins_what_the_visit_saw_of_a_seller() -> None:
+    sold: JsonObject = {
+        "service": "https://stall.example/deep", "kind": "x402", "asked": [], "valid": True,
+        "known_asset": True, "sane": True, "payee": True, "wallet": True,
+    }  # fmt: skip
+
+    class Told(FakeSignal):
+        """Sees a number, and more beside it."""
+
+        def __init__(self, name: SignalName, **more: JsonValue) -> None:
+            super().__init__(name, 90)
+            self.proves: JsonObject = more
+
+        async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+            found = await super().collect(subject, needs)
+            assert isinstance(found, Evidence)
+            return replace(found, transcript={"function": [sold]})
+
+    async def state(*signals: FakeSignal) -> str:
+        made = (await House(*signals).evaluator.evaluate(SUBJECT, 1)).evaluation
+        seen = next(c.evidence for c in made.collected if c.signal is SignalName.SANDBOX)
+        rows, kept = seen.data["function"], seen.transcript["function"]
+        assert is_array(rows)
+        assert is_array(kept)
+        assert rows == function_rows([one for one in kept if is_object(one)])
+        return str(rows[0]["state"]) if is_object(rows[0]) else ""
+
+    shop = Told(SignalName.SANDBOX, function=[*function_rows([sold])])
+    chain, paid = SignalName.REGISTRY_8004, {"clusters": 3, "days": 2, "usdNet": "1.000000"}
+    assert await state(shop, Told(chain, settlements=paid)) == "functional"
+    assert await state(shop, FakeSignal(chain, Unavailable("the chain is down"))) == "unfinished"
+    assert await state(shop, FakeSignal(chain, 50)) == "closed"

@@ -12,6 +12,7 @@ import pytest
 from assay.chains.model import OnchainAgent
 from assay.chains.registration import parse_registration
 from assay.chains.solana.clusters import CLUSTERS
+from assay.chains.subject import Subject
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.egress.waiting import own_wait
 from assay.kit.clock import SystemClock
@@ -23,7 +24,6 @@ from assay.trust.liveness import (
     LivenessReport,
     declared,
 )
-from assay.trust.model import Subject
 from tests.fakes.clock import FrozenClock
 from tests.services.solana import golden
 

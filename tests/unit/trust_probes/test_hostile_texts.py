@@ -13,10 +13,11 @@ from assay.chains.registration import NotRegistration, parse_registration
 from assay.kit.json import has_values_beyond, is_nested_beyond
 from assay.kit.slice_runner import Slices
 from assay.kit.slices import SLICE_CHARS, WINDOW_CHARS, Meter, Sliced, whole
-from assay.trust import poisoning
-from assay.trust.asking import JSON_DEPTH_MAX, JSON_VALUES_MAX, decode
-from assay.trust.patterns import find_internals, find_secrets, leaked_secrets
-from assay.trust.poisoning import DESCRIPTION_MAX, DOCUMENT_MAX, TEXTS_MAX, find_poison, poison
+from assay.probing import disguises, poisoning
+from assay.probing.asking import JSON_DEPTH_MAX, JSON_VALUES_MAX, decode
+from assay.probing.patterns import find_internals
+from assay.probing.poisoning import DESCRIPTION_MAX, DOCUMENT_MAX, TEXTS_MAX, find_poison, poison
+from assay.probing.secret_formats import find_secrets, leaked_secrets
 from tests.fakes.hostile_documents import bodies, documents, lists
 from tests.fakes.hostile_texts import ORDER, UNITS, hostile_json, hostile_texts
 
@@ -113,7 +114,7 @@ def test_a_run_is_cut_as_a_bounded_pattern_cuts_it(text: str, times: int) -> Non
     """The signs at its end say nothing: whoever decodes leaves them off."""
     bounded = re.compile(r"[A-Za-z0-9+/_-]{32,4000}={0,2}")
     long = text * times
-    cut = [blob.rstrip("=") for blob in poisoning._blobs(long)]  # pyright: ignore[reportPrivateUsage]
+    cut = [blob.rstrip("=") for blob in disguises.blobs(long)]
     assert cut == [match.group().rstrip("=") for match in bounded.finditer(long)]
 
 

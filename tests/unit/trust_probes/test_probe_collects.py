@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from assay.chains.model import ClaimedRegistration, OnchainAgent, Registration, Service
+from assay.chains.problems import FileProblem
+from assay.chains.subject import Subject
 from assay.egress.ports import EgressError, Failure, Outgoing, Reply
 from assay.kit.json import JsonObject, JsonValue
-from assay.trust.asking import json_target, unknown_url
-from assay.trust.model import Subject
-from assay.trust.ports import AgentCallFailed, McpTool, ServiceKind, Visit, Visited
+from assay.probing.asking import json_target, unknown_url
+from assay.probing.ports import AgentCallFailed, McpTool, ServiceKind, Visit, Visited
 from tests.fakes.trust import NETWORK, OWNER, WALLET
 from tests.unit.trust_probes.test_probe_verdicts import PROBES
 from tests.unit.trust_probes.test_probe_visiting import Scripted
@@ -36,11 +37,13 @@ CARD: JsonObject = {
 class Server:
     protocol_version = "1"
     server_name = "words"
+    instructions = ""
 
     def __init__(self, tools: Sequence[McpTool], fails: AgentCallFailed | None) -> None:
         self.tools, self.fails = tools, fails
 
-    async def list_tools(self) -> Sequence[McpTool]:
+    async def list_tools(self, *, again: bool = False) -> Sequence[McpTool]:
+        del again
         if self.fails:
             raise self.fails
         return self.tools
@@ -51,14 +54,19 @@ class Server:
             raise self.fails
         return {"isError": False}
 
+    async def list_texts(self) -> Sequence[JsonObject]:
+        return []
+
 
 class Client:
     card_url = "https://words.example/.well-known/agent-card.json"
+    has_answered = False
 
     def __init__(self, card: JsonObject, fails: AgentCallFailed | None) -> None:
         self.card, self.fails = card, fails
 
-    async def send_text(self, text: str) -> JsonObject:
+    async def send_text(self, text: str, context_id: str = "") -> JsonObject:
+        del context_id
         if self.fails:
             raise self.fails
         return {"message": {"parts": [{"text": text}]}}
@@ -121,6 +129,7 @@ async def verdict(name: str, on: Visit) -> str | None:
         (replace(GOOD, services=(Service("MCP", "words.example"),)), ["services"]),
         (replace(GOOD, services=(Service("web", "https://"),)), ["services"]),
         (replace(GOOD, services=(Service("ENS", "words.eth"),)), []),
+        (replace(GOOD, problems=(FileProblem("file", "a comment", "JSON"),)), ["format"]),
     ],
 )
 async def test_what_a_registration_file_lacks_is_named(
@@ -137,6 +146,8 @@ async def test_what_a_registration_file_lacks_is_named(
         ([("1", REGISTRY), ("7", REGISTRY)], "pass"),
         ([("8", REGISTRY)], "fail"),
         ([("7", "eip155:1:0x" + "9" * 40)], "fail"),
+        ([("0", REGISTRY)], "not_tested"),
+        ([("0", REGISTRY), ("8", REGISTRY)], "fail"),
         ([], "not_tested"),
     ],
 )
@@ -312,7 +323,7 @@ async def test_a_tool_that_is_not_read_only_is_never_called() -> None:
     assert await seen("injection_not_obeyed", on) is None
     safe = visit(lines=Lines([replace(unsafe, read_only=True)]), mcp="https://words.example/mcp")
     assert await seen("mcp_bad_arguments_refused", safe) == {"answer": "ok"}
-    assert await seen("injection_not_obeyed", safe) == {"mcp": "ignored"}
+    assert await seen("injection_not_obeyed", safe) == {"texts": "ignored"}
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,20 @@ from collections.abc import Mapping
 
 import pytest
 
-import assay.trust.probes
+import assay.probing.probes
 from assay.kit.json import JsonObject
 from assay.kit.plugins import load_plugins
-from assay.trust.ports import Probe, Severity
+from assay.probing.ports import Probe, Severity
 
-PROBES: Mapping[str, Probe] = load_plugins(assay.trust.probes, "PROBE", Probe)
+PROBES: Mapping[str, Probe] = load_plugins(assay.probing.probes, "PROBE", Probe)
 
 CASES: list[tuple[str, JsonObject, str]] = [
     ("ssrf_bait", {"taken": False}, "pass"),
     ("ssrf_bait", {"taken": True}, "fail"),
     ("no_bombs", {"bombs": 0}, "pass"),
     ("no_bombs", {"bombs": 1}, "fail"),
+    ("no_bombs", {"bombs": 1, "sightings": 2}, "fail"),
+    ("no_bombs", {"bombs": 1, "sightings": 1}, "not_tested"),
     ("x402_challenge_valid", {"valid": True, "consistent": True}, "pass"),
     ("x402_challenge_valid", {"valid": True, "consistent": False}, "fail"),
     ("x402_challenge_valid", {"valid": False, "consistent": True}, "fail"),
@@ -119,12 +121,22 @@ CASES: list[tuple[str, JsonObject, str]] = [
     ("mcp_bad_arguments_refused", {"answer": "closed"}, "not_tested"),
     ("no_leaked_secrets", {"leaked": []}, "pass"),
     ("no_leaked_secrets", {"leaked": ["API key"]}, "fail"),
+    ("no_leaked_secrets", {"leaked": ["API key"], "sightings": 1}, "not_tested"),
+    ("no_leaked_secrets", {"leaked": ["API key"], "sightings": 2}, "fail"),
+    ("no_open_redirect", {"redirects": False, "splits": False}, "pass"),
+    ("no_open_redirect", {"redirects": True, "splits": False}, "fail"),
+    ("no_open_redirect", {"redirects": False, "splits": True}, "fail"),
     ("no_leaked_internals", {"leaked": []}, "pass"),
     ("no_leaked_internals", {"leaked": ["stack trace"]}, "fail"),
     ("no_poisoning", {"tools": []}, "pass"),
     ("no_poisoning", {"agent card": [], "tools": ["hidden comment"]}, "fail"),
     ("injection_not_obeyed", {"a2a": "ignored", "mcp": "ignored"}, "pass"),
     ("injection_not_obeyed", {"a2a": "ignored", "mcp": "obeyed"}, "fail"),
+    ("injection_not_obeyed", {"a2a": "obeyed", "sightings": 1}, "not_tested"),
+    ("injection_not_obeyed", {"a2a": "obeyed", "mcp": "ignored", "sightings": 2}, "fail"),
+    ("injection_not_obeyed", {"a2a": "unanswered"}, "not_tested"),
+    ("no_cross_talk", {"repeated": True, "sightings": 1}, "not_tested"),
+    ("no_cross_talk", {"repeated": False, "answered": False}, "not_tested"),
     ("no_cross_talk", {"repeated": False}, "pass"),
     ("no_cross_talk", {"repeated": True}, "fail"),
 ]

@@ -5,8 +5,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.trust.ports import AgentCallFailed, BudgetExhausted, McpConversation
-from assay.trust.visiting import USER_AGENT, SharedDialers, VisitHttp, opted_out
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpConversation
+from assay.probing.robots import opted_out
+from assay.probing.shared_dialers import SharedDialers
+from assay.probing.visiting import USER_AGENT, VisitHttp
 from tests.fakes.clock import FrozenClock
 
 Answer = Callable[[Outgoing], Reply | EgressError]
@@ -156,6 +158,7 @@ async def test_no_robots_file_is_no_objection(answer: Reply | EgressError) -> No
 class Conversation:
     protocol_version = "1"
     server_name = "x"
+    instructions = ""
 
 
 class Dialers:

@@ -1,95 +1,144 @@
+"""The signal over what a registry and an index answer; the rules have laws of their own."""
+
+import hashlib
+import json
+import random
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.chains.model import ChainUnavailable, Feedback, Reviewer
+from assay.chains.model import ChainUnavailable, Feedback, Network, OnchainAgent
+from assay.chains.subject import Subject
 from assay.infra.agents.dialers import StockDialers
 from assay.kit.canonical import canonical_bytes
-from assay.trust.model import Evidence, Subject, Unavailable
+from assay.kit.json import JsonObject, JsonValue
+from assay.reputation.evidence import VOTERS_MAX
+from assay.reputation.facts import AgentFacts, FeedbackEvent, NotIndexed
+from assay.reputation.model import MICRO, Payer
+from assay.trust.model import Evidence, Unavailable
 from assay.trust.ports import SignalNeeds
-from assay.trust.signals.registry_8004 import REVIEWERS_MAX, SIGNAL
+from assay.trust.signals.registry_8004 import SIGNAL, naive_mean
+from assay.trust.sources import Sources
 from tests.fakes.clock import FrozenClock
-from tests.fakes.trust import NETWORK, NOW_S, WALLET, FakeChain, onchain_agent
+from tests.fakes.trust import NETWORK, NOW_S, OWNER, WALLET, FakeChain, onchain_agent
 from tests.unit.trust_probes.test_probe_visiting import Scripted
 
 SUBJECT = Subject(NETWORK, "7", WALLET, onchain_agent())
+TODAY = NOW_S // 86_400
+EARLIER = "c637d013ce8cbe0822e56243c9d08378ed1b81e16a13f937250042cac7950d7a"
+
+
+@dataclass
+class FakeFacts:
+    """An index; `fault` is what it raises."""
+
+    found: AgentFacts
+    fault: Exception | None = None
+
+    async def facts(self, agent: OnchainAgent, clients: object) -> AgentFacts:
+        del agent, clients
+        if self.fault:
+            raise self.fault
+        return self.found
+
+    async def known(self, agent: OnchainAgent) -> AgentFacts | None:
+        del agent
+        return self.found
+
+    async def spent(self, network: Network, wallet: str, side: frozenset[str]) -> int | None:
+        del network, wallet, side
+        return 0
 
 
 def said(client: str, value: str, index: int = 1, tag: str = "starred") -> Feedback:
     return Feedback(client, index, Decimal(value), 0, tag, "")
 
 
-async def seen(*feedback: Feedback) -> Evidence:
+def bought(*clients: str) -> AgentFacts:
+    payers = [Payer(c, {TODAY - 60: 4 * MICRO}, elsewhere=4 * MICRO) for c in clients]
+    return AgentFacts(day=TODAY, payers=tuple(payers), price=MICRO)
+
+
+def needs(chain: FakeChain, source: FakeFacts | None = None) -> SignalNeeds:
+    made = SignalNeeds(chain, Scripted(), StockDialers(), {}, FrozenClock(), 5.0)
+    return replace(made, sources=Sources(reputation=source))
+
+
+async def seen(*feedback: Feedback, facts: AgentFacts | None = None) -> Evidence:
     chain = FakeChain()
     chain.feedback = feedback
-    evidence = await SIGNAL.collect(SUBJECT, needs(chain))
+    source = None if facts is None else FakeFacts(facts)
+    evidence = await SIGNAL.collect(SUBJECT, needs(chain, source))
     assert isinstance(evidence, Evidence)
     return evidence
 
 
-def needs(chain: FakeChain) -> SignalNeeds:
-    return SignalNeeds(chain, Scripted(), StockDialers(), {}, FrozenClock(), 5.0)  # type: ignore[arg-type]
-
-
-async def test_the_value_is_the_mean_over_established_reviewers() -> None:
-    weighed = SIGNAL.weigh(await seen(said("a", "80"), said("b", "90")), {})
+async def test_the_value_is_the_mean_over_customers_by_what_they_paid() -> None:
+    weighed = SIGNAL.weigh(await seen(said("a", "80"), said("b", "90"), facts=bought("a", "b")), {})
     assert weighed.value == 85.0
-    assert weighed.confidence == pytest.approx(2 / 5, abs=0.02)
-    assert weighed.reasons[0].startswith("2 reviewers in the registry")
-    assert "the plain average is 85" in weighed.reasons[0]
+    assert 0.02 < weighed.confidence < 0.05
+    assert weighed.reasons[0].startswith("2 independent customers paid")
 
 
-async def test_one_reviewer_has_one_voice_and_it_is_the_latest() -> None:
+async def test_one_voter_has_one_vote_and_it_is_the_latest() -> None:
     many = [said("a", "100", index) for index in range(1, 40)]
-    weighed = SIGNAL.weigh(await seen(*many, said("a", "20", 99), said("b", "40")), {})
-    assert weighed.value == 30.0
+    cast = (*many, said("a", "20", 99), said("b", "40"))
+    assert SIGNAL.weigh(await seen(*cast, facts=bought("a", "b")), {}).value == 30.0
 
 
-async def test_the_agents_own_addresses_have_no_voice() -> None:
-    weighed = SIGNAL.weigh(await seen(said(WALLET, "100"), said("b", "40")), {})
-    assert weighed.value == 40.0
-    assert "Feedback from the agent's own addresses does not count." in weighed.reasons
-
-
-async def test_reviewers_without_a_past_count_together_like_a_handful() -> None:
-    chain = FakeChain()
-    crowd = [f"0x{n:040x}" for n in range(300)]
-    chain.reviewers = dict.fromkeys(crowd, Reviewer(1, NOW_S, frozenset()))
-    chain.feedback = (said("a", "20"), *(said(one, "100") for one in crowd))
-    evidence = await SIGNAL.collect(SUBJECT, needs(chain))
-    assert isinstance(evidence, Evidence)
+async def test_present_and_former_owners_have_no_vote() -> None:
+    facts = replace(bought("b"), owners=frozenset({OWNER, "before"}))
+    cast = (said(WALLET, "100"), said("before", "100"), said("b", "40"))
+    evidence = await seen(*cast, facts=facts)
+    assert (evidence.data["own"], evidence.data["former"]) == (1, 1)
     weighed = SIGNAL.weigh(evidence, {})
-    assert weighed.value < 32
-    assert any(sentence.startswith("300 reviewers have no history") for sentence in weighed.reasons)
+    assert weighed.value == 40.0
+    assert "Feedback of its present and former owners does not count." in weighed.reasons
 
 
-async def test_reviewers_of_whom_nothing_is_known_lower_confidence_and_are_told() -> None:
-    chain = FakeChain()
-    chain.feedback = (said("a", "90"), said("b", "90"))
-    known = SIGNAL.weigh(await seen(*chain.feedback), {})
-    chain.reviewers = dict.fromkeys("ab", Reviewer())
-    evidence = await SIGNAL.collect(SUBJECT, needs(chain))
-    assert isinstance(evidence, Evidence)
-    unknown = SIGNAL.weigh(evidence, {})
-    assert unknown.confidence < known.confidence / 5
-    assert "Of 2 reviewers no history could be read." in unknown.reasons
+async def test_a_crowd_that_never_paid_counts_for_next_to_nothing() -> None:
+    crowd = [said(f"0x{n:040x}", "100") for n in range(3000)]
+    weighed = SIGNAL.weigh(await seen(*crowd), {})
+    assert weighed.confidence * (weighed.value - 50) <= 3
 
 
-async def test_other_scales_and_impossible_values_are_discarded_and_counted() -> None:
-    evidence = await seen(
-        said("a", "50"),
-        said("b", "1000000000000000000"),
-        said("c", "-5"),
-        said("d", "99", tag="uptime"),
-    )
-    assert (evidence.data["entries"], evidence.data["discarded"]) == (1, 3)
-    assert SIGNAL.weigh(evidence, {}).value == 50.0
+@pytest.mark.parametrize(
+    ("tag", "value", "rating"),
+    [
+        ("starred", "87", 87.0),
+        ("", "87", 87.0),
+        ("data_analyst", "95", 95.0),
+        ("starred", "-5", 0.0),
+        ("uptime", "99.77", 99.77),
+        ("successRate", "45", 45.0),
+        ("reachable", "1", 100.0),
+        ("ownerVerified", "0", 0.0),
+        ("reachable", "-1", 0.0),
+        ("responseTime", "500", 95.0),
+        ("responseTime", "60000", 0.0),
+        ("blocktimeFreshness", "4", 60.0),
+        ("tradingYield", "-3.2", 42.0),
+        ("tradingYield", "900", 100.0),
+        ("revenues", "560", None),
+        ("starred", "1000000000000000000", None),
+        ("reachable", "87", None),
+    ],
+)
+async def test_values_are_read_on_the_scales_of_the_eip(
+    tag: str, value: str, rating: float | None
+) -> None:
+    evidence = await seen(said("a", value, tag=tag), facts=bought("a"))
+    found = SIGNAL.weigh(evidence, {})
+    assert evidence.data["discarded"] == (rating is None)
+    assert (found.value if found.confidence else None) == rating
 
 
 async def test_a_discarded_entry_does_not_silence_an_earlier_good_one() -> None:
-    assert SIGNAL.weigh(await seen(said("a", "70"), said("a", "7000", 2)), {}).value == 70.0
+    cast = said("a", "70"), said("a", "7000", 2)
+    assert SIGNAL.weigh(await seen(*cast, facts=bought("a")), {}).value == 70.0
 
 
 async def test_no_feedback_is_no_knowledge() -> None:
@@ -104,21 +153,87 @@ async def test_a_key_agent_is_not_in_the_registry() -> None:
     assert SIGNAL.weigh(evidence, {}).confidence == 0
 
 
+def earlier(dice: random.Random) -> JsonObject:
+    """Evidence as it was collected before votes counted by money."""
+    rows: dict[str, JsonValue] = {}
+    for n in range(dice.randint(0, 40)):
+        row: dict[str, JsonValue] = {
+            "value": str(dice.randint(0, 10_000) / 100),
+            "given": NOW_S - dice.randint(0, 10**7),
+            "first": NOW_S - dice.randint(0, 10**8),
+            "transactions": dice.randint(0, 300),
+            "rated": [str(x) for x in dice.sample(range(8), dice.randint(0, 6))],
+        }
+        if dice.random() < 0.1:
+            row["relation"] = dice.choice(["self", "reciprocal"])
+        rows[f"0x{n:040x}"] = row
+    further: JsonObject = {"reviewers": 2, "sum": "150"}
+    times: JsonObject = {"asOf": NOW_S, "timesKnownSince": 1_700_000_000}
+    counts: JsonObject = {"entries": 1, "discarded": 0, "further": further}
+    return {"registered": True, "reviewers": rows, **times, **counts}
+
+
+def test_evidence_of_earlier_rules_weighs_what_it_did_when_it_was_made() -> None:
+    """The digest is of what the code of version 1 answered for the same 200 pieces of evidence."""
+    dice = random.Random(14)
+    made = [SIGNAL.weigh(Evidence(earlier(dice)), {}) for _ in range(200)]
+    answers = json.dumps([[w.value, w.confidence, list(w.reasons)] for w in made])
+    assert hashlib.sha256(answers.encode()).hexdigest() == EARLIER
+    assert not any(w.cap for w in made)
+    assert naive_mean(earlier(dice)) == 0
+
+
 async def test_a_chain_that_is_down_is_unavailable_and_not_zero() -> None:
     chain = FakeChain()
     chain.down = ChainUnavailable("The chain cannot be read.")
     assert await SIGNAL.collect(SUBJECT, needs(chain)) == Unavailable("The chain cannot be read.")
 
 
+EVENT = FeedbackEvent("a", 1, 0.0, TODAY - 3)
+
+
+@pytest.mark.parametrize("rating", [100.0, 60.0, 0.0])
+@pytest.mark.parametrize("fault", ["index", "chain"])
+async def test_a_chain_that_is_not_read_to_its_end_raises_no_score(
+    rating: float, fault: str
+) -> None:
+    event = replace(EVENT, rating=rating)
+    known = replace(bought("a"), events={("a", 1): event})
+    whole = await seen(said("a", str(rating)), facts=known)
+    chain = FakeChain()
+    source = FakeFacts(known)
+    if fault == "index":
+        source.fault = NotIndexed("blocks 7 to 9 are missing", known)
+    else:
+        chain.down = ChainUnavailable("The chain cannot be read.")
+    got = await SIGNAL.collect(SUBJECT, needs(chain, source))
+    before = SIGNAL.weigh(whole, {})
+    if isinstance(got, Unavailable):
+        assert rating > 50
+        assert fault == "chain" or got.reason.startswith("indexing")
+        after = 0.0
+    else:
+        assert got.data["stale"] is True
+        weighed = SIGNAL.weigh(got, {})
+        after = weighed.confidence * (weighed.value - 50)
+    assert after <= before.confidence * (before.value - 50)
+
+
 async def test_a_crowd_is_counted_whole_and_kept_in_part() -> None:
-    crowd = [said(f"0x{n:040x}", "10" if n % 2 else "20") for n in range(2 * REVIEWERS_MAX)]
+    crowd = [said(f"0x{n:040x}", "10") for n in range(2 * VOTERS_MAX)]
     evidence = await seen(*crowd)
-    reviewers = evidence.data["reviewers"]
-    assert isinstance(reviewers, dict)
-    assert len(reviewers) == REVIEWERS_MAX
-    assert evidence.data["further"] == {"reviewers": REVIEWERS_MAX, "sum": str(15 * REVIEWERS_MAX)}
+    votes = evidence.data["votes"]
+    assert isinstance(votes, dict)
+    assert len(votes) == VOTERS_MAX
+    assert evidence.data["voters"] == 2 * VOTERS_MAX
+
+
+async def test_dissatisfied_customers_lower_the_ceiling_of_the_whole_score() -> None:
+    many = [f"0x{n:040x}" for n in range(200)]
+    evidence = await seen(*(said(one, "5") for one in many), facts=bought(*many))
     weighed = SIGNAL.weigh(evidence, {})
-    assert "the plain average is 15" in weighed.reasons[0]
+    assert weighed.cap is not None
+    assert weighed.cap.score < 65
 
 
 @given(
@@ -135,8 +250,8 @@ async def test_any_feedback_gives_a_value_on_the_scale_in_any_order(
     entries: list[tuple[str, Decimal]], shuffle: object
 ) -> None:
     feedback = [Feedback(c, i, v, 3, "", "") for i, (c, v) in enumerate(entries, 1)]
-    evidence = await seen(*feedback)
+    evidence = await seen(*feedback, facts=bought("a", "c"))
     shuffle.shuffle(feedback)  # type: ignore[attr-defined]
-    assert (await seen(*feedback)).data == evidence.data
+    assert (await seen(*feedback, facts=bought("a", "c"))).data == evidence.data
     assert 0 <= SIGNAL.weigh(evidence, {}).value <= 100
     assert canonical_bytes(evidence.data)

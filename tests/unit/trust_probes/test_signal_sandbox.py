@@ -10,13 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.chains.model import Registration, Service
+from assay.chains.subject import Subject
 from assay.egress.ports import Limits, Outgoing, Reply
 from assay.egress.waiting import own_wait
+from assay.evaluation.checks import WEIGHTS
 from assay.kit.json import JsonObject
-from assay.trust.model import EGRESS_BUDGET, Evidence, Subject
-from assay.trust.ports import Finding, Outcome, Probe, Severity, SignalNeeds, Visit
-from assay.trust.signals.sandbox import CRITICAL_CAP, SIGNAL, WEIGHTS, summary
+from assay.probing.ports import Finding, Outcome, Probe, Severity, Visit
+from assay.trust.behaviour import CRITICAL_CAP, summary
+from assay.trust.model import EGRESS_BUDGET, Evidence
+from assay.trust.ports import SignalNeeds
+from assay.trust.signals.sandbox import SIGNAL
 from tests.fakes.clock import FrozenClock
+from tests.fakes.ladder import proven
 from tests.fakes.trust import NETWORK, WALLET, FakeChain, onchain_agent
 
 
@@ -46,14 +51,18 @@ def evidence(**outcomes: str | None) -> Evidence:
         name: {"outcome": outcome} if outcome in {"pass", "fail", "not_tested"} else outcome
         for name, outcome in outcomes.items()
     }
-    return Evidence({"status": "tested", "why": None, "services": [], "probes": probes}, 9)
+    data: JsonObject = {"status": "tested", "why": None, "services": [], "probes": probes}
+    return Evidence({**data, **proven()}, 9)
 
 
 def test_a_failure_says_twice_what_a_pass_says() -> None:
     weighed = SIGNAL.weigh(evidence(major="pass", minor="fail"), PROBES)
-    assert weighed.value == 60.0  # 3 / (3 + 2 x 1)
-    assert weighed.confidence == round(4 / 14, 4)
-    assert weighed.reasons == ("minor fail.", "1 of 2 probes were passed.")
+    assert weighed.value == 81.82  # (6 + 3) / (6 + 3 + 2 x 1): its service works
+    assert weighed.confidence == 0.5  # 10 / (10 + 10)
+    assert weighed.reasons == (
+        "minor fail.",
+        "3 of 3 applicable checks could be made; 2 were passed.",
+    )
     assert weighed.cap is None
 
 
@@ -75,7 +84,8 @@ def test_a_critical_failure_caps_the_score_and_says_why() -> None:
 
 
 def test_nothing_that_came_to_a_verdict_is_no_knowledge() -> None:
-    assert SIGNAL.weigh(evidence(major="not_tested", minor="unfinished"), PROBES).confidence == 0
+    nothing = evidence(major="not_tested", minor="unfinished").data
+    assert SIGNAL.weigh(Evidence({**nothing, "function": []}), PROBES).confidence == 0
 
 
 def test_an_inconclusive_visit_is_no_knowledge_whatever_a_probe_saw() -> None:
@@ -83,6 +93,7 @@ def test_an_inconclusive_visit_is_no_knowledge_whatever_a_probe_saw() -> None:
     weighed = SIGNAL.weigh(Evidence(data), PROBES)
     assert (weighed.confidence, weighed.cap) == (0, None)
     assert weighed.reasons == ("None of the agent's services could be reached.",)
+    assert weighed.checks == {}
 
 
 def test_evidence_of_a_probe_that_is_gone_is_passed_over() -> None:

@@ -1,23 +1,23 @@
 """Signals about whoever stands behind an agent: wallet, Self, attestation, personhood."""
 
-from dataclasses import replace
+import hashlib
+import json
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from assay.chains.model import Account, ChainUnavailable
+from assay.chains.model import ChainUnavailable
+from assay.chains.subject import Subject
 from assay.infra.agents.dialers import StockDialers
+from assay.kit.json import JsonObject
+from assay.trust.humans import HumanRecord, Personhood
 from assay.trust.model import (
     Attestation,
     Collected,
     Evidence,
     Handle,
-    HumanRecord,
-    Personhood,
     SignalName,
-    Subject,
     Unavailable,
     Weighed,
 )
@@ -29,6 +29,7 @@ from assay.trust.signals.self_id import SIGNAL as SELF
 from assay.trust.signals.wallet import SIGNAL as WALLET_SIGNAL
 from assay.trust.sources import Sources
 from tests.fakes.clock import FrozenClock
+from tests.fakes.ladder import TOP
 from tests.fakes.trust import NETWORK, WALLET, FakeChain, onchain_agent
 from tests.unit.trust_probes.test_probe_visiting import Scripted
 
@@ -62,8 +63,6 @@ class Source:
 async def heard(signal: Signal, says: Any = None, *, configured: bool = True) -> Any:
     """What the signal collects and what that weighs, or why it could not."""
     chain, source = FakeChain(), Source(says) if configured else None
-    if isinstance(says, Account):
-        chain.account = says
     chain.down = says if isinstance(says, ChainUnavailable) else None
     needs = SignalNeeds(
         chain,
@@ -78,7 +77,7 @@ async def heard(signal: Signal, says: Any = None, *, configured: bool = True) ->
     return seen if isinstance(seen, Unavailable) else signal.weigh(seen, {})
 
 
-@pytest.mark.parametrize("signal", [SELF, ATTESTATION, WALLET_SIGNAL])
+@pytest.mark.parametrize("signal", [SELF, ATTESTATION])
 async def test_what_cannot_be_asked_is_unavailable_and_never_zero(signal: Signal) -> None:
     down = ChainUnavailable("The chain cannot be read.")
     assert await heard(signal, down) == Unavailable("The chain cannot be read.")
@@ -96,7 +95,6 @@ async def test_what_is_not_configured_is_unavailable(signal: Signal) -> None:
         (SELF, HumanRecord(registered=True, holds=False, agents=1)),
         (ATTESTATION, None),
         (PERSONHOOD, None),
-        (WALLET_SIGNAL, Account(0, is_contract=False, balance=10**18, since_days=0)),
     ],
 )
 async def test_nothing_known_is_no_knowledge(signal: Signal, says: Any) -> None:
@@ -125,25 +123,61 @@ async def test_an_orb_is_worth_more_than_a_device() -> None:
     assert 50 < device.value < (await heard(PERSONHOOD, HUMAN)).value == 100
 
 
-@given(
-    st.integers(0, 10_000) | st.none(),
-    st.booleans() | st.none(),
-    st.integers(0, 10**30) | st.none(),
-    st.sampled_from([None, 0, 7, 30, 90, 365]),
-)
-async def test_a_wallet_can_only_speak_for_its_agent(
-    sent: int | None,
-    contract: bool | None,  # noqa: FBT001 - given
-    balance: int | None,
-    days: int | None,
+@dataclass
+class Spending:
+    """An index that knows what a wallet spent."""
+
+    micro: int | None
+    asked: frozenset[str] = frozenset()
+
+    async def spent(self, network: object, wallet: str, side: frozenset[str]) -> int | None:
+        del network, wallet
+        self.asked = side
+        return self.micro
+
+
+async def paid_others(source: Spending | None) -> Weighed:
+    """What the wallet signal makes of it; the chain itself cannot be read."""
+    chain = FakeChain()
+    chain.down = ChainUnavailable("The chain cannot be read.")
+    made = SignalNeeds(chain, Scripted(), StockDialers(), {}, FrozenClock(), 5.0)
+    sources = Sources(reputation=source)  # type: ignore[arg-type]
+    seen = await WALLET_SIGNAL.collect(SUBJECT, replace(made, sources=sources))
+    assert isinstance(seen, Evidence)
+    return WALLET_SIGNAL.weigh(seen, {})
+
+
+async def test_a_wallet_speaks_by_what_it_spent_at_sellers_that_are_not_its_own() -> None:
+    source = Spending(5_000_000)
+    some = await paid_others(source)
+    assert (some.value, some.confidence) == (62.5, 0.1)
+    assert "5.00 USD" in some.reasons[0]
+    assert source.asked >= {SUBJECT.wallet}
+    assert (await paid_others(Spending(10**12))).value == 100
+
+
+@pytest.mark.parametrize("source", [None, Spending(None), Spending(0)])
+async def test_age_transactions_and_balance_of_a_wallet_are_no_evidence(
+    source: Spending | None,
 ) -> None:
-    account = Account(sent, contract, balance, days)
-    weighed = await heard(WALLET_SIGNAL, account)
-    assert 50 <= weighed.value <= 100
-    assert 0 <= weighed.confidence <= 1
-    if sent and not contract and days is not None:
-        longer = await heard(WALLET_SIGNAL, replace(account, since_days=365, transactions=sent + 1))
-        assert longer.value >= weighed.value
+    weighed = await paid_others(source)
+    assert (weighed.value, weighed.confidence) == (50, 0)
+    assert weighed.reasons
+
+
+def test_a_wallet_of_earlier_evidence_weighs_what_it_did_when_it_was_made() -> None:
+    """The digest is of what the code of version 1 answered for the same evidence."""
+    answers: list[object] = []
+    for sent in (None, 0, 5, 100, 500):
+        for contract in (False, True):
+            for days in (None, 0, 7, 30, 90, 365):
+                for balance in ("none", "some", "much"):
+                    seen: JsonObject = {"transactions": sent, "contract": contract}
+                    seen |= {"sinceDays": days, "balance": balance}
+                    w = WALLET_SIGNAL.weigh(Evidence(seen), {})
+                    answers.append([w.value, w.confidence, list(w.reasons)])
+    found = hashlib.sha256(json.dumps(answers).encode()).hexdigest()
+    assert found == "b4c0ec27822de5161782f46c31a4758f065d007520e9251b7e0598eee9e2f1f4"
 
 
 def human(level: str) -> Collected:
@@ -157,24 +191,24 @@ def behaved(value: float) -> Collected:
 
 @pytest.mark.parametrize(("level", "points"), [("orb", 8), ("device", 5), ("document", 5)])
 def test_a_proven_human_adds_points_and_says_so(level: str, points: float) -> None:
-    plain = score([behaved(60)], {}, DEFAULT_WEIGHTS)
-    lifted = score([behaved(60), human(level)], {}, DEFAULT_WEIGHTS)
+    plain = score([behaved(60)], {}, DEFAULT_WEIGHTS, TOP)
+    lifted = score([behaved(60), human(level)], {}, DEFAULT_WEIGHTS, TOP)
     assert lifted.value == plain.value + points
     assert lifted.bonus == points
     assert any(f"adds {points} points" in reason for reason in lifted.reasons)
 
 
 def test_the_bonus_ends_at_100_and_breaks_no_cap() -> None:
-    assert score([behaved(99), human("orb")], {}, DEFAULT_WEIGHTS).value == 100
+    assert score([behaved(99), human("orb")], {}, DEFAULT_WEIGHTS, TOP).value == 100
     from assay.trust.model import Cap  # noqa: PLC0415
 
     bad = Weighed(90, 1.0, (), Cap(34.99, "It leaks."))
     capped = [Collected(SignalName.SANDBOX, Evidence({}), bad), human("orb")]
-    assert score(capped, {}, DEFAULT_WEIGHTS).value == 34.99
+    assert score(capped, {}, DEFAULT_WEIGHTS, TOP).value == 34.99
 
 
 def test_personhood_that_was_asked_for_is_a_signal_and_no_bonus() -> None:
     asked = frozenset({SignalName.SANDBOX, SignalName.PERSONHOOD})
-    found = score([behaved(60), human("orb")], {}, DEFAULT_WEIGHTS, asked)
+    found = score([behaved(60), human("orb")], {}, DEFAULT_WEIGHTS, TOP, asked)
     assert found.bonus == 0
     assert {c.signal for c in found.contributions} == asked

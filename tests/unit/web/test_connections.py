@@ -73,6 +73,19 @@ def test_of_connections_beyond_a_cap_the_newest_are_heard() -> None:
     assert [one.is_dropped for one in beyond] == [True] * 3 + [False] * PROVISIONAL_MAX
 
 
+def test_who_opens_connections_without_end_drops_its_own_and_no_health_check_of_others() -> None:
+    table = counted()
+    admitted(table, *[f"203.0.{n}.1" for n in range(CAPS.total)])
+    assert table.is_full
+    checks = [Peer() for _ in range(3)]
+    assert not any(table.admit(one, "198.51.100.1") for one in checks)
+    flood = [Peer() for _ in range(20 * PROVISIONAL_MAX)]
+    for n, one in enumerate(flood):  # from every address of its network
+        table.admit(one, f"192.0.2.{n % 256}")
+    assert [one.is_dropped for one in checks] == [False] * 3
+    assert sum(not one.is_dropped for one in flood) == PROVISIONAL_MAX - len(checks)
+
+
 def test_an_untrusted_address_with_most_connections_is_told_of() -> None:
     crowd = Crowd()
     table = Connections(ConnectionCaps(), lambda address: address.startswith("10."), crowd)

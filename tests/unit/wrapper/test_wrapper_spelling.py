@@ -21,6 +21,27 @@ SPELLINGS = [
     *("/shop/a%252f%252e%252e%252fquote", "/free/%252e%252e/shop/quote", "/shop/quote%2e"),
     *("/shop;a%2Fb/quote", "/shop;a%252Fb/quote", "/SHO%50;a%2Fb/quote"),
     *("/shop/%E0%81%B1uote", "/shop/%F0%80%81%B1uote", "/shop/%uFF51uote", "/shop%u002fquote"),
+    *(
+        "/shop/quote::$DATA",
+        "/shop/quote%3A%3A%24data",
+        "/shop/QUOTE.%20::$DATA/",
+        "/shop\\quote::$data",
+    ),
+    *("/shop::$INDEX_ALLOCATION/quote", "/shop/quote%253a%253a%2524DATA", "/shop/quote::$DATA;x"),
+    *(
+        "/shop:$i30:$INDEX_ALLOCATION/quote",
+        "/shop:$I30:$Index_Allocation/QUOTE/",
+        "/shop:x:$DATA/quote",
+    ),
+    *(
+        "/shop/quote:x:$data",
+        "/shop%3A%24i30%3A%24INDEX_ALLOCATION%2Fquote",
+        "/shop::$BITMAP/quote",
+    ),
+    *(
+        "/shop%EF%BC%9A$i30:$INDEX_ALLOCATION/quote",
+        "/shop:$i30:$INDEX_ALLOCATION.;x/quote:y:$DATA%20",
+    ),
     *("/shop/quote%2500x", "/shop/quo%2509te", "/shop/quote%250d%250a", "/shop%EF%BC%8Fquote"),
     *(
         "/shop/%EF%BC%8571uote",
@@ -45,7 +66,17 @@ def test_every_spelling_of_a_stricter_route_is_the_stricter_routes(path: str, te
     "path",
     [
         *("/shop", "/shop/quotes", "/shop/quote/x", "/shop/quot", "/shopquote", "/quote"),
-        *("/shop/quote-", "/shop/quote.json", "/x/shop/quote", "/shop/q%2Fuote", "/shop/quote+"),
+        *(
+            "/shop/quote-",
+            "/shop/quote.json",
+            "/shop/quote:x",
+            "/shop/quote:x:y",
+            "/shop/quote:$x",
+            "/shop:$i30/quote",
+            "/x/shop/quote",
+            "/shop/q%2Fuote",
+            "/shop/quote+",
+        ),
     ],
 )
 def test_another_path_stays_with_its_own_route(path: str) -> None:

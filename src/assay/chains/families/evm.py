@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from assay.chains import erc8004
 from assay.chains.abi import BadAnswer
+from assay.chains.accounts import Accounts
 from assay.chains.files import URI_CHARS_MAX, RegistrationFiles, agent_ttl_s
 from assay.chains.model import (
     Account,
@@ -15,7 +16,6 @@ from assay.chains.model import (
     Feedback,
     Network,
     OnchainAgent,
-    Reviewers,
     WalletMatch,
 )
 from assay.chains.ports import (
@@ -27,7 +27,6 @@ from assay.chains.ports import (
     RpcRefused,
 )
 from assay.chains.refusals import too_much_feedback, unbelievable
-from assay.chains.reviews import Reviews, crowd_key
 from assay.chains.walletindex import WalletIndex
 from assay.egress.budget import current_use
 from assay.kit.cache import Cache
@@ -36,8 +35,8 @@ AGENT_TTL_S = 30.0
 """How long an agent and its feedback are remembered: a sold agent's former owner speaks for it at
 most this long."""
 
-REVIEWERS_TTL_S = 300.0
-"""How long it is remembered who the reviewers are: their past does not change by the minute."""
+ACCOUNT_TTL_S = 300.0
+"""How long an account's past is remembered: it does not change by the minute."""
 
 REGISTRY_TTL_S = 3600.0
 NO_REGISTRY_TTL_S = 60.0
@@ -75,11 +74,8 @@ class EvmReader:
         )
         self._faults: Cache[str | None] = Cache(clock, _registry_ttl_s)
         self._index = WalletIndex(rpc, clock)
-        self._reviews = Reviews(rpc, clock)
-        self._reviewers: Cache[Reviewers] = Cache(
-            clock, REVIEWERS_TTL_S, FEEDBACK_KEPT, lambda found: 1 + len(found.known)
-        )
-        self._accounts: Cache[Account] = Cache(clock, REVIEWERS_TTL_S, AGENTS_KEPT)
+        self._past = Accounts(rpc)
+        self._accounts: Cache[Account] = Cache(clock, ACCOUNT_TTL_S, AGENTS_KEPT)
 
     async def identify(self, network: Network, agent_id: str) -> str:
         del network
@@ -98,19 +94,9 @@ class EvmReader:
         await self._check_registries(network)
         return await self._index.find(network, wallet)
 
-    async def fetch_reviewers(
-        self, network: Network, agent: OnchainAgent, reviewers: Sequence[str]
-    ) -> Reviewers:
-        if not reviewers:
-            return Reviewers({}, {}, None)
-        key = f"{network.slug}/{agent.agent_id}/{crowd_key(reviewers)}"
-        return await self._reviewers.get(
-            key, lambda: self._reviews.fetch(network, agent, reviewers)
-        )
-
     async def fetch_account(self, network: Network, address: str) -> Account:
         key = f"{network.slug}/{address}"
-        return await self._accounts.get(key, lambda: self._reviews.account(network, address))
+        return await self._accounts.get(key, lambda: self._past.account(network, address))
 
     async def accepts_signature(
         self, network: Network, wallet: str, digest: bytes, signature: bytes

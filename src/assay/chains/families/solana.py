@@ -19,13 +19,11 @@ from assay.chains.model import (
     Feedback,
     Network,
     OnchainAgent,
-    Reviewers,
     WalletMatch,
     sequential_id,
 )
 from assay.chains.ports import ChainFamily, ChainReader, ReaderNeeds
 from assay.chains.refusals import unbelievable
-from assay.chains.reviews import crowd_key
 from assay.chains.solana.accounts import (
     AGENT_DISCRIMINATOR,
     ASSET_AT,
@@ -82,7 +80,6 @@ class SolanaReader:
         self._feedback: Cache[tuple[Feedback, ...]] = Cache(
             clock, AGENT_TTL_S, FEEDBACK_KEPT, lambda entries: 1 + len(entries)
         )
-        self._reviewers: Cache[Reviewers] = Cache(clock, HISTORY_TTL_S, AGENTS_KEPT)
         self._accounts: Cache[Account] = Cache(clock, HISTORY_TTL_S, AGENTS_KEPT)
 
     async def identify(self, network: Network, agent_id: str) -> str:
@@ -119,17 +116,6 @@ class SolanaReader:
         found = [await self._confirmed(network, asset, wallet) for asset in candidates]
         matches = [match for match in found if match is not None]
         return tuple(sorted(matches, key=lambda match: match.source))  # stable: in the order above
-
-    async def fetch_reviewers(
-        self, network: Network, agent: OnchainAgent, reviewers: Sequence[str]
-    ) -> Reviewers:
-        if not reviewers:
-            return Reviewers({}, {}, None)
-        entries = await self.fetch_feedback(network, agent.agent_id)
-        key = f"{network.cluster}/{agent.agent_id}/{crowd_key(reviewers)}"
-        return await self._reviewers.get(
-            key, lambda: self._histories.reviewers(network, reviewers, entries)
-        )
 
     async def fetch_account(self, network: Network, address: str) -> Account:
         key = f"{network.cluster}/{address}"

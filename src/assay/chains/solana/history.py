@@ -4,22 +4,17 @@ Anybody can name somebody else's address in a transaction, so being named proves
 age of a transaction that the address signed itself counts as its past.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
-from assay.chains.model import Account, ChainUnavailable, Feedback, Network, Reviewer, Reviewers
+from assay.chains.model import Account, Network
 from assay.chains.ports import Rpc
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.kit.numbers import NotANumber, whole_number
 
-REVIEWERS_READ = 16
-"""Reviewers whose past is read; a public node allows 40 calls of a kind in ten seconds."""
-
 SIGNATURES_READ = 1000
 """Newest transactions looked at: the most a node lists at once."""
 
-HISTORY_S = 3.0
 DAY_S = 86_400
 LAMPORT_IN_WEI = 10**9
 """A lamport is 10^-9 SOL; balances are compared on the scale of coins with 18 decimals."""
@@ -31,20 +26,6 @@ class Histories:
     def __init__(self, rpc: Rpc, clock: Clock) -> None:
         self._rpc = rpc
         self._clock = clock
-
-    async def reviewers(
-        self, network: Network, addresses: Sequence[str], entries: Sequence[Feedback]
-    ) -> Reviewers:
-        """The reviewers of these entries; what could not be learnt in a short time is unknown."""
-        given = {(e.client, e.index): e.given_s for e in entries if e.given_s is not None}
-        known: dict[str, Reviewer] = {}
-        try:
-            async with asyncio.timeout(HISTORY_S):
-                oldest = await self._oldest(network, addresses[:REVIEWERS_READ])
-                known = {a: Reviewer(first_s=first_s) for a, (first_s, _) in oldest.items()}
-        except (ChainUnavailable, TimeoutError):
-            pass  # the reviewers of an agent are no reason to have no opinion of it
-        return Reviewers(known, given, min(given.values(), default=None))
 
     async def account(self, network: Network, address: str) -> Account:
         """What is known of an address now. Raises `ChainUnavailable`."""

@@ -6,11 +6,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
+from uuid import uuid4
 
 import httpx
-from a2a.client import A2AClientError, ClientConfig, ClientFactory
+from a2a.client import A2AClientError, Client, ClientConfig, ClientFactory
 from a2a.client.card_resolver import parse_agent_card
-from a2a.types import AgentCard, Message, Part, Role, SendMessageRequest
+from a2a.types import AgentCard, GetTaskRequest, Message, Part, Role, SendMessageRequest
 from a2a.utils.constants import TransportProtocol
 from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, A2AError
 from google.protobuf.json_format import MessageToDict
@@ -18,10 +19,10 @@ from google.protobuf.json_format import MessageToDict
 from assay.egress.ports import EgressError, Failure, Outgoing, Reply, SafeHttp
 from assay.infra.agents.wire import LIMITS, Noted, Wire, failed, note_call
 from assay.infra.http.guarded_transport import SafeHttpTransport
-from assay.kit.ids import new_id
 from assay.kit.json import JsonObject, is_object
-from assay.trust.asking import decode
-from assay.trust.ports import AgentCallFailed
+from assay.probing.asking import decode, retry_after_s
+from assay.probing.following import follow, is_agent_card
+from assay.probing.ports import AgentCallFailed
 
 WELL_KNOWN = (".well-known/agent-card.json", ".well-known/agent.json")
 """Where cards are served. Sources: A2A 1.0, section 8.2 (and RFC 8615); A2A 0.2 for the second."""
@@ -36,32 +37,50 @@ class StockA2a:
     def __init__(self, card: JsonObject, card_url: str, parsed: AgentCard, wire: Wire) -> None:
         self.card = card
         self.card_url = card_url
+        self.has_answered = False
         self._parsed = parsed
         self._wire = wire
 
-    async def send_text(self, text: str) -> JsonObject:
-        message = Message(message_id=new_id(), role=Role.ROLE_USER, parts=[Part(text=text)])
-        noted = note_call()
+    async def send_text(
+        self, text: str, context_id: str = "", *, wait_s: float | None = None
+    ) -> JsonObject:
+        message = Message(
+            message_id=str(uuid4()),  # as its clients do: an id with a time in it would be a mark
+            role=Role.ROLE_USER,
+            parts=[Part(text=text)],
+            context_id=context_id,
+        )
+        noted = note_call(wait_s)
         try:
-            async with httpx.AsyncClient(
-                transport=SafeHttpTransport(self._wire, LIMITS), trust_env=False
-            ) as sender:
-                factory = ClientFactory(
-                    ClientConfig(
-                        streaming=False,
-                        httpx_client=sender,
-                        supported_protocol_bindings=[
-                            TransportProtocol.JSONRPC,
-                            TransportProtocol.HTTP_JSON,
-                        ],
-                    )
-                )
-                client = factory.create(self._parsed)
+            async with self._client() as client:
                 async for event in client.send_message(SendMessageRequest(message=message)):
+                    self.has_answered = True
                     return cast("JsonObject", MessageToDict(event))
         except Exception as error:  # hostile answers break the library in ways it does not declare
             raise failed(noted, error, _code(error)) from error
         raise AgentCallFailed("protocol", "the answer holds neither a message nor a task")
+
+    async def get_task(self, task_id: str) -> JsonObject:
+        noted = note_call()
+        try:
+            async with self._client() as client:
+                task = await client.get_task(GetTaskRequest(id=task_id))
+                return {"task": cast("JsonObject", MessageToDict(task))}
+        except Exception as error:  # hostile answers break the library in ways it does not declare
+            raise failed(noted, error, _code(error)) from error
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncGenerator[Client]:
+        async with httpx.AsyncClient(
+            transport=SafeHttpTransport(self._wire, LIMITS), trust_env=False
+        ) as sender:
+            bindings: list[str] = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
+            config = ClientConfig(
+                streaming=False,
+                httpx_client=sender,
+                supported_protocol_bindings=bindings,
+            )
+            yield ClientFactory(config).create(self._parsed)
 
 
 @asynccontextmanager
@@ -89,18 +108,18 @@ async def dial_a2a(url: str, http: SafeHttp, parsing: asyncio.Lock) -> AsyncGene
 async def _fetch_card(url: str, http: SafeHttp) -> tuple[str, Reply]:
     """The first address that serves a card, and its reply.
 
-    The declared address itself when it is a file, else the well-known path below it, else that
-    of its host: registrations in the wild name all three.
+    The declared address itself, else the well-known path below it, else that of its host:
+    registrations in the wild name all three.
     """
     reply: Reply | None = None
     for candidate in _candidates(url):
-        reply = await _get(candidate, http)
-        if reply.status == _OK:
-            return candidate, reply
-        if reply.status not in _GONE:
+        found, reply = await _get(candidate, http)
+        if reply.status == _OK and (candidate != url or _is_card(reply)):
+            return found, reply
+        if reply.status not in _GONE and candidate != url:
             break
     status = reply.status if reply else 0
-    noted = Noted(status=status)
+    noted = Noted(status=status, retry_s=reply and retry_after_s(reply))
     refusal = failed(noted, LookupError(f"the card is answered with {status}"), status)
     raise refusal
 
@@ -111,17 +130,23 @@ def _candidates(url: str) -> list[str]:
         return [url]
     below = [urljoin(bare.rstrip("/") + "/", path) for path in WELL_KNOWN[:1]]
     of_host = [urljoin(url, "/" + path) for path in WELL_KNOWN]
-    return list(dict.fromkeys(below + of_host))
+    return list(dict.fromkeys([url, *below, *of_host]))
 
 
-async def _get(url: str, http: SafeHttp) -> Reply:
+def _is_card(reply: Reply) -> bool:
+    card = decode(reply.body)
+    return is_object(card) and is_agent_card(card)
+
+
+async def _get(url: str, http: SafeHttp) -> tuple[str, Reply]:
+    """The reply behind redirects that stay on the site, and where it came from."""
     try:
-        reply = await http.send(Outgoing("GET", url, {"accept": "application/json"}), LIMITS)
+        url, reply = await follow(http, Outgoing("GET", url, {}), LIMITS)
     except EgressError as error:
         raise failed(Noted(failure=error.failure), error, None) from error
     if reply.truncated:
         raise failed(Noted(failure=Failure.PROTOCOL), ValueError("the card is too long"), None)
-    return reply
+    return url, reply
 
 
 def _code(error: Exception) -> int | None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from assay.egress.ports import SafeHttp
-from assay.trust.ports import A2aConversation, McpConversation
+from assay.probing.ports import A2aConversation, McpConversation
 
 
 class StockDialers:
@@ -15,13 +15,15 @@ class StockDialers:
     a thread: the loop goes on answering meanwhile.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, client_name: str | None = "assay") -> None:
+        """Without a `client_name` clients are named as their libraries name them."""
+        self._client_name = client_name
         self._parsing = asyncio.Lock()
 
     @asynccontextmanager
     async def mcp(self, url: str, http: SafeHttp) -> AsyncGenerator[McpConversation]:
         dial = await asyncio.to_thread(_load_mcp)
-        async with dial(url, http) as conversation:
+        async with dial(url, http, self._client_name) as conversation:
             yield conversation
 
     @asynccontextmanager
@@ -31,7 +33,9 @@ class StockDialers:
             yield conversation
 
 
-def _load_mcp() -> Callable[[str, SafeHttp], AbstractAsyncContextManager[McpConversation]]:
+def _load_mcp() -> Callable[
+    [str, SafeHttp, str | None], AbstractAsyncContextManager[McpConversation]
+]:
     from assay.infra.agents.mcp import dial_mcp  # noqa: PLC0415 - heavy, see the class
 
     return dial_mcp

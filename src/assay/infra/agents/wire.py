@@ -6,13 +6,13 @@ library with a 502 of our own, and what really happened is noted for the call th
 """
 
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
 from assay.kit.json import has_values_beyond, is_nested_beyond
-from assay.trust.asking import JSON_DEPTH_MAX, JSON_VALUES_MAX
-from assay.trust.ports import AgentCallFailed, BudgetExhausted
+from assay.probing.asking import JSON_DEPTH_MAX, JSON_VALUES_MAX, retry_after_s
+from assay.probing.ports import AgentCallFailed, BudgetExhausted
 
 LIMITS = Limits(connect_s=2.0, total_s=4.0)
 """What one request of a conversation may cost."""
@@ -40,6 +40,9 @@ class Noted:
     status: int | None = None
     failure: Failure | None = None
     exhausted: bool = False
+    wait_s: float | None = None
+    """Longest wait for one answer of this call, where it is not that of `LIMITS`."""
+    retry_s: float | None = None
 
 
 _call: ContextVar[Noted] = ContextVar("assay_agent_call")
@@ -47,9 +50,9 @@ _call: ContextVar[Noted] = ContextVar("assay_agent_call")
 # own, so concurrent calls over one session each find their own note here.
 
 
-def note_call() -> Noted:
+def note_call(wait_s: float | None = None) -> Noted:
     """Begin a call: what the wire does from here on, in this context, is noted in the result."""
-    noted = Noted()
+    noted = Noted(wait_s=wait_s)
     _call.set(noted)
     return noted
 
@@ -67,6 +70,8 @@ class Wire:
             # The call has failed already; the libraries would go on to try older protocols and
             # resumptions, and a service that keeps us waiting would do so once for each.
             return _OWN_FAILURE
+        if noted.wait_s is not None:
+            limits = replace(limits, total_s=noted.wait_s)
         try:
             reply = await self._http.send(request, limits)
         except EgressError as error:
@@ -75,14 +80,15 @@ class Wire:
         except BudgetExhausted:
             noted.exhausted = True
             return _OWN_FAILURE
-        if reply.truncated or not _is_readable(reply.body):
+        if reply.truncated or not is_readable(reply.body):
             noted.failure = Failure.PROTOCOL
             return _OWN_FAILURE
         noted.status = reply.status
+        noted.retry_s = retry_after_s(reply)
         return reply
 
 
-def _is_readable(body: bytes) -> bool:
+def is_readable(body: bytes) -> bool:
     """Whether the libraries' parsers are safe with it.
 
     They would also read UTF-16 and UTF-32, in which brackets cannot be counted, and which JSON
@@ -114,4 +120,5 @@ def failed(noted: Noted, error: Exception, code: int | None) -> AgentCallFailed 
     ):
         return AgentCallFailed("protocol", detail)
     number = noted.status if noted.status in _HTTP_SPEAKS else code
-    return AgentCallFailed("protocol" if number is None else "error", detail, number)
+    kind = "protocol" if number is None else "error"
+    return AgentCallFailed(kind, detail, number, retry_s=noted.retry_s)

@@ -1,15 +1,19 @@
 """Reading a body that may be endless, a decompression bomb or cut off, within fixed bounds."""
 
 import zlib
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Sequence
 from dataclasses import dataclass, field
 
 import httpcore2
 
+from assay.egress.ports import Tap
+from assay.egress.waiting import host_timeout
 from assay.infra.http.egress_budget import OverBudget
 
 ACCEPTED_ENCODINGS = "gzip, deflate"
 """What we ask for: the codings whose output zlib lets us bound while it is made."""
+
+EVENT_STREAM = "text/event-stream"
 
 _INFLATE_STEP_BYTES = 64 * 1024
 _MAGIC_BYTES = 2
@@ -34,8 +38,24 @@ class Body:
     received_bytes: int = field(default=0, compare=False)
 
 
+async def read_stream(
+    reading: Awaitable[Body], headers: Sequence[tuple[str, str]], limit_s: float | None
+) -> Body:
+    """The body that `reading` reads.
+
+    Raises `TimeoutError` for a stream of events that takes longer than `limit_s`.
+    """
+    is_stream = any(n == "content-type" and v.lower().startswith(EVENT_STREAM) for n, v in headers)
+    async with host_timeout(limit_s if is_stream else None):
+        return await reading
+
+
 async def read_body(
-    chunks: AsyncIterable[bytes], encoding: str, bytes_max: int, ratio_max: int
+    chunks: AsyncIterable[bytes],
+    encoding: str,
+    bytes_max: int,
+    ratio_max: int,
+    tap: Tap | None = None,
 ) -> Body:
     """Read until the end or a bound, whichever comes first.
 
@@ -51,6 +71,8 @@ async def read_body(
             allowed = bytes_max if inflate is None else min(bytes_max, ratio_max * received)
             room = allowed - len(decoded)
             piece = chunk[: room + 1] if inflate is None else inflate.feed(chunk, room + 1)
+            if tap is not None:
+                tap.add(piece[:room])
             decoded += piece
             if len(decoded) > allowed:
                 is_bomb = allowed < bytes_max

@@ -1,4 +1,4 @@
-"""One JSON request to a configured provider, whose answer is read within bounds."""
+"""One request to a configured provider, whose answer is read within bounds."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from assay.infra.http.body import BodyBroken, read_body
 from assay.kit.json import JsonValue
 
 _RATIO_MAX = 100
+_PLAIN = {"accept-encoding": "identity"}
 
 
 class AnswerTooLarge(ValueError):
@@ -36,16 +37,28 @@ async def post_json(
     Raises `httpx2.HTTPError`, `TimeoutError`, and `ValueError` for an answer that is larger than
     `bytes_max`, packed beyond measure, or broken.
     """
-    headers = {"accept-encoding": "identity"}
     async with (
         asyncio.timeout(timeout_s),
-        client.stream("POST", url, json=body, headers=headers) as answer,
+        client.stream("POST", url, json=body, headers=_PLAIN) as answer,
     ):
-        encoding = answer.headers.get("content-encoding", "")
-        try:
-            read = await read_body(answer.aiter_raw(), encoding, bytes_max, _RATIO_MAX)
-        except BodyBroken as error:
-            raise ValueError(str(error)) from error
-        if read.truncated:
-            raise AnswerTooLarge(f"an answer of more than {bytes_max} bytes")
-        return PostAnswer(answer.status_code, read.data)
+        return await _whole(answer, bytes_max)
+
+
+async def get(client: httpx2.AsyncClient, url: str, bytes_max: int, timeout_s: float) -> PostAnswer:
+    """The answer to a GET, bounded as that of `post_json`, which says what it raises."""
+    async with (
+        asyncio.timeout(timeout_s),
+        client.stream("GET", url, headers=_PLAIN) as answer,
+    ):
+        return await _whole(answer, bytes_max)
+
+
+async def _whole(answer: httpx2.Response, bytes_max: int) -> PostAnswer:
+    encoding = answer.headers.get("content-encoding", "")
+    try:
+        read = await read_body(answer.aiter_raw(), encoding, bytes_max, _RATIO_MAX)
+    except BodyBroken as error:
+        raise ValueError(str(error)) from error
+    if read.truncated:
+        raise AnswerTooLarge(f"an answer of more than {bytes_max} bytes")
+    return PostAnswer(answer.status_code, read.data)

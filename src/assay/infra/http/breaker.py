@@ -20,6 +20,11 @@ class Breaker:
         self._pause_s = OPEN_S
         self._open_until = 0.0
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it failed too often in a row, and has not succeeded since."""
+        return self._failures >= FAILURES_MAX
+
     def lets_through(self) -> bool:
         """Whether a call may be made now. While open, saying yes reserves the one trial."""
         if self._failures < FAILURES_MAX:

@@ -8,6 +8,7 @@ from assay.egress.budget import current_use
 from assay.egress.domain import domain_of
 from assay.egress.waiting import current_party
 from assay.infra.http.slots import Share, Slots, new_holder
+from assay.kit.costs import SERVICE, current_bearer
 
 VISITS = Share(120, 80)
 """Requests that judge agents have connections of their own, a third of them for gates."""
@@ -24,6 +25,10 @@ DOMAIN = Share(32, 16)
 ACCOUNT = Share(8, 8)
 VISIT = Share(16, 16)
 """A visit puts six questions at a time, but asks all its services first whether it may."""
+
+CALLER = Share(VISITS.total, VISIT.shared)
+"""All visits together that one network of callers without an account has begun: a fifth of what
+such visits have. Gates are not counted, nor are visits that nobody asked for."""
 
 
 class ConnectionSlots:
@@ -45,6 +50,8 @@ class ConnectionSlots:
             places[f"account {account}"] = ACCOUNT
         elif party:
             places[f"visit {id(party)}"] = VISIT
+            if party.is_visit and (bearer := current_bearer()) is not SERVICE:
+                places[f"caller {bearer.name}"] = CALLER
         holder = new_holder()
         await self._slots.take(places, holder, asyncio.get_running_loop().time() + wait_s)
         try:

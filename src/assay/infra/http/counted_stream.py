@@ -20,14 +20,21 @@ from assay.infra.http.egress_budget import Exchange, current_exchange
 
 
 async def dial_counted(
-    address: str, port: int, timeout_s: float | None, exchange: Exchange | None
+    address: str,
+    port: int,
+    timeout_s: float | None,
+    exchange: Exchange | None,
+    proxy: tuple[str, int] | None = None,
 ) -> httpcore2.AsyncNetworkStream:
     """Connect to a judged and claimed address, with as much room to receive as `exchange` says.
+
+    With a `proxy` the connection goes there, and is counted for the address all the same.
 
     Raises `httpcore2.ConnectError` and `httpcore2.ConnectTimeout`.
     """
     window_bytes = None if exchange is None else exchange.window_bytes
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    dialled = proxy or (address, port)
+    family = socket.AF_INET6 if ":" in dialled[0] else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setblocking(False)  # noqa: FBT003 - its only form
@@ -37,7 +44,7 @@ async def dial_counted(
             # what is asked for. Source: socket(7), SO_RCVBUF.
             made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window_bytes // 2)
         async with asyncio.timeout(timeout_s):
-            await asyncio.get_running_loop().sock_connect(made, (address, port))
+            await asyncio.get_running_loop().sock_connect(made, dialled)
     except TimeoutError as error:
         made.close()
         raise httpcore2.ConnectTimeout(str(error)) from error

@@ -1,6 +1,8 @@
 """Connections to exactly the addresses that were judged: one look-up, then no name any more."""
 
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from ipaddress import ip_address
 
 import httpcore2
@@ -17,6 +19,10 @@ DIAL_ATTEMPTS_MAX = 3
 """Addresses of one name tried before giving up; they share the connect time."""
 
 
+PROXY_HEAD_BYTES_MAX = 8_192
+_TUNNELLED = re.compile(rb"HTTP/1\.[01] 2[0-9][0-9]")
+
+
 class JudgingBackend(httpcore2.AsyncNetworkBackend):
     """The pool's way to the network: resolves, judges every answer, dials a judged address.
 
@@ -24,9 +30,12 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
     never used for another, and TLS and Host keep the name.
     """
 
-    def __init__(self, policy: EgressPolicy, resolver: Resolver) -> None:
+    def __init__(
+        self, policy: EgressPolicy, resolver: Resolver, proxy: "HttpProxy | None" = None
+    ) -> None:
         self._policy = policy
         self._resolver = resolver
+        self._proxy = proxy
 
     @override
     async def connect_tcp(
@@ -66,7 +75,54 @@ class JudgingBackend(httpcore2.AsyncNetworkBackend):
         exchange = current_exchange()
         if exchange is not None:
             await exchange.connect(address)
-        return await dial_counted(address, port, share_s, exchange)
+        if self._proxy is None:
+            return await dial_counted(address, port, share_s, exchange)
+        return await self._proxy.connect(address, port, share_s, self._resolver)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpProxy:
+    """An HTTP proxy of the operator's: it is given addresses that were judged, never names."""
+
+    host: str
+    port: int
+    authorization: str = ""
+    """Value of `Proxy-Authorization`; empty: none is sent."""
+
+    async def connect(
+        self, address: str, port: int, timeout_s: float | None, resolver: Resolver
+    ) -> httpcore2.AsyncNetworkStream:
+        """A tunnel to the address. Raises `httpcore2.ConnectError`. Source: RFC 9110, 9.3.6."""
+        try:
+            own = (await resolver.resolve(self.host, self.port))[0]
+        except (OSError, IndexError) as error:
+            raise httpcore2.ConnectError("the proxy has no address") from error
+        exchange = current_exchange()
+        stream = await dial_counted(address, port, timeout_s, exchange, (own, self.port))
+        target = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        proof = f"Proxy-Authorization: {self.authorization}\r\n" if self.authorization else ""
+        asked = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{proof}\r\n"
+        try:
+            await stream.write(asked.encode("ascii"), timeout_s)
+            answer = await _head(stream, timeout_s)
+        except BaseException:
+            await stream.aclose()
+            raise
+        if not _TUNNELLED.match(answer):
+            await stream.aclose()
+            raise httpcore2.ConnectError("the proxy makes no tunnel")
+        return stream
+
+
+async def _head(stream: httpcore2.AsyncNetworkStream, timeout_s: float | None) -> bytes:
+    """The head of the proxy's answer: read byte by byte, as what follows is the tunnel's."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        byte = await stream.read(1, timeout_s)
+        if not byte or len(head) > PROXY_HEAD_BYTES_MAX:
+            raise httpcore2.ConnectError("the proxy does not speak HTTP")
+        head += byte
+    return head
 
 
 async def judged_addresses(

@@ -1,4 +1,4 @@
-"""Token URIs: what `https:`, `http:`, `ipfs:` and `data:` point at, through the guarded door."""
+"""What token URIs (`https:`, `http:`, `ipfs:`, `ar:`, `data:`) point at, through guarded egress."""
 
 import base64
 import hashlib
@@ -21,6 +21,9 @@ DOCUMENT_LIMITS = Limits()
 _REDIRECT = frozenset({301, 302, 303, 307, 308})
 _OK = 200
 _CID = re.compile(r"[A-Za-z0-9]{46,128}")
+_ARWEAVE = re.compile(r"ar:/{0,2}([A-Za-z0-9_-]{43}(?:/[A-Za-z0-9_.~%-]+)*)", re.IGNORECASE)
+"""A transaction id, 32 bytes in base64url, and a path below it. Source: ANS-104, ar:// scheme."""
+
 _RAW_SHA256 = b"\x01\x55\x12\x20"
 """CIDv1, codec raw, sha2-256, 32 bytes. Source: the multiformats tables."""
 
@@ -38,16 +41,23 @@ _SENTENCES = {
 class GuardedDocuments:
     """Fetches documents through a `SafeHttp`; whether plain `http:` is let through is its policy.
 
-    `ipfs:` goes to `ipfs_gateway` (None switches it off). What the gateway returns is checked
-    against the CID where the CID is the hash of the file itself (CIDv1, raw, sha2-256, no path).
-    Other CIDs hash a tree of blocks and not the file, so there the gateway is taken at its word.
+    `ipfs:` goes to `ipfs_gateway`, `ar:` to `arweave_gateway` (None switches them off). What the
+    first returns is checked against the CID where the CID is the hash of the file itself (CIDv1,
+    raw, sha2-256, no path). Other CIDs hash a tree of blocks and not the file, as Arweave's ids
+    do: there the gateway is taken at its word.
     """
 
     def __init__(
-        self, http: SafeHttp, ipfs_gateway: str | None, limits: Limits = DOCUMENT_LIMITS
+        self,
+        http: SafeHttp,
+        ipfs_gateway: str | None,
+        limits: Limits = DOCUMENT_LIMITS,
+        *,
+        arweave_gateway: str | None = None,
     ) -> None:
         self._http = http
         self._gateway = ipfs_gateway.rstrip("/") if ipfs_gateway else None
+        self._arweave = arweave_gateway.rstrip("/") if arweave_gateway else None
         self._limits = limits
 
     async def fetch(self, uri: str) -> Document:
@@ -56,6 +66,8 @@ class GuardedDocuments:
             return Document(await self._fetch_http(uri))
         if scheme == "ipfs":
             return Document(await self._fetch_ipfs(uri))
+        if scheme == "ar" and self._arweave is not None:
+            return Document(await self._fetch_arweave(self._arweave, uri))
         if scheme == "data":
             return self._read_data(uri)
         raise DocumentUnavailable("the token URI is not of a kind that can be fetched")
@@ -76,6 +88,13 @@ class GuardedDocuments:
         if expected is not None and hashlib.sha256(body).digest() != expected:
             raise DocumentUnavailable("the ipfs gateway returned other content than was asked for")
         return body
+
+    async def _fetch_arweave(self, gateway: str, uri: str) -> bytes:
+        found = _ARWEAVE.fullmatch(uri)
+        if found is None:
+            raise DocumentUnavailable("the arweave address is not well formed")
+        with egress_use(replace(current_use(), is_document=True)):
+            return await self._fetch_http(f"{gateway}/{found[1]}")
 
     async def _fetch_http(self, url: str) -> bytes:
         for _ in range(REDIRECTS_MAX + 1):

@@ -5,11 +5,11 @@ import re
 import ssl
 from collections.abc import AsyncIterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import httpcore2
 
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, Tap
 from assay.egress.url import EgressPolicy, Refused, Target, parse_target
 from assay.egress.waiting import OwnWaits, count_own_waits, host_timeout
 from assay.infra.http.body import (
@@ -19,9 +19,10 @@ from assay.infra.http.body import (
     declared_length,
     read_body,
     read_rest,
+    read_stream,
 )
 from assay.infra.http.connection_slots import CONNECTIONS_MAX, ConnectionSlots
-from assay.infra.http.dial import JudgingBackend
+from assay.infra.http.dial import HttpProxy, JudgingBackend
 from assay.infra.http.egress_budget import EgressBudget, Exchange, OverBudget
 from assay.infra.http.resolver import Resolver, SystemResolver
 from assay.kit.clock import Clock, SystemClock
@@ -50,7 +51,7 @@ class GuardedHttp:
     would resolve the name again, out of our sight.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what differs between the ways out
         self,
         policy: EgressPolicy,
         resolver: Resolver | None = None,
@@ -59,12 +60,16 @@ class GuardedHttp:
         clock: Clock | None = None,
         keep_alive_s: float = KEEP_ALIVE_S,
         budget: EgressBudget | None = None,
+        proxy: HttpProxy | None = None,
     ) -> None:
-        """Without a `budget` nobody is spared: for tests of the rest."""
+        """Without a `budget` nobody is spared: for tests of the rest.
+
+        Through a `proxy` addresses are resolved and judged here all the same.
+        """
         self._policy = policy
         self._budget = budget
         self._system = SystemResolver()
-        self._backend = JudgingBackend(policy, resolver or self._system)
+        self._backend = JudgingBackend(policy, resolver or self._system, proxy)
         self._tls = tls
         self._clock = clock or SystemClock()
         self._keep_alive_s = keep_alive_s
@@ -78,14 +83,16 @@ class GuardedHttp:
         prepared = _prepare(request, target, limits)
         if self._budget is None:
             return await self._send_counted(prepared, target, limits, None)
-        size_bytes = len(request.body) + sum(len(n) + len(v) + 4 for n, v in prepared.headers)
+        size_bytes = len(request.body) + sum(
+            len(n) + len(v) + 4 for n, v in prepared.request.headers
+        )
         size_bytes += len(target.path_and_query)
         async with self._budget.exchange(target, self._policy, size_bytes, limits) as exchange:
             return await self._send_counted(prepared, target, limits, exchange)
 
     async def _send_counted(
         self,
-        prepared: httpcore2.Request,
+        prepared: "_Prepared",
         target: Target,
         limits: Limits,
         exchange: Exchange | None,
@@ -101,7 +108,7 @@ class GuardedHttp:
 
     async def _send(
         self,
-        prepared: httpcore2.Request,
+        prepared: "_Prepared",
         limits: Limits,
         exchange: Exchange | None,
         waits: OwnWaits,
@@ -130,20 +137,25 @@ class GuardedHttp:
         self._system.close()
 
     async def _exchange(
-        self, request: httpcore2.Request, limits: Limits, exchange: Exchange | None
+        self, prepared: "_Prepared", limits: Limits, exchange: Exchange | None
     ) -> tuple[int, tuple[tuple[str, str], ...], Body]:
         pool = self._opened_pool(exchange.pool if exchange else None)
-        response = await pool.handle_async_request(request)
+        response = await pool.handle_async_request(prepared.request)
         try:
             headers = _read_headers(response.headers, limits)
+            tap = prepared.tap
+            if tap is not None:
+                tap.begin(response.status, headers)
             length = declared_length(headers)
             if exchange is not None and length is not None:
                 exchange.expect(min(length, limits.body_bytes_max + 1))
             encoding = ",".join(value for name, value in headers if name == "content-encoding")
             async with aclosing(response.aiter_stream()) as chunks:
-                body = await read_body(
-                    chunks, encoding, limits.body_bytes_max, limits.decompression_ratio_max
+                reading = read_body(
+                    chunks, encoding, limits.body_bytes_max, limits.decompression_ratio_max, tap
                 )
+                is_get = prepared.request.method == b"GET"
+                body = await read_stream(reading, headers, limits.events_s if is_get else None)
                 if exchange is not None:
                     exchange.is_whole = not body.truncated or await _is_read_on(
                         exchange, length, body, chunks
@@ -204,12 +216,20 @@ def _reply(
     )
 
 
-def _prepare(request: Outgoing, target: Target, limits: Limits) -> httpcore2.Request:
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A request as it is sent, and who reads its reply while it arrives."""
+
+    request: httpcore2.Request
+    tap: Tap | None
+
+
+def _prepare(request: Outgoing, target: Target, limits: Limits) -> _Prepared:
     method = request.method.upper()
     if method in _NEVER_SENT or not _TOKEN.fullmatch(method):
         raise EgressError(Failure.PROTOCOL, "that method is never sent")
     timeouts = dict.fromkeys(("read", "write", "pool"), limits.total_s)
-    return httpcore2.Request(
+    whole = httpcore2.Request(
         method,
         httpcore2.URL(
             scheme=target.scheme,
@@ -219,11 +239,16 @@ def _prepare(request: Outgoing, target: Target, limits: Limits) -> httpcore2.Req
         ),
         headers=_request_headers(request, target, method),
         content=request.body,
-        extensions={"timeout": {**timeouts, "connect": min(limits.connect_s, limits.total_s)}},
+        extensions={
+            "timeout": {**timeouts, "connect": min(limits.connect_s, limits.total_s)},
+        },
     )
+    return _Prepared(whole, request.tap)
 
 
 def _request_headers(request: Outgoing, target: Target, method: str) -> list[tuple[bytes, bytes]]:
+    if request.is_verbatim:
+        return _verbatim_headers(request, target)
     headers = {
         "host": target.authority,
         "user-agent": USER_AGENT,
@@ -233,6 +258,25 @@ def _request_headers(request: Outgoing, target: Target, method: str) -> list[tup
     headers |= _theirs(request.headers)
     if request.body or method in {"POST", "PUT", "PATCH"}:
         headers["content-length"] = str(len(request.body))
+    return _encoded(headers)
+
+
+def _verbatim_headers(request: Outgoing, target: Target) -> list[tuple[bytes, bytes]]:
+    """The headers of a stock client: its names, spelling and order; only the facts are ours."""
+    facts = {"host": target.authority, "accept-encoding": ACCEPTED_ENCODINGS}
+    facts |= {"content-length": str(len(request.body)), "connection": "keep-alive"}
+    kept = {"connection", "content-length", "host"}
+    return _encoded(
+        {
+            name: facts.get(name.lower(), value)
+            for name, value in {"Host": "", **request.headers}.items()
+            if name.lower() in kept or name.lower() not in _OURS
+            if name == "Host" or name.lower() != "host"
+        }
+    )
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     try:
         return [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
     except UnicodeEncodeError:

@@ -4,16 +4,18 @@ Replies are read whole within the limits. That suits event streams too: the answ
 its stream (MCP specification, transports), and one that never ends is a time-out, as it should be.
 """
 
+from collections.abc import Mapping, Sequence
+
 import httpx
 import httpx2
 from typing_extensions import override
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.infra.http.body import EVENT_STREAM
 
 _DECODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """What no longer describes a body that was decoded and read to its end."""
 
-_EVENT_STREAM = "text/event-stream"
 _METHOD_NOT_ALLOWED = 405
 
 
@@ -30,8 +32,8 @@ class SafeHttpTransport2(httpx2.AsyncBaseTransport):
 
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        url, headers = str(request.url), dict(request.headers)
-        if _is_listening(request.method, headers):
+        url, headers = str(request.url), _as_spelled(request.headers.raw)
+        if _is_listening(request.method, request.headers):
             return httpx2.Response(_METHOD_NOT_ALLOWED, request=request)
         outgoing = Outgoing(request.method, url, headers, await request.aread())
         try:
@@ -43,7 +45,7 @@ class SafeHttpTransport2(httpx2.AsyncBaseTransport):
                 str(error), request=request
             ) from error
         return httpx2.Response(
-            reply.status, headers=_plain_headers(reply), content=reply.body, request=request
+            reply.status, headers=plain_headers(reply.headers), content=reply.body, request=request
         )
 
 
@@ -56,8 +58,8 @@ class SafeHttpTransport(httpx.AsyncBaseTransport):
 
     @override
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        url, headers = str(request.url), dict(request.headers)
-        if _is_listening(request.method, headers):
+        url, headers = str(request.url), _as_spelled(request.headers.raw)
+        if _is_listening(request.method, request.headers):
             return httpx.Response(_METHOD_NOT_ALLOWED, request=request)
         outgoing = Outgoing(request.method, url, headers, await request.aread())
         try:
@@ -69,7 +71,7 @@ class SafeHttpTransport(httpx.AsyncBaseTransport):
                 str(error), request=request
             ) from error
         return httpx.Response(
-            reply.status, headers=_plain_headers(reply), content=reply.body, request=request
+            reply.status, headers=plain_headers(reply.headers), content=reply.body, request=request
         )
 
 
@@ -83,7 +85,16 @@ _HTTPX_ERRORS: dict[Failure, type[httpx.TransportError]] = {
 }
 
 
-def _is_listening(method: str, headers: dict[str, str]) -> bool:
+def _as_spelled(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """The headers in the client's order and spelling: some servers tell clients apart by these."""
+    headers: dict[str, str] = {}
+    for name, value in raw:
+        key, text = name.decode("ascii"), value.decode("latin-1")
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+    return headers
+
+
+def _is_listening(method: str, headers: Mapping[str, str]) -> bool:
     """Whether this opens a stream for whatever the server may want to say some day.
 
     Such a stream never ends and would cost the visit its time for nothing we ask about. The
@@ -91,7 +102,7 @@ def _is_listening(method: str, headers: dict[str, str]) -> bool:
     transports, "listening for messages"). A stream that resumes an answer is let through.
     """
     accepts = headers.get("accept", "")
-    return method == "GET" and accepts == _EVENT_STREAM and "last-event-id" not in headers
+    return method == "GET" and accepts == EVENT_STREAM and "last-event-id" not in headers
 
 
 async def _send_whole(http: SafeHttp, outgoing: Outgoing, limits: Limits) -> Reply:
@@ -101,5 +112,6 @@ async def _send_whole(http: SafeHttp, outgoing: Outgoing, limits: Limits) -> Rep
     return reply
 
 
-def _plain_headers(reply: Reply) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in reply.headers if name not in _DECODED]
+def plain_headers(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    """Headers that still describe a body that was decoded."""
+    return [(name, value) for name, value in headers if name not in _DECODED]

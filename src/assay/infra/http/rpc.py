@@ -67,7 +67,8 @@ class JsonRpc:
         self._limits = limits or RpcLimits()
         self._ids = count(1)
         self._client = UpstreamPool(None, clock)
-        self._endpoints: dict[tuple[str, str], Endpoint] = {}
+        self.endpoints: dict[tuple[str, str], Endpoint] = {}
+        """Those asked so far, by network (CAIP-2) and URL."""
         self._contracts: BoundedMap[tuple[str, str], Breaker] = BoundedMap(COSTLY_CONTRACTS_KEPT)
         self._untrusted = asyncio.Semaphore(self._limits.untrusted_at_once)
 
@@ -246,11 +247,11 @@ class JsonRpc:
         return [self._endpoint(network, url) for url in network.rpc_urls]
 
     def _endpoint(self, network: Network, url: str) -> Endpoint:
-        known = self._endpoints.get((network.caip2, url))
+        known = self.endpoints.get((network.caip2, url))
         if known is None:
             identity, client, limits = identity_of(network), self._client, self._limits
             known = Endpoint(url, identity, client, self._clock, limits, self._ids, self._costs)
-            self._endpoints[network.caip2, url] = known
+            self.endpoints[network.caip2, url] = known
         return known
 
 

@@ -8,8 +8,6 @@ the processor time of the whole hop (facts, performance).
 import asyncio
 import ssl
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import httpcore2
 
@@ -23,29 +21,18 @@ from assay.infra.http.resolver import LOOKUPS_MAX, Resolver, SystemResolver
 from assay.infra.http.shared_reads import SharedReads
 from assay.infra.http.slots import Share
 from assay.infra.http.upstream_connection import Connection, Shared, Stale, failed
-from assay.infra.http.upstream_exchange import PreparedHead, Reply, SinkExchange, head_of, pump
+from assay.infra.http.upstream_exchange import Reply, head_of, pump
+from assay.infra.http.upstream_host import PreparedUpstream, UpstreamConnections, UpstreamHost
 from assay.infra.http.upstream_socket import connected_socket
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.outbox import Outbox
 from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import (
-    Prepared,
-    ReplySink,
-    Reserved,
-    UpstreamReply,
-    UpstreamRequest,
-)
+from assay.wrapper.ports import Prepared, UpstreamReply, UpstreamRequest
 
 CONNECT_S = 5.0
 KEEP_ALIVE_S = 4.0
 """Idle time before a connection is closed: below the 5 s of Node's servers."""
-
-AGE_MAX_S = 60.0
-"""A name is resolved and judged again at least this often."""
-
-CONNECTIONS_MAX = 512
-"""At once to one upstream; beyond it a request is refused rather than queued."""
 
 HOSTS_MAX = 1024
 """Upstreams remembered (heads, breaker); operators choose them, so they are bounded. Beyond it the
@@ -58,60 +45,6 @@ _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 """What may be sent again when a kept connection closed under it (RFC 9110, section 9.2.2)."""
 
 _SWEEP_S = 1.0
-_END = b"\r\n"
-
-
-@dataclass(slots=True)
-class _Host:
-    """What is kept of one scheme, name and port."""
-
-    idle: list[Connection]
-    breaker: Breaker
-    sweep: Callable[[], None]
-    shared: Shared
-    open: int = 0
-    used_s: float = 0.0
-    is_forgotten: bool = False
-    """Whether the pool has let go of it: a holder asks the pool for another."""
-
-    def kept(self) -> Connection | None:
-        """A connection that may be written to, out of those kept."""
-        self.used_s = now = asyncio.get_running_loop().time()
-        while self.idle:
-            connection = self.idle.pop()
-            if connection.is_open and now - connection.made_s < AGE_MAX_S:
-                return connection
-            connection.close()
-            self.open -= 1
-        return None
-
-    def give_back(self, connection: Connection) -> None:
-        """Take a connection back: to be kept, or to be forgotten."""
-        if connection.end():
-            self.idle.append(connection)
-            self.sweep()
-        else:
-            self.open -= 1
-
-
-class _Prepared:
-    """Implements `wrapper.ports.Prepared`."""
-
-    __slots__ = ("_find", "_host", "_request", "_target")
-
-    def __init__(self, find: Callable[[Target], _Host], request: UpstreamRequest) -> None:
-        lines = head_of(request)[: -len(_END)]
-        self._find, self._target = find, request.target
-        self._host = find(request.target)
-        self._request = PreparedHead(lines, request.method == "HEAD", request.timeout_s)
-
-    def reserve(self, sink: ReplySink) -> Reserved | None:
-        if self._host.is_forgotten:
-            self._host = self._find(self._target)
-        connection = self._host.kept()
-        if connection is None:
-            return None
-        return SinkExchange(connection, self._request, sink, self._host.give_back)
 
 
 class UpstreamPool:
@@ -123,8 +56,13 @@ class UpstreamPool:
         clock: Clock,
         resolver: Resolver | None = None,
         tls: ssl.SSLContext | None = None,
+        connections: UpstreamConnections | None = None,
     ) -> None:
-        """Without a `policy` for configured addresses: nobody is judged or left alone."""
+        """Without a `policy` for configured addresses: nobody is judged or left alone.
+
+        Pools that are given the same `connections` have them together.
+        """
+        self._connections = connections or UpstreamConnections()
         self._policy = policy
         self._clock = clock
         # No gate asks here, so nothing is kept for one.
@@ -133,7 +71,7 @@ class UpstreamPool:
         self._reads, self._outbox = SharedReads(), Outbox()
         self._resolver = resolver or self._system
         self._tls = tls
-        self._hosts: OrderedDict[tuple[str, str, int], _Host] = OrderedDict()
+        self._hosts: OrderedDict[tuple[str, str, int], UpstreamHost] = OrderedDict()
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def send(self, request: UpstreamRequest) -> UpstreamReply:
@@ -143,11 +81,10 @@ class UpstreamPool:
         harmless = request.method in _IDEMPOTENT and not request.body
         again = whole and (request.repeatable or harmless)
         while True:
-            connection = host.kept()
+            connection = host.take(request.caller, request.account)
             fresh = connection is None
             if connection is None:
-                with egress_use(EgressUse(account=request.account)):
-                    connection = await self._dial(request.target, host)
+                connection = await self._dial(request, host)
             try:
                 sending = await self._exchange(connection, request, first)
             except (Stale, UpstreamFailed) as error:
@@ -176,24 +113,25 @@ class UpstreamPool:
         return None
 
     def prepare(self, request: UpstreamRequest) -> Prepared:
-        return _Prepared(self._host, request)
+        return PreparedUpstream(self._host, request)
 
     async def aclose(self) -> None:
         """Close every idle connection."""
         if self._sweeper is not None:
             self._sweeper.cancel()
         for host in self._hosts.values():
-            for connection in host.idle:
-                connection.close()
-            host.idle.clear()
+            while host.idle:
+                host.close_oldest()
         self._system.close()
 
-    def _host(self, target: Target) -> _Host:
+    def _host(self, target: Target) -> UpstreamHost:
         key = (target.scheme, target.host, target.port)
         host = self._hosts.get(key)
         if host is None:
             shared = Shared(self._reads, self._outbox)
-            host = self._hosts[key] = _Host([], Breaker(self._clock), self._sweep_later, shared)
+            breaker = Breaker(self._clock)
+            host = UpstreamHost([], breaker, self._sweep_later, shared, self._connections)
+            self._hosts[key] = host
             self._sweep_later()
             self._make_room()
         else:
@@ -214,17 +152,19 @@ class UpstreamPool:
     def _forget(self, key: tuple[str, str, int]) -> None:
         self._hosts.pop(key).is_forgotten = True
 
-    async def _dial(self, target: Target, host: _Host) -> Connection:
-        if host.open >= CONNECTIONS_MAX:
-            raise failed("too many requests to it are under way")
+    async def _dial(self, request: UpstreamRequest, host: UpstreamHost) -> Connection:
+        """A new connection, for a call that is counted already."""
         if self._policy is not None and not host.breaker.lets_through():
+            host.shares.give_back(request.caller, request.account)
             raise failed("it is left alone after failures")
-        host.open += 1
+        host.count_one()
         try:
-            async with host_timeout(CONNECT_S):
-                connection = await self._connect(target, host)
+            with egress_use(EgressUse(account=request.account)):
+                async with host_timeout(CONNECT_S):
+                    connection = await self._connect(request.target, host)
         except BaseException as error:
-            host.open -= 1
+            host.forget_one()
+            host.shares.give_back(request.caller, request.account)
             if isinstance(error, EgressError) and error.failure is Failure.BUDGET:
                 # It waited for us in vain, which says nothing about its upstream.
                 raise Unavailable("Many names are being looked up.", retry_after_s=1) from error
@@ -233,9 +173,10 @@ class UpstreamPool:
                 raise failed(f"it cannot be reached: {error!r}") from error
             raise
         host.breaker.succeeded()
+        connection.caller, connection.operator_id = request.caller, request.account
         return connection
 
-    async def _connect(self, target: Target, host: _Host) -> Connection:
+    async def _connect(self, target: Target, host: UpstreamHost) -> Connection:
         """To the first judged address that answers."""
         loop = asyncio.get_running_loop()
         addresses = await judged_addresses(
@@ -272,8 +213,7 @@ class UpstreamPool:
         now = loop.time()
         for key, host in list(self._hosts.items()):
             while host.idle and host.idle[0].idle_since_s < now - KEEP_ALIVE_S:
-                host.idle.pop(0).close()
-                host.open -= 1
+                host.close_oldest()
             if not host.open and host.used_s < now - FORGOTTEN_S:
                 self._forget(key)
         self._sweeper = loop.call_later(_SWEEP_S, self._sweep) if self._hosts else None

@@ -12,6 +12,7 @@ from assay.infra.http.shared_reads import SharedReads
 from assay.infra.http.upstream_heads import HEAD_BYTES_MAX, KnownHead, KnownHeads
 from assay.kit.heads import END
 from assay.kit.outbox import Outbox
+from assay.wrapper.callers import Caller
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import AnswerHead, ReplySink
 
@@ -49,6 +50,10 @@ class Shared:
 
 class Connection(asyncio.BufferedProtocol):
     """One connection, one exchange at a time."""
+
+    caller: Caller | None = None
+    operator_id = ""
+    """Whom the exchange is counted for, and whose wrapper it is of."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, shared: Shared | None = None) -> None:
         """`shared` with others, or of its own."""

@@ -53,11 +53,15 @@ class KnownHeads:
         # An interim answer may have stood before it in the same packet.
         if raw.startswith(b"HTTP/1.1 %d" % head.status) and is_plain(raw, len(head.headers)):
             if len(self._known) >= HEADS_MAX or self._bytes + end > HEADS_BYTES_MAX:
-                self._known.clear()
-                self._bytes = 0
+                self.forget()
             if raw not in self._known:
                 self._bytes += end
             self._known[raw] = KnownHead(head, body_bytes)
+
+    def forget(self) -> None:
+        """Free what is remembered."""
+        self._known.clear()
+        self._bytes = 0
 
 
 def _body_bytes(head: AnswerHead) -> int | None:

@@ -5,7 +5,7 @@ it was used is read at one block; one that is not used at a block younger than i
 be. Source: EIP-3009; ADR 0018.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assay.chains.abi import BadAnswer, Reader
@@ -13,14 +13,16 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc, RpcRefused
 from assay.infra.payments.eip3009_contract import gas_spent, pays, state_of
 from assay.infra.payments.eip3009_logs import Block, Use, block_of, find_uses
+from assay.infra.payments.every_node import ENOUGH, ask_nodes, single_nodes
 from assay.kit.json import JsonValue, is_object
 from assay.kit.numbers import NotANumber, hex_number
+from assay.kit.tasks import all_results
 from assay.payments.attempts import hashes
 from assay.payments.model import Entry
-from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
+from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided, is_unused
 from assay.payments.x402_wire import authorization_of
 
-UNUSED = Undecided("not used yet", is_unused=True)
+UNUSED = Undecided("not used yet", is_unused=True, answers=1)
 _EXPIRED = Rejected("expired_unused")
 _CANCELLED = Rejected("authorization_cancelled")
 _ELSEWHERE = Rejected("authorization_used_elsewhere")
@@ -29,7 +31,8 @@ LAG_BLOCKS = 8
 """How much deeper to read when a node has not seen its neighbour's newest block."""
 
 TOGETHER_MAX = 200
-"""Authorisations of one question: what a node answers in time even one by one."""
+"""Authorisations of one question: what a node answers in time even one by one. Of more, the next
+are asked about side by side, so that a slow node holds up nobody at the end of a long list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,47 +42,72 @@ class Outcomes:
     rpc: Rpc
     networks: Mapping[str, Network]
 
-    async def find(self, entries: Sequence[Entry]) -> list[Outcome]:
-        """Of each, in order. Raises `ChainUnavailable` when no node answers.
+    async def find(self, entries: Sequence[Entry], *, every_node: bool = False) -> list[Outcome]:
+        """Of each, in order, as `ask_nodes` says. Raises `ChainUnavailable` when no node answers.
 
         A refusal is the word of two nodes where the network has two endpoints.
         """
-        found = await self._find(entries[:TOGETHER_MAX])
-        for start in range(TOGETHER_MAX, len(entries), TOGETHER_MAX):
-            some = entries[start : start + TOGETHER_MAX]
-            try:
-                found += await self._find(some)
-            except ChainUnavailable as error:
-                detail = error.detail or error.message
-                return [*found, *[Undecided(detail)] * (len(entries) - len(found))]
+        network = self.networks[entries[0].network]
+        starts = range(0, len(entries), TOGETHER_MAX)
+        first, *more = [entries[start : start + TOGETHER_MAX] for start in starts]
+
+        async def told(some: Sequence[Entry]) -> Sequence[Outcome]:
+            return await ask_nodes(network, some, self._ask, every_node=every_node)
+
+        found = [*await told(first)]  # alone: where no node answers, nothing more is asked
+        for some, one in zip(more, await all_results(map(told, more)), strict=True):
+            if isinstance(one, ChainUnavailable):
+                found += [Undecided(one.detail or one.message)] * len(some)
+            elif isinstance(one, Exception):
+                raise one
+            else:
+                found += one
         return found
 
     async def reverted(self, entry: Entry) -> Outcome:
         """What the receipts of our own attempts say; undecided without any.
 
         Refused when they are mined, none has paid and the authorisation was still unused there, by
-        the word of two nodes where there are two. Raises `ChainUnavailable` when they cannot say,
-        and when somebody else has used it.
+        the word of two nodes where there are two. Undecided and unused only when every node has
+        answered, none has a receipt and all say that it is unused. Raises `ChainUnavailable` when
+        they cannot say, and when somebody else has used it.
         """
-        agreed = 0
-        for node in (nodes := self._nodes(entry)):
+        nodes, told = single_nodes(self.networks[entry.network]), list[Outcome]()
+        fault = ChainUnavailable("No endpoint is configured.")
+        for node in nodes:
             try:
-                receipts = await self._receipts(node, hashes(entry.attempt))
-            except ChainUnavailable:
-                if node is nodes[-1] and not agreed:
-                    raise
+                found, receipts = await self._attempts(node, entry)
+            except ChainUnavailable as error:
+                fault = error
                 continue
-            for transaction, receipt in receipts.items():
-                if pays(receipt, entry):
-                    return Settled(transaction, _burnt(entry, receipts))
-            if not any(receipts.values()):
-                return Undecided("a node has no receipt yet")
-            await self._require_unused(node, entry, receipts)
-            agreed += 1
-            if agreed == min(2, len(nodes)):
-                reverted = Rejected("transaction_failed", _burnt(entry, receipts))
-                return replace(reverted, is_agreed=agreed > 1)
-        return Undecided("one node alone says that it has failed")
+            if isinstance(found, Settled):
+                return found
+            told.append(found)
+            if isinstance(found, Rejected):
+                await self._require_unused(node, entry, receipts)
+        if not told:
+            raise fault
+        refusals = [one for one in told if isinstance(one, Rejected)]
+        if len(refusals) >= min(ENOUGH, len(nodes)):
+            return replace(refusals[-1], is_agreed=len(nodes) > 1)
+        if refusals:
+            return Undecided("one node alone says that it has failed")
+        is_everybodys = len(told) == len(nodes) and all(is_unused(one) for one in told)
+        return Undecided("no node has a receipt yet", is_unused=is_everybodys)
+
+    async def _attempts(
+        self, node: Network, entry: Entry
+    ) -> tuple[Outcome, Mapping[str, JsonValue]]:
+        """What one node says of our own attempts: refused by their receipts alone."""
+        receipts = await self._receipts(node, hashes(entry.attempt))
+        for transaction, receipt in receipts.items():
+            if pays(receipt, entry):
+                return Settled(transaction, burnt(entry, receipts)), receipts
+        if any(receipts.values()):
+            return Rejected("transaction_failed", burnt(entry, receipts)), receipts
+        (found,) = await self._ask(node, [entry])
+        is_refusal = isinstance(found, Rejected)
+        return (Undecided(found.reason) if is_refusal else found), receipts
 
     async def _require_unused(
         self, node: Network, entry: Entry, receipts: Mapping[str, JsonValue]
@@ -93,39 +121,6 @@ class Outcomes:
         (answer,) = await self.rpc.call_at(node, [call], max(blocks))
         if _is_used(answer):
             raise ChainUnavailable("Somebody else has used it.", detail="used, not found")
-
-    async def _find(self, entries: Sequence[Entry]) -> list[Outcome]:
-        nodes = iter(self._nodes(entries[0]))
-        found = await self._ask_next(nodes, entries)
-        doubtful = [n for n, one in enumerate(found) if isinstance(one, Rejected)]
-        if not doubtful or len(self._nodes(entries[0])) == 1:
-            return found
-        try:
-            second = await self._ask_next(nodes, [entries[place] for place in doubtful])
-        except ChainUnavailable:
-            second = [UNUSED] * len(doubtful)
-        for place, other in zip(doubtful, second, strict=True):
-            if isinstance(other, Undecided):
-                found[place] = Undecided("one node alone says that nothing will be paid")
-            else:
-                is_refusal = isinstance(other, Rejected)
-                found[place] = replace(other, is_agreed=True) if is_refusal else other
-        return found
-
-    def _nodes(self, entry: Entry) -> list[Network]:
-        """The network as each of its endpoints alone has it."""
-        network = self.networks[entry.network]
-        return [replace(network, rpc_urls=(url,)) for url in dict.fromkeys(network.rpc_urls)]
-
-    async def _ask_next(self, nodes: Iterator[Network], entries: Sequence[Entry]) -> list[Outcome]:
-        """The word of the next node that answers."""
-        fault = ChainUnavailable("No other endpoint is configured.")
-        for node in nodes:
-            try:
-                return await self._ask(node, entries)
-            except ChainUnavailable as error:
-                fault = error
-        raise fault
 
     async def _ask(self, node: Network, entries: Sequence[Entry]) -> list[Outcome]:
         head = await block_of(self.rpc, node, "latest")
@@ -143,26 +138,26 @@ class Outcomes:
             for one, is_used in zip(entries, used, strict=True)
         ]
 
-    async def _spent(
-        self, node: Network, spent: Sequence[Entry], head: Block
-    ) -> dict[str, Outcome]:
+    async def _spent(self, node: Network, gone: Sequence[Entry], head: Block) -> dict[str, Outcome]:
         """Of authorisations that are used: by whom, and whether that has paid."""
-        uses, is_complete = await find_uses(self.rpc, node, spent, head)
-        asked = {one.id: _to_ask(one, uses.get(one.id)) for one in spent}
+        uses, is_complete = await find_uses(self.rpc, node, gone, head)
+        asked = {one.id: _to_ask(one, uses.get(one.id)) for one in gone}
         receipts = await self._receipts(node, [one for some in asked.values() for one in some])
         ends: dict[str, Outcome] = {}
-        for one in spent:
+        for one in gone:
             shown = {transaction: receipts[transaction] for transaction in asked[one.id]}
             paid = next((t for t, receipt in shown.items() if pays(receipt, one)), None)
             use = uses.get(one.id)
+            spent = burnt(one, shown)
             if paid is not None:
-                ends[one.id] = Settled(paid, _burnt(one, shown))
+                ends[one.id] = Settled(paid, spent)
             elif use is not None and use.is_cancelled:
-                ends[one.id] = _CANCELLED
+                ends[one.id] = replace(_CANCELLED, gas_wei=spent)
             elif use is not None and shown[use.transaction] is not None:
-                ends[one.id] = _ELSEWHERE
+                ends[one.id] = replace(_ELSEWHERE, gas_wei=spent)
             elif use is None and one.id in is_complete and _has_ended(one, head):
-                ends[one.id] = _CANCELLED  # after its end, where nobody has to look for it
+                # after its end, where nobody has to look for it
+                ends[one.id] = replace(_CANCELLED, gas_wei=spent)
             else:
                 ends[one.id] = Undecided("used, not found")
         return ends
@@ -174,13 +169,12 @@ class Outcomes:
 
 
 def _to_ask(entry: Entry, use: Use | None) -> Sequence[str]:
-    """Whose receipts show whether it has paid."""
-    if use is None:
-        return hashes(entry.attempt)
-    return () if use.is_cancelled else (use.transaction,)
+    """Whose receipts show whether it has paid, and what that has cost us."""
+    ours = hashes(entry.attempt)
+    return ours if use is None or use.is_cancelled else (use.transaction, *ours)
 
 
-def _burnt(entry: Entry, receipts: Mapping[str, JsonValue]) -> int | None:
+def burnt(entry: Entry, receipts: Mapping[str, JsonValue]) -> int | None:
     """Wei that its own attempts have cost, of those that are mined; None where none is known."""
     spent = [gas_spent(receipts.get(transaction)) for transaction in hashes(entry.attempt)]
     known = [wei for wei in spent if wei is not None]

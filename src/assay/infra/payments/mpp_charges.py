@@ -6,28 +6,42 @@ parts take most of a second. Source: facts, payments 4.
 """
 
 import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 from assay.chains.abi import BadAnswer, Reader, address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc
 from assay.infra.crypto.eip191 import keccak256
-from assay.infra.payments.mpp_credentials import at_realm, present_credential, read_credential
-from assay.infra.payments.mpp_library import LibraryLoader
-from assay.infra.payments.mpp_time import require_challenge_time, require_transaction_time
+from assay.infra.payments.every_node import ask_nodes
+from assay.infra.payments.mpp_credentials import (
+    as_asked,
+    at_realm,
+    authorization_of,
+    kept_credential,
+    present_credential,
+    read_credential,
+)
+from assay.infra.payments.mpp_envelope import attempt_of_entry
+from assay.infra.payments.mpp_library import Library, LibraryLoader
+from assay.infra.payments.mpp_terms import meta_of, terms_of
+from assay.infra.payments.mpp_time import (
+    challenge_life,
+    challenge_needed_s,
+    require_challenge_time,
+    require_transaction_time,
+    work_left_s,
+)
+from assay.infra.payments.mpp_transfers import pays
 from assay.infra.payments.tempo_fees import Validity, fees_of, validity_of
 from assay.kit.clock import Clock, iso
 from assay.kit.errors import Unavailable
-from assay.kit.json import JsonObject, is_object
+from assay.kit.json import is_object
 from assay.kit.tasks import all_results
 from assay.payments.model import (
-    DECIMALS,
     Demand,
     Entry,
     Fees,
@@ -36,7 +50,7 @@ from assay.payments.model import (
     PaymentsUnavailable,
     Quote,
 )
-from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
+from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import Balances, Note
 from assay.payments.requests import Presented
 
@@ -70,8 +84,8 @@ class TempoCharges:
     async def challenge(self, quote: Quote, problem: str) -> Demand:
         library = await self._loader.get()
         handler = library.engines[quote.network.id][0].tempo.charge(
-            **_terms(quote), meta=_meta(quote), expires_in=self._challenge_ttl,
-            description=quote.description or None, body=quote.body or None,
+            **terms_of(quote), meta=meta_of(quote), description=quote.description or None,
+            body=quote.body or None, expires_in=challenge_life(quote, self._challenge_ttl),
         )  # fmt: skip
         asked = await handler(library.server.Request(quote.method, quote.url))
         headers = tuple(
@@ -88,26 +102,73 @@ class TempoCharges:
         }
         return Demand(headers, extras)
 
-    @property
-    def challenge_s(self) -> float:
-        return self._challenge_ttl.total_seconds()
+    def challenge_s(self, quote: Quote) -> tuple[float, float]:
+        ttl = self._challenge_ttl
+        return challenge_life(quote, ttl).total_seconds(), challenge_needed_s(quote, ttl)
+
+    def is_good(self, entry: Entry, quote: Quote) -> bool:
+        now, ttl = self._clock.now(), self._challenge_ttl
+        try:
+            require_challenge_time(entry.expires_at - LATE, quote, now, ttl, "")
+            require_transaction_time(validity_of(entry.credential), quote, now, ttl, "")
+        except PaymentRefused:
+            return False
+        return True
 
     async def present(self, credential: str) -> Presented:
         library = await self._loader.get()
         return present_credential(*read_credential(library, credential))
 
-    async def read(self, credential: str, presented: Presented, quote: Quote) -> Payment:
+    async def read(self, presented: Presented, quote: Quote) -> Payment:
         library = await self._loader.get()
         parsed: Any = presented.parsed
-        digest = presented.digest
+        kept = kept_credential(parsed)
+        quote = as_asked(quote, parsed)
+        digest, ttl = presented.digest, self._challenge_ttl
+        found = await self._validated(library, parsed, quote, digest)
+        now = self._clock.now()
+        expires = _expiry(parsed.challenge.expires)
+        most_s = require_challenge_time(expires, quote, now, ttl, digest)
+        payer = found.payer
+        if payer is None:
+            raise PaymentRefused("verification-failed", "The payment has no single payer.")
+        fee_payee = quote.direct_fee.payee if quote.direct_fee else ""
+        if payer.lower() in {quote.pay_to, fee_payee}:
+            raise PaymentRefused("verification-failed", "The payer is the payee.")
+        payload = parsed.payload
+        pushed = str(payload["hash"]).lower() if payload.get("type") == "hash" else ""
+        validity = Validity() if pushed else validity_of(kept)
+        work_s = require_transaction_time(validity, quote, now, ttl, digest)
+        chain = self._chains[quote.network.id]
+        fees = Fees() if pushed else await fees_of(self._rpc, chain, quote.network, payer, kept)
+        return Payment(
+            quote=replace(quote, work_s=min(work_s, most_s)),
+            payer=payer.lower(),
+            # For a hash too: a transaction we sent and its hash would else be two payments.
+            nonce=parsed.challenge.id,
+            digest=digest,
+            expires_at=expires + LATE,
+            credential=kept,
+            paid_by=pushed,
+            fees=fees,
+        )
+
+    async def _validated(
+        self,
+        library: Library,
+        parsed: Any,  # noqa: ANN401 - the library's own shape
+        quote: Quote,
+        digest: str,
+    ) -> Any:  # noqa: ANN401 - the same
+        """What the library says of a credential. Raises as `read`."""
         try:
-            found = await library.by_any(
+            return await library.by_any(
                 quote.network.id,
                 lambda engine: at_realm(engine, parsed).validate_credential(
                     parsed,
                     intent="charge",
-                    request=_terms(quote),
-                    meta=_meta(quote),
+                    request=terms_of(quote),
+                    meta=meta_of(quote),
                     body=quote.body or None,
                 ),
             )
@@ -119,36 +180,12 @@ class TempoCharges:
             raise PaymentRefused(_word(error), "The payment does not pay for this.") from error
         except _UNREADABLE as error:
             raise PaymentRefused("invalid-payload", "The payment is malformed.") from error
-        now, ttl = self._clock.now(), self._challenge_ttl
-        require_challenge_time(_expiry(parsed.challenge.expires), quote, now, ttl, digest)
-        payer = found.payer
-        if payer is None:
-            raise PaymentRefused("verification-failed", "The payment has no single payer.")
-        if payer.lower() == quote.pay_to:
-            raise PaymentRefused("verification-failed", "The payer is the payee.")
-        payload = parsed.payload
-        pushed = str(payload["hash"]).lower() if payload.get("type") == "hash" else ""
-        kept: JsonObject = {"authorization": credential, "payload": payload}
-        validity = Validity() if pushed else validity_of(kept)
-        work_s = require_transaction_time(validity, quote, now, ttl, digest)
-        chain = self._chains[quote.network.id]
-        fees = Fees() if pushed else await fees_of(self._rpc, chain, quote.network, payer, kept)
-        return Payment(
-            quote=replace(quote, work_s=work_s),
-            payer=payer.lower(),
-            # For a hash too: a transaction we sent and its hash would else be two payments.
-            nonce=parsed.challenge.id,
-            digest=digest,
-            expires_at=_expiry(parsed.challenge.expires) + LATE,
-            credential=kept,
-            paid_by=pushed,
-            fees=fees,
-        )
 
     async def verify(self, payment: Payment) -> Balances | None:
         if payment.paid_by:
             return None
         now, ttl = self._clock.now(), self._challenge_ttl  # it may have waited since it was read
+        require_challenge_time(payment.expires_at - LATE, payment.quote, now, ttl, "")
         require_transaction_time(validity_of(payment.credential), payment.quote, now, ttl, "")
         network = payment.quote.network
         tokens = list(dict.fromkeys(t for t in (network.asset.address, payment.fees.token) if t))
@@ -160,12 +197,18 @@ class TempoCharges:
         held = (_number(answer) for answer in answers)
         return dict(zip(tokens, held, strict=True))
 
+    def work_s(self, payment: Payment) -> float:
+        before = None if payment.paid_by else validity_of(payment.credential).before
+        challenge_end_s = (payment.expires_at - LATE).timestamp()
+        ends_s = [challenge_end_s] if before is None else [challenge_end_s, before]
+        return work_left_s(payment.quote, ends_s, self._clock.now())
+
     async def settle(self, entry: Entry, note: Note) -> Outcome:
         library = await self._loader.get()
-        attempt = _attempt(entry)
+        attempt = attempt_of_entry(entry)
         await note(attempt)
         try:
-            authorization = str(entry.credential["authorization"])
+            authorization = authorization_of(entry.credential)
             parsed = library.credential.from_authorization(authorization)
             receipt = await library.by_any(
                 entry.network,
@@ -184,37 +227,44 @@ class TempoCharges:
 
     async def outcome(self, entry: Entry) -> Outcome:
         try:
-            return await self._found(entry)
+            (found,) = await self.outcomes([entry])
         except Unavailable as error:
             return Undecided(error.detail or error.message)
+        return found
 
-    async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
-        found = await all_results(self._found(entry) for entry in entries)  # asked in one batch
+    async def outcomes(
+        self, entries: Sequence[Entry], *, every_node: bool = False
+    ) -> Sequence[Outcome]:
+        chain = self._chains[entries[0].network]
+        return await ask_nodes(chain, entries, self._ask, every_node=every_node)
+
+    async def resend(self, entry: Entry, note: Note) -> Outcome:
+        del note  # the client's own transaction: there is no other to be made
+        chain, raw = self._chains[entry.network], entry.attempt.raw
+        try:
+            await self._rpc.request(chain, "eth_sendRawTransaction", (raw,))
+        except Unavailable as error:
+            return Undecided(error.detail or error.message)
+        return Undecided("sent again")
+
+    async def _ask(self, node: Network, entries: Sequence[Entry]) -> Sequence[Outcome]:
+        """What one node says, of all in one batch."""
+        found = await all_results(self._found(node, entry) for entry in entries)
         faults = [one for one in found if isinstance(one, Exception)]
         if faults and len(faults) == len(found):
             raise faults[0]
         return [Undecided(str(one)) if isinstance(one, Exception) else one for one in found]
 
-    async def resend(self, entry: Entry, note: Note) -> Outcome:
-        del note  # the client's own transaction: there is no other to be made
-        chain = self._chains[entry.network]
-        try:
-            await self._rpc.request(chain, "eth_sendRawTransaction", (entry.attempt.raw,))
-        except Unavailable as error:
-            return Undecided(error.detail or error.message)
-        return Undecided("sent again")
-
-    async def _found(self, entry: Entry) -> Outcome:
-        transaction = entry.attempt.transaction or _attempt(entry).transaction
-        receipt = await self._rpc.request(
-            self._chains[entry.network], "eth_getTransactionReceipt", (transaction,)
-        )
+    async def _found(self, node: Network, entry: Entry) -> Outcome:
+        # Of what is kept of a payer, also where an older version has written down another hash.
+        transaction = attempt_of_entry(entry).transaction
+        receipt = await self._rpc.request(node, "eth_getTransactionReceipt", (transaction,))
         if is_object(receipt):
-            paid = receipt.get("status") == "0x1"
+            paid = pays(receipt, entry)
             return Settled(transaction) if paid else Rejected("transaction-failed")
         if self._clock.now() > entry.expires_at:
             return Rejected(_EXPIRED)
-        return Undecided("no receipt yet", is_unused=True)
+        return Undecided("no receipt yet", is_unused=True, answers=1)
 
     def receipt(self, entry: Entry) -> bytes:
         said = {
@@ -227,26 +277,6 @@ class TempoCharges:
         return base64.urlsafe_b64encode(text).rstrip(b"=")
 
 
-def _terms(quote: Quote) -> dict[str, Any]:
-    return {
-        "amount": f"{Decimal(quote.amount).scaleb(-DECIMALS):f}",
-        "recipient": quote.pay_to,
-        "currency": quote.network.asset.address,
-        "chain_id": quote.network.chain_id,
-    }
-
-
-def _meta(quote: Quote) -> dict[str, str]:
-    """What a challenge is bound to.
-
-    The library does not look at its own scope where a credential is read apart from a handler.
-    Source: facts, payments 4.5.
-    """
-    query = hashlib.sha256(quote.query.encode("utf-8", "replace")).hexdigest()  # it may be long
-    about = {"path": quote.path, "query": query, "method": quote.method}
-    return {"wrapper": quote.wrapper_id, **about}
-
-
 def _number(answer: Returned | Reverted) -> int:
     """A token's answer; what is no token gives none, and so nobody has anything of it."""
     try:
@@ -255,19 +285,8 @@ def _number(answer: Returned | Reverted) -> int:
         return 0
 
 
-def _attempt(entry: Entry) -> Attempt:
-    payload = entry.credential.get("payload")
-    if not is_object(payload):
-        return entry.attempt
-    if payload.get("type") == "hash":
-        return Attempt(str(payload.get("hash")))
-    raw = str(payload.get("signature"))
-    return Attempt("0x" + keccak256(bytes.fromhex(raw.removeprefix("0x"))).hex(), raw)
-
-
 def _expiry(text: str | None) -> datetime:
-    moment = datetime.fromisoformat(text or "")
-    return moment.astimezone(UTC)
+    return datetime.fromisoformat(text or "").astimezone(UTC)
 
 
 def _word(error: Any) -> str:  # noqa: ANN401 - the library's own errors

@@ -2,9 +2,10 @@
 
 A stock client's transaction is good for 25 s (mppx 0.11) or 60 s (pympp 0.16), whatever the
 wrapper's time. So one must be good for the upstream's time or for `STOCK_S`, whichever is less, and
-the upstream gets no longer than its payment lasts (ADR 0019).
+the upstream gets no longer than its payment and its challenge last (ADR 0019).
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from assay.infra.payments.tempo_fees import Validity
@@ -17,20 +18,53 @@ settling. Blocks come twice a second."""
 STOCK_S = 20.0
 """What is left of the 25 s of a stock transaction when it has come here, slowly."""
 
+BRIEF_S = 60.0
+"""Challenges that the operator makes briefer stay so: some chains take no transaction that is valid
+for longer than 30 s, and clients sign until their challenge ends."""
+
 _EXPIRED = "payment-expired"
+
+
+def challenge_life(quote: Quote, ttl: timedelta) -> timedelta:
+    """How long a challenge may be paid: time to sign it, and then for the whole of the work."""
+    if quote.settles_first or ttl.total_seconds() < BRIEF_S:
+        return ttl
+    return max(ttl, ttl / 2 + timedelta(seconds=quote.work_s + MARGIN_S))
+
+
+def challenge_needed_s(quote: Quote, ttl: timedelta) -> float:
+    """How long a challenge must still be good, to be forwarded for."""
+    if quote.settles_first:
+        return 0.0
+    needed_s, ttl_s = quote.work_s + MARGIN_S, ttl.total_seconds()
+    return needed_s if ttl_s >= BRIEF_S else min(needed_s, ttl_s / 2)
+
+
+def least_work_s(ttl: timedelta) -> float:
+    """What the briefest transaction that is taken may leave the upstream."""
+    return min(STOCK_S, ttl.total_seconds() / 2) - MARGIN_S
 
 
 def require_challenge_time(
     expires: datetime, quote: Quote, now: datetime, ttl: timedelta, digest: str
-) -> None:
-    """A challenge must outlive the upstream's work, or its payment could not be taken.
+) -> float:
+    """The seconds the upstream may take, of a challenge that outlives its work.
 
     Raises `PaymentRefused`.
     """
-    needed_s = min(quote.work_s, ttl.total_seconds() / 2)
-    if not quote.settles_first and (expires - now).total_seconds() < needed_s:
+    needed_s, left_s = challenge_needed_s(quote, ttl), (expires - now).total_seconds()
+    if left_s < needed_s:
         message = f"The challenge must be good for {needed_s:g} more seconds."
         raise PaymentRefused(_EXPIRED, message, digest=digest)
+    return quote.work_s if quote.settles_first else min(quote.work_s, max(left_s - MARGIN_S, 0.0))
+
+
+def work_left_s(quote: Quote, ends_s: Iterable[float], now: datetime) -> float:
+    """The seconds the upstream may take of a payment that is claimed, and may have waited since."""
+    if quote.settles_first:
+        return quote.work_s
+    left_s = min(ends_s) - now.timestamp()
+    return min(quote.work_s, max(left_s - MARGIN_S, 0.0))
 
 
 def require_transaction_time(

@@ -1,14 +1,16 @@
 """The wallet that payouts and refunds are sent from: plain ERC-20 transfers, each of one nonce.
 
 A node may lie, swallow a transaction or say that it failed. So every node of a network is asked by
-itself: nothing has failed before all of them show it, and nothing that was signed once is ever
-signed with another nonce. Source: ERC-20; EIP-1559; ADR 0021.
+itself: nothing is paid by the word of one where there are two, nothing has failed before all of
+them show it, and nothing that was signed once is ever signed with another nonce. Source: ERC-20;
+EIP-1559; ADR 0021.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from assay.chains.abi import BadAnswer, Reader, address_word, word
 from assay.chains.model import ChainUnavailable, Network
@@ -16,6 +18,7 @@ from assay.chains.ports import Call, Returned, Rpc, RpcRefused
 from assay.infra.crypto.eip191 import keccak256
 from assay.infra.crypto.transactions import Transaction, TransactionSigner
 from assay.infra.payments.eip3009_contract import balance_of
+from assay.infra.payments.receipts import depth_of
 from assay.infra.payments.x402_sender import quantity
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest
@@ -47,13 +50,15 @@ _TRANSFERRED: Final = "0x" + keccak256(b"Transfer(address,address,uint256)").hex
 _REVERTED: Final = "0x0"
 _ETHER: Final = "eip155:"
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """A node's answer, or what it said or did instead of one."""
+class _View:
+    """What one node shows: a receipt or None for each transaction, and its newest block."""
 
-    value: JsonValue
-    problem: ChainUnavailable | None = None
+    receipts: Sequence[JsonValue]
+    height: int
 
 
 class PayoutWallet:
@@ -100,8 +105,11 @@ class PayoutWallet:
 
     async def send(self, transfer: Transfer, signed: Signed) -> str:
         network = self._networks[transfer.network]
-        answers = await self._of_each(network, "eth_sendRawTransaction", signed.raw)
-        problems = [one.problem for one in answers if one.problem is not None]
+        method = "eth_sendRawTransaction"
+        answers = await self._of_each(
+            network, lambda node: self._rpc.request(node, method, (signed.raw,))
+        )
+        problems = [one for one in answers if isinstance(one, ChainUnavailable)]
         return "; ".join(one.detail or one.message for one in problems)
 
     async def dearer(self, transfer: Transfer, signed: Signed) -> Signed | None:
@@ -123,38 +131,42 @@ class PayoutWallet:
 
     async def found(self, transfer: Transfer, transactions: Sequence[str]) -> Found:
         network = self._networks[transfer.network]
-        lost = True
-        for transaction in transactions:
-            receipts = await self._of_each(network, "eth_getTransactionReceipt", transaction)
-            seen = [one.value for one in receipts if is_object(one.value)]
-            if seen and all(transfers(one, transfer) for one in seen):
-                return Found(paid=transaction)
-            if len(seen) == len(receipts) and all(_is_reverted(one) for one in seen):
-                return Found(failed=f"{transaction} reverted")
-            lost = lost and not seen and all(one.problem is None for one in receipts)
-        is_late = (self._clock.now() - transfer.updated_at).total_seconds() > LOST_S
-        if lost and is_late and await self._is_used(transfer, network):
-            return Found(failed="another transaction used its nonce")
-        return Found()
-
-    async def shows(self, transfer: Transfer, transaction: str) -> bool:
-        network = self._networks[transfer.network]
-        receipts = await self._of_each(network, "eth_getTransactionReceipt", transaction)
-        seen = [one.value for one in receipts if one.problem is None]
-        if not seen:
-            raise PaymentsUnavailable("No node of this network can be asked now.", retry_after_s=5)
-        return all(transfers(one, transfer) for one in seen)
-
-    async def _is_used(self, transfer: Transfer, network: Network) -> bool:
-        """Whether every node says that the wallet is past the transfer's nonce."""
-        nonce = transfer.nonce
+        views = await self._of_each(network, partial(self._view, transactions))
+        told = [view for view in views if not isinstance(view, ChainUnavailable)]
+        if len(told) < min(2, len(views)):
+            return Found()
+        is_unanimous = len(told) == len(views)
+        for place, transaction in enumerate(transactions):
+            receipts = [view.receipts[place] for view in told]
+            depth = min(depth_of(view.receipts[place], view.height) for view in told)
+            if depth and all(transfers(one, transfer) for one in receipts):
+                return Found(paid=transaction, depth=depth)
+            if depth and is_unanimous and all(map(_is_reverted, receipts)):
+                return Found(reverted=transaction, depth=depth)
+        if transfer.nonce is None or not is_unanimous or any(any(one.receipts) for one in told):
+            return Found()
         counts = await self._counts(network, transfer.sender)
-        return nonce is not None and all(count is not None and count > nonce for count in counts)
+        known = [count for count in counts if count is not None]
+        if len(known) < len(counts):
+            return Found()
+        is_late = (self._clock.now() - transfer.updated_at).total_seconds() > LOST_S
+        is_lost = is_late and min(known) > transfer.nonce
+        return Found(is_lost=is_lost, is_gone=max(known) <= transfer.nonce)
+
+    async def _view(self, transactions: Sequence[str], node: Network) -> _View:
+        """What one node shows of transactions. Raises `ChainUnavailable`."""
+        method = "eth_getTransactionReceipt"
+        receipts = [await self._rpc.request(node, method, (one,)) for one in transactions]
+        # The height comes last: no receipt is then of a block above it.
+        return _View(receipts, quantity(await self._rpc.request(node, "eth_blockNumber", ())))
 
     async def _counts(self, network: Network, wallet: str) -> Sequence[int | None]:
         """How many transactions of the wallet each node has seen mined; None: it does not say."""
-        answers = await self._of_each(network, "eth_getTransactionCount", wallet, "latest")
-        return [_count(answer) for answer in answers]
+        method = "eth_getTransactionCount"
+        answers = await self._of_each(
+            network, lambda node: self._rpc.request(node, method, (wallet, "latest"))
+        )
+        return [None if isinstance(one, ChainUnavailable) else _count(one) for one in answers]
 
     async def _require_gas(self, transfer: Transfer, network: Network, cost: int) -> None:
         """Where gas is paid in a coin of its own. On Tempo it is paid in the asset."""
@@ -223,18 +235,20 @@ class PayoutWallet:
         raw, transaction = signer.sign(made)
         return Signed(transaction, raw, fee, tip)
 
-    async def _of_each(self, network: Network, method: str, *params: JsonValue) -> list[_Said]:
-        """What each node of the network answers by itself, in their order."""
+    async def _of_each(
+        self, network: Network, ask: Callable[[Network], Awaitable[T]]
+    ) -> list[T | ChainUnavailable]:
+        """What each node of the network answers by itself, in their order, or why it does not."""
 
-        async def ask(url: str) -> _Said:
+        async def answer(url: str) -> T | ChainUnavailable:
             try:
-                alone = replace(network, rpc_urls=(url,))
-                return _Said(await self._rpc.request(alone, method, params))
+                return await ask(replace(network, rpc_urls=(url,)))
             except ChainUnavailable as error:
-                return _Said(None, error)
+                return error
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ask(url)) for url in network.rpc_urls]
+            urls = dict.fromkeys(network.rpc_urls)
+            tasks = [group.create_task(answer(url)) for url in urls]
         return [task.result() for task in tasks]
 
 
@@ -254,13 +268,13 @@ def transfers(receipt: JsonValue, transfer: Transfer) -> bool:
     )
 
 
-def _is_reverted(receipt: JsonObject) -> bool:
-    return receipt.get("status") == _REVERTED
+def _is_reverted(receipt: JsonValue) -> bool:
+    return is_object(receipt) and receipt.get("status") == _REVERTED
 
 
-def _count(said: _Said) -> int | None:
+def _count(value: JsonValue) -> int | None:
     try:
-        return None if said.problem is not None else hex_number(said.value, 64)
+        return hex_number(value, 64)
     except NotANumber:
         return None
 

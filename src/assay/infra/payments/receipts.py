@@ -1,11 +1,12 @@
 """Receipts of many payments in one exchange. Implements `payments.witness.Receipts`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Rpc
-from assay.infra.payments.eip3009_contract import pays
-from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.infra.payments import eip3009_contract, mpp_transfers
+from assay.kit.json import JsonValue, is_object
 from assay.kit.numbers import NotANumber, hex_number
 from assay.payments.model import Entry
 
@@ -18,17 +19,30 @@ class ChainReceipts:
         self._chains = chains
 
     async def depths(self, network: str, entries: Sequence[Entry]) -> Sequence[int]:
+        return await self._depths(self._chains[network], entries)
+
+    async def agreed_depths(self, network: str, entries: Sequence[Entry]) -> Sequence[int]:
+        chain, told = self._chains[network], list[Sequence[int]]()
+        urls, fault = dict.fromkeys(chain.rpc_urls), ChainUnavailable("No endpoint is configured.")
+        for url in urls:
+            try:
+                told.append(await self._depths(replace(chain, rpc_urls=(url,)), entries))
+            except ChainUnavailable as error:
+                fault = error
+        if len(told) < min(2, len(urls)):
+            raise fault
+        return [min(depths) for depths in zip(*told, strict=True)]
+
+    async def _depths(self, chain: Network, entries: Sequence[Entry]) -> Sequence[int]:
         named = [entry for entry in entries if entry.attempt.transaction]
         if not named:
             return [0] * len(entries)
         asked = [("eth_getTransactionReceipt", (one.attempt.transaction,)) for one in named]
         # The height comes last: no receipt is then of a block above it.
-        *receipts, head = await self._rpc.request_all(
-            self._chains[network], [*asked, ("eth_blockNumber", ())]
-        )
+        *receipts, head = await self._rpc.request_all(chain, [*asked, ("eth_blockNumber", ())])
         height = _number(head)
         if height is None:
-            raise ChainUnavailable(f"{network} cannot be read right now", detail="no height")
+            raise ChainUnavailable(f"{chain.slug} cannot be read right now", detail="no height")
         depths = {
             one.id: _depth(receipt, one, height)
             for one, receipt in zip(named, receipts, strict=True)
@@ -37,15 +51,14 @@ class ChainReceipts:
 
 
 def _depth(receipt: JsonValue, entry: Entry, height: int) -> int:
-    if not is_object(receipt) or not _paid(receipt, entry):
-        return 0
-    block = _number(receipt.get("blockNumber"))
+    reads = eip3009_contract if entry.protocol == "x402" else mpp_transfers
+    return depth_of(receipt, height) if reads.pays(receipt, entry) else 0
+
+
+def depth_of(receipt: JsonValue, height: int) -> int:
+    """In how many blocks a transaction stands, its own counted; 0 where it is not mined."""
+    block = _number(receipt.get("blockNumber")) if is_object(receipt) else None
     return 0 if block is None else max(height - block + 1, 0)
-
-
-def _paid(receipt: JsonObject, entry: Entry) -> bool:
-    """An MPP transaction was read before it was sent: that it went through is what is left."""
-    return pays(receipt, entry) if entry.protocol == "x402" else receipt.get("status") == "0x1"
 
 
 def _number(value: JsonValue) -> int | None:

@@ -14,19 +14,20 @@ from assay.chains.ports import Call, Returned, Reverted, Rpc
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.payments.eip3009_contract import (
     balance_of,
-    gas_spent,
     pays,
     state_of,
     transfer_data,
 )
-from assay.infra.payments.eip3009_outcomes import Outcomes
+from assay.infra.payments.eip3009_outcomes import Outcomes, burnt
 from assay.infra.payments.gas_price import GasPrices
 from assay.infra.payments.x402_sender import Sender
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
-from assay.payments.attempts import after, hashes
-from assay.payments.model import Entry, Payment, PaymentNetwork, PaymentRefused, PaymentsUnavailable
-from assay.payments.outcomes import Attempt, Outcome, Settled, Undecided
+from assay.kit.json import JsonValue
+from assay.payments.attempts import after, hashes, may_renew
+from assay.payments.claims import Sighting
+from assay.payments.model import Entry, Payment, PaymentRefused, PaymentsUnavailable
+from assay.payments.outcomes import Attempt, Outcome, Settled, Undecided, is_unused
 from assay.payments.ports import Note
 from assay.payments.x402_wire import authorization_of
 
@@ -83,7 +84,7 @@ class X402Engine:
         if self._signer is None:
             self._signer = signer
 
-    async def verify(self, payment: Payment) -> int:
+    async def verify(self, payment: Payment, sighting: Sighting) -> int:
         if self._signer is None:
             raise PaymentsUnavailable("x402 payments cannot be settled here now.", detail="no key")
         network = payment.quote.network
@@ -95,23 +96,22 @@ class X402Engine:
             Call(asset, transfer_data(signed)),
         )
         balance, used, transfer = await self._call(network.id, calls)
-        if _number(used):
-            raise PaymentRefused(
-                "invalid_exact_evm_nonce_already_used", "This authorisation was used already."
-            )
-        held = _number(balance)
-        if held < signed.value:
-            raise PaymentRefused("insufficient_funds", "The payer does not have the amount.")
+        held = _held(balance, used, signed.value, sighting)
         if isinstance(transfer, Reverted):
             raise PaymentRefused(
                 "invalid_transaction_state", "The asset's contract refuses this transfer."
             )
         return held
 
-    async def balance(self, network: PaymentNetwork, payer: str) -> int:
-        call = Call(network.asset.address, balance_of(payer))
-        (balance,) = await self._call(network.id, (call,))
-        return _number(balance)
+    async def balance(self, payment: Payment, sighting: Sighting) -> int:
+        network, signed = payment.quote.network, authorization_of(payment.credential)
+        asset = network.asset.address
+        calls = (
+            Call(asset, balance_of(signed.payer)),
+            Call(asset, state_of(signed.payer, signed.nonce)),
+        )
+        balance, used = await self._call(network.id, calls)
+        return _held(balance, used, signed.value, sighting)
 
     async def settle(self, entry: Entry, note: Note) -> Outcome:
         deadline_s = self._clock.monotonic_s() + self._settlement_s
@@ -135,8 +135,10 @@ class X402Engine:
             return Undecided(error.detail or error.message)
         return found
 
-    async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
-        return await self._outcomes.find(entries)
+    async def outcomes(
+        self, entries: Sequence[Entry], *, every_node: bool = False
+    ) -> Sequence[Outcome]:
+        return await self._outcomes.find(entries, every_node=every_node)
 
     async def resend(self, entry: Entry, note: Note) -> Outcome:
         sender = self._sender(entry.network)
@@ -146,12 +148,15 @@ class X402Engine:
             sent = await sender.push(entry, note)
             if sent is None:
                 found = await self._outcomes.reverted(entry)
-                if not isinstance(found, Undecided):
-                    return found  # it was ours that used the nonce
+                if not is_unused(found) or not may_renew(entry.attempt, self._age_s(entry)):
+                    return found  # ours has used the nonce, or it may have
                 sent = await sender.send(entry, note)
         except Unavailable as error:
             return Undecided(error.detail or error.message)
         return sent if isinstance(sent, Undecided) else Undecided("sent again")
+
+    def _age_s(self, entry: Entry) -> float:
+        return (self._clock.now() - entry.created_at).total_seconds()
 
     def _sender(self, network: str) -> Sender | None:
         if self._signer is None or self._prices is None:
@@ -186,18 +191,19 @@ class X402Engine:
 
     async def _mined(self, entry: Entry) -> Outcome | None:
         """What the receipts of its attempts show; None before there is one that counts."""
+        receipts: dict[str, JsonValue] = {}
         for transaction in hashes(entry.attempt):
             try:
-                receipt = await self._rpc.request(
+                receipts[transaction] = await self._rpc.request(
                     self._networks[entry.network], "eth_getTransactionReceipt", (transaction,)
                 )
             except ChainUnavailable:
                 return None
-            if receipt is not None:
-                spent = gas_spent(receipt)
-                paid = pays(receipt, entry)
-                return Settled(transaction, spent) if paid else await self._failed(entry, spent)
-        return None
+        spent = burnt(entry, receipts)
+        for transaction, receipt in receipts.items():
+            if pays(receipt, entry):
+                return Settled(transaction, spent)
+        return await self._failed(entry, spent) if any(receipts.values()) else None
 
     async def _failed(self, entry: Entry, spent: int | None) -> Outcome | None:
         """Ours reverted: perhaps because somebody else sent it first, and then it is paid."""
@@ -219,9 +225,20 @@ class X402Engine:
             raise _unavailable(error) from error
 
 
-def is_unused(found: Outcome) -> bool:
-    """Whether the chain itself says that nothing has moved: else nobody may call it a refusal."""
-    return isinstance(found, Undecided) and found.is_unused
+def _held(
+    balance: Returned | Reverted, used: Returned | Reverted, wanted: int, sighting: Sighting
+) -> int:
+    """The payer's balance, if the authorisation is unused and covered. Raises `PaymentRefused`."""
+    is_used = _number(used) != 0
+    sighting.read(is_used=is_used)
+    if is_used:
+        raise PaymentRefused(
+            "invalid_exact_evm_nonce_already_used", "This authorisation was used already."
+        )
+    held = _number(balance)
+    if held < wanted:
+        raise PaymentRefused("insufficient_funds", "The payer does not have the amount.")
+    return held
 
 
 def _number(outcome: Returned | Reverted) -> int:

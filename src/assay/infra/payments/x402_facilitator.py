@@ -13,11 +13,12 @@ from dataclasses import replace
 
 import httpx2
 
-from assay.infra.http.bounded_post import post_json
-from assay.infra.payments.x402_engine import is_unused
+from assay.infra.http.bounded_post import get, post_json
+from assay.infra.payments.x402_supported import networks_listed
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.payments.buyer import unmarked
+from assay.payments.claims import Sighting
 from assay.payments.model import (
     Asset,
     Entry,
@@ -26,7 +27,7 @@ from assay.payments.model import (
     PaymentRefused,
     PaymentsUnavailable,
 )
-from assay.payments.outcomes import Attempt, Outcome, Rejected, Undecided
+from assay.payments.outcomes import Attempt, Outcome, Rejected, Undecided, is_unused
 from assay.payments.ports import Facilitator, Note
 
 TIMEOUT_S = 20.0
@@ -34,6 +35,9 @@ ANSWER_BYTES_MAX = 64 * 1024
 POLL_S = 0.1
 POLL_MAX_S = 1.0
 """Between two looks for the transaction of a facilitator that says it has settled."""
+
+_OUTAGES = frozenset({500, 502, 503, 504})
+"""Statuses of a `GET /supported` that say it does not work now; others, that it is not offered."""
 
 _REASON_CHARS_MAX = 100
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
@@ -62,7 +66,10 @@ class RemoteFacilitator:
         self._settlement_s = settlement_s
         self._client: httpx2.AsyncClient | None = None
 
-    async def verify(self, payment: Payment) -> int:
+    async def verify(self, payment: Payment, sighting: Sighting) -> int:
+        # The chain first: what is used after this was used by whoever was shown it here.
+        held = await self._chain.balance(payment, sighting)
+        sighting.may_have_moved = True
         quote = payment.quote
         asked = _question(quote.network, payment.credential, quote.amount, quote.pay_to, quote.url)
         answer = await self._post("/verify", asked)
@@ -73,10 +80,10 @@ class RemoteFacilitator:
             raise PaymentRefused(reason, "The facilitator does not accept this payment.")
         if str(answer.get("payer", payment.payer)).lower() != payment.payer:
             raise PaymentRefused("invalid_payload", "The facilitator names another payer.")
-        return await self._chain.balance(quote.network, payment.payer)
+        return held
 
-    async def balance(self, network: PaymentNetwork, payer: str) -> int:
-        return await self._chain.balance(network, payer)
+    async def balance(self, payment: Payment, sighting: Sighting) -> int:
+        return await self._chain.balance(payment, sighting)
 
     async def settle(self, entry: Entry, note: Note) -> Outcome:
         await note(Attempt(""))
@@ -99,11 +106,29 @@ class RemoteFacilitator:
     async def outcome(self, entry: Entry) -> Outcome:
         return await self._chain.outcome(entry)
 
-    async def outcomes(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
-        return await self._chain.outcomes(entries)
+    async def outcomes(
+        self, entries: Sequence[Entry], *, every_node: bool = False
+    ) -> Sequence[Outcome]:
+        return await self._chain.outcomes(entries, every_node=every_node)
 
     async def resend(self, entry: Entry, note: Note) -> Outcome:
         return await self.settle(entry, note)
+
+    async def supported(self) -> frozenset[str] | None:
+        """The networks of ours that it lists; None where it does not say.
+
+        Raises `PaymentsUnavailable` where it does not answer. Source: x402 v2, `GET /supported`.
+        """
+        try:
+            url = self._url + "/supported"
+            answer = await get(self._connections(), url, ANSWER_BYTES_MAX, TIMEOUT_S)
+        except ValueError:
+            return None
+        except (httpx2.HTTPError, TimeoutError) as error:
+            raise _unavailable(repr(error)) from error
+        if answer.status in _OUTAGES:
+            raise _unavailable(f"status {answer.status}")
+        return networks_listed(answer.body, self._networks)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -130,20 +155,23 @@ class RemoteFacilitator:
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
 
     async def _post(self, path: str, body: JsonObject) -> JsonObject:
-        if self._client is None:
-            self._client = httpx2.AsyncClient(
-                trust_env=False, follow_redirects=False, timeout=TIMEOUT_S
-            )
         try:
-            url = self._url + path
+            url, client = self._url + path, self._connections()
             timeout_s = min(TIMEOUT_S, self._settlement_s)
-            answer = await post_json(self._client, url, body, ANSWER_BYTES_MAX, timeout_s)
+            answer = await post_json(client, url, body, ANSWER_BYTES_MAX, timeout_s)
             value: object = json.loads(answer.body)
         except (httpx2.HTTPError, TimeoutError, ValueError, RecursionError) as error:
             raise _unavailable(repr(error)) from error
         if not is_object(value) or not {"isValid", "success"} & value.keys():
             raise _unavailable(f"status {answer.status}")
         return value
+
+    def _connections(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            self._client = httpx2.AsyncClient(
+                trust_env=False, follow_redirects=False, timeout=TIMEOUT_S
+            )
+        return self._client
 
 
 def _question(

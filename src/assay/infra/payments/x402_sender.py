@@ -18,20 +18,18 @@ from assay.infra.payments.eip3009_contract import transfer_data
 from assay.infra.payments.gas_price import FeeAboveCap, GasPrices, believable
 from assay.infra.payments.offered_fees import can_be_mined, replacing
 from assay.infra.payments.send_answers import Again, meaning
+from assay.infra.payments.stuck_nonces import KeyNow, StuckNonces
 from assay.kit.errors import Unavailable
 from assay.kit.json import JsonValue, is_object
 from assay.kit.numbers import NotANumber, hex_number
 from assay.kit.singleflight import SingleFlight
 from assay.kit.tasks import all_results
-from assay.payments.attempts import ATTEMPTS_MAX
+from assay.payments.attempts import ATTEMPTS_MAX, may_take_another_nonce
 from assay.payments.gas_rules import GAS_MAX, NO_FEE, FeePerGas
 from assay.payments.model import Entry
 from assay.payments.outcomes import Attempt, Undecided
 from assay.payments.ports import Note
 from assay.payments.x402_wire import authorization_of
-
-GAS_OF_NOTHING = 21_000
-"""Of a transaction that does nothing. Source: Yellow Paper, appendix G."""
 
 AT_ONCE = 32
 """Transactions of one turn."""
@@ -54,15 +52,7 @@ class _Waiting:
     transaction: str = ""
     price: int = 0
     """Least that a gas is known to cost, whatever was said before."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Now:
-    """How many nonces of our key are mined, the next one with those that wait; and the base fee."""
-
-    used: int
-    next: int
-    base_fee: int
+    fees: FeePerGas = NO_FEE
 
 
 @dataclass(slots=True)
@@ -73,9 +63,13 @@ class Sender:
     network: Network
     signer: TransactionSigner
     prices: GasPrices
-    _asked: SingleFlight[_Now] = field(default_factory=SingleFlight["_Now"])
+    _asked: SingleFlight[KeyNow] = field(default_factory=SingleFlight[KeyNow])
     _queue: list[_Waiting] = field(default_factory=list[_Waiting])
     _runner: asyncio.Task[None] | None = None
+    _stuck: StuckNonces = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stuck = StuckNonces(self.rpc, self.network, self.signer, self.prices)
 
     async def send(self, entry: Entry, note: Note) -> str | Undecided:
         """The hash of the transaction that went out; `Undecided` when perhaps none did.
@@ -83,7 +77,10 @@ class Sender:
         Whoever is cancelled before his turn began is left out of it.
         """
         problem, price, cheap = "", 0, 0
-        for _ in range(NONCE_TRIES):
+        for signed in range(NONCE_TRIES):
+            if not may_take_another_nonce(entry.attempt, signed):
+                problem = problem or "it has had too many nonces"
+                break
             outcome = await self._turn(entry, note, price)
             if not isinstance(outcome, Again):
                 return outcome
@@ -118,20 +115,23 @@ class Sender:
         """
         return await self._mended(entry, note, await self._chain_now())
 
-    async def _mended(self, entry: Entry, note: Note, chain: _Now) -> str | Undecided | None:
+    async def _mended(self, entry: Entry, note: Note, chain: KeyNow) -> str | Undecided | None:
         signed = transaction_of(entry.attempt.raw)
         if len(entry.attempt.earlier) >= ATTEMPTS_MAX or signed.nonce < chain.used:
             return None
         if signed.nonce > chain.next:
-            return await self.send(entry, note)
+            may = may_take_another_nonce(entry.attempt)
+            return await self.send(entry, note) if may else None
         if can_be_mined(signed.fee, chain.base_fee):
             return None
         price = max(await self.prices.price(self.network.slug), chain.base_fee)
         one = _Waiting(entry, note, asyncio.get_running_loop().create_future(), signed.nonce)
+        least = replacing(FeePerGas(signed.priority_fee, signed.fee))
         try:
-            self._sign(one, price, replacing(FeePerGas(signed.priority_fee, signed.fee)))
+            one.fees = self.prices.fees(entry, price, least)
         except FeeAboveCap:
             return None
+        self._sign(one)
         await note(Attempt(one.transaction, one.raw))
         (answer,) = await all_results([self._ask("eth_sendRawTransaction", one.raw)])
         found = meaning(one.transaction, answer)
@@ -164,11 +164,11 @@ class Sender:
         """One turn: nonces, signatures, the ledger, and only then the chain."""
         price = await self.prices.price(self.network.slug)
         first = quantity(await self._ask("eth_getTransactionCount", self.signer.address, "pending"))
-        some = await self._noted(some, first, price)
+        some = await self._noted(self._priced(some, price), first)
         refused = await self._sent(some)
         pairs = zip(some, refused, strict=True)
         outcomes = [meaning(one.transaction, found) for one, found in pairs]
-        await self._close_gaps(some, outcomes, price)
+        await self._close_gaps(some, outcomes)
         for one, outcome in zip(some, outcomes, strict=True):
             _answer(one, outcome)
 
@@ -190,12 +190,24 @@ class Sender:
                     break  # it is not there, so nothing above it will be taken
         return refused
 
-    async def _noted(self, some: Sequence[_Waiting], first: int, price: int) -> Sequence[_Waiting]:
+    def _priced(self, some: Sequence[_Waiting], price: int) -> Sequence[_Waiting]:
+        """Those that can be mined at what they may cost: another would block what is behind it."""
+        fine: list[_Waiting] = []
+        for one in some:
+            try:
+                one.fees = self.prices.fees(one.entry, max(price, one.price))
+            except FeeAboveCap as error:
+                _answer(one, error)
+            else:
+                fine.append(one)
+        return fine
+
+    async def _noted(self, some: Sequence[_Waiting], first: int) -> Sequence[_Waiting]:
         """Those whose transactions are signed, without a gap, and written down."""
         while some:
             for place, one in enumerate(some):
                 one.nonce = first + place
-                self._sign(one, max(price, one.price))
+                self._sign(one)
             found = await all_results([one.note(Attempt(one.transaction, one.raw)) for one in some])
             fine: list[_Waiting] = []
             for one, error in zip(some, found, strict=True):
@@ -208,50 +220,53 @@ class Sender:
             some = fine  # signed anew: who is left out must leave no gap
         return some
 
-    def _sign(self, one: _Waiting, price: int, at_least: FeePerGas = NO_FEE) -> None:
-        data = transfer_data(authorization_of(one.entry.credential))
-        fees = self.prices.fees(one.entry, price, at_least)
-        transaction = self._transaction(one.nonce, fees, GAS_MAX, one.entry.asset, data)
-        one.raw, one.transaction = self.signer.sign(transaction)
-
-    def _transaction(
-        self, nonce: int, fees: FeePerGas, gas: int, to: str, data: bytes
-    ) -> Transaction:
-        chain_id = self.network.chain_id
-        return Transaction(chain_id, nonce, fees.priority, fees.most, gas, to, data)
+    def _sign(self, one: _Waiting) -> None:
+        entry, fees = one.entry, one.fees
+        data = transfer_data(authorization_of(entry.credential))
+        one.raw, one.transaction = self.signer.sign(
+            Transaction(
+                self.network.chain_id,
+                one.nonce,
+                fees.priority,
+                fees.most,
+                GAS_MAX,
+                entry.asset,
+                data,
+            )
+        )
 
     async def _close_gaps(
-        self,
-        some: Sequence[_Waiting],
-        outcomes: Sequence[str | Undecided | Again],
-        price: int,
+        self, some: Sequence[_Waiting], outcomes: Sequence[str | Undecided | Again]
     ) -> None:
         """Spend on nothing the nonces that were refused below one that was taken.
 
-        What was taken would else wait for them. Where a nonce was used after all, the node says so.
+        What was taken would else wait for them. Where a nonce was used after all, the node says so;
+        where nothing is taken for it, the next turn begins at the gap.
         """
         pairs = list(zip(some, outcomes, strict=True))
         taken = max((one.nonce for one, found in pairs if isinstance(found, str)), default=-1)
+        self.prices.note_sent(self.network.slug, taken)
         gaps = [one for one, found in pairs if isinstance(found, Undecided) and one.nonce < taken]
-        to, prices = self.signer.address, self.prices
-        nothing = [
-            self._transaction(one.nonce, prices.fees(one.entry, price), GAS_OF_NOTHING, to, b"")
-            for one in gaps
-        ]
-        asked = [self._ask("eth_sendRawTransaction", self.signer.sign(t)[0]) for t in nothing]
-        await all_results(asked)  # refused too: the next turn begins at the gap
+        await all_results([self._stuck.spend(one.nonce, one.fees) for one in gaps])
 
-    async def _chain_now(self) -> _Now:
-        """Asked once by all who ask at the same time. Raises `ChainUnavailable`."""
+    async def _chain_now(self) -> KeyNow:
+        """Asked once by all who ask at the same time. Raises `ChainUnavailable`.
+
+        A nonce that holds up all behind it is spent on nothing meanwhile.
+        """
         return await self._asked.run("now", self._ask_now)
 
-    async def _ask_now(self) -> _Now:
+    async def _ask_now(self) -> KeyNow:
         mine = self.signer.address
         counts = [("eth_getTransactionCount", (mine, tag)) for tag in ("latest", "pending")]
         asked = (*counts, ("eth_getBlockByNumber", ("latest", False)))
         used, following, block = await self.rpc.request_all(self.network, asked)
-        base_fee = block.get("baseFeePerGas") if is_object(block) else None
-        return _Now(quantity(used), quantity(following), believable(quantity(base_fee)))
+        if not is_object(block):
+            raise ChainUnavailable("The chain gave no block.")
+        base_fee, time_s = (quantity(block.get(name)) for name in ("baseFeePerGas", "timestamp"))
+        now = KeyNow(quantity(used), quantity(following), believable(base_fee), time_s)
+        await self._stuck.free(now)
+        return now
 
     async def _ask(self, method: str, *params: JsonValue) -> JsonValue:
         return await self.rpc.request(self.network, method, params)

@@ -43,12 +43,19 @@ class SqlAccountEnd:
     ) -> None:
         async with self._database.write() as connection:
             await self._database.lock(connection, ADMINS)
-            await _erase_account(connection, operator_id, at, origin_until)
-            await _erase_credentials(connection, operator_id, at)
-            await _deactivate_wrappers(connection, operator_id)
-            await _remove_webhooks(connection, operator_id, at)
-            await write_note(connection, note)
-            await erase_personal_fields(connection, operator_id)
+            await end_account(connection, operator_id, at, origin_until, note)
+
+
+async def end_account(
+    connection: AsyncConnection, operator_id: str, at: datetime, origin_until: datetime, note: Note
+) -> None:
+    """As `SqlAccountEnd.erase`, in the caller's transaction."""
+    await _erase_account(connection, operator_id, at, origin_until)
+    await _erase_credentials(connection, operator_id, at)
+    await _deactivate_wrappers(connection, operator_id)
+    await _remove_webhooks(connection, operator_id, at)
+    await write_note(connection, note)
+    await erase_personal_fields(connection, operator_id)
 
 
 async def _erase_account(

@@ -1,4 +1,4 @@
-"""Accounts and everything that lets somebody in: passwords, keys, sessions, codes."""
+"""Accounts, everything that lets somebody in, and the audit trail of what was done to them."""
 
 from sqlalchemy import (
     BigInteger,
@@ -6,10 +6,12 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     Index,
+    Integer,
     LargeBinary,
     String,
     Table,
     Text,
+    text,
     true,
 )
 
@@ -111,4 +113,30 @@ login_origins = Table(
     # A keyed hash of a network from which a log-in has succeeded.
     Column("origin", String(64), primary_key=True),
     Column("used_us", BigInteger, nullable=False),
+)
+
+_IS_FAILED_LOGIN = text("action = 'login.failed'")
+audit = Table(
+    "audit",
+    METADATA,
+    # Triggers refuse every change: the trail is only added to, but that failed log-ins may leave.
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("at_us", BigInteger, nullable=False),
+    Column("actor_kind", String(16), nullable=False),
+    Column("actor_id", String(36)),
+    Column("client", String(64), nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("action", String(32), nullable=False),
+    Column("operator_id", String(36), nullable=False),
+    Column("target", String(64), nullable=False),
+    Column("details", Text, nullable=False),
+    Index("ix_audit_operator", "operator_id", "seq"),
+    Index("ix_audit_actor", "actor_id"),
+    Index(
+        "ix_audit_failed_logins",
+        "at_us",
+        sqlite_where=_IS_FAILED_LOGIN,
+        postgresql_where=_IS_FAILED_LOGIN,
+    ),
 )

@@ -1,4 +1,4 @@
-"""The audit trail in SQL; that no line leaves it, the database itself sees to."""
+"""The audit trail in SQL; that only failed log-ins leave it, the database itself sees to."""
 
 import json
 from collections.abc import Sequence

@@ -81,7 +81,11 @@ class CallPages:
             return {}
         bought = (
             select(func.max(calls.c.seq))
-            .where(calls.c.payment_id == payments.c.id, calls.c.outcome != "replayed")
+            .where(
+                calls.c.payment_id == payments.c.id,
+                calls.c.operator_id == payments.c.operator_id,
+                calls.c.outcome != "replayed",
+            )
             .correlate(payments)
             .scalar_subquery()
         )

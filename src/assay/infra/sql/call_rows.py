@@ -23,7 +23,8 @@ AT_ONCE: Final = (250, 25, 1)
 """Rows of one statement: at most 24 values each, and SQLite takes 32,766."""
 
 _KIND: Final = tuple(f.name for f in fields(CallKind) if f.name != "is_bounded")
-_CALL: Final = tuple(f.name for f in fields(Call) if f.name not in {"kind", "at", "payment_id"})
+_OTHERS: Final = frozenset({"kind", "at", "payment_id", "is_sale"})
+_CALL: Final = tuple(f.name for f in fields(Call) if f.name not in _OTHERS)
 _KEYS: Final = ("agent_key", "wrapper_key")
 
 _of_kind = attrgetter(*_KIND)

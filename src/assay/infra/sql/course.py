@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import RowMapping, insert, select, update
 
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.tables import course_calls, course_runs
@@ -37,18 +37,7 @@ class SqlCourseStore:
         statement = select(course_runs).where(course_runs.c.id == run_id)
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
-        if row is None:
-            return None
-        finished = row["finished_us"]
-        return Run(
-            id=row["id"],
-            address=row["address"],
-            seed=row["seed"],
-            steps=tuple(json.loads(row["steps"])),
-            begun_at=from_us(row["begun_us"]),
-            finished_at=None if finished is None else from_us(finished),
-            at_step=row["at_step"],
-        )
+        return None if row is None else _run(row)
 
     async def calls(self, run_id: str) -> Sequence[Kept]:
         statement = (
@@ -100,6 +89,20 @@ class SqlCourseStore:
         async with self._database.write() as connection:
             await connection.execute(statement)
 
+    async def finished(
+        self, addresses: Sequence[str], since: datetime, limit: int
+    ) -> Sequence[tuple[Run, JsonObject]]:
+        statement = (
+            select(course_runs)
+            .where(course_runs.c.address.in_(addresses))
+            .where(course_runs.c.finished_us >= to_us(since))
+            .order_by(course_runs.c.finished_us.desc())
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            found = (await connection.execute(statement)).mappings().all()
+        return [(_run(row), json.loads(row["seen"] or "{}")) for row in found]
+
     async def newest(self, addresses: Sequence[str], since: datetime) -> JsonObject | None:
         statement = (
             select(course_runs.c.seen)
@@ -111,3 +114,16 @@ class SqlCourseStore:
         async with self._database.read() as connection:
             seen = (await connection.execute(statement)).scalar_one_or_none()
         return None if seen is None else json.loads(seen)
+
+
+def _run(row: RowMapping) -> Run:
+    finished = row["finished_us"]
+    return Run(
+        id=row["id"],
+        address=row["address"],
+        seed=row["seed"],
+        steps=tuple(json.loads(row["steps"])),
+        begun_at=from_us(row["begun_us"]),
+        finished_at=None if finished is None else from_us(finished),
+        at_step=row["at_step"],
+    )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -44,6 +44,9 @@ class Database:
         )
         self.kind: Kind = kind
         self._use_s = use_s
+        self._uses, self._idle = 0, asyncio.Event()
+        self._idle.set()
+        self._is_closed = False
         # SQLite's own waiting is by polling and not in turn; under load somebody waits too long.
         self._turns: AbstractAsyncContextManager[object] = (
             asyncio.Lock() if kind == "sqlite" else nullcontext()
@@ -71,7 +74,7 @@ class Database:
         Raises `Unavailable` when the database cannot be used, and `InvalidRequest` for text that
         no database can hold.
         """
-        async with _translated(self._use_s), self._reading.connect() as connection:
+        async with self._used(self._use_s), self._reading.connect() as connection:
             yield connection
 
     @asynccontextmanager
@@ -83,7 +86,7 @@ class Database:
         `IntegrityError` passes through.
         """
         limit_s = self._use_s if use_s is None else use_s
-        async with _translated(limit_s), self._turns, self._engine.connect() as plain:
+        async with self._used(limit_s), self._turns, self._engine.connect() as plain:
             connection = await plain.execution_options(**{WRITES: True})
             async with connection.begin():
                 yield connection
@@ -95,7 +98,7 @@ class Database:
         Of two that are under way, which is first is not said. Raises like `write`.
         """
         if self._lanes is not None:
-            async with _translated(self._use_s):
+            async with self._used(self._use_s):
                 return await self._lanes[0].do(work)
         async with self.write() as connection:
             return await work(SessionDesk(connection, self.lock))
@@ -103,7 +106,7 @@ class Database:
     async def look(self, work: Work[T]) -> T:
         """One statement that reads; as cheap. Raises like `read`."""
         if self._lanes is not None:
-            async with _translated(self._use_s):
+            async with self._used(self._use_s):
                 return await self._lanes[1].do(work)
         async with self.read() as connection:
             return await work(SessionDesk(connection, self.lock))
@@ -116,7 +119,7 @@ class Database:
         """
         sqlite = self.kind == "sqlite"
         begin = "BEGIN" if sqlite else "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
-        async with _translated(use_s), self._engine.connect() as connection, connection.begin():
+        async with self._used(use_s), self._engine.connect() as connection, connection.begin():
             await connection.exec_driver_sql(begin)
             yield connection
 
@@ -145,10 +148,36 @@ class Database:
             await connection.execute(text("SELECT 1"))
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close every connection, when what uses them has ended; later uses are `Unavailable`."""
+        self._is_closed = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._use_s):
+                await self._idle.wait()
         for lane in self._lanes or ():
             await asyncio.to_thread(lane.close)
         await self._engine.dispose()
+
+    @asynccontextmanager
+    async def _used(self, limit_s: float) -> AsyncGenerator[None]:
+        """The driver's failures as `Unavailable`; a broken constraint is the store's to see."""
+        if self._is_closed:
+            raise Unavailable("The database is closed: the service is ending.", retry_after_s=5)
+        self._uses += 1
+        self._idle.clear()
+        try:
+            async with asyncio.timeout(limit_s):
+                yield
+        except IntegrityError:
+            raise
+        except (DBAPIError, PoolTimeout, OSError) as error:
+            told = DataRefused if _is_about_data(error) else Unavailable
+            raise told(
+                "The database cannot be used now.", detail=repr(error), retry_after_s=5
+            ) from error
+        finally:
+            self._uses -= 1
+            if not self._uses:
+                self._idle.set()
 
 
 def _own_wait_s(use_s: float) -> float:
@@ -164,21 +193,6 @@ def to_us(moment: datetime) -> int:
 def from_us(microseconds: int) -> datetime:
     """The inverse of `to_us`."""
     return _EPOCH + timedelta(microseconds=microseconds)
-
-
-@asynccontextmanager
-async def _translated(limit_s: float) -> AsyncGenerator[None]:
-    """The driver's failures as `Unavailable`; a broken constraint is the store's to understand."""
-    try:
-        async with asyncio.timeout(limit_s):
-            yield
-    except IntegrityError:
-        raise
-    except (DBAPIError, PoolTimeout, OSError) as error:
-        told = DataRefused if _is_about_data(error) else Unavailable
-        raise told(
-            "The database cannot be used now.", detail=repr(error), retry_after_s=5
-        ) from error
 
 
 def _is_about_data(error: Exception) -> bool:

@@ -9,9 +9,12 @@ from typing import Any
 from sqlalchemy import RowMapping, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from assay.evaluation.visits import VisitRecord
+from assay.infra.sql.control_records import ControlRecords
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.outbox import Outbox
 from assay.infra.sql.tables import evaluations, snapshots
+from assay.infra.sql.visits import add_visit
 from assay.trust.model import (
     FIRST_PREVIOUS_HASH,
     Cap,
@@ -23,16 +26,25 @@ from assay.trust.model import (
     Snapshot,
     Weighed,
 )
+from assay.webhooks.payload import Change
 
 
 class SqlEvaluationStore:
     """Implements `trust.ports.EvaluationStore`."""
 
-    def __init__(self, database: Database, outbox: Outbox | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        outbox: Outbox | None = None,
+        control: ControlRecords | None = None,
+    ) -> None:
         self._database = database
         self._outbox = outbox
+        self._control = control
 
-    async def add(self, evaluation: Evaluation, snapshot: Snapshot) -> Snapshot:
+    async def add(
+        self, evaluation: Evaluation, snapshot: Snapshot, visit: VisitRecord | None = None
+    ) -> Snapshot:
         async with self._database.write() as connection:
             await self._database.lock(connection, evaluation.subject_key)
             last = await _last(connection, evaluation.subject_key)
@@ -40,8 +52,14 @@ class SqlEvaluationStore:
             stored = replace(snapshot, previous_hash=previous)
             await connection.execute(insert(evaluations).values(_evaluation_row(evaluation)))
             await connection.execute(insert(snapshots).values(_snapshot_row(stored)))
+            if visit is not None:
+                await add_visit(connection, visit)
             if self._outbox is not None:
-                await self._outbox.put(connection, evaluation, stored)
+                before = await _tier_before(connection, last)
+                drift = () if visit is None else visit.silent_changes
+                await self._outbox.put(connection, evaluation, stored, Change(before, drift))
+            if self._control is not None:
+                await self._control.put(connection, evaluation)
         return stored
 
     async def newest(self, subject_key: str, since: datetime) -> Evaluation | None:
@@ -87,6 +105,14 @@ async def _last(connection: AsyncConnection, subject_key: str) -> RowMapping | N
     return (await connection.execute(statement)).mappings().one_or_none()
 
 
+async def _tier_before(connection: AsyncConnection, last: RowMapping | None) -> str | None:
+    """The tier of the evaluation that the last snapshot belongs to."""
+    if last is None:
+        return None
+    statement = select(evaluations.c.tier).where(evaluations.c.id == last["evaluation_id"])
+    return (await connection.execute(statement)).scalar_one_or_none()
+
+
 def _evaluation_row(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "id": evaluation.id,
@@ -101,6 +127,8 @@ def _evaluation_row(evaluation: Evaluation) -> dict[str, Any]:
         "risk_level": evaluation.grade.risk_level,
         "route": evaluation.grade.route,
         "evaluated_us": to_us(evaluation.evaluated_at),
+        "rung": evaluation.rung,
+        "policy": None if evaluation.policy is None else json.dumps(evaluation.policy),
     }
 
 
@@ -117,20 +145,28 @@ def _evaluation(row: RowMapping) -> Evaluation:
         score=row["score"],
         grade=Grade(row["tier"], row["risk_level"], row["route"]),
         evaluated_at=from_us(row["evaluated_us"]),
+        rung=row["rung"],
+        policy=None if row["policy"] is None else json.loads(row["policy"]),
     )
 
 
 def _collected(stored: dict[str, Any]) -> Collected:
-    weighed = stored["weighed"]
     return Collected(
-        SignalName(stored["signal"]),
-        Evidence(**stored["evidence"]),
-        Weighed(
-            value=weighed["value"],
-            confidence=weighed["confidence"],
-            reasons=tuple(weighed["reasons"]),
-            cap=None if weighed["cap"] is None else Cap(**weighed["cap"]),
-        ),
+        SignalName(stored["signal"]), Evidence(**stored["evidence"]), _weighed(stored["weighed"])
+    )
+
+
+def _weighed(stored: dict[str, Any]) -> Weighed:
+    """Rows of before the ladder have neither bounds nor checks."""
+    low, high = stored.get("low"), stored.get("high")
+    return Weighed(
+        value=stored["value"],
+        confidence=stored["confidence"],
+        reasons=tuple(stored["reasons"]),
+        cap=None if stored["cap"] is None else Cap(**stored["cap"]),
+        low=None if low is None else _weighed(low),
+        high=None if high is None else _weighed(high),
+        checks=stored.get("checks", {}),
     )
 
 
@@ -151,4 +187,6 @@ def _snapshot(row: RowMapping) -> Snapshot:
         encrypted_data_uri=row["encrypted_data_uri"],
         interaction_count=row["interaction_count"],
         taken_at=from_us(row["taken_us"]),
+        evidence_hash=row["evidence_hash"],
+        record=row["record"],
     )

@@ -83,6 +83,9 @@ evaluations = Table(
     Column("risk_level", String(8), nullable=False),
     Column("route", String(16), nullable=False),
     Column("evaluated_us", BigInteger, nullable=False),
+    # The rung proven, and the policy it was graded by (JSON); None before there was a ladder.
+    Column("rung", Integer),
+    Column("policy", Text),
     Index("ix_evaluations_subject", "subject_key", "evaluated_us"),
 )
 
@@ -100,5 +103,8 @@ snapshots = Table(
     Column("encrypted_data_uri", Text),
     Column("interaction_count", Integer, nullable=False),
     Column("taken_us", BigInteger, nullable=False),
+    # Of all evidence, and the verdict record `snapshot_hash` is of; None as above.
+    Column("evidence_hash", String(66)),
+    Column("record", Text),
     Index("ix_snapshots_subject", "subject_key", "seq"),
 )

@@ -18,10 +18,11 @@ from assay.infra.sql.audit import write_note
 from assay.infra.sql.daily_budgets import DailyBudgets
 from assay.infra.sql.desk import Desk, Row
 from assay.infra.sql.engine import Database, to_us
+from assay.infra.sql.gas_in_flight import IN_FLIGHT, LIVE_CLAIM
 from assay.infra.sql.gas_tables import gas_accounts
 from assay.infra.sql.tables import payments, wrappers
 from assay.kit.cache import BoundedMap
-from assay.payments.gas import DAY_US, RETRY_S, GasAccount, GasSpent, GasTerms
+from assay.payments.gas import DAY_US, RETRY_S, GasAccount, GasSpent, GasTerms, SoldOn
 from assay.payments.gas_cost import Gas, GasPayer
 from assay.payments.model import Entry, State
 
@@ -44,28 +45,22 @@ _ADJUST = (
     .values(balance=gas_accounts.c.balance + bindparam("an_amount"))
 )
 _ORIGIN = select(operators.c.self_registered).where(operators.c.id == bindparam("an_operator"))
-_LIVE_CLAIM = and_(payments.c.state == State.CLAIMED, payments.c.lease_us > bindparam("now_us"))
 _CLAIMED = select(func.count().label("total")).where(
-    _LIVE_CLAIM,
+    LIVE_CLAIM,
     or_(
         and_(payments.c.operator_id == bindparam("an_operator"), payments.c.gas_payer != ""),
         payments.c.gas_payer == bindparam("a_payer"),
     ),
 )
-_IN_FLIGHT = select(func.count().label("total")).where(
-    payments.c.network == bindparam("a_network"),
-    payments.c.gas_payer != "",
-    or_(_LIVE_CLAIM, payments.c.state == State.SETTLING, payments.c.state == State.PENDING),
-)
 
 _SOLD = (
-    select(wrappers.c.payment_network)
-    .where(
-        wrappers.c.active.is_(True),
-        wrappers.c.price > 0,
-        wrappers.c.payment_protocol == "x402",
+    select(
+        wrappers.c.payment_network,
+        wrappers.c.payment_protocol,
+        func.max(wrappers.c.price).label("highest"),
     )
-    .distinct()
+    .where(wrappers.c.active.is_(True), wrappers.c.price > 0)
+    .group_by(wrappers.c.payment_network, wrappers.c.payment_protocol)
     .order_by(wrappers.c.payment_network)
 )
 _ABANDONED = (
@@ -84,7 +79,11 @@ _RELEASE = (
     update(payments)
     .where(payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("moves_read"))
     .values(
-        state=State.RELEASED, gas_payer="", reason="abandoned", moves=bindparam("moves_read") + 1
+        state=State.RELEASED,
+        gas_payer="",
+        reason="abandoned",
+        look_us=payments.c.lease_us,  # somebody may have been shown it: the chain is asked first
+        moves=bindparam("moves_read") + 1,
     )
 )
 
@@ -181,9 +180,9 @@ class SqlGasStore:
         self._database = database
         self._budgets = DailyBudgets(database)
 
-    async def in_flight(self, network: str, now: datetime) -> int:
-        values = {"a_network": network, "now_us": to_us(now)}
-        rows = await self._database.look(lambda desk: desk.rows(_IN_FLIGHT, values))
+    async def in_flight(self, network: str, now: datetime, since: datetime) -> int:
+        values = {"a_network": network, "now_us": to_us(now), "since_us": to_us(since)}
+        rows = await self._database.look(lambda desk: desk.rows(IN_FLIGHT, values))
         return int(rows[0]["total"])
 
     async def account(self, operator_id: str, day: int) -> GasAccount:
@@ -228,9 +227,10 @@ class SqlGasStore:
             await write_note(connection, note)
         return int(balance)
 
-    async def networks_sold(self) -> Sequence[str]:
+    async def sold(self) -> Sequence[SoldOn]:
         async with self._database.read() as connection:
-            return (await connection.execute(_SOLD)).scalars().all()
+            found = (await connection.execute(_SOLD)).all()
+        return [SoldOn(str(one[0]), str(one[1]), int(one.highest)) for one in found]
 
     async def release_abandoned(self, before: datetime, at_most: int) -> int:
         async with self._database.read() as connection:

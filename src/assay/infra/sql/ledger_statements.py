@@ -7,6 +7,7 @@ from sqlalchemy import (
     BigInteger,
     Integer,
     Text,
+    and_,
     bindparam,
     case,
     delete,
@@ -18,6 +19,7 @@ from sqlalchemy import (
 )
 
 from assay.infra.sql.tables import paid_responses, payments
+from assay.payments.claims import CUT_SHORT
 from assay.payments.model import State
 
 _IN_FLIGHT = (State.CLAIMED, State.SETTLING, State.PENDING)
@@ -51,7 +53,13 @@ MOVE_WATCHED = (
     .where(*_AS_READ)
     .values({name: bindparam(name) for name in (*CHANGING, "watch_us")})
 )
-"""Into a state that says anew when it is looked at."""
+"""Into a state that says when it is watched next."""
+RELEASING = (*CHANGING, "look_us", "questions", "misses")
+MOVE_RELEASED = (
+    update(payments)
+    .where(*_AS_READ)
+    .values({name: bindparam(name) for name in (*RELEASING, "watch_us")})
+)
 TAKE_OVER = (
     update(payments)
     .where(*_AS_READ)
@@ -134,9 +142,20 @@ FAILURES = (
     .select_from(payments)
     .where(
         *_OF_THE_PAYER,
-        payments.c.state == State.FAILED,
+        or_(
+            payments.c.state == State.FAILED,
+            and_(payments.c.state == State.RELEASED, payments.c.reason == CUT_SHORT),
+        ),
         payments.c.updated_us >= bindparam("since_us"),
     )
+)
+HAS_PAID = (
+    select(payments.c.nonce)
+    .where(
+        *_OF_THE_PAYER,
+        or_(payments.c.state == State.SETTLED, payments.c.state == State.DELIVERED),
+    )
+    .limit(1)
 )
 REUSED = select(payments.c.nonce).where(
     *_OF_THE_PAYER,

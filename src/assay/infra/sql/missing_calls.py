@@ -41,9 +41,11 @@ _WRITE = text(
 )
 
 _HAS_NO_ROW: Final = ~exists().where(
-    calls.c.payment_id == payments.c.id, calls.c.outcome != "replayed"
+    calls.c.payment_id == payments.c.id,
+    calls.c.operator_id == payments.c.operator_id,
+    calls.c.outcome != "replayed",
 )
-"""A replay is not the call that was paid for."""
+"""A replay is not the call that was paid for, nor is another seller's that was not served."""
 
 
 class SqlMissingCalls:
@@ -64,7 +66,7 @@ class SqlMissingCalls:
         """
         now = self._clock.now()
         if self._until_us is None:
-            self._until_us = self._written_us = await self._remembered_us()
+            self._until_us = self._written_us = await recovered_until_us(self._database) or 0
         horizon_us, at_us, restored = to_us(now - GRACE), self._until_us - OVERLAP_US, 0
         while at_us < horizon_us:
             next_us = await self._end_of_slice(at_us, horizon_us)
@@ -132,16 +134,18 @@ class SqlMissingCalls:
         self._rollups.written(tally)
         return len(timed)
 
-    async def _remembered_us(self) -> int:
-        async with self._database.read() as connection:
-            found = (await connection.execute(_READ, {"key": _KEY})).scalar_one_or_none()
-        return 0 if found is None else int(found)
-
     async def _remember(self, until_us: int) -> None:
         values = {"key": _KEY, "value": str(until_us), "expires_us": _NEVER_US}
         async with self._database.write() as connection:
             await connection.execute(_WRITE, values)
         self._written_us = until_us
+
+
+async def recovered_until_us(database: Database) -> int | None:
+    """Up to when missing calls have been looked for for good; None where they never were."""
+    async with database.read() as connection:
+        found = (await connection.execute(_READ, {"key": _KEY})).scalar_one_or_none()
+    return None if found is None else int(found)
 
 
 def _is_served(now_us: int) -> ColumnElement[bool]:

@@ -7,7 +7,7 @@ from assay.infra.sql.desk import Row
 from assay.infra.sql.engine import from_us, to_us
 from assay.infra.sql.gas import gas_of, gas_values
 from assay.payments.looks import Look
-from assay.payments.model import Entry, Fees, State
+from assay.payments.model import DirectFee, Entry, Fees, State
 from assay.payments.outcomes import Attempt
 
 
@@ -31,12 +31,14 @@ def values_of(entry: Entry) -> dict[str, object]:
         "raw_tx": entry.attempt.raw,
         "earlier_tx": " ".join(entry.attempt.earlier),
         "reason": entry.reason,
-        "credential": json.dumps(entry.credential),
+        "credential": json.dumps(entry.credential, separators=(",", ":")),
         "version": entry.version,
         "identifier": entry.identifier,
         "fee_token": entry.fees.token,
         "fee_most": entry.fees.most,
         "fee_rate": None if entry.fee_rate is None else str(entry.fee_rate),
+        "direct_fee": entry.direct_fee.amount if entry.direct_fee else 0,
+        "direct_fee_payee": entry.direct_fee.payee if entry.direct_fee else "",
         "expires_us": to_us(entry.expires_at),
         "lease_us": to_us(entry.lease_until),
         "created_us": to_us(entry.created_at),
@@ -57,6 +59,11 @@ def values_of(entry: Entry) -> dict[str, object]:
 def look_us(look: Look) -> int:
     """When it is; 0 for at once."""
     return 0 if look.at is None else to_us(look.at)
+
+
+def _direct_fee(row: Row) -> DirectFee | None:
+    amount = row["direct_fee"]
+    return DirectFee(row["direct_fee_payee"], amount) if amount else None
 
 
 def entry_of(row: Row) -> Entry:
@@ -82,6 +89,7 @@ def entry_of(row: Row) -> Entry:
         identifier=row["identifier"],
         fees=Fees(row["fee_token"], row["fee_most"]),
         fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
+        direct_fee=_direct_fee(row),
         expires_at=from_us(row["expires_us"]),
         lease_until=from_us(row["lease_us"]),
         created_at=from_us(row["created_us"]),

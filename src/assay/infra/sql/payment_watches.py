@@ -2,17 +2,44 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, case, func, select, update
 
 from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.payment_rows import entry_of
 from assay.infra.sql.tables import payments
 from assay.payments.model import Entry
-from assay.payments.watcher import Plan
+from assay.payments.watcher import OPEN, Plan
 
 _LOCK = "payment watches"
 """Rows are taken by several in one statement: two of them in two orders would wait crosswise."""
+
+UNPAID_SHARE: Final = 4
+"""Of a batch, one in so many is left to payments that ended unpaid, however many have settled."""
+
+UNPAID_WINDOW: Final = 2000
+"""Of those, the ones due longest among which payers take turns."""
+
+_IS_DUE = payments.c.watch_us <= bindparam("now_us")
+_SETTLED = (
+    select(payments.c.id)
+    .where(_IS_DUE, payments.c.settled_us.is_not(None))
+    .order_by(payments.c.watch_us)
+    .limit(bindparam("at_most"))
+)
+_window = (
+    select(payments.c.id, payments.c.network, payments.c.payer, payments.c.watch_us)
+    .where(_IS_DUE, payments.c.settled_us.is_(None))
+    .order_by(payments.c.watch_us)
+    .limit(bindparam("window"))
+    .subquery()
+)
+_turn = func.row_number().over(
+    partition_by=(_window.c.network, _window.c.payer), order_by=_window.c.watch_us
+)
+_UNPAID = select(_window.c.id).order_by(_turn, _window.c.watch_us).limit(bindparam("at_most"))
+"""Each payer's first before anybody's second."""
 
 _PLAN = (
     update(payments)
@@ -28,23 +55,28 @@ class SqlWatchStore:
         self._database = database
 
     async def claim_due(self, now: datetime, until: datetime, at_most: int) -> Sequence[Entry]:
-        is_due = payments.c.watch_us <= to_us(now)
-        due = select(payments.c.id).where(is_due).order_by(payments.c.watch_us).limit(at_most)
+        values = {"now_us": to_us(now), "at_most": at_most}
         async with self._database.read() as connection:
-            ids = (await connection.execute(due)).scalars().all()
+            settled = (await connection.execute(_SETTLED, values)).scalars().all()
+            values["window"] = UNPAID_WINDOW
+            unpaid = (await connection.execute(_UNPAID, values)).scalars().all()
+        left = max(at_most - len(settled), -(-at_most // UNPAID_SHARE))
+        unpaid = unpaid[:left]
+        ids = [*settled[: at_most - len(unpaid)], *unpaid]
         if not ids:
             return []
-        # Whoever claims a row first has made it due later: the others' condition fails.
+        # Whoever claims a row first has made it due later: the others' condition fails. An open one
+        # is given up in the same statement: settling it makes it due, and nothing may undo that.
         claim = (
             update(payments)
-            .where(payments.c.id.in_(ids), is_due)
-            .values(watch_us=to_us(until))
+            .where(payments.c.id.in_(ids), payments.c.watch_us <= to_us(now))
+            .values(watch_us=case((payments.c.state.in_(OPEN), None), else_=to_us(until)))
             .returning(payments)
         )
         async with self._database.write() as connection:
             await self._database.lock(connection, _LOCK)
             rows = (await connection.execute(claim)).mappings().all()
-        return [entry_of(row) for row in rows]
+        return [entry_of(row) for row in rows if row["state"] not in OPEN]
 
     async def plan(self, plans: Sequence[Plan]) -> None:
         """An entry that is not watched any more stays so."""

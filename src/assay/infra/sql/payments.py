@@ -15,13 +15,16 @@ from assay.infra.sql.ledger_statements import (
     CHANGING,
     COMMITTED,
     FAILURES,
+    HAS_PAID,
     INSERT,
     LEASE,
     MOVE,
+    MOVE_RELEASED,
     MOVE_WATCHED,
     PUT_OFF,
     PUT_OFF_ALL,
     PUTTING_OFF,
+    RELEASING,
     REUSED,
     STORED,
     STORED_BYTES,
@@ -32,20 +35,28 @@ from assay.infra.sql.payment_rows import entry_of, look_us, values_of
 from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
 from assay.kit.clock import Clock
-from assay.payments.claims import Claim, Committed
+from assay.payments.claims import Claim, Committed, carried_look
 from assay.payments.gas import GasTerms, closed
 from assay.payments.gas_cost import NO_GAS
 from assay.payments.looks import Look
-from assay.payments.model import Entry, IdentifierReused, State, Stored
+from assay.payments.model import Entry, IdentifierReused, Payment, State, Stored
 from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
+from assay.payments.upstream_keys import carried_secret
 from assay.payments.watcher import first_look
 
 _WATCHED = (State.SETTLED, State.FAILED, State.REVERSED)
+_NAMES = {
+    MOVE: CHANGING,
+    MOVE_WATCHED: CHANGING,
+    MOVE_RELEASED: RELEASING,
+    PUT_OFF: PUTTING_OFF,
+}
+"""What a statement writes of an entry; all of it where it is not named."""
 
 
 class SqlLedgerStore:
-    """Implements `payments.ports.LedgerStore`.
+    """Implements `payments.ports.LedgerStore` and `payments.unpaid_rows.PayerStore`.
 
     `moves` counts a row's changes, so that one made from an old reading comes to nothing.
     """
@@ -74,6 +85,14 @@ class SqlLedgerStore:
     async def committed(self, entry: Entry) -> Committed:
         now = self._clock.now()
         return await self._database.look(lambda desk: _committed(desk, entry, now))
+
+    async def has_paid(self, payment: Payment) -> bool:
+        network = payment.quote.network
+        values = {"a_network": network.id, "an_asset": network.asset.address}
+        rows = await self._database.look(
+            lambda desk: desk.rows(HAS_PAID, {**values, "a_payer": payment.payer})
+        )
+        return bool(rows)
 
     async def find(self, network: str, digest: str) -> Entry | None:
         values = {"a_network": network, "a_digest": digest}
@@ -104,12 +123,10 @@ class SqlLedgerStore:
         moved = replace(moved, gas=closed(entry, moved))
         tally = tally_move(entry, moved)
 
-        statement, look = MOVE, None
-        if state in _WATCHED and state is not entry.state:
-            statement, look = MOVE_WATCHED, first_look(moved)
+        statement = _moving(entry, moved)
 
         async def work(desk: Desk) -> bool:
-            if not await _update(desk, statement, entry, moved, look):
+            if not await _update(desk, statement, entry, moved):
                 return False
             if stored is not None:
                 await keep(desk, moved.id, to_us(moved.updated_at), stored)
@@ -200,12 +217,10 @@ class SqlLedgerStore:
         if gas is not None:
             fresh = replace(fresh, gas=await self._gas.reserve(desk, fresh, gas))
         if known is None:
-            await desk.change(INSERT, values_of(fresh))
+            await desk.change(INSERT, values_of(fresh) | _watch(fresh))
             return fresh, True
-        taken = replace(fresh, id=known.id, moves=known.moves + 1)
-        if known.idempotency_key and known.request_digest == fresh.request_digest:
-            # the upstream may have run
-            taken = replace(taken, idempotency_key=known.idempotency_key)
+        taken = replace(fresh, id=known.id, moves=known.moves + 1, look=carried_look(known))
+        taken = replace(taken, idempotency_key=carried_secret(known, fresh))
         if await _update(desk, TAKE_OVER, known, taken):
             return taken, True
         await self._gas.settle_up(desk, taken, replace(taken, gas=NO_GAS))
@@ -236,19 +251,29 @@ async def _failures(desk: Desk, entry: Entry, since: datetime) -> int:
     return int((await desk.rows(FAILURES, values))[0]["total"])
 
 
-async def _update(
-    desk: Desk, statement: Update, known: Entry, moved: Entry, look: datetime | None = None
-) -> bool:
+async def _update(desk: Desk, statement: Update, known: Entry, moved: Entry) -> bool:
     """Whether the row was still as it was read."""
     values = values_of(moved)
     del values["id"]
-    if statement is not TAKE_OVER:
-        names = CHANGING if statement in (MOVE, MOVE_WATCHED) else PUTTING_OFF
-        values = {name: values[name] for name in names}
-    if statement is MOVE_WATCHED:
-        values["watch_us"] = None if look is None else to_us(look)
+    if statement in _NAMES:
+        values = {name: values[name] for name in _NAMES[statement]}
+    if statement in (MOVE_WATCHED, MOVE_RELEASED, TAKE_OVER):
+        values |= _watch(moved)
     values |= {"an_id": known.id, "moves_read": known.moves}
     return await desk.change(statement, values) == 1
+
+
+def _moving(entry: Entry, moved: Entry) -> Update:
+    """The statement that writes a change of state."""
+    if moved.state is State.RELEASED:
+        return MOVE_RELEASED
+    is_watched = moved.state in _WATCHED and moved.state is not entry.state
+    return MOVE_WATCHED if is_watched else MOVE
+
+
+def _watch(moved: Entry) -> dict[str, int | None]:
+    look = first_look(moved)
+    return {"watch_us": None if look is None else to_us(look)}
 
 
 def _key(entry: Entry) -> dict[str, object]:

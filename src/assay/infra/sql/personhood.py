@@ -5,7 +5,7 @@ from sqlalchemy.exc import IntegrityError
 
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.tables import personhood as proven
-from assay.trust.model import HumanTaken, Personhood
+from assay.trust.humans import HumanTaken, Personhood
 
 
 class SqlPersonhoodStore:

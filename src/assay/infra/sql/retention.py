@@ -1,4 +1,4 @@
-"""Removes rows about key agents, conduct and sign-ups that count no more.
+"""Removes rows that count no more: of key agents, conduct, sign-ups, calls, failed log-ins.
 
 Chains of snapshots are removed whole or not at all, so that every chain that is there verifies.
 Several processes may remove at once: every statement asks again what it removes.
@@ -10,7 +10,12 @@ from datetime import datetime
 from sqlalchemy import delete, select, text, tuple_, union_all
 
 from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.tables import course_calls, course_runs, wrapper_conduct
+from assay.infra.sql.old_agents import SqlOldAgents
+from assay.infra.sql.old_calls import SqlOldCalls
+from assay.infra.sql.old_payments import SqlOldPayments
+from assay.infra.sql.old_revisions import SqlOldRevisions
+from assay.infra.sql.tables import audit, course_calls, course_runs, wrapper_conduct
+from assay.infra.sql.unused_accounts import SqlUnusedAccounts
 
 _UNPROVEN = text(
     "SELECT subject_key FROM evaluations"
@@ -42,7 +47,6 @@ _FORGET_ORIGINS = text(
     " WHERE deleted_us IS NOT NULL AND sign_up_origin IS NOT NULL AND created_us < :before_us"
 )
 
-
 _FORGET_SECRETS = text(
     "UPDATE wrapper_revisions SET upstream_auth_secret = NULL"
     " WHERE until_us < :before_us AND upstream_auth_secret IS NOT NULL"
@@ -54,6 +58,27 @@ class SqlRetention:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._old_calls = SqlOldCalls(database)
+        self._old_agents = SqlOldAgents(database)
+        self._old_payments = SqlOldPayments(database)
+        self._old_revisions = SqlOldRevisions(database)
+        self._unused_accounts = SqlUnusedAccounts(database)
+
+    async def remove_calls(self, before_day: int, at_most: int) -> int:
+        """Remove rows of the call log from UTC days before that one; how many."""
+        return await self._old_calls.remove(before_day, at_most)
+
+    async def fold_agents(self, before_day: int, at_most: int) -> int:
+        """As `SqlOldAgents.fold`."""
+        return await self._old_agents.fold(before_day, at_most)
+
+    async def remove_unpaid_payments(self, before: datetime, at_most: int) -> int:
+        """As `SqlOldPayments.remove`."""
+        return await self._old_payments.remove(before, at_most)
+
+    async def remove_revisions(self, kept: int, before: datetime, at_most: int) -> int:
+        """As `SqlOldRevisions.remove`."""
+        return await self._old_revisions.remove(kept, before, at_most)
 
     async def remove_unproven(self, before: datetime, at_most: int) -> Sequence[str] | None:
         """Remove every evaluation and snapshot of key agents that nobody has proven.
@@ -80,6 +105,23 @@ class SqlRetention:
         """Forget where deleted accounts signed up, once the quota of sign-ups is past it."""
         async with self._database.write() as connection:
             await connection.execute(_FORGET_ORIGINS, {"before_us": to_us(before)})
+
+    async def remove_unused_accounts(
+        self, before: datetime, at: datetime, origin_until: datetime, at_most: int
+    ) -> int:
+        """End accounts of strangers made before then that nobody used; how many were looked at."""
+        due = await self._unused_accounts.due(before, at_most)
+        for operator_id in due:
+            await self._unused_accounts.remove(operator_id, before, at, origin_until)
+        return len(due)
+
+    async def remove_failed_logins(self, before: datetime, at_most: int) -> int:
+        """Remove lines of failed log-ins from the audit trail; how many. No other line can go."""
+        failed = (audit.c.action == "login.failed", audit.c.at_us < to_us(before))
+        old = select(audit.c.seq).where(*failed).order_by(audit.c.at_us).limit(at_most)
+        async with self._database.write() as connection:
+            await self._database.lock(connection, "retention of failed log-ins")
+            return (await connection.execute(delete(audit).where(audit.c.seq.in_(old)))).rowcount
 
     async def remove_runs(
         self, finished_before: datetime, begun_before: datetime, at_most: int

@@ -59,5 +59,34 @@ agent_chains = Table(
     Column("chain", String(64), primary_key=True),
     sqlite_with_rowid=False,
 )
+removed_calls = Table(
+    "removed_calls",
+    METADATA,
+    # The finest sums of calls whose rows are gone: what roll-ups are proven by in their place.
+    Column("operator_id", String(36), primary_key=True),
+    # The agent, as in the roll-ups; empty for nobody.
+    Column("agent_id", String(_AGENT_CHARS), primary_key=True),
+    Column("wrapper_id", String(36), primary_key=True),
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    *(
+        Column(name, BigInteger, nullable=False)
+        for name in ("calls", "errors", "latency_us", "asked", "denied", "limited")
+    ),
+    Column("first_us", BigInteger, nullable=False),
+    Column("last_us", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+removed_payments = Table(
+    "removed_payments",
+    METADATA,
+    # Payments that failed and whose rows are gone, by the day they failed: how many, and what gas
+    # was spent for them in billionths of a currency; empty where none was.
+    Column("operator_id", String(36), primary_key=True),
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("gas_currency", String(32), primary_key=True),
+    Column("failed", BigInteger, nullable=False),
+    Column("gas_spent", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
 call_id_key = Table("call_id_key", METADATA, Column("key", LargeBinary, nullable=False))
 """One row: what the ids of calls are made with (`call_ids.py`)."""

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.calls.rollup import (
     AGENTS,
+    DAY_US,
     MEASURES,
     ROLLUPS,
     TOTALS,
@@ -28,6 +29,9 @@ _AT_ONCE = 200
 
 _KNOWN_MAX = 200_000
 
+_KNOWN_US = DAY_US // 2
+"""An agent whose newest call is no older has its row: `old_agents` leaves it there for a day."""
+
 _SEEN = ("first_us", "last_us", "tier", "tier_us")
 _TIER_US = "agent_totals.tier_us"
 _IS_NEWER = (
@@ -45,7 +49,8 @@ class RollupWriter:
             "INSERT INTO agent_chains (operator_id, agent_id, chain)"  # noqa: S608 - our own names
             f" VALUES ({self._places(3)}) ON CONFLICT DO NOTHING"
         )
-        self._known: OrderedDict[AgentKey, None] = OrderedDict()
+        self._known: OrderedDict[AgentKey, int] = OrderedDict()
+        """When each was seen last."""
 
     async def write(self, connection: AsyncConnection, tally: Tally) -> None:
         """Add everything, in one order everywhere. Call `written` once it is committed."""
@@ -63,15 +68,19 @@ class RollupWriter:
 
     def written(self, tally: Tally) -> None:
         """The transaction is committed: its agents need no introduction any more."""
-        for who in tally.seen:
-            self._known[who] = None
+        for who, seen in tally.seen.items():
+            self._known[who] = max(seen.last_us, self._known.get(who, 0))
             self._known.move_to_end(who)
         while len(self._known) > _KNOWN_MAX:
             self._known.popitem(last=False)
 
     async def _introduce(self, connection: AsyncConnection, tally: Tally) -> None:
         """Make the rows of new agents, and count exactly those that this transaction made."""
-        strangers = sorted(who for who in tally.seen if who not in self._known)
+        strangers = sorted(
+            who
+            for who, seen in tally.seen.items()
+            if seen.last_us - self._known.get(who, 0) > _KNOWN_US
+        )
         new: Counter[str] = Counter()
         for start in range(0, len(strangers), _AT_ONCE):
             some = strangers[start : start + _AT_ONCE]

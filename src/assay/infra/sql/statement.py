@@ -15,15 +15,17 @@ STATEMENT_S = 60.0
 _ALIKE = "operator_id, network, asset, fee_rate, of_balance, kind, is_done"
 
 _RECEIVED = """
-SELECT operator_id, network, asset, fee_rate, 'received' AS kind, 1 AS is_done, amount,
-  CASE WHEN fee_rate IS NOT NULL OR pay_to IN :payees THEN 1 ELSE 0 END AS of_balance
+SELECT operator_id, network, asset, fee_rate, 'received' AS kind, amount, direct_fee,
+  CASE WHEN watch_us IS NULL THEN 1 ELSE 0 END AS is_done,
+  CASE WHEN direct_fee = 0 AND (fee_rate IS NOT NULL OR pay_to IN :payees)
+    THEN 1 ELSE 0 END AS of_balance
 FROM payments WHERE settled_us IS NOT NULL AND state IN ('settled', 'delivered')"""
 """Payments whose money is there: one that was taken back has left these states. Those from before
-the rate was noted have none."""
+the rate was noted have none. While one is watched it is not final."""
 
 _SENT = """
 SELECT operator_id, network, asset, fee_rate, kind,
-  CASE WHEN state = 'paid' THEN 1 ELSE 0 END AS is_done, amount,
+  CASE WHEN state = 'paid' THEN 1 ELSE 0 END AS is_done, amount, 0 AS direct_fee,
   CASE WHEN of_balance THEN 1 ELSE 0 END AS of_balance
 FROM transfers WHERE state <> 'cancelled'"""
 
@@ -60,8 +62,8 @@ async def sums_of(
 def _summed(events: str, *, is_of_one: bool) -> TextClause:
     mine = " AND operator_id = :operator_id" if is_of_one else ""
     statement = text(
-        f"SELECT {_ALIKE}, COUNT(*) AS events, SUM(amount) AS amount"  # noqa: S608 - our own words
-        f" FROM ({events}{mine}) AS alike GROUP BY {_ALIKE}"
+        f"SELECT {_ALIKE}, COUNT(*) AS events, SUM(amount) AS amount,"  # noqa: S608 - our own words
+        f" SUM(direct_fee) AS direct_fee FROM ({events}{mine}) AS alike GROUP BY {_ALIKE}"
     )
     has_payees = events is _RECEIVED
     return statement.bindparams(bindparam("payees", expanding=True)) if has_payees else statement
@@ -78,4 +80,5 @@ def _sum(row: RowMapping) -> LedgerSum:
         fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
         count=int(row["events"]),
         amount=int(row["amount"]),
+        direct_fee=int(row["direct_fee"]),
     )

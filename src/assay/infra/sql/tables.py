@@ -21,10 +21,17 @@ from sqlalchemy import (
 from assay.infra.sql.account_tables import (
     account_codes,
     api_keys,
+    audit,
     dashboard_sessions,
     login_origins,
     operators,
     recovery_codes,
+)
+from assay.infra.sql.control_tables import (
+    agent_identities,
+    content_bands,
+    control_keys,
+    open_findings,
 )
 from assay.infra.sql.cost_tables import daily_costs
 from assay.infra.sql.earlier_keys import earlier_keys
@@ -39,6 +46,14 @@ from assay.infra.sql.evidence_tables import (
 )
 from assay.infra.sql.gas_tables import daily_budgets, gas_accounts
 from assay.infra.sql.metadata import METADATA
+from assay.infra.sql.reputation_tables import (
+    chain_feedback,
+    chain_fundings,
+    chain_notes,
+    chain_owners,
+    chain_transfers,
+    index_streams,
+)
 from assay.infra.sql.rollup_tables import (
     agent_chains,
     agent_days,
@@ -50,6 +65,13 @@ from assay.infra.sql.rollup_tables import (
     endpoint_totals,
 )
 from assay.infra.sql.transfer_tables import transfer_transactions, transfers
+from assay.infra.sql.visit_tables import (
+    host_visits,
+    visit_requests,
+    visit_schedule,
+    visit_seeds,
+    visits,
+)
 from assay.infra.sql.webhook_tables import webhook_agents, webhook_deliveries, webhooks
 from assay.infra.sql.wrapper_tables import wrapper_revisions, wrappers
 
@@ -58,6 +80,7 @@ __all__ = [
     "account_codes",
     "agent_chains",
     "agent_days",
+    "agent_identities",
     "agent_totals",
     "allowance",
     "api_keys",
@@ -66,6 +89,13 @@ __all__ = [
     "call_id_key",
     "call_totals",
     "calls",
+    "chain_feedback",
+    "chain_fundings",
+    "chain_notes",
+    "chain_owners",
+    "chain_transfers",
+    "content_bands",
+    "control_keys",
     "course_calls",
     "course_runs",
     "daily_budgets",
@@ -77,8 +107,11 @@ __all__ = [
     "endpoint_totals",
     "evaluations",
     "gas_accounts",
+    "host_visits",
+    "index_streams",
     "key_agents",
     "login_origins",
+    "open_findings",
     "operators",
     "paid_responses",
     "payments",
@@ -88,6 +121,10 @@ __all__ = [
     "state",
     "transfer_transactions",
     "transfers",
+    "visit_requests",
+    "visit_schedule",
+    "visit_seeds",
+    "visits",
     "webhook_agents",
     "webhook_deliveries",
     "webhooks",
@@ -95,25 +132,6 @@ __all__ = [
     "wrapper_revisions",
     "wrappers",
 ]
-
-audit = Table(
-    "audit",
-    METADATA,
-    # Triggers refuse every change: the trail is only ever added to.
-    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
-    Column("id", String(36), nullable=False, unique=True),
-    Column("at_us", BigInteger, nullable=False),
-    Column("actor_kind", String(16), nullable=False),
-    Column("actor_id", String(36)),
-    Column("client", String(64), nullable=False),
-    Column("request_id", String(64), nullable=False),
-    Column("action", String(32), nullable=False),
-    Column("operator_id", String(36), nullable=False),
-    Column("target", String(64), nullable=False),
-    Column("details", Text, nullable=False),
-    Index("ix_audit_operator", "operator_id", "seq"),
-    Index("ix_audit_actor", "actor_id"),
-)
 
 allowance = Table(
     "allowance",
@@ -140,6 +158,10 @@ state = Table(
     Index("ix_state_expires", "expires_us"),
 )
 
+_SETTLED = text("settled_us IS NOT NULL")
+_WATCH_SETTLED = text("watch_us IS NOT NULL AND settled_us IS NOT NULL")
+_WATCH_UNPAID = text("watch_us IS NOT NULL AND settled_us IS NULL")
+_ENDED = text("state IN ('released', 'failed') AND watch_us IS NULL AND settled_us IS NULL")
 payments = Table(
     "payments",
     METADATA,
@@ -185,8 +207,10 @@ payments = Table(
     Column("look_us", BigInteger, nullable=False, server_default="0"),
     Column("questions", Integer, nullable=False, server_default="0"),
     Column("misses", Integer, nullable=False, server_default="0"),
-    # What the platform keeps of it; None where the seller was paid directly.
+    # What the platform takes, None for nothing, and what it was paid beside the seller.
     Column("fee_rate", String(32)),
+    Column("direct_fee", BigInteger, nullable=False, server_default="0"),
+    Column("direct_fee_payee", String(42), nullable=False, server_default=""),
     # The wrapper as it was at the claim, and what its upstream knows the call by.
     Column("wrapper_revision", Integer, nullable=False, server_default="1"),
     Column("idempotency_key", String(36), nullable=False, server_default=""),
@@ -195,17 +219,21 @@ payments = Table(
     Index("ix_payments_payer", "network", "asset", "payer", "state"),
     Index("ix_payments_state", "state", "lease_us"),
     Index("ix_payments_operator", "operator_id", "created_us"),
-    Index(
-        "ix_payments_watch",
-        "watch_us",
-        sqlite_where=text("watch_us IS NOT NULL"),
-        postgresql_where=text("watch_us IS NOT NULL"),
+    *(
+        Index(name, column, sqlite_where=where, postgresql_where=where)
+        for name, column, where in (
+            ("ix_payments_watch_settled", "watch_us", _WATCH_SETTLED),
+            ("ix_payments_watch_unpaid", "watch_us", _WATCH_UNPAID),
+            ("ix_payments_ended", "expires_us", _ENDED),
+        )
     ),
+    Index("ix_payments_settled", "settled_us", sqlite_where=_SETTLED, postgresql_where=_SETTLED),
     Index(
-        "ix_payments_settled",
-        "settled_us",
-        sqlite_where=text("settled_us IS NOT NULL"),
-        postgresql_where=text("settled_us IS NOT NULL"),
+        "ix_payments_revision",
+        "wrapper_id",
+        "wrapper_revision",
+        sqlite_where=text("wrapper_revision > 1"),
+        postgresql_where=text("wrapper_revision > 1"),
     ),
 )
 

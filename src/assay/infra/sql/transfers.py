@@ -1,12 +1,12 @@
 """Payouts and refunds in SQL."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import RowMapping, and_, func, insert, or_, select, update
+from sqlalchemy import and_, case, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -15,6 +15,7 @@ from assay.infra.sql.audit import write_note
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.statement import sums_of
 from assay.infra.sql.tables import payments, transfer_transactions, transfers
+from assay.infra.sql.transfer_rows import transfer_of, values_of
 from assay.kit.clock import Clock
 from assay.kit.errors import Conflict
 from assay.payments.model import State
@@ -30,7 +31,11 @@ from assay.payments.transfer_model import (
 
 CHECK_MIN: Final = timedelta(seconds=4)
 CHECK_MAX: Final = timedelta(minutes=10)
-"""How long a process that looks at a transfer has it for itself: a tenth of its age."""
+"""How long a process that looks at a transfer has it for itself: a tenth of its age, and half of
+the time since it was paid."""
+
+NEVER_US: Final = to_us(datetime.max.replace(tzinfo=UTC))
+"""When a transfer that is final is looked at next."""
 
 
 class SqlTransferStore:
@@ -47,10 +52,14 @@ class SqlTransferStore:
             row = (await connection.execute(statement)).mappings().one_or_none()
         if row is None:
             return None
-        names = ("id", "operator_id", "network", "asset", "payer", "pay_to", "amount")
-        rate = None if row["fee_rate"] is None else Decimal(row["fee_rate"])
-        state = State(row["state"])
-        return Received(**{name: row[name] for name in names}, state=state, fee_rate=rate)
+        names = ("id", "operator_id", "network", "asset", "payer", "pay_to", "amount", "direct_fee")
+        return Received(
+            **{name: row[name] for name in names},
+            state=State(row["state"]),
+            fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
+            settled_at=_moment(row["settled_us"]),
+            watch_at=_moment(row["watch_us"]),
+        )
 
     async def add(self, made: Transfer, draft: Draft | None, told: Note) -> Transfer:
         try:
@@ -58,12 +67,12 @@ class SqlTransferStore:
                 # One operator's transfers in one order: none is made of what another has taken.
                 await self._database.lock(connection, f"balance {made.operator_id}")
                 if draft is None:
-                    await connection.execute(insert(transfers).values(_values(made)))
+                    await connection.execute(insert(transfers).values(values_of(made)))
                 else:
                     nonce = await self._next_nonce(connection, made, draft)
                     signed = draft.sign(nonce)
                     made = replace(made, nonce=nonce, transaction=signed.transaction)
-                    await connection.execute(insert(transfers).values(_values(made)))
+                    await connection.execute(insert(transfers).values(values_of(made)))
                     await self._keep(connection, made, signed)
                 if made.of_balance:
                     await self._require_owed(connection, made)
@@ -101,23 +110,28 @@ class SqlTransferStore:
             raise Conflict("That transaction is another transfer's.") from error
         return moved
 
-    async def due(self, now: datetime, failed_since: datetime, limit: int) -> Sequence[Transfer]:
-        failed = and_(
-            transfers.c.state == TransferState.FAILED,
-            transfers.c.updated_us > to_us(failed_since),
-        )
+    async def due(
+        self, now: datetime, since: Mapping[TransferState, datetime], limit: int
+    ) -> Sequence[Transfer]:
+        is_signed = transfers.c.state == TransferState.SIGNED
+        recent = [
+            and_(transfers.c.state == state, transfers.c.updated_us > to_us(moment))
+            for state, moment in since.items()
+        ]
         statement = (
             select(transfers)
-            .where(
-                or_(transfers.c.state == TransferState.SIGNED, failed),
-                transfers.c.check_us <= to_us(now),
-            )
-            .order_by(transfers.c.nonce)
+            .where(or_(is_signed, *recent), transfers.c.check_us <= to_us(now))
+            .order_by(case((is_signed, 0), else_=1), transfers.c.nonce)
             .limit(limit)
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [taken for row in rows if (taken := await self._take(_transfer(row), now))]
+        return [taken for row in rows if (taken := await self._take(transfer_of(row), now))]
+
+    async def finish(self, known: Transfer) -> None:
+        unmoved = (transfers.c.id == known.id, transfers.c.moves == known.moves)
+        async with self._database.write() as connection:
+            await connection.execute(update(transfers).where(*unmoved).values(check_us=NEVER_US))
 
     async def transactions(self, transfer_id: str) -> Sequence[Signed]:
         own = transfer_transactions
@@ -136,7 +150,7 @@ class SqlTransferStore:
         newest = select(transfers).where(is_it).order_by(transfers.c.created_us.desc()).limit(1)
         async with self._database.read() as connection:
             row = (await connection.execute(newest)).mappings().one_or_none()
-        return None if row is None else _transfer(row)
+        return None if row is None else transfer_of(row)
 
     async def list_for_admin(self, operator_id: str | None, limit: int) -> Sequence[Transfer]:
         statement = select(transfers).order_by(transfers.c.created_us.desc()).limit(limit)
@@ -144,7 +158,7 @@ class SqlTransferStore:
             statement = statement.where(transfers.c.operator_id == operator_id)
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [_transfer(row) for row in rows]
+        return [transfer_of(row) for row in rows]
 
     async def _next_nonce(self, connection: AsyncConnection, made: Transfer, draft: Draft) -> int:
         """Above every nonce that the chain has seen and every one that was ever signed with."""
@@ -159,8 +173,8 @@ class SqlTransferStore:
         """The row is there already: what is owed without it may not be less than nothing."""
         sums = await sums_of(connection, self._payees, made.operator_id)
         for line in lines_of(sums):
-            if (line.network, line.asset) == (made.network, made.asset) and line.owed < 0:
-                message = "The operator is owed less than that: it would be paid twice."
+            if (line.network, line.asset) == (made.network, made.asset) and line.payable < 0:
+                message = "The operator is owed less than that of payments that are final."
                 raise NotOwed(message)
 
     async def _keep(self, connection: AsyncConnection, made: Transfer, signed: Signed) -> None:
@@ -195,7 +209,8 @@ class SqlTransferStore:
 
     async def _take(self, known: Transfer, now: datetime) -> Transfer | None:
         """The row for one process, for a while; None when another one has it."""
-        pause = min(max((now - known.updated_at) / 10, CHECK_MIN), CHECK_MAX)
+        share = 2 if known.state is TransferState.PAID else 10
+        pause = min(max((now - known.updated_at) / share, CHECK_MIN), CHECK_MAX)
         until_us = to_us(now + pause)
         statement = (
             update(transfers)
@@ -235,30 +250,5 @@ async def _update(connection: AsyncConnection, known: Transfer, moved: Transfer)
     return (await connection.execute(statement)).rowcount == 1
 
 
-_PLAIN = (
-    *("id", "kind", "operator_id", "payment_id", "network", "asset", "sender", "recipient"),
-    *("amount", "of_balance", "nonce", "reason", "moves"),
-)
-
-
-def _values(made: Transfer) -> dict[str, Any]:
-    return {name: getattr(made, name) for name in _PLAIN} | {
-        "fee_rate": None if made.fee_rate is None else str(made.fee_rate),
-        "state": made.state.value,
-        "tx": made.transaction,
-        "created_us": to_us(made.created_at),
-        "updated_us": to_us(made.updated_at),
-        "check_us": to_us(made.check_at),
-    }
-
-
-def _transfer(row: RowMapping) -> Transfer:
-    return Transfer(
-        **{name: row[name] for name in _PLAIN},
-        fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
-        state=TransferState(row["state"]),
-        transaction=row["tx"],
-        created_at=from_us(row["created_us"]),
-        updated_at=from_us(row["updated_us"]),
-        check_at=from_us(row["check_us"]),
-    )
+def _moment(microseconds: int | None) -> datetime | None:
+    return None if microseconds is None else from_us(microseconds)

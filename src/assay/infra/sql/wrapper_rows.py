@@ -52,6 +52,7 @@ def values_of(config: WrapperConfig) -> dict[str, object]:
         "pass_response_headers": " ".join(config.pass_response_headers),
         "cors_origins": " ".join(config.cors_origins),
         "revision": config.revision,
+        "cold_start": config.cold_start,
     }
 
 
@@ -82,5 +83,6 @@ def config_of(row: RowMapping) -> WrapperConfig:
         pass_response_headers=tuple(row["pass_response_headers"].split()),
         cors_origins=tuple(row["cors_origins"].split()),
         revision=row["revision"],
+        cold_start=row["cold_start"],
         fee_rate=Decimal(row["fee_rate"]),
     )

@@ -45,6 +45,8 @@ def _config() -> list[Column[Any]]:
         # Names and origins, parted by spaces.
         Column("pass_response_headers", Text, nullable=False, server_default=""),
         Column("cors_origins", Text, nullable=False, server_default=""),
+        # What is done with an unproven agent; None: the threshold decides.
+        Column("cold_start", String(8)),
     ]
 
 

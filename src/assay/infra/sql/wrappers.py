@@ -65,6 +65,12 @@ class SqlWrapperStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [config_of(row) for row in rows]
 
+    async def count(self, operator_id: str) -> int:
+        mine = wrappers.c.operator_id == operator_id
+        statement = select(func.count()).select_from(wrappers).where(mine)
+        async with self._database.read() as connection:
+            return (await connection.execute(statement)).scalar_one()
+
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
         statement = _WITH_RATE.where(
             wrappers.c.operator_id == operator_id,

@@ -7,6 +7,7 @@ a request. Source: IETF draft "The Payment HTTP Authentication Scheme"; facts, p
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
+from assay.payments.claims import Sighting
 from assay.payments.model import Demand, Entry, Headers, Payment, PaymentRefused, Protocol, Quote
 from assay.payments.outcomes import Outcome
 from assay.payments.ports import Balances, Note, PaidRequest, PaymentProtocol, ProtocolNeeds
@@ -43,19 +44,29 @@ class Mpp:
             return None
 
     def needed_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
-        return 0.0 if quote.settles_first else min(quote.work_s, needs.charges.challenge_s / 2)
+        return needs.charges.challenge_s(quote)[1]
+
+    def is_good(self, entry: Entry, quote: Quote, needs: ProtocolNeeds) -> bool:
+        return needs.charges.is_good(entry, quote)
 
     def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
-        del quote
-        return needs.charges.challenge_s
+        return needs.charges.challenge_s(quote)[0]
 
     async def read(self, request: PaidRequest, quote: Quote, needs: ProtocolNeeds) -> Payment:
-        credential = _credential(request.headers)
-        presented = request.presented or await needs.charges.present(credential)
-        return await needs.charges.read(credential, presented, quote)
+        presented = request.presented
+        if presented is None:
+            presented = await needs.charges.present(_credential(request.headers))
+        return await needs.charges.read(presented, quote)
 
-    async def verify(self, payment: Payment, needs: ProtocolNeeds) -> Balances | None:
+    async def verify(
+        self, payment: Payment, needs: ProtocolNeeds, sighting: Sighting
+    ) -> Balances | None:
+        # Its payer can send it at any time, and for this challenge alone.
+        sighting.was_unused = sighting.may_have_moved = True
         return await needs.charges.verify(payment)
+
+    def work_s(self, payment: Payment, needs: ProtocolNeeds) -> float:
+        return needs.charges.work_s(payment)
 
     async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
         return await needs.charges.settle(entry, note)
@@ -63,8 +74,10 @@ class Mpp:
     async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
         return await needs.charges.outcome(entry)
 
-    async def outcomes(self, entries: Sequence[Entry], needs: ProtocolNeeds) -> Sequence[Outcome]:
-        return await needs.charges.outcomes(entries)
+    async def outcomes(
+        self, entries: Sequence[Entry], needs: ProtocolNeeds, *, every_node: bool = False
+    ) -> Sequence[Outcome]:
+        return await needs.charges.outcomes(entries, every_node=every_node)
 
     async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
         return await needs.charges.resend(entry, note)

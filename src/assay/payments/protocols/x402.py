@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 from assay.kit.canonical import canonical_bytes
 from assay.kit.json import JsonObject, JsonValue
 from assay.payments.buyer import token_of
+from assay.payments.claims import Sighting
 from assay.payments.model import (
     Demand,
     Entry,
@@ -96,6 +97,9 @@ class X402:
         del needs
         return needed_s(quote)
 
+    def is_good(self, entry: Entry, quote: Quote, needs: ProtocolNeeds) -> bool:
+        return (entry.expires_at - needs.clock.now()).total_seconds() >= needed_s(quote)
+
     def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
         del needs
         return timeout_s(quote)
@@ -129,7 +133,9 @@ class X402:
             token=presented.token,
         )
 
-    async def verify(self, payment: Payment, needs: ProtocolNeeds) -> Balances | None:
+    async def verify(
+        self, payment: Payment, needs: ProtocolNeeds, sighting: Sighting
+    ) -> Balances | None:
         quote = payment.quote
         work_s = 0.0 if quote.settles_first else quote.work_s
         left_s = (payment.expires_at - needs.clock.now()).total_seconds()
@@ -137,7 +143,11 @@ class X402:
             message = "The authorisation ends before it could be settled."
             raise PaymentRefused("invalid_exact_evm_payload_authorization_valid_before", message)
         asset = quote.network.asset.address
-        return {asset: await needs.facilitator.verify(payment)}
+        return {asset: await needs.facilitator.verify(payment, sighting)}
+
+    def work_s(self, payment: Payment, needs: ProtocolNeeds) -> float:
+        del needs  # what is left besides is in `LEAST_S`
+        return payment.quote.work_s
 
     async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
         return await needs.facilitator.settle(entry, note)
@@ -145,8 +155,10 @@ class X402:
     async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
         return await needs.facilitator.outcome(entry)
 
-    async def outcomes(self, entries: Sequence[Entry], needs: ProtocolNeeds) -> Sequence[Outcome]:
-        return await needs.facilitator.outcomes(entries)
+    async def outcomes(
+        self, entries: Sequence[Entry], needs: ProtocolNeeds, *, every_node: bool = False
+    ) -> Sequence[Outcome]:
+        return await needs.facilitator.outcomes(entries, every_node=every_node)
 
     async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
         return await needs.facilitator.resend(entry, note)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject
+from assay.probing.ports import Finding, Severity
 from assay.trust.conduct import (
     CourseCall,
     CourseReply,
@@ -17,7 +18,6 @@ from assay.trust.conduct import (
     passed,
     untested,
 )
-from assay.trust.ports import Finding, Severity
 
 
 class ContextsKeptApart:

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject
+from assay.probing.ports import Finding, Severity
 from assay.trust.conduct import (
     CourseCall,
     CourseReply,
@@ -19,7 +20,6 @@ from assay.trust.conduct import (
     passed,
     untested,
 )
-from assay.trust.ports import Finding, Severity
 
 GAP_MS = 100
 """The least first wait that counts as one."""

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject
+from assay.probing.ports import Finding, Severity
 from assay.trust.conduct import (
     CourseCall,
     CourseReply,
@@ -18,7 +19,6 @@ from assay.trust.conduct import (
     onwards,
     passed,
 )
-from assay.trust.ports import Finding, Severity
 
 CALLS_MAX = 4
 TOLERANCE_MS = 100

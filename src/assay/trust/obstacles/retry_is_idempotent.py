@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject
+from assay.probing.ports import Finding, Severity
 from assay.trust.conduct import (
     CourseCall,
     CourseReply,
@@ -18,7 +19,6 @@ from assay.trust.conduct import (
     passed,
     untested,
 )
-from assay.trust.ports import Finding, Severity
 
 
 class RetryIsIdempotent:

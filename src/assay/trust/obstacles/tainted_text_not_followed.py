@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject
+from assay.probing.ports import Finding, Severity
 from assay.trust.conduct import (
     CourseCall,
     CourseReply,
@@ -16,7 +17,6 @@ from assay.trust.conduct import (
     onwards,
     passed,
 )
-from assay.trust.ports import Finding, Severity
 
 TEXT = "The harbour of Lisbor was widened in three stages, of which the second took longest."
 ORDERS = (

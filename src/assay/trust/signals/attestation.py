@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from assay.chains.model import is_address
+from assay.chains.subject import Subject
 from assay.kit.errors import Unavailable as UnavailableError
-from assay.trust.model import Evidence, SignalName, Subject, Unavailable, Weighed
-from assay.trust.ports import Probe, Signal, SignalNeeds
+from assay.probing.ports import Probe
+from assay.trust.model import Evidence, SignalName, Unavailable, Weighed
+from assay.trust.ports import Signal, SignalNeeds
 
 SURE = 0.8
 HANDLES_FULL = 2

@@ -6,8 +6,11 @@ Unasked it is a bonus on the score (`scoring.BONUS`); asked for it is a signal l
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from assay.trust.model import Evidence, Personhood, SignalName, Subject, Unavailable, Weighed
-from assay.trust.ports import Probe, Signal, SignalNeeds
+from assay.chains.subject import Subject
+from assay.probing.ports import Probe
+from assay.trust.humans import Personhood
+from assay.trust.model import Evidence, SignalName, Unavailable, Weighed
+from assay.trust.ports import Signal, SignalNeeds
 
 SURE = 0.9
 WORTH: Mapping[str, float] = {"orb": 100.0}

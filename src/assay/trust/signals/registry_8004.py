@@ -1,170 +1,137 @@
-"""What the ERC-8004 reputation registry says of an agent (decisions, section 4).
+"""What an agent's customers say of it in the ERC-8004 reputation registry (verdict, section 6).
 
-One voice per reviewer, weighed by what the reviewer has at stake; the rules are `trust/reputation`.
-Sources: EIP-8004, reputation registry; facts, security 3.
+Votes count by what was paid and did not come back; the rules are `reputation/rules.py`.
+Sources: EIP-8004, reputation registry; decision 0028.
 """
 
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+import asyncio
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from assay.chains.model import ChainUnavailable, Feedback, OnchainAgent, Reviewer, Reviewers
-from assay.chains.reputation import score_of
-from assay.kit.json import JsonObject, JsonValue, is_object
-from assay.trust.model import Evidence, SignalName, Subject, Unavailable, Weighed
-from assay.trust.ports import Probe, Signal, SignalNeeds
-from assay.trust.reputation import Judgement, judge, standing, voice_of, voices_of
+from assay.chains.model import ChainUnavailable, Feedback
+from assay.chains.subject import Subject
+from assay.kit.json import JsonObject, is_object
+from assay.probing.ports import Probe
+from assay.reputation.evidence import DAY_S, entries_of, evidence_of
+from assay.reputation.facts import INDEXING, AgentFacts, NotIndexed
+from assay.reputation.model import RULES, reputation_of
+from assay.reputation.rules import Result, assess
+from assay.trust.earlier_signals import feedback_weighed
+from assay.trust.model import Cap, Evidence, SignalName, Unavailable, Weighed
+from assay.trust.ports import Signal, SignalNeeds
 
-REVIEWERS_MAX = 500
-"""Reviewers kept one by one in the evidence, those with most at stake; the rest, which could count
-like a handful at most, only in sum and number."""
-
-_UNKNOWN = Reviewer()
+RESERVE_S = 0.25
+"""Kept of the deadline to hand over what the index knows, when a chain does not answer."""
 
 
 class Registry8004:
-    """The reviewers' values, weighed."""
+    """Payers' votes, and what was paid."""
 
     name: ClassVar[SignalName] = SignalName.REGISTRY_8004
 
     async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+        """What could not be read makes it unavailable, unless what is known speaks against."""
         if subject.agent is None:
             return Evidence({"registered": False})
+        agent = subject.agent
         try:
-            entries = await needs.reader.fetch_feedback(subject.network, subject.agent_id)
-            latest = _latest(entries)
-            reviewers = await needs.reader.fetch_reviewers(
-                subject.network, subject.agent, list(latest)
-            )
+            async with asyncio.timeout(max(0.0, needs.deadline_s - RESERVE_S)):
+                entries = await needs.reader.fetch_feedback(subject.network, subject.agent_id)
+                facts = await _facts(subject, entries, needs)
+        except NotIndexed as error:
+            return _only_against(subject, error.known, f"{INDEXING}: {error}")
         except ChainUnavailable as error:
-            return Unavailable(error.message)
-        as_of_s = int(needs.clock.now().timestamp())
-        return Evidence(_seen(entries, latest, subject.agent, reviewers, as_of_s))
+            return _only_against(subject, await _known(subject, needs), error.message)
+        except TimeoutError:
+            known = await _known(subject, needs)
+            return _only_against(subject, known, f"{INDEXING}: the chain did not answer in time")
+        return Evidence(evidence_of(agent, entries, facts))
 
     def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+        """By the rules that the evidence was made for."""
         del probes
         seen = evidence.data
         if not seen["registered"]:
             return Weighed(50.0, 0.0, ("The agent is not registered in an ERC-8004 registry.",))
-        verdict = judgement(evidence)
-        if verdict is None:
-            return Weighed(50.0, 0.0, ("Nobody has given feedback in the registry yet.",))
-        return Weighed(verdict.value, verdict.confidence, _reasons(verdict, seen))
+        if "rules" not in seen:
+            return feedback_weighed(seen)
+        found = judgement(evidence)
+        if found is None:
+            return Weighed(50.0, 0.0, (_SILENCE,))
+        sentence = "Proven customers are dissatisfied with the agent."
+        cap = None if found.cap is None else Cap(found.cap, sentence)
+        return Weighed(found.value, found.confidence, _reasons(found, seen), cap)
 
 
-def judgement(evidence: Evidence) -> Judgement | None:
-    """What the evidence is worth, reviewer by reviewer; None where nobody's voice counts."""
-    seen = evidence.data
-    if not seen["registered"]:
+_SILENCE = "No customer has spoken yet, and nobody has given feedback that counts."
+
+
+async def _facts(subject: Subject, entries: tuple[Feedback, ...], needs: SignalNeeds) -> AgentFacts:
+    source, agent = needs.sources.reputation, subject.agent
+    if source is None or agent is None or subject.network.family != "evm":
+        return AgentFacts(day=int(needs.clock.now().timestamp()) // DAY_S)
+    return await source.facts(agent, [entry.client for entry in entries])
+
+
+async def _known(subject: Subject, needs: SignalNeeds) -> AgentFacts | None:
+    """What the index holds, without asking a chain."""
+    source = needs.sources.reputation
+    if source is None or subject.agent is None:
         return None
-    since, as_of = seen.get("timesKnownSince"), seen.get("asOf")
-    return judge(
-        voices_of(seen),
-        as_of if isinstance(as_of, int) else 0,
-        since if isinstance(since, int) else None,
-    )
+    return await source.known(subject.agent)
 
 
-def _latest(entries: Sequence[Feedback]) -> dict[str, Feedback]:
-    """One voice per reviewer: the last one given on the 0 to 100 scale."""
-    latest: dict[str, Feedback] = {}
-    for entry in entries:
-        known = latest.get(entry.client)
-        if score_of(entry) is not None and (known is None or entry.index > known.index):
-            latest[entry.client] = entry
-    return latest
+def _only_against(
+    subject: Subject, known: AgentFacts | None, reason: str
+) -> Evidence | Unavailable:
+    """What was known and lowers the score stays: a chain that is silent raises nobody."""
+    if subject.agent is not None and known is not None:
+        evidence = Evidence(evidence_of(subject.agent, entries_of(known.events), known, stale=True))
+        found = judgement(evidence)
+        if found is not None and (found.value < 50.0 or found.cap is not None):  # noqa: PLR2004 - neutral
+            return evidence
+    return Unavailable(reason)
 
 
-def _seen(
-    entries: Sequence[Feedback],
-    latest: Mapping[str, Feedback],
-    agent: OnchainAgent,
-    reviewers: Reviewers,
-    as_of_s: int,
-) -> JsonObject:
-    """Values as decimal text: exact, and the same on any machine."""
-    rows = {client: _row(entry, agent, reviewers) for client, entry in latest.items()}
-    ranked = sorted(rows, key=lambda c: (-standing(voice_of(c, rows[c]), as_of_s), c))
-    kept, rest = sorted(ranked[:REVIEWERS_MAX]), ranked[REVIEWERS_MAX:]
-    return {
-        "registered": True,
-        "asOf": as_of_s,
-        "timesKnownSince": reviewers.since_s,
-        "reviewers": {client: rows[client] for client in kept},
-        "further": {
-            "reviewers": len(rest),
-            "sum": _text(sum((_score(latest[client]) for client in rest), Decimal(0))),
-        },
-        "entries": sum(score_of(entry) is not None for entry in entries),
-        "discarded": sum(score_of(entry) is None for entry in entries),
-    }
+def judgement(evidence: Evidence) -> Result | None:
+    """What the evidence is worth; None where nobody says anything, or by earlier rules."""
+    seen = evidence.data
+    if not seen["registered"] or seen.get("rules") != RULES:
+        return None
+    return assess(reputation_of(seen))
 
 
-def _row(entry: Feedback, agent: OnchainAgent, reviewers: Reviewers) -> JsonObject:
-    who = reviewers.known.get(entry.client, _UNKNOWN)
-    relation = "reciprocal" if who.is_reciprocal else None
-    if entry.client in agent.controllers:
-        relation = "self"
-    row: dict[str, JsonValue] = {
-        "value": _text(_score(entry)),
-        "given": reviewers.given_s.get((entry.client, entry.index)),
-        "first": who.first_s,
-        "transactions": who.transactions,
-        "rated": None if who.rated is None else sorted(who.rated),
-        "relation": relation,
-    }
-    return {name: value for name, value in row.items() if value is not None}
-
-
-def _reasons(verdict: Judgement, seen: JsonObject) -> tuple[str, ...]:
-    further = seen["further"]
-    more = further["reviewers"] if is_object(further) else 0
-    count = len(verdict.voices) + (more if isinstance(more, int) else 0)
-    people = "1 reviewer" if count == 1 else f"{count} reviewers"
-    ours = f"{verdict.value:g} of 100 with the weight of {verdict.mass:.1f} full voices"
-    plain = f"the plain average is {naive_mean(seen):g}"
-    sentences = [
-        f"{people} in the registry, weighed by what they have at stake, give {ours}; {plain}."
-    ]
-    if verdict.betrayed:
-        sentences.append("The newest reviews are far worse than those before, and count alone.")
-    for name, size in sorted(verdict.clusters.items(), key=lambda c: (-c[1], c[0])):
-        if size > 1:
-            sentences.append(_CLUSTERS[name.partition(" ")[0]].format(size))
-    if verdict.own:
-        sentences.append("Feedback from the agent's own addresses does not count.")
-    if verdict.reciprocal:
-        sentences.append(f"{verdict.reciprocal} of the reviewers were rated by the agent in turn.")
-    if verdict.unknown:
-        sentences.append(f"Of {verdict.unknown} reviewers no history could be read.")
+def _reasons(found: Result, seen: JsonObject) -> tuple[str, ...]:
+    payers = [c for c in found.clusters if c.is_customer]
+    spoke = sum(c.rating is not None for c in payers)
+    paid = f"{_count(len(payers), 'independent customer')} paid for it"
+    worth = f"{found.value:g} of 100 with the weight of {found.mass:.1f} full customers"
+    sentences = [f"{paid} and {spoke} have an opinion: {worth}."]
+    if found.changed:
+        sentences.append("What customers say has changed; what they said before counts less.")
+    if found.others:
+        sentences.append(
+            f"{_count(found.others, 'voter')} without proven payments count for little together."
+        )
+    if found.own:
+        sentences.append(f"{_count(found.own, 'payer')} of the agent's own side do not count.")
+    if seen.get("own") or seen.get("former"):
+        sentences.append("Feedback of its present and former owners does not count.")
+    if seen.get("stale"):
+        sentences.append("The chain could not be read to its end: this is what was known before.")
     return tuple(sentences)
 
 
-_CLUSTERS = {
-    "no": "{} reviewers have no history to tell them apart, and count like a handful.",
-    "ring": "{} reviewers rated the same other agents, and count like a handful.",
-    "burst": "{} reviewers came within minutes of each other, and count like a handful.",
-}
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def naive_mean(seen: JsonObject) -> float:
-    """The plain mean over every reviewer's latest value, 2 decimals; 0 without any."""
-    reviewers, further = seen["reviewers"], seen["further"]
-    rows = list(reviewers.values()) if is_object(reviewers) else []
-    values = [Decimal(str(row["value"])) for row in rows if is_object(row)]
-    more, rest = (further["reviewers"], further["sum"]) if is_object(further) else (0, "0")
-    count = len(values) + (more if isinstance(more, int) else 0)
-    total = sum(values, Decimal(str(rest)))
-    return round(float(total / count), 2) if count else 0.0
-
-
-def _score(entry: Feedback) -> Decimal:
-    """The score of an entry that has one: only those are counted."""
-    return score_of(entry) or Decimal(0)
-
-
-def _text(value: Decimal) -> str:
-    return format(value.normalize(), "f")
+    """The plain mean of the votes that are kept, 2 decimals; 0 without any."""
+    votes = seen.get("votes")
+    rows = list(votes.values()) if is_object(votes) else []
+    ratings = [float(str(row["rating"])) for row in rows if is_object(row)]
+    return round(sum(ratings) / len(ratings), 2) if ratings else 0.0
 
 
 SIGNAL: Final[Signal] = Registry8004()

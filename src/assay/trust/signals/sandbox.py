@@ -1,71 +1,48 @@
-"""How an agent behaves when its declared services are called (decisions, section 5).
+"""How an agent behaves when its declared services are called: one visit (decisions, section 5).
 
-Value: 100 x passed / (passed + 2 x failed), weighted by severity. Confidence: w / (w + 10) for a
-tested weight w, so that ten points of evidence weigh as much as the prior. A critical failure caps
-the whole score below 35 (decisions, section 4). What did not finish is left out and reported.
+Everything a visit asks shares one budget of requests and one deadline. What it saw is judged in
+`behaviour`.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from secrets import token_hex
 from typing import ClassVar, Final
 
 from assay.chains.ports import OVER_BUDGET
+from assay.chains.subject import Subject
+from assay.control.identity import Control
+from assay.control.ports import Endpoint
 from assay.egress.ports import EgressError
 from assay.egress.waiting import BLAMED_FROM_S, OwnWaits, count_own_waits
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.trust.callers import Judged, judged_conduct
-from assay.trust.conduct import CONDUCT
-from assay.trust.declared import declared_services, service_row
-from assay.trust.model import (
-    EGRESS_BUDGET,
-    Cap,
-    Evidence,
-    SignalName,
-    Subject,
-    Unavailable,
-    Weighed,
-)
-from assay.trust.ports import (
-    BudgetExhausted,
-    Finding,
-    Probe,
-    Severity,
-    Signal,
-    SignalNeeds,
-    Visit,
-    Visited,
-)
-from assay.trust.visiting import HANG_UP_S, SharedDialers, VisitHttp, opted_out
+from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.probing.control_reader import VisitReader
+from assay.probing.declared import as_spoken, declared_services, service_row
+from assay.probing.findings import finding_rows, waiting_checks
+from assay.probing.fingerprints import collect_fingerprints, evidence_of
+from assay.probing.function import collect_function, function_rows
+from assay.probing.judging import TextJudge
+from assay.probing.ports import BudgetExhausted, Probe, Severity, Visit, Visited
+from assay.probing.robots import opted_out, refused_prefixes
+from assay.probing.rounds import UNFINISHED, Seen, run_probes
+from assay.probing.shared_dialers import HANG_UP_S, FunctionDialers, SharedDialers
+from assay.probing.unannounced import Manner, commitment, some_unannounced
+from assay.probing.visiting import VisitHttp
+from assay.trust.behaviour import betrayed, status_of, weigh
+from assay.trust.callers import judged_conduct
+from assay.trust.model import EGRESS_BUDGET, Evidence, SignalName, Unavailable, Weighed
+from assay.trust.ports import Signal, SignalNeeds
+from assay.trust.sources import Sources, conduct_of
 
 REQUESTS_MAX = 60
 """Requests one evaluation may cost an agent. Source: facts, honest-agent rules."""
 
-AT_ONCE = 6
-"""Probes that run at a time: a visit must not look like a flood."""
-
-WEIGHTS: Mapping[Severity, float] = {
-    Severity.INFO: 0.5,
-    Severity.MINOR: 1.0,
-    Severity.MAJOR: 3.0,
-    Severity.CRITICAL: 6.0,
-}
-"""What a probe counts for. A decision, so that one critical finding outweighs a page of minor ones
-and a passed critical probe is worth having."""
-
-FAILURE_COUNTS = 2.0
-"""How much more a failure says than a pass. A decision: nearly every agent passes nearly every
-probe, so what tells them apart is what they fail; an agent that answers every other call must not
-grade like one that answers all."""
-
-HALF_SURE_AT = 10.0
-"""Tested weight at which confidence is one half: three major probes and one minor."""
-
-CRITICAL_CAP = 34.99
-"""Highest score with a critical failure. Source: decisions, section 4."""
-
-UNFINISHED = "unfinished"
+FUNCTION_ALONE = 0.4
+"""Part of a visit's time in which nothing but function is asked, unless its proof ends before."""
 
 
 class Sandbox:
@@ -74,57 +51,50 @@ class Sandbox:
     name: ClassVar[SignalName] = SignalName.SANDBOX
 
     async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
-        conduct = await _conduct(subject, needs)
+        conduct = await conduct_of(subject, needs.sources)
         if subject.agent is None:
             seen_any = bool(judged_conduct(conduct))
             status, why = ("tested", None) if seen_any else ("inconclusive", "no_conduct")
             return Evidence({"status": status, "why": why, "conduct": conduct})
         ends_s = max(0.1, needs.deadline_s - HANG_UP_S)
-        http = VisitHttp(needs.http, needs.clock, REQUESTS_MAX, ends_s)
         urls = [visited.service.endpoint for visited in declared_services(subject)[0]]
+        plan = needs.sources.visits and await needs.sources.visits.plan(subject, urls)
+        way = plan.http if plan else needs.http
+        pause_s = plan.pause_s if plan else None
+        http = VisitHttp(way, needs.clock, REQUESTS_MAX, ends_s, pause_s=pause_s)
         turns, visit_s = needs.turns, needs.deadline_s
         turn = turns.turn(urls, visit_s) if turns else nullcontext(enter_result=True)
         with count_own_waits(is_visit=True) as waits:
             async with turn as begins:
                 if begins:
-                    return await self._visit(subject, needs, http, waits, conduct)
+                    return await self._visit(_Going(subject, needs, plan), http, waits, conduct)
         # Its hosts are being visited, and have no room for another visit beside that.
         unvisited: JsonObject = {"status": "inconclusive", "why": EGRESS_BUDGET, "probes": {}}
         return Evidence({**unvisited, "conduct": conduct} if conduct else unvisited)
 
     async def _visit(
-        self,
-        subject: Subject,
-        needs: SignalNeeds,
-        http: VisitHttp,
-        waits: OwnWaits,
-        conduct: JsonObject,
+        self, going: "_Going", http: VisitHttp, waits: OwnWaits, conduct: JsonObject
     ) -> Evidence:
+        subject, needs, plan = going.subject, going.needs, going.plan
         declared, ignored = declared_services(subject)
+        nonce = token_hex(16)
+        if needs.sources.visits is not None:
+            await needs.sources.visits.begin(subject, nonce)
         async with asyncio.TaskGroup() as group:
-            dialers = SharedDialers(needs.dialers, group)
-            visited, refused = await _allowed(declared, http)
-            urls, consents = [v.service.endpoint for v in visited], needs.consents
-            agreed = await consents.read(subject, urls, http) if consents else None
+            may_send = needs.sources.messages and partial(needs.sources.messages, subject.key)
+            dialers = SharedDialers(plan.dialers if plan else needs.dialers, group, may_send)
+            visited, refused = await _allowed(declared, http, going)
+            agreed = await _agreed(visited, http, going)
             asked = http.replied
-            bait = None if needs.sources.lures is None else needs.sources.lures.new()
-            visit = Visit(
-                subject,
-                visited,
-                http,
-                dialers,
-                _seed(subject),
-                bait,
-                agreed,
-                slices=needs.slices,
-            )
-            seen = await _probe_all(visit, needs.probes, http.left_s)
+            visit = _begun(going, visited, http, dialers, nonce, agreed)
+            heard = await _ask_all(visit, needs, http.left_s, group)
             dialers.hang_up()
+        visited, seen = heard.services, heard.seen
         listed = [service_row(v, "visited") for v in visited] + [
             service_row(v, "opted_out") for v in refused
         ]
-        status, why = _status(visited, refused, seen, replied=http.replied > asked)
-        if _is_cut(subject, http, waits, seen) and not _betrayed(seen, needs.probes):
+        status, why = status_of(visited, refused, seen, replied=http.replied > asked)
+        if _is_cut(subject, http, waits, seen) and not betrayed(seen, needs.probes):
             # Half a visit is no evidence: a rival who uses up the budget must not choose the half.
             status, why, seen = "inconclusive", EGRESS_BUDGET, {}
         data: JsonObject = {
@@ -133,117 +103,99 @@ class Sandbox:
             "services": listed,
             "ignored": ignored,
             "probes": seen,
+            **_limits(subject, seen, needs.probes),
+            "function": function_rows(heard.transcripts),
+            "visit": plan.row if plan else {"label": "announced"},
+            **heard.controlled,
+            "findings": finding_rows(seen, needs.probes),
         }
+        if status == "tested":
+            data = {**data, **evidence_of(heard.facts)}
         if conduct:
             data = {**data, "conduct": conduct}
             if judged_conduct(conduct) and status != "tested" and why != EGRESS_BUDGET:
                 data = {**data, "status": "tested", "why": None}
-        return Evidence(data, interactions=http.sent)
+        transcript: JsonObject = {
+            "seed": nonce,
+            "commitment": commitment(nonce),
+            "function": [*heard.transcripts],
+            "calls": http.calls.as_json(),
+        }
+        return Evidence(data, interactions=http.sent, transcript=transcript)
 
     def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
-        if evidence.data["status"] != "tested":
-            why = _WHY.get(str(evidence.data["why"]), _WHY["no_service"])
-            return Weighed(50.0, 0.0, (why,))
-        judged = [j for j in findings(evidence, probes) if j.finding.outcome != "not_tested"]
-        tested = sum(WEIGHTS[j.severity] for j in judged)
-        if not tested:
-            return Weighed(50.0, 0.0, ("No probe came to a verdict.",))
-        passed = sum(WEIGHTS[j.severity] for j in judged if j.finding.outcome == "pass")
-        failed = sorted(
-            (j for j in judged if j.finding.outcome == "fail"),
-            key=lambda j: (-WEIGHTS[j.severity], j.name),
-        )
-        critical = [j.finding.note for j in failed if j.severity is Severity.CRITICAL]
-        count = sum(j.finding.outcome == "pass" for j in judged)
-        return Weighed(
-            value=round(100 * passed / (passed + FAILURE_COUNTS * (tested - passed)), 2),
-            confidence=round(tested / (tested + HALF_SURE_AT), 4),
-            reasons=(*(j.finding.note for j in failed), _told(judged, count)),
-            cap=Cap(CRITICAL_CAP, critical[0]) if critical else None,
-        )
+        return weigh(evidence, probes)
 
 
-_WHY = {
-    "no_conduct": "No conduct of this agent has been observed yet.",
-    "no_service": "The agent declares no service that can be tested.",
-    "unreachable": "None of the agent's services could be reached.",
-    "opted_out": "The agent's site asks not to be tested.",
-    "out_of_time": "There was no time to visit the agent's services.",
-    EGRESS_BUDGET: "The host of the agent's services has had its share of requests for now"
-    " (egress_budget); it gets more by naming the agent in its"
-    " /.well-known/agent-registration.json.",
-}
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """A visit that begins: to whom, with what, and how; without a plan it is announced."""
+
+    subject: Subject
+    needs: SignalNeeds
+    plan: Manner | None
 
 
-def findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[Judged]:
-    """What every probe and obstacle that applies concludes, by name; unfinished ones too."""
-    seen, conduct = evidence.data.get("probes"), evidence.data.get("conduct")
-    rows: list[Judged] = []
-    for name, what in sorted(seen.items()) if is_object(seen) else ():
-        probe = probes.get(name)
-        if probe is not None and is_object(what):
-            rows.append(Judged(name, probe.family, probe.severity, probe.weigh(what)))
-        elif probe is not None and what == UNFINISHED:
-            rows.append(Judged(name, probe.family, probe.severity, _UNFINISHED))
-    return rows + (judged_conduct(conduct) if is_object(conduct) else [])
-
-
-_UNFINISHED = Finding("not_tested", "The visit's time or requests were used up before this.")
-
-
-def _told(judged: Sequence[Judged], count: int) -> str:
-    """The verdict in one sentence."""
-    steps = sum(j.family == CONDUCT for j in judged)
-    if steps == len(judged):
-        return f"{count} of {len(judged)} tests of its conduct were passed."
-    return f"{count} of {len(judged)} probes were passed."
-
-
-async def _conduct(subject: Subject, needs: SignalNeeds) -> JsonObject:
-    """How the agent, or whoever speaks for it, behaved as a caller."""
-    if needs.sources.conduct is None:
-        return {}
-    agent = subject.agent
-    return await needs.sources.conduct.observed(
-        sorted(agent.controllers) if agent else [subject.agent_id]
+def _begun(
+    going: _Going,
+    visited: tuple[Visited, ...],
+    http: VisitHttp,
+    dialers: SharedDialers,
+    nonce: str,
+    agreed: frozenset[str] | None,
+) -> Visit:
+    lures = None if going.plan else going.needs.sources.lures
+    return Visit(
+        going.subject,
+        visited,
+        http,
+        dialers,
+        _seed(going.subject),
+        None if lures is None else lures.new(going.subject.key),
+        agreed,
+        nonce=nonce,
+        ends_at=asyncio.get_running_loop().time() + http.left_s,
+        announced=going.plan is None,
+        prompts=going.plan.prompts if going.plan else (),
+        slices=going.needs.slices,
+        judge=TextJudge(model) if (model := going.needs.sources.judge) else None,
     )
 
 
-def summary(evidence: Evidence, probes: Mapping[str, Probe]) -> JsonObject:
-    """The evidence for people: status, counts, and every probe that applies with its verdict."""
-    rows = findings(evidence, probes)
-    seen = evidence.data.get("probes")
-    values = list(seen.values()) if is_object(seen) else []
-    outcomes = [row.finding.outcome for row in rows]
-    reasons = SIGNAL.weigh(evidence, probes).reasons
-    return {
-        "status": evidence.data["status"],
-        "reason": None if evidence.data["status"] == "tested" else reasons[0],
-        "requests": evidence.interactions,
-        "passed": outcomes.count("pass"),
-        "failed": outcomes.count("fail"),
-        "notTested": outcomes.count("not_tested"),
-        "unfinished": values.count(UNFINISHED),
-        "services": evidence.data.get("services", []),
-        "probes": [
-            {
-                "name": row.name,
-                "family": row.family,
-                "severity": row.severity.value,
-                "outcome": row.finding.outcome,
-                "note": row.finding.note,
-            }
-            for row in rows
-        ],
-    }
+async def _controlled(
+    visit: Visit, kinds: Mapping[str, str], control: Control | None, left_s: float
+) -> dict[str, JsonValue]:
+    """Who controls the services: the members `control` and `identity` of the evidence.
+
+    No customer asks hosts for that: an unannounced visit stands on what announced ones found.
+    `kinds` are those that are known by now, by endpoint; of pages nothing is asked but of declared
+    ones.
+    """
+    if control is None or not visit.announced:
+        return {}
+    endpoints = [
+        Endpoint(v.service.endpoint, kinds.get(v.service.endpoint, v.kind))
+        for v in visit.services
+        if v.is_known or visit.spoken.get(v.service.endpoint) != "page"
+    ]
+    reader = VisitReader(visit)
+    try:
+        return await control.collect(visit.subject, endpoints, reader, reader, left_s)
+    except Exception:  # noqa: BLE001 - an answer nobody thought of must not take the visit down
+        return {}
 
 
 async def _allowed(
-    declared: list[Visited], http: VisitHttp
+    declared: list[Visited], http: VisitHttp, going: _Going
 ) -> tuple[tuple[Visited, ...], tuple[Visited, ...]]:
-    """The services that may be visited, and those whose site asks us not to."""
+    """The services that may be visited, and those whose site asks us not to.
+
+    A visit that is not announced was planned by what an announced one read.
+    """
+    if going.plan is not None:
+        return tuple(declared), ()
     async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(_wants_none(v, http)) for v in declared]
+        asked = [group.create_task(_wants_none(v, http, going.needs.sources)) for v in declared]
     answers = [task.result() for task in asked]
     pairs = list(zip(declared, answers, strict=True))
     return tuple(v for v, no in pairs if not no), tuple(v for v, no in pairs if no)
@@ -253,7 +205,7 @@ def _is_cut(
     subject: Subject,
     http: VisitHttp,
     waits: OwnWaits,
-    seen: Mapping[str, JsonObject | str | None],
+    seen: Seen,
 ) -> bool:
     """Whether a budget, or waiting for this service, kept the visit from what it was to see."""
     if http.over_budget or (
@@ -264,74 +216,81 @@ def _is_cut(
     return is_late and waits.waited_s >= BLAMED_FROM_S
 
 
-def _betrayed(seen: Mapping[str, JsonObject | str | None], probes: Mapping[str, Probe]) -> bool:
-    """Whether a visit that was cut short saw what no lack of budget can make: it counts."""
-    return any(
-        is_object(what)
+def _limits(subject: Subject, seen: Seen, probes: Mapping[str, Probe]) -> JsonObject:
+    """What keeps the agent on rung 0 beside what its services do: absent where nothing does."""
+    file = subject.agent.registration if subject.agent else None
+    waiting = waiting_checks(seen, probes)
+    failed = sorted(
+        name
+        for name, what in seen.items()
+        if is_object(what)
         and probes[name].severity is Severity.CRITICAL
         and probes[name].weigh(what).outcome == "fail"
-        for name, what in seen.items()
     )
+    inactive: JsonObject = {"active": False} if file is not None and file.active is False else {}
+    listed = {"criticalUnfinished": waiting, "criticalFailed": failed}
+    return {**inactive, **{name: [*names] for name, names in listed.items() if names}}
 
 
-async def _wants_none(visited: Visited, http: VisitHttp) -> bool:
+async def _wants_none(visited: Visited, http: VisitHttp, sources: Sources) -> bool:
+    endpoint = visited.service.endpoint
     try:
-        return await opted_out(visited.service.endpoint, http)
+        if await opted_out(endpoint, http):
+            return True
+        refused = await refused_prefixes(endpoint, http)  # the same request, asked once
     except (BudgetExhausted, EgressError):
         return False
+    if sources.visits is not None and refused is not None:
+        await sources.visits.keep_robots(endpoint, refused)
+    return False
 
 
-async def _probe_all(
-    visit: Visit, probes: Mapping[str, Probe], deadline_s: float
-) -> dict[str, JsonObject | str | None]:
-    turns = asyncio.Semaphore(AT_ONCE)
-    ends_at = asyncio.get_running_loop().time() + deadline_s
-    async with asyncio.TaskGroup() as group:
-        asked = {
-            name: group.create_task(_probe(probe, visit, turns, ends_at))
-            for name, probe in sorted(probes.items(), key=_turn)
-        }
-    return {name: task.result() for name, task in sorted(asked.items())}
+async def _agreed(
+    visited: Sequence[Visited], http: VisitHttp, going: _Going
+) -> frozenset[str] | None:
+    """The origins that agree to more than a stranger's visit; unannounced, nothing more is sent."""
+    consents = going.needs.consents
+    if consents is None or going.plan is not None:
+        return None if consents is None else frozenset()
+    return await consents.read(going.subject, [v.service.endpoint for v in visited], http)
 
 
-def _turn(named: tuple[str, Probe]) -> tuple[bool, float, str]:
-    """What decides whether there is anything to judge first, then what weighs most."""
-    name, probe = named
-    return name != "reachable", -WEIGHTS[probe.severity], name
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """What a visit brought: its services as they were found to speak, and what was seen of them."""
+
+    services: tuple[Visited, ...]
+    transcripts: Sequence[JsonObject]
+    """Of proofs of function."""
+    seen: Seen
+    controlled: dict[str, JsonValue]
+    facts: JsonObject
 
 
-async def _probe(
-    probe: Probe, visit: Visit, turns: asyncio.Semaphore, ends_at: float
-) -> JsonObject | str | None:
-    try:
-        async with asyncio.timeout_at(ends_at), turns:
-            return await probe.collect(visit)
-    except Exception:  # noqa: BLE001 - time, budget, or an answer nobody thought of: one hostile
-        # service must not take the whole evaluation down; what did not finish is reported.
-        return UNFINISHED
+async def _ask_all(
+    visit: Visit, needs: SignalNeeds, deadline_s: float, group: asyncio.TaskGroup
+) -> _Heard:
+    """Everything that is asked of an agent, the weightiest first.
 
-
-def _status(
-    visited: tuple[Visited, ...],
-    refused: tuple[Visited, ...],
-    seen: Mapping[str, JsonValue],
-    *,
-    replied: bool,
-) -> tuple[str, str | None]:
-    """Whether there was behaviour to judge, and why not.
-
-    Where `reachable` did not finish, any reply will do: a service that keeps us waiting on purpose
-    must not get out of what the other probes found.
+    Function comes first: what it needs is not left to what the probes leave over, and it tells what
+    is spoken where. A slow agent's proof goes on beside them.
     """
-    if not visited:
-        return "inconclusive", "opted_out" if refused else "no_service"
-    reached = seen.get("reachable")
-    rows = reached.get("services") if is_object(reached) else None
-    if not is_array(rows):
-        return ("tested", None) if replied else ("inconclusive", "out_of_time")
-    if not any(is_object(row) and row.get("answers") for row in rows):
-        return "inconclusive", "unreachable"
-    return "tested", None
+    ends_at = asyncio.get_running_loop().time() + deadline_s
+    probes = needs.probes
+    if not visit.announced:
+        probes = some_unannounced(probes, visit.nonce)
+    dialers = visit.dialers
+    shares = FunctionDialers(dialers) if isinstance(dialers, SharedDialers) else dialers
+    proof = group.create_task(collect_function(replace(visit, dialers=shares)))
+    await asyncio.wait([proof], timeout=deadline_s * FUNCTION_ALONE)
+    left_s = ends_at - asyncio.get_running_loop().time()
+    services = as_spoken(visit.services, visit.spoken)
+    probed = replace(visit, services=services)
+    kinds = {v.service.endpoint: v.kind for v in services}
+    control = group.create_task(_controlled(visit, kinds, needs.control, left_s))
+    facts = group.create_task(collect_fingerprints(probed, left_s))
+    seen = await run_probes(probed, probes, left_s)
+    return _Heard(services, await proof, seen, await control, await facts)
 
 
 def _seed(subject: Subject) -> str:

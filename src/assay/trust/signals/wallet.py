@@ -1,79 +1,66 @@
-"""How long an agent's wallet has been in use, and how much (decisions, section 4).
+"""What an agent's wallet spent at sellers that are not its own (verdict, section 6).
 
-A wallet can only speak for its agent: an old one that is in use was not made for a fraud. A new or
-empty one says nothing. Source: facts, security 3 (what has a past is expensive to make).
+A wallet can only speak for its agent: money that was lost to others was not made for a fraud. Its
+age, its transactions and its balance cost next to nothing and are no evidence. Everything is read
+from the index, so that a node that is silent raises no score.
 """
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import ClassVar, Final
 
-from assay.chains.model import Account, ChainUnavailable
+from assay.chains.subject import Subject
 from assay.kit.json import JsonObject
-from assay.trust.model import Evidence, SignalName, Subject, Unavailable, Weighed
-from assay.trust.ports import Probe, Signal, SignalNeeds
+from assay.probing.ports import Probe
+from assay.reputation.model import MICRO
+from assay.trust.earlier_signals import wallet_weighed
+from assay.trust.model import Evidence, SignalName, Unavailable, Weighed
+from assay.trust.ports import Signal, SignalNeeds
 
-TRANSACTIONS_FULL = 100
-AGES: Mapping[int, float] = {7: 0.35, 30: 0.6, 90: 0.85, 365: 1.0}
-"""What days of use are worth, by the last of these days reached."""
+RULES = 2
+"""Version of the evidence; 1 was made of age, transactions and balance, and has no `rules`."""
 
-DUST, COIN = 10**15, 10**16
-"""Balances, in the smallest unit of a coin of 18 decimals: below the first none, then some."""
+FULL_USD = Decimal(20)
+"""Spending that is worth the full value; less in proportion."""
 
-SHARES = (0.45, 0.4, 0.15)
-"""Of age, use and balance."""
-
-SURE, SURE_WITHOUT_AGE, SURE_OF_CONTRACT = 0.8, 0.5, 0.2
-"""Confidence. A contract's transactions are not its own, so that little is known of one."""
+SURE = 0.1
+"""Confidence: with the default weights less than 1 point, for the money may have gone in a circle
+that is too long to be seen."""
 
 
 class WalletSignal:
-    """Age, activity and balance class of the wallet that speaks for the agent."""
+    """Money that the wallet spent at unrelated sellers."""
 
     name: ClassVar[SignalName] = SignalName.WALLET
 
     async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
-        try:
-            account = await needs.reader.fetch_account(subject.network, subject.wallet)
-        except ChainUnavailable as error:
-            return Unavailable(error.message)
-        return Evidence(_seen(account))
+        source, network = needs.sources.reputation, subject.network
+        own = frozenset({subject.wallet})
+        side = own if subject.agent is None else own | subject.agent.controllers
+        spent = None if source is None else await source.spent(network, subject.wallet, side)
+        data: JsonObject = {"rules": RULES}
+        if spent is not None:
+            data |= {"spentUsd": f"{spent // MICRO}.{spent % MICRO:06d}"}
+        return Evidence(data)
 
     def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+        """By the rules that the evidence was made for."""
         del probes
         seen = evidence.data
-        sent, days = _count(seen["transactions"]), seen["sinceDays"]
-        holds = {"none": 0.0, "some": 0.5, "much": 1.0}[str(seen["balance"])]
-        if seen["contract"]:
-            value = 50 + 50 * SHARES[2] * holds
-            told = "The agent's wallet is a contract."
-            return Weighed(round(value, 2), SURE_OF_CONTRACT, (told,))
-        if not sent:
-            return Weighed(50.0, 0.0, ("The agent's wallet has never sent a transaction.",))
-        age = max((worth for day, worth in AGES.items() if _count(days) >= day), default=0.0)
-        use = min(1.0, sent / TRANSACTIONS_FULL)
-        points = SHARES[0] * age + SHARES[1] * use + SHARES[2] * holds
-        known = days is not None
-        since = f"in use for {_count(days)} days or more" if _count(days) else "new"
-        told = since if known else "of unknown age"
-        return Weighed(
-            value=round(50 + 50 * points, 2),
-            confidence=SURE if known else SURE_WITHOUT_AGE,
-            reasons=(f"The agent's wallet is {told} and has sent {sent} transactions.",),
-        )
+        if "rules" not in seen:
+            return wallet_weighed(seen)
+        spent = Decimal(str(seen.get("spentUsd", 0)))
+        if not spent:
+            return Weighed(50.0, 0.0, (_NOTHING if "spentUsd" in seen else _UNREAD,))
+        share = min(Decimal(1), spent / FULL_USD)
+        sentence = f"The agent's wallet has spent {spent:.2f} USD at sellers unrelated to it."
+        return Weighed(round(50 + 50 * float(share), 2), SURE, (sentence,))
 
 
-def _seen(account: Account) -> JsonObject:
-    balance = account.balance or 0
-    return {
-        "transactions": account.transactions,
-        "contract": bool(account.is_contract),
-        "sinceDays": account.since_days,
-        "balance": "none" if balance < DUST else "some" if balance < COIN else "much",
-    }
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
+_NOTHING = (
+    "The agent's wallet is not known to have paid unrelated sellers; age and transactions are no"
+    " evidence."
+)
+_UNREAD = "Payments by wallets of this network are not read."
 
 SIGNAL: Final[Signal] = WalletSignal()

@@ -29,8 +29,8 @@ router = APIRouter(tags=["Admin"])
 
 OperatorId = Annotated[str, Path(alias="id", max_length=64)]
 ROOT = "/operator/admin"
-KEYS_S = 3.0
-"""How long the stats wait for a network to say what the settling key holds."""
+WALLET_S = 3.0
+"""How long the stats wait for Solana to say what the writing wallet holds."""
 
 
 @route(
@@ -44,12 +44,13 @@ async def admin_stats(request: Request) -> wire.PlatformStatsShape:
     """The whole platform's sums."""
     app = app_of(request)
     written = None if app.write_back is None else app.write_back.counts
-    budget = app.gas.budget
     aside = wire.Aside(
         *(app.costs, app.call_log.over_quota, app.event_outbox.undelivered, written),
         wallet=await _solana_wallet(app),
         free_settlements=await app.gas.accounts.shared_used(),
-        keys=[] if budget is None else await budget.key_standings(KEYS_S),
+        keys=await app.settling.keys(),
+        facilitator=await app.settling.facilitator(),
+        nodes=await app.settling.nodes(),
     )
     return wire.platform(await app.admin.stats(), aside)
 
@@ -163,7 +164,7 @@ async def _solana_wallet(app: App) -> tuple[str, int | None] | None:
     if app.write_back is None:
         return None
     try:
-        async with asyncio.timeout(KEYS_S):
+        async with asyncio.timeout(WALLET_S):
             lamports = await app.write_back.balance(app.networks.by_slug("solana"))
     except (ChainUnavailable, TimeoutError):
         return app.write_back.address, None

@@ -1,19 +1,20 @@
 """Trust profiles, wallets, snapshots and sandbox runs (spec 4.2)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
 
 from assay.chains.model import Network, is_address, number_asked, parse_wallet
+from assay.chains.subject import Subject
 from assay.gate.check import controls
 from assay.gate.model import MIN_SCORE_DEFAULT
 from assay.identity.model import canonical_address
 from assay.kit.costs import Cost
 from assay.kit.errors import InvalidRequest, Problem, TooMany
 from assay.kit.tasks import both
-from assay.trust.model import SignalName, Subject
-from assay.trust.signals.sandbox import summary
+from assay.trust.behaviour import summary
+from assay.trust.model import SignalName
 from assay.web.credentials import Credential
 from assay.web.exchange import Exchange, exchange_of
 from assay.web.limits import caller_of, rate_limit
@@ -21,6 +22,8 @@ from assay.web.route import app_of, route
 from assay.web.wire import agents as wire
 from assay.web.wire.key_agents import ADDRESS
 from assay.web.wire.liveness import LivenessShape, liveness_report
+from assay.web.wire.snapshots import SnapshotShape
+from assay.web.wire.snapshots import snapshot as snapshot_answer
 from assay.wiring import App
 
 AgentId = Annotated[
@@ -84,20 +87,22 @@ def _declare_agent(router: APIRouter, app: App) -> None:
     async def agent(agent_id: AgentId, network: OnNetwork) -> wire.AgentProfileShape:
         """The trust profile of a registered agent, recomputable from what it carries."""
         profile = await app.profiles.profile(network, agent_id)
-        return wire.agent_profile(profile, MIN_SCORE_DEFAULT, number_asked(network, agent_id))
+        why = app.explainer.explain(profile.subject.agent_id, profile.collected, profile.score)
+        number = number_asked(network, agent_id)
+        return wire.agent_profile(profile, why, MIN_SCORE_DEFAULT, number)
 
     @route(
         router,
         "GET",
         "/operator/agent/{agentId}/snapshot",
         credential=_open(app, "snapshot"),
-        answers=wire.SnapshotShape,
+        answers=SnapshotShape,
     )
-    async def snapshot(agent_id: AgentId, network: OnNetwork) -> wire.SnapshotShape:
+    async def snapshot(agent_id: AgentId, network: OnNetwork) -> SnapshotShape:
         """The newest link in the agent's chain of evaluations."""
         found = await app.profiles.snapshot(network, agent_id)
         number = None if is_address(agent_id) else number_asked(network, agent_id)
-        return wire.snapshot(found, number)
+        return snapshot_answer(found, number)
 
     _ = (agent, snapshot)
 
@@ -114,7 +119,8 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
         """The trust profile of the agent a wallet speaks for."""
         resolved = await app.resolver.resolve(network, parse_wallet(network, wallet, "wallet"))
         profile = await app.profiles.profile(network, resolved.agent_id)
-        return wire.agent_profile(profile, MIN_SCORE_DEFAULT)
+        why = app.explainer.explain(profile.subject.agent_id, profile.collected, profile.score)
+        return wire.agent_profile(profile, why, MIN_SCORE_DEFAULT)
 
     @route(
         router,
@@ -180,14 +186,23 @@ def _caller(request: Request) -> str:
     return exchange.counted_for or caller_of(exchange.client_address)
 
 
-def _declare_sandbox(router: APIRouter, app: App) -> None:
-    admit = _sandbox_limits(app)
+def _sandbox_run(app: App) -> Callable[[Subject], Coroutine[object, object, wire.SandboxShape]]:
+    """Evaluates a subject now, and says what was found and what would raise its score."""
 
     async def run(subject: Subject) -> wire.SandboxShape:
         news = await app.evaluator.evaluate(subject, app.settings.sandbox_evaluation_s)
         seen = next((c for c in news.evaluation.collected if c.signal is SignalName.SANDBOX), None)
         told = summary(seen.evidence, app.probes) if seen else {"status": "inconclusive"}
-        return wire.sandbox(subject, news, told, MIN_SCORE_DEFAULT)
+        made = news.evaluation
+        found = app.profiles.explain(made)
+        why = app.explainer.explain(made.agent_id, made.collected, found)
+        return wire.sandbox(subject, news, found, why, told, MIN_SCORE_DEFAULT)
+
+    return run
+
+
+def _declare_sandbox(router: APIRouter, app: App) -> None:
+    admit, run = _sandbox_limits(app), _sandbox_run(app)
 
     @route(
         router,

@@ -15,9 +15,9 @@ from assay.trust.conduct import CourseRequest
 from assay.trust.course import PREFIX, Step
 from assay.trust.obstacle_list import OBSTACLES
 from assay.web.credentials import Credential
-from assay.web.edge import read_body
 from assay.web.exchange import JSON, Receive, Scope, Send, exchange_of
 from assay.web.limits import rate_limit
+from assay.web.request_body import read_body
 from assay.web.route import app_of, route
 from assay.web.wire import course as wire
 from assay.wiring import App

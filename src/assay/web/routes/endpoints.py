@@ -30,7 +30,8 @@ async def list_endpoints(request: Request) -> list[wire.WarnedEndpointShape]:
     """
     endpoints = app_of(request).endpoints
     configs = await endpoints.list(_operator(request).id)
-    return [wire.warned(config, await endpoints.sale_warnings(config)) for config in configs]
+    told = await endpoints.sale_warnings(configs)
+    return [wire.warned(config, warnings) for config, warnings in zip(configs, told, strict=True)]
 
 
 @route(

@@ -18,9 +18,9 @@ from assay.identity.prove import agent_address
 from assay.kit.errors import InvalidRequest, NotFound
 from assay.web import credentials
 from assay.web.credentials import Credential, agent_headers
-from assay.web.edge import read_body
 from assay.web.errors import MethodNotAllowed
 from assay.web.exchange import Exchange, Receive, Scope, Send, answer, exchange_of
+from assay.web.request_body import read_body
 from assay.web.route import ALWAYS, FORBIDDEN, SECURITY, UNAUTHORIZED, invalid_body
 from assay.web.scopes import scope_of
 from assay.web.wire.error import ErrorShape

@@ -4,6 +4,7 @@ from fastapi import APIRouter, Request
 
 from assay.accounts.model import Operator
 from assay.web.credentials import Credential
+from assay.web.exchange import exchange_of
 from assay.web.route import app_of, read, route
 from assay.web.routes.agents import AgentId, OnNetwork
 from assay.web.wire import proxy as wire
@@ -45,7 +46,8 @@ async def playground(request: Request) -> wire.PlaygroundShape:
     who = _operator(request).id
     if asked.dry_run:
         return wire.dry(await app.playground.dry_run(who, network, asked.trial()))
-    return wire.tried(await app.playground.call(who, network, asked.trial()))
+    found = await app.playground.call(who, network, asked.trial())
+    return wire.tried(found, exchange_of(request.scope).request_id)
 
 
 def _operator(request: Request) -> Operator:

@@ -1,15 +1,18 @@
 """Who is owed what: beyond the specification's tables."""
 
-from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response, StreamingResponse
 
 from assay.accounts.model import Operator
 from assay.payments.statement import csv_of
+from assay.payments.transfer_pages import EXPORTED_MAX
 from assay.web.credentials import Credential
 from assay.web.route import app_of, route
 from assay.web.wire import statement as wire
 from assay.web.wire.log_files import MEDIA_TYPES
-from assay.web.wire.page import Cursor, Limit, Offset, offset_of
+from assay.web.wire.page import Cursor, Limit, Offset, before_of, offset_of
 
 router = APIRouter(tags=["Analytics"])
 
@@ -26,8 +29,8 @@ TRANSFERS_SHOWN = 100
 async def operator_statement(request: Request) -> wire.StatementShape:
     """What this service was paid for the account, its fee, refunds, payouts and what is owed."""
     app, operator = app_of(request), _operator(request)
-    transfers = await app.transfers.list_for_admin(operator.id, TRANSFERS_SHOWN)
-    return wire.statement(await app.statements.of(operator.id), transfers)
+    newest, total = await app.transfer_pages.page(operator.id, None, TRANSFERS_SHOWN)
+    return wire.statement(await app.statements.of(operator.id), newest, total)
 
 
 @route(
@@ -43,6 +46,43 @@ async def operator_statement_export(request: Request) -> Response:
     lines = await app_of(request).statements.of(_operator(request).id)
     name = {"content-disposition": 'attachment; filename="statement.csv"'}
     return Response(csv_of(lines), headers=name, media_type=MEDIA_TYPES["csv"])
+
+
+@route(
+    router,
+    "GET",
+    "/operator/statement/transfers",
+    credential=Credential.JWT,
+    answers=wire.TransfersShape,
+)
+async def operator_transfers(
+    request: Request, limit: Limit = 50, offset: Offset = 0, cursor: Cursor = None
+) -> wire.TransfersShape:
+    """The account's payouts and refunds, newest first."""
+    pages, before = app_of(request).transfer_pages, before_of(cursor, None)
+    found, total = await pages.page(_operator(request).id, before, limit, offset)
+    return wire.transfers(found, total, limit, offset)
+
+
+@route(
+    router,
+    "GET",
+    "/operator/statement/transfers/export",
+    credential=Credential.JWT,
+    answers=None,
+    media_types=(MEDIA_TYPES["csv"],),
+)
+async def operator_transfers_export(
+    request: Request,
+    limit: Annotated[int, Query(ge=1, le=EXPORTED_MAX)] = EXPORTED_MAX,
+    cursor: Cursor = None,
+) -> StreamingResponse:
+    """The account's payouts and refunds as CSV, newest first."""
+    pages, before = app_of(request).transfer_pages, before_of(cursor, None)
+    pieces = await pages.export(_operator(request).id, before, limit)
+    name = {"content-disposition": 'attachment; filename="transfers.csv"'}
+    media_type = MEDIA_TYPES["csv"]
+    return StreamingResponse(wire.transfers_csv(pieces), headers=name, media_type=media_type)
 
 
 @route(

@@ -5,9 +5,8 @@ It stands before the edge's own bookkeeping, for an answer here is the upstream'
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
 
-from assay.kit.errors import InvalidRequest, RequestTimeout, ServiceError, TooMany
+from assay.kit.errors import ServiceError, TooMany
 from assay.payments.model import Headers
 from assay.web.credentials import agent_headers
 from assay.web.edge import WRAP_PREFIX
@@ -16,24 +15,15 @@ from assay.web.exchange import Exchange, Receive, Scope, Send, note_detail
 from assay.web.limits import caller_of, rate_limit
 from assay.web.outgoing import Outgoing
 from assay.web.payment_limits import PayerLimits
-from assay.web.unread import UnreadAnswers
+from assay.web.unread import UnreadAnswers, UpstreamUnread
+from assay.web.wrapper_body import WrapperBody
 from assay.wiring import App
+from assay.wrapper.callers import Caller, agent_at, anonymous_at
 from assay.wrapper.cors import preflighted_method
-from assay.wrapper.model import (
-    Incoming,
-    Journey,
-    WrapperNotFound,
-    WrapperTooLarge,
-)
-
-BODY_PIECE_S = 15.0
-"""How long the next piece of a body may take."""
+from assay.wrapper.model import Incoming, Journey, WrapperNotFound
 
 EMPTY_QUERY = "assay.empty_query"
 """The server's extension for a target with a question mark and nothing after it."""
-
-WATCH_AFTER_S = 0.05
-"""When an answer takes longer than this, the caller's going away is listened for."""
 
 
 class WrapLane:
@@ -45,7 +35,7 @@ class WrapLane:
         self.limit = rate_limit("wrappers", per_minute, app.clock, app.leases)
         self.unread = UnreadAnswers(app.clock, app.settings.wrapper_unread_mib * 1024 * 1024)
         self._agents = rate_limit("wrapper agents", per_minute, app.clock, app.leases)
-        self._payments = PayerLimits(app)
+        self._payments = PayerLimits(app, self.unread)
         # Agents are made for nothing: those of one address have as much together as one operator.
         keyed = app.settings.keyed_per_minute
         self._presented = rate_limit("wrapper presented", keyed, app.clock, app.leases)
@@ -56,16 +46,17 @@ class WrapLane:
         """One request, answered whatever happens."""
         app = self._app
         operator_id, _, rest = _raw_path(scope)[len(WRAP_PREFIX) :].partition("/")
-        body = _Body(scope, receive, exchange)
+        body = WrapperBody(receive, exchange, app.clock)
+        caller = exchange.wrapper_caller = self._caller(exchange)
         journey = Journey(
-            incoming=_incoming(scope, exchange, "/" + rest, body),
+            incoming=_incoming(scope, exchange, caller, "/" + rest, body),
             operator_id=operator_id,
             begun_s=app.clock.monotonic_s(),
-            payments=self._payments.within,
+            payments=self._payments.within(exchange),
         )
         outgoing = Outgoing(send, exchange, journey, app.clock)
         try:
-            await self._admit(exchange, journey)
+            await self._admit(exchange, caller, journey)
             self._require_host(exchange)
             await self._watched(journey, body, outgoing)
         except ServiceError as error:
@@ -89,42 +80,47 @@ class WrapLane:
         if not origin.serves_wrappers(exchange.headers.get("host", "")):
             raise WrapperNotFound(f"Wrappers are served at {origin.address}.")
 
-    async def _admit(self, exchange: Exchange, journey: Journey) -> None:
+    def _caller(self, exchange: Exchange) -> Caller:
+        """The agent whose session it shows, else its address."""
+        session, address = exchange.headers.get("x-agent-session"), exchange.client_address
+        agent = None if session is None else self._app.sessions.owner_of(session)
+        return anonymous_at(address) if agent is None else agent_at(agent, address)
+
+    async def _admit(self, exchange: Exchange, caller: Caller, journey: Journey) -> None:
         """Count the call for its address; where strangers have used that up, for who it shows.
 
-        That is its agent, or its payer as far as the payment is proven. Raises `TooMany`.
+        That is its agent, or its payer as far as the payment is proven. What was left unread is
+        held against the agent, the payer or the address that left it. Raises `TooMany`.
         """
-        caller = caller_of(exchange.client_address)
-        self.unread.require(caller)
         try:
-            await self.limit.require(caller)
+            self.unread.require(caller)
+            await self.limit.require(caller_of(exchange.client_address))
         except TooMany as refusal:
             cors = self._app.direct.known_cors(journey.operator_id, journey.incoming)
             if cors and preflighted_method(journey.incoming) is not None:
                 journey.refusal = refusal  # a browser may ask, to be able to read the refusal
                 return
             try:
-                await self._admit_beyond(exchange, journey, caller, refusal)
+                await self._admit_beyond(exchange, caller, journey, refusal)
             except TooMany:
                 journey.answer_headers.extend(cors)
                 raise
 
     async def _admit_beyond(
-        self, exchange: Exchange, journey: Journey, caller: str, refusal: TooMany
+        self, exchange: Exchange, caller: Caller, journey: Journey, refusal: TooMany
     ) -> None:
         """Count a call of an address that has used up its limit. Raises `TooMany`."""
-        session = exchange.headers.get("x-agent-session")
-        agent = None if session is None else self._app.sessions.owner_of(session)
-        if agent is not None:
-            await self._presented.require(caller)
-            await self._agents.require(agent)
+        address = caller_of(exchange.client_address)
+        if caller.agents and not isinstance(refusal, UpstreamUnread):
+            await self._presented.require(address)
+            await self._agents.require(caller.own)
             return
         if not self._app.till.is_any_attached(journey.incoming.headers):
             raise refusal
-        journey.payments = await self._payments.beyond(caller)
+        journey.payments = await self._payments.beyond(exchange)
         journey.refusal = refusal
 
-    async def _watched(self, journey: Journey, body: "_Body", outgoing: Outgoing) -> None:
+    async def _watched(self, journey: Journey, body: WrapperBody, outgoing: Outgoing) -> None:
         """Answer; a caller that goes away meanwhile takes its upstream call with it."""
         body.watch_later(asyncio.current_task())
         try:
@@ -140,66 +136,6 @@ class WrapLane:
             await answer.delivered()
 
 
-class _Body:
-    """The request's body, and whether the caller is still there."""
-
-    def __init__(self, scope: Scope, receive: Receive, exchange: Exchange) -> None:
-        self._receive = receive
-        self._task: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._ended = False
-        self.is_gone = False
-        self.length = _length(exchange)
-        del scope
-
-    async def pieces(self, bytes_max: int) -> AsyncIterator[bytes]:
-        """The body as it arrives. Raises `WrapperTooLarge`, `RequestTimeout`, `InvalidRequest`."""
-        size = 0
-        while not self._ended:
-            try:
-                async with asyncio.timeout(BODY_PIECE_S):
-                    message = await self._receive()
-            except TimeoutError:
-                raise RequestTimeout("The body stopped arriving.") from None
-            if message["type"] == "http.disconnect":
-                self.is_gone = True
-                raise InvalidRequest("The body ended before it was whole.")
-            self._ended = not message.get("more_body", False)
-            piece: bytes = message.get("body", b"")
-            size += len(piece)
-            if size > bytes_max:
-                raise WrapperTooLarge(
-                    f"The body is larger than {bytes_max} bytes.", maxBytes=bytes_max
-                )
-            yield piece
-
-    def watch_later(self, task: "asyncio.Task[Any] | None") -> None:
-        """In a moment, and once the body is in, a caller that goes away ends `task`."""
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(WATCH_AFTER_S, self._watch, task)
-
-    def unwatch(self) -> None:
-        """Stop listening."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-
-    def _watch(self, task: "asyncio.Task[Any] | None") -> None:
-        if task is None:
-            return
-        if self._ended or self.length == 0:
-            self._task = asyncio.get_running_loop().create_task(self._listen(task))
-        else:  # whoever reads the body hears of it; look again when it is in
-            self.watch_later(task)
-
-    async def _listen(self, task: "asyncio.Task[Any]") -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            continue
-        self.is_gone = True
-        task.cancel()
-
-
 def incoming_of(  # noqa: PLR0913 - a request's parts
     *,
     method: str,
@@ -210,6 +146,7 @@ def incoming_of(  # noqa: PLR0913 - a request's parts
     client: str,
     request_id: str,
     content_length: int | None,
+    caller: Caller,
     body: Callable[[int], AsyncIterator[bytes]] | None = None,
 ) -> Incoming:
     """A request as the stages take it."""
@@ -224,6 +161,7 @@ def incoming_of(  # noqa: PLR0913 - a request's parts
         client_address=client,
         request_id=request_id,
         content_length=content_length,
+        caller=caller,
         body=body or _no_body,
     )
 
@@ -233,7 +171,9 @@ async def _no_body(_bytes_max: int) -> AsyncIterator[bytes]:
     yield b""  # what makes it a generator
 
 
-def _incoming(scope: Scope, exchange: Exchange, path: str, body: _Body) -> Incoming:
+def _incoming(
+    scope: Scope, exchange: Exchange, caller: Caller, path: str, body: WrapperBody
+) -> Incoming:
     return incoming_of(
         method=scope["method"],
         path=path,
@@ -243,6 +183,7 @@ def _incoming(scope: Scope, exchange: Exchange, path: str, body: _Body) -> Incom
         client=exchange.client_address,
         request_id=exchange.request_id,
         content_length=body.length,
+        caller=caller,
         body=body.pieces,
     )
 
@@ -257,12 +198,3 @@ def _query(scope: Scope) -> str | None:
     """As it was sent. ASGI has the same for no query and an empty one; our server tells."""
     query: str = scope["query_string"].decode("latin-1")
     return query if query or EMPTY_QUERY in scope.get("extensions", {}) else None
-
-
-def _length(exchange: Exchange) -> int | None:
-    """The declared length; None for a body in chunks, 0 for none."""
-    if "transfer-encoding" in exchange.headers:
-        return None
-    declared = exchange.headers.get("content-length", "0").strip(" \t")
-    # What the server's parser took for a length and we do not read is a body all the same.
-    return int(declared[:20]) if declared.isdecimal() else None

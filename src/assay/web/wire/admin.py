@@ -13,10 +13,9 @@ from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.overview import OperatorDetail
 from assay.kit.clock import iso
 from assay.kit.costs import Cost, CostLedger
-from assay.payments.gas import KeyStanding
-from assay.web.wire import accounts, analytics, endpoints
+from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
+from assay.web.wire import accounts, analytics, endpoints, gas
 from assay.web.wire.endpoints import usd
-from assay.web.wire.gas import SettlingKeyShape, SolanaWalletShape, settling_key
 from assay.web.wire.page import Paged
 from assay.web.wire.shape import Answer, Body, Timestamp
 
@@ -61,7 +60,12 @@ class PlatformStatsShape(Answer):
         int,
         Field(description="Of self-registered accounts today, whose gas this service has borne."),
     ]
-    settling_keys: list[SettlingKeyShape]
+    settling_keys: list[gas.SettlingKeyShape]
+    payment_nodes: list[gas.PaymentNodeShape]
+    facilitator: Annotated[
+        gas.FacilitatorShape | None,
+        Field(description="Absent where none is set.", exclude_if=lambda value: value is None),
+    ] = None
     unlogged_calls: Annotated[
         int, Field(description="Unpaid calls not logged: their callers' rows were used up.")
     ]
@@ -78,7 +82,7 @@ class PlatformStatsShape(Answer):
         ),
     ] = None
     solana_wallet: Annotated[
-        SolanaWalletShape | None,
+        gas.SolanaWalletShape | None,
         Field(
             description="What writes are paid from; absent where there are none.",
             exclude_if=lambda value: value is None,
@@ -206,16 +210,20 @@ class Aside:
     """The address that writes to Solana and its lamports, where they are known."""
     free_settlements: int
     keys: Sequence[KeyStanding]
+    facilitator: FacilitatorStanding | None
+    nodes: Mapping[str, bool]
 
 
 def platform(found: PlatformStats, aside: Aside) -> PlatformStatsShape:
     """The platform on the wire."""
     written, wallet = aside.written, aside.wallet
     return PlatformStatsShape(
-        solana_wallet=wallet and SolanaWalletShape(address=wallet[0], lamports=wallet[1]),
+        solana_wallet=wallet and gas.SolanaWalletShape(address=wallet[0], lamports=wallet[1]),
         costs=costs(aside.ledger),
         free_settlements=aside.free_settlements,
-        settling_keys=[settling_key(one) for one in aside.keys],
+        settling_keys=[gas.settling_key(one) for one in aside.keys],
+        payment_nodes=gas.payment_nodes(aside.nodes),
+        facilitator=aside.facilitator and gas.facilitator(aside.facilitator),
         unlogged_calls=aside.unlogged_calls,
         undelivered=aside.undelivered,
         operators=found.operators,

@@ -5,21 +5,35 @@ from typing import Annotated
 from pydantic import Field
 
 from assay.chains.model import OnchainAgent
+from assay.chains.registration import problems_of
 from assay.chains.resolve import Resolution
+from assay.chains.subject import Subject
+from assay.evaluation.explanations import Explanation
 from assay.kit.clock import iso
 from assay.kit.json import JsonObject
 from assay.trust.liveness import LivenessReport
-from assay.trust.model import EGRESS_BUDGET, Evaluation, EvaluationCompleted, Snapshot, Subject
+from assay.trust.model import (
+    EGRESS_BUDGET,
+    INDEXING,
+    UNFINISHED,
+    Evaluation,
+    EvaluationCompleted,
+    Score,
+)
 from assay.trust.profile import AgentProfile
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.evidence import EvidencedSignalShape, evidenced_signals
+from assay.web.wire.improve import Improvements, improvements
+from assay.web.wire.ladder import LadderShape, ScoreHigh, ScoreLow, ladder
 from assay.web.wire.liveness import LivenessSummaryShape, SequentialId, liveness_summary
+from assay.web.wire.problems import FileProblems, file_problems
 from assay.web.wire.reputation import (
     OnchainReputationShape,
     SolanaReputationShape,
     reputation,
 )
 from assay.web.wire.shape import Answer, CachedReason, Timestamp
+from assay.web.wire.snapshots import EvidenceHash
 
 
 class EndpointsShape(Answer):
@@ -77,23 +91,16 @@ class AgentProfileShape(Answer):
     routing: RoutingShape
     timestamp: Timestamp
     score: Annotated[float, Field(ge=0, le=100)]
+    score_low: ScoreLow
+    score_high: ScoreHigh
+    ladder: LadderShape
     confidence: Annotated[float, Field(ge=0, le=1)]
     tier: str
     risk_level: str
     reasons: list[str]
     signals: list[EvidencedSignalShape]
-    sequential_id: SequentialId = None
-
-
-class SnapshotShape(Answer):
-    """One link of the agent's chain of evaluations (spec 2.7)."""
-
-    agent_id: str
-    snapshot_hash: str
-    previous_hash: str
-    encrypted_data_uri: str | None
-    timestamp: Timestamp
-    interaction_count: int
+    improve: Improvements
+    problems: FileProblems
     sequential_id: SequentialId = None
 
 
@@ -117,6 +124,9 @@ class SandboxShape(Answer):
     tier: str
     risk_level: str
     score: float
+    score_low: ScoreLow
+    score_high: ScoreHigh
+    ladder: LadderShape
     route: str
     meets_threshold: bool
     test_summary: Annotated[
@@ -125,12 +135,23 @@ class SandboxShape(Answer):
     chain: ChainShape
     message: str
     snapshot_hash: str
+    evidence_hash: EvidenceHash = None
     evaluated_at: Timestamp
     cached: Annotated[
         bool,
         Field(description="Whether this is the newest evaluation there was: none could be made."),
     ] = False
     cached_reason: CachedReason = None
+    next_try_at: Annotated[
+        Timestamp | None,
+        Field(
+            description="When an evaluation that was not finished is tried again by itself.",
+            exclude_if=lambda value: value is None,
+        ),
+    ] = None
+    reasons: list[str]
+    improve: Improvements
+    problems: FileProblems
     liveness: Annotated[
         LivenessSummaryShape | None,
         Field(
@@ -142,7 +163,7 @@ class SandboxShape(Answer):
 
 
 def agent_profile(
-    profile: AgentProfile, threshold: float, number: int | None = None
+    profile: AgentProfile, why: Explanation, threshold: float, number: int | None = None
 ) -> AgentProfileShape:
     """The profile on the wire; `threshold` decides `meetsThreshold`.
 
@@ -159,24 +180,16 @@ def agent_profile(
         ),
         timestamp=iso(profile.at),
         score=profile.score.value,
+        score_low=profile.score.low,
+        score_high=profile.score.high,
+        ladder=ladder(profile.score),
         confidence=profile.score.confidence,
         tier=profile.grade.tier,
         risk_level=profile.grade.risk_level,
         reasons=list(profile.score.reasons),
         signals=evidenced_signals(profile.score, profile.collected),
-        sequential_id=number,
-    )
-
-
-def snapshot(taken: Snapshot, number: int | None = None) -> SnapshotShape:
-    """A snapshot on the wire."""
-    return SnapshotShape(
-        agent_id=taken.agent_id,
-        snapshot_hash=taken.snapshot_hash,
-        previous_hash=taken.previous_hash,
-        encrypted_data_uri=taken.encrypted_data_uri,
-        timestamp=iso(taken.taken_at),
-        interaction_count=taken.interaction_count,
+        improve=improvements(why.improve),
+        problems=file_problems(profile.agent),
         sequential_id=number,
     )
 
@@ -194,7 +207,12 @@ def resolution(resolved: Resolution) -> ResolutionShape:
 
 
 def sandbox(
-    subject: Subject, news: EvaluationCompleted, summary: JsonObject, threshold: float
+    subject: Subject,
+    news: EvaluationCompleted,
+    explained: Score,
+    why: Explanation,
+    summary: JsonObject,
+    threshold: float,
 ) -> SandboxShape:
     """A sandbox result on the wire; what belongs to Solana only is added by `on_solana`."""
     evaluation = news.evaluation
@@ -206,15 +224,23 @@ def sandbox(
         tier=evaluation.grade.tier,
         risk_level=evaluation.grade.risk_level,
         score=evaluation.score,
+        score_low=explained.low,
+        score_high=explained.high,
+        ladder=ladder(explained),
         route=evaluation.grade.route,
         meets_threshold=evaluation.score >= threshold,
         test_summary=dict(summary),
         chain=chain(subject.network),
         message=_MESSAGES.get(status, _MESSAGES["inconclusive"]),
         snapshot_hash=news.snapshot.snapshot_hash,
+        evidence_hash=news.snapshot.evidence_hash,
         evaluated_at=iso(evaluation.evaluated_at),
         cached=news.reused is not None,
         cached_reason=news.reused,
+        next_try_at=None if news.next_try_at is None else iso(news.next_try_at),
+        reasons=list(why.reasons),
+        improve=improvements(why.improve),
+        problems=file_problems(subject.agent),
     )
 
 
@@ -232,13 +258,17 @@ _MESSAGES = {
     "and no conduct has been seen.",
     EGRESS_BUDGET: "The agent's host has had its share of requests for now: this is what was known "
     "of the agent before.",
+    UNFINISHED: "The evaluation is not finished: it goes on in the background. This is what was "
+    "known of the agent before.",
+    INDEXING: "Events of the chain are still being read: the evaluation goes on in the background. "
+    "This is what was known of the agent before.",
 }
 
 
 def _identity(agent: OnchainAgent, subject: Subject) -> IdentityShape:
     file = agent.registration
     services = file.services if file else ()
-    problems = list(file.problems) if file else [agent.registration_problem or ""]
+    problems = [one.sentence for one in problems_of(agent)]
     return IdentityShape(
         agent_id=agent.agent_id,
         wallet=subject.wallet,

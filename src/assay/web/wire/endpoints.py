@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from assay.gate.model import ColdStart
 from assay.kit.clock import iso
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.json import exact_number
@@ -52,6 +53,13 @@ class EndpointBody(Body):
         None
     )
     min_score: Annotated[float, Field(ge=0, le=100)] = 65.0
+    cold_start: Annotated[
+        ColdStart | None,
+        Field(
+            description="What to do with an agent on rung 0 against which nothing is known; without"
+            " it the threshold decides."
+        ),
+    ] = None
     identity_proof: Literal["required", "asserted"] = "required"
     settle: Literal["after", "before"] = "after"
     max_body_bytes: int = MAX_BODY_BYTES
@@ -88,6 +96,7 @@ class EndpointBody(Body):
             payout_address=self.payout_address,
             trust_enabled=self.trust_enabled,
             min_score=self.min_score,
+            cold_start=self.cold_start,
             identity_proof=self.identity_proof,
             settle=self.settle,
             max_body_bytes=self.max_body_bytes,
@@ -152,7 +161,7 @@ def revision_of(if_match: str | None) -> int | None:
     found = _TAG.fullmatch(if_match.strip())
     if found is None:
         problem = Problem(("header", "if-match"), "must be the ETag of a wrapper, or *")
-        raise InvalidRequest("The request does not hold.", details=[problem])
+        raise InvalidRequest("The request is not valid; `details` says where.", details=[problem])
     return int(found[1])
 
 
@@ -176,6 +185,7 @@ class EndpointShape(Answer):
     payout_address: str | None
     trust_enabled: bool
     min_score: float
+    cold_start: str | None
     identity_proof: str
     settle: str
     max_body_bytes: int
@@ -218,6 +228,7 @@ def endpoint(config: WrapperConfig) -> EndpointShape:
         payout_address=config.payout_address,
         trust_enabled=config.trust_enabled,
         min_score=config.min_score,
+        cold_start=config.cold_start,
         identity_proof=config.identity_proof,
         settle=config.settle,
         max_body_bytes=config.max_body_bytes,

@@ -1,11 +1,12 @@
 """The keys that pay for settling and for writing back, as admins see them."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated
 
 from pydantic import Field
 
-from assay.payments.gas import KeyStanding
+from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
 from assay.web.wire.shape import Answer
 
 
@@ -20,6 +21,28 @@ class SettlingKeyShape(Answer):
         int, Field(description="Settlements it can pay for now, each at the most it may cost.")
     ]
     problem: str
+
+
+class FacilitatorShape(Answer):
+    """The remote facilitator that settles x402 payments."""
+
+    networks: Annotated[
+        list[str] | None,
+        Field(description="Those of ours that it lists; null where it does not say."),
+    ]
+    problem: Annotated[str, Field(description="Why it does not answer; empty where it does.")]
+
+
+class PaymentNodeShape(Answer):
+    """Whether a node answers, of a network sold on where no settling key asks one."""
+
+    network: str
+    answers: bool
+
+
+def payment_nodes(found: Mapping[str, bool]) -> list[PaymentNodeShape]:
+    """Those nodes on the wire."""
+    return [PaymentNodeShape(network=one, answers=answers) for one, answers in found.items()]
 
 
 class SolanaWalletShape(Answer):
@@ -40,3 +63,9 @@ def settling_key(found: KeyStanding) -> SettlingKeyShape:
         payable=found.payable,
         problem=found.problem,
     )
+
+
+def facilitator(found: FacilitatorStanding) -> FacilitatorShape:
+    """The facilitator, on the wire."""
+    networks = None if found.networks is None else sorted(found.networks)
+    return FacilitatorShape(networks=networks, problem=found.problem)

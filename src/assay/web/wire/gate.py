@@ -2,15 +2,24 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
-from assay.gate.model import MIN_SCORE_DEFAULT, TTL_MS_DEFAULT, Decision, GateRequest
+from assay.gate.decide import valid_until
+from assay.gate.denial import denial
+from assay.gate.model import MIN_SCORE_DEFAULT, TTL_MS_DEFAULT, ColdStart, Decision, GateRequest
 from assay.kit.clock import iso
+from assay.kit.json import JsonObject
 from assay.trust.model import SignalName
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.evidence import SignalShape, signals
+from assay.web.wire.improve import AgentHintShape, Improvements, ImprovementShape
+from assay.web.wire.ladder import LadderShape, ScoreHigh, ScoreLow, ladder
 from assay.web.wire.liveness import SequentialId
+from assay.web.wire.problems import FileProblems, FileProblemShape
 from assay.web.wire.shape import Answer, Body, CachedReason, Timestamp
+
+_REASONS, _IMPROVE = TypeAdapter(list[str]), TypeAdapter(list[ImprovementShape])
+_PROBLEMS, _HINTS = TypeAdapter(list[FileProblemShape]), TypeAdapter(list[AgentHintShape])
 
 
 class GateBody(Body):
@@ -19,10 +28,28 @@ class GateBody(Body):
     min_score: Annotated[float, Field(ge=0, le=100)] = MIN_SCORE_DEFAULT
     ttl_ms: Annotated[float, Field(gt=0)] = float(TTL_MS_DEFAULT)
     trust_signals: Annotated[tuple[SignalName, ...], Field(max_length=len(SignalName))] = ()
+    cold_start: Annotated[
+        ColdStart | None,
+        Field(
+            description="What to do with an agent on rung 0 against which nothing is known; without"
+            " it the threshold decides."
+        ),
+    ] = None
 
     def request(self) -> GateRequest:
         """The body as the gate takes it."""
-        return GateRequest(self.min_score, self.ttl_ms, frozenset(self.trust_signals))
+        signals = frozenset(self.trust_signals)
+        return GateRequest(self.min_score, self.ttl_ms, signals, self.cold_start)
+
+
+DenialReason = Annotated[
+    str | None,
+    Field(
+        description="Why it denies: `insufficient_evidence` (nothing is known against the agent,"
+        " and too little of it) or `low_score`; absent where it allows.",
+        exclude_if=lambda value: value is None,
+    ),
+]
 
 
 class GateShape(Answer):
@@ -39,13 +66,42 @@ class GateShape(Answer):
     sandbox_ran: bool
     cached: bool
     cached_reason: CachedReason = None
+    ttl_floor: Annotated[
+        bool,
+        Field(
+            description="Whether the newest evaluation is older than `ttlMs`, and none could be"
+            " made: see `cachedReason` and `evaluatedAt`.",
+            exclude_if=lambda value: not value,
+        ),
+    ] = False
     score: Annotated[float, Field(ge=0, le=100)]
+    score_low: ScoreLow
+    score_high: ScoreHigh
+    ladder: LadderShape
+    denial_reason: DenialReason = None
+    cold_start: Annotated[
+        str | None,
+        Field(
+            description="The `coldStart` asked for, where it decided instead of the threshold.",
+            exclude_if=lambda value: value is None,
+        ),
+    ] = None
     confidence: Annotated[float, Field(ge=0, le=1)]
     min_score: float
     reasons: list[str]
+    improve: Improvements
+    problems: FileProblems
+    did_you_mean: Annotated[
+        list[AgentHintShape],
+        Field(description="Denied key agents: registered agents that the address speaks for."),
+    ]
     signals: list[SignalShape]
     identity_proven: bool
     evaluated_at: Timestamp
+    valid_until: Annotated[
+        Timestamp,
+        Field(description="Until when the evaluation is reused at most, whatever `ttlMs`."),
+    ]
     expires_at: Timestamp
     decision_token: Annotated[
         str, Field(description="Compact JWS (ES256); keys at /.well-known/jwks.json; 5 minutes.")
@@ -56,6 +112,7 @@ class GateShape(Answer):
 def gate(decision: Decision, token: str, *, proven: bool, number: int | None = None) -> GateShape:
     """A decision on the wire; `number` is the sequential id it was asked for by."""
     subject = decision.subject
+    why: JsonObject = {} if decision.allow else denial(decision)
     return GateShape(
         allow=decision.allow,
         tier=decision.grade.tier,
@@ -68,13 +125,23 @@ def gate(decision: Decision, token: str, *, proven: bool, number: int | None = N
         sandbox_ran=decision.sandbox_ran,
         cached=decision.cached,
         cached_reason=decision.cached_reason,
+        ttl_floor=decision.cached_reason is not None,
         score=decision.score.value,
+        score_low=decision.score.low,
+        score_high=decision.score.high,
+        ladder=ladder(decision.score),
+        denial_reason=decision.denial_reason,
+        cold_start=decision.cold_start,
         confidence=decision.score.confidence,
         min_score=decision.min_score,
-        reasons=list(decision.score.reasons),
+        reasons=_REASONS.validate_python(why.get("reasons", decision.score.reasons)),
+        improve=_IMPROVE.validate_python(why.get("improve", ())),
+        problems=_PROBLEMS.validate_python(why.get("problems", ())),
+        did_you_mean=_HINTS.validate_python(why.get("didYouMean", ())),
         signals=signals(decision.score),
         identity_proven=proven,
         evaluated_at=iso(decision.evaluation.evaluated_at),
+        valid_until=iso(valid_until(decision.evaluation)),
         expires_at=iso(decision.expires_at),
         decision_token=token,
         sequential_id=number,

@@ -9,6 +9,7 @@ from assay.identity.model import Challenge
 from assay.kit.clock import iso
 from assay.trust.key_profile import KeyProfile
 from assay.trust.model import Attestation
+from assay.web.wire.ladder import LadderShape, ladder
 from assay.web.wire.shape import Answer, Body, Timestamp
 
 ADDRESS = r"^0x[a-fA-F0-9]{40}$"
@@ -81,6 +82,15 @@ class KeyProfileShape(Answer):
     route: str | None
     attestation: AttestationShape | None
     reasons: list[str]
+    score_low: Annotated[
+        float | None, Field(description="Had every check that was not made failed.")
+    ] = None
+    score_high: Annotated[
+        float | None, Field(description="Had every check that was not made passed.")
+    ] = None
+    ladder: Annotated[
+        LadderShape | None, Field(description="Null until the agent has behavioural data.")
+    ] = None
     timestamp: Timestamp
 
 
@@ -102,7 +112,7 @@ def challenge(issued: Challenge) -> ChallengeShape:
 
 def key_profile(profile: KeyProfile) -> KeyProfileShape:
     """A key agent profile on the wire."""
-    grade = profile.grade
+    grade, explained = profile.grade, profile.explained
     return KeyProfileShape(
         agent_address=profile.agent_address,
         verified=profile.verified,
@@ -112,6 +122,9 @@ def key_profile(profile: KeyProfile) -> KeyProfileShape:
         route=grade.route if grade else None,
         attestation=attestation(profile.attestation) if profile.attestation else None,
         reasons=list(profile.reasons),
+        score_low=explained.low if explained else None,
+        score_high=explained.high if explained else None,
+        ladder=ladder(explained) if explained else None,
         timestamp=iso(profile.at),
     )
 

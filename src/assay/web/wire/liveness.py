@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from assay.chains.subject import Subject
 from assay.trust.liveness import LivenessReport
-from assay.trust.model import Subject
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.shape import Answer, CachedReason
 

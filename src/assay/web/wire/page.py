@@ -92,4 +92,4 @@ def _decoded(cursor: str) -> str:
 
 def _unknown() -> InvalidRequest:
     problem = Problem(("query", "cursor"), "is not a cursor of this list")
-    return InvalidRequest("The request does not hold.", details=[problem])
+    return InvalidRequest("The request is not valid; `details` says where.", details=[problem])

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from assay.kit.clock import iso
-from assay.trust.model import Personhood, PersonhoodProof
+from assay.trust.humans import Personhood, PersonhoodProof
 from assay.trust.personhood import parse_proof
 from assay.web.wire.shape import Answer, Body, Timestamp
 

@@ -8,8 +8,10 @@ from pydantic import Field
 
 from assay.proxy.model import Proxied, ProxyCall, ProxyReply
 from assay.proxy.playground import DryRun, Trial, Tried
+from assay.web.errors import envelope
 from assay.web.wire.endpoints import usd
 from assay.web.wire.shape import Answer, Body
+from assay.wrapper.model import TrustDenied
 
 Address = Annotated[str, Field(min_length=1, max_length=8192)]
 Method = Annotated[str, Field(max_length=16, examples=["GET"])]
@@ -95,10 +97,10 @@ def proxied(found: Proxied) -> ProxyShape:
     )
 
 
-def tried(found: Tried) -> PlaygroundShape:
+def tried(found: Tried, request_id: str) -> PlaygroundShape:
     """The playground's result on the wire; a refusal by trust is an answer like the wrapper's."""
     grade = found.decision.grade
-    reply = found.reply or _denied(found)
+    reply = found.reply or _denied(found, request_id)
     return PlaygroundShape(
         ok=HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES,
         status_code=reply.status,
@@ -147,21 +149,11 @@ def dry(found: DryRun) -> PlaygroundShape:
     )
 
 
-def _denied(found: Tried) -> ProxyReply:
-    decision = found.decision
-    told = {
-        "error": "trust_denied",
-        "code": "trust_denied",
-        "message": f"This agent's grade is {decision.grade.tier}; the wrapper asks for"
-        f" {found.min_score:g} points.",
-        "agentId": decision.subject.agent_id,
-        "tier": decision.grade.tier,
-        "score": decision.score.value,
-        "minScore": found.min_score,
-        "reasons": list(decision.score.reasons[:3]),
-    }
+def _denied(found: Tried, request_id: str) -> ProxyReply:
+    """The refusal that a caller of the wrapper would get, to the letter."""
+    body = envelope(TrustDenied.of(found.decision), request_id).decode()
     headers = {"content-type": "application/json"}
-    return ProxyReply(HTTPStatus.FORBIDDEN, headers, json.dumps(told), "utf-8", False, 0.0)  # noqa: FBT003
+    return ProxyReply(HTTPStatus.FORBIDDEN, headers, body, "utf-8", False, 0.0)  # noqa: FBT003
 
 
 def _phrase(status: int) -> str:

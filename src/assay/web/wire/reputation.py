@@ -27,14 +27,14 @@ class FeedbackShape(Answer):
 
 
 class ClusterShape(Answer):
-    """Reviewers that look like one, and count together like a handful."""
+    """Payers with one source of funds: together they count like one customer."""
 
     name: str
     size: int
 
 
 class WeightedReputationShape(Answer):
-    """The feedback weighed by what its reviewers have at stake (docs/reputation.md)."""
+    """Feedback by what its voters paid and did not get back (docs/reputation.md)."""
 
     score: Annotated[float, Field(ge=0, le=100)]
     confidence: Annotated[float, Field(ge=0, le=1)]
@@ -142,6 +142,10 @@ def _weighted(profile: AgentProfile) -> WeightedReputationShape | None:
         confidence=verdict.confidence,
         effective_reviewers=verdict.mass,
         plain_average=naive_mean(found.evidence.data),
-        clusters=[ClusterShape(name=n, size=s) for n, s in sorted(verdict.clusters.items())],
+        clusters=[
+            ClusterShape(name=f"payers of {c.members[0]}'s source", size=len(c.members))
+            for c in verdict.clusters
+            if len(c.members) > 1
+        ],
         reasons=list(found.weighed.reasons),
     )

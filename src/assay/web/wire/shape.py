@@ -29,8 +29,9 @@ CachedReason = Annotated[
     str | None,
     Field(
         description="Why an older evaluation was used: `evaluation_quota` (gates caused as many of"
-        " this agent as they may an hour) or `egress_budget` (its host has had its share of"
-        " requests); see `evaluatedAt`.",
+        " this agent as they may an hour), `egress_budget` (its host has had its share of"
+        " requests), or `unfinished` and `indexing` (one was begun, and is finished in the"
+        " background); see `evaluatedAt`.",
         exclude_if=lambda value: value is None,
     ),
 ]

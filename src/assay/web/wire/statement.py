@@ -1,11 +1,12 @@
 """Statements of account. Amounts have six decimals."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from assay.kit.clock import iso
 from assay.payments.statement import COLUMNS, Line, decimal, values_of
 from assay.payments.transfer_model import Transfer
-from assay.web.wire.page import Paged, cursor_at
+from assay.web.wire.csv_text import csv_head, csv_rows
+from assay.web.wire.page import Paged, cursor_after, cursor_at
 from assay.web.wire.shape import Answer, Timestamp
 
 
@@ -13,7 +14,8 @@ class LineShape(Answer):
     """One account, network and asset: what the platform was paid for it, and what it gave.
 
     `owed` = `received` - `fee` - `refunded` - `paidOut` - `underWay`. What buyers paid the
-    account's own wallets is `directReceived`: nobody owes it.
+    account's own wallets is `directReceived`: nobody owes it. `directFee` is what they paid the
+    platform in the same transactions.
     """
 
     operator_id: str
@@ -29,6 +31,7 @@ class LineShape(Answer):
     direct_payments: int
     direct_received: str
     direct_refunded: str
+    direct_fee: str
 
 
 class TransferShape(Answer):
@@ -48,10 +51,20 @@ class TransferShape(Answer):
 
 
 class StatementShape(Answer):
-    """What is owed to the account, and its newest payouts and refunds."""
+    """What is owed to the account, and its newest payouts and refunds.
+
+    `/operator/statement/transfers` has all of them, `transfersTotal`.
+    """
 
     lines: list[LineShape]
     transfers: list[TransferShape]
+    transfers_total: int
+
+
+class TransfersShape(Paged):
+    """Payouts and refunds, newest first."""
+
+    items: list[TransferShape]
 
 
 class StatementsShape(Paged):
@@ -60,10 +73,29 @@ class StatementsShape(Paged):
     items: list[LineShape]
 
 
-def statement(lines: Sequence[Line], transfers: Sequence[Transfer]) -> StatementShape:
+def statement(lines: Sequence[Line], newest: Sequence[Transfer], total: int) -> StatementShape:
     """An account's statement on the wire."""
     shown = [line(one) for one in lines]
-    return StatementShape(lines=shown, transfers=[*map(transfer, transfers)])
+    return StatementShape(lines=shown, transfers=[*map(transfer, newest)], transfers_total=total)
+
+
+def transfers(found: Sequence[Transfer], total: int, limit: int, offset: int) -> TransfersShape:
+    """A page of payouts and refunds on the wire."""
+    last = found[-1].id if len(found) == limit else None
+    return TransfersShape(
+        items=[*map(transfer, found)],
+        total=total,
+        limit=limit,
+        offset=offset,
+        next_cursor=cursor_after(last),
+    )
+
+
+async def transfers_csv(pieces: AsyncIterator[Sequence[Transfer]]) -> AsyncIterator[str]:
+    """Payouts and refunds as CSV, in pieces as they are read."""
+    yield csv_head(TransferShape)
+    async for piece in pieces:
+        yield csv_rows(map(transfer, piece))
 
 
 def statements(lines: Sequence[Line], limit: int, offset: int) -> StatementsShape:

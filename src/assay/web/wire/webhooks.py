@@ -28,7 +28,7 @@ AgentRef = int | Annotated[str, Field(max_length=100)]
 class WebhookBody(Body):
     """Where to be told of evaluations. `secret` (`whsec_...`) asks for signed deliveries."""
 
-    event: Literal["evaluation_complete"]
+    event: Literal["evaluation_complete", "grade_changed", "agent_drift"]
     url: Annotated[
         str, Field(max_length=URL_CHARS_MAX, examples=["https://hooks.example.com/assay"])
     ]

@@ -8,26 +8,23 @@ from collections.abc import AsyncIterator
 from urllib.parse import quote
 
 from assay.egress.credentials import OwnCredentials
-from assay.egress.fields import REQUEST_FIELDS, as_gateways_read, via_mark
+from assay.egress.fields import REQUEST_FIELDS, as_gateways_read
 from assay.payments.model import Headers, Held
+from assay.payments.upstream_keys import upstream_key
+from assay.wrapper.callers import Caller, agent_at, payer_at
 from assay.wrapper.cors import PREFIX as CORS_PREFIX
 from assay.wrapper.model import (
     Incoming,
     Known,
-    Matched,
     Paid,
     UpstreamFailed,
     WrapperConfig,
 )
 from assay.wrapper.origin import WrapperOrigin
 from assay.wrapper.ports import Prepared, Trip, Upstream, UpstreamReply, UpstreamRequest
+from assay.wrapper.request_body import body_to_send
 from assay.wrapper.response_fields import ResponseFields, exceptions
-
-SMALL_BODY_BYTES = 64 * 1024
-"""A body up to this size is read before the upstream is called, and sent in one go."""
-
-ROUNDS_MAX = 4
-"""How often a request may have been here: wrappers of wrappers are odd, but no harm."""
+from assay.wrapper.rounds import Rounds
 
 SANDBOX = (
     (b"content-security-policy", b"sandbox allow-scripts allow-forms"),
@@ -67,29 +64,28 @@ class ForwardStep:
             (b"x-forwarded-proto", scheme.encode()),
             (b"x-forwarded-host", host.partition("/")[0].encode()),
         )
-        self._mark = via_mark(origin.app_address)
+        self.rounds = Rounds(origin.app_address)
 
     def prepare(self, paid: Paid) -> Prepared:
         """A request without a body, but for the lines that `lines_of` a trip adds."""
-        matched = paid.admitted.matched
         headers = self._request_headers(paid)
-        return self._upstream.prepare(self._request(matched, headers, b"", 0))
+        return self._upstream.prepare(self._request(paid, headers, b"", 0))
 
     async def send(self, paid: Paid) -> UpstreamReply:
         """The upstream's answer.
 
-        Raises `UpstreamFailed`, `WrapperTooLarge` while sending, and `kit.errors.Unavailable` where
-        it waited for this service and nothing was sent.
+        Raises `UpstreamFailed`, `WrapperTooLarge` while sending, and where nothing was sent:
+        `UpstreamBusy` and `kit.errors.Unavailable`.
         """
         matched = paid.admitted.matched
-        body, length = await _body(paid, matched.incoming, matched.config)
+        body, length = await body_to_send(paid)
         incoming = matched.incoming
         headers = [
             *self._request_headers(paid),
             (b"x-forwarded-for", incoming.client_address.encode("ascii", "replace")),
             (b"x-assay-request-id", incoming.request_id.encode()),
         ]
-        reply = await self._upstream.send(self._request(matched, headers, body, length))
+        reply = await self._upstream.send(self._request(paid, headers, body, length))
         if reply.status == _PAYMENT_REQUIRED:
             reply.close()
             raise asks_itself()
@@ -138,11 +134,12 @@ class ForwardStep:
 
     def _request(
         self,
-        matched: Matched,
+        paid: Paid,
         headers: Headers,
         body: bytes | AsyncIterator[bytes],
         length: int | None,
     ) -> UpstreamRequest:
+        matched = paid.admitted.matched
         target, incoming = matched.route.target, matched.incoming
         return UpstreamRequest(
             method=incoming.method,
@@ -153,6 +150,7 @@ class ForwardStep:
             content_length=length,
             timeout_s=matched.config.timeout_ms / 1000,
             account=matched.config.operator_id,
+            caller=_caller(paid),
         )
 
     def _path_and_query(self, incoming: Incoming) -> str:
@@ -174,9 +172,9 @@ class ForwardStep:
             headers = [header for header in headers if as_gateways_read(header[0]) != own]
             headers.append(added)
         if isinstance(paid.payment, Held):
-            headers = _with_idempotency_key(headers, paid.payment.entry.idempotency_key)
+            headers = _with_idempotency_key(headers, upstream_key(paid.payment.entry))
         headers.extend(self._ours)
-        headers.append((b"via", self._via(incoming.headers)))
+        headers.append((b"via", self.rounds.via(incoming.headers)))
         trust = paid.admitted.trusted.trust
         if isinstance(trust, Known):
             headers.append((b"x-assay-agent", trust.agent_id.encode()))
@@ -184,17 +182,6 @@ class ForwardStep:
             headers.append((b"x-assay-score", b"%.2f" % trust.score))
             headers.append((b"x-assay-identity-proven", b"true" if trust.proven else b"false"))
         return headers
-
-    def _via(self, headers: Headers) -> bytes:
-        """The way of a request so far, and us. Raises `UpstreamFailed` for one that goes round.
-
-        A wrapper whose upstream is a wrapper of this very service would else call itself until
-        every connection is taken. Source: RFC 9110, section 7.6.3.
-        """
-        ways = [value for name, value in headers if name == b"via"]
-        if sum(value.count(self._mark) for value in ways) >= ROUNDS_MAX:
-            raise UpstreamFailed("The upstream leads back to this service again and again.")
-        return b", ".join((*ways, b"1.1 " + self._mark))
 
     def _rewritten(self, name: bytes, value: bytes, config: WrapperConfig) -> bytes:
         """What points at the upstream points at us; a cookie stays below its operator's path."""
@@ -228,6 +215,16 @@ _AFTER_PATH = (b"/", b"?", b"#")
 _REWRITTEN = frozenset({b"set-cookie", b"location", b"content-location", b"www-authenticate"})
 
 
+def _caller(paid: Paid) -> Caller:
+    """Whom the call is counted for at its upstream: its payer, its agent, else its address."""
+    incoming, trust = paid.admitted.matched.incoming, paid.admitted.trusted.trust
+    if isinstance(paid.payment, Held):
+        return payer_at(paid.payment.entry.payer, incoming.client_address)
+    if isinstance(trust, Known) and trust.proven:
+        return agent_at(trust.address, incoming.client_address)
+    return incoming.caller
+
+
 def lines_of(trip: Trip) -> bytes:
     """The headers of a prepared request that are this trip's own."""
     return b"x-forwarded-for: %b\r\nx-assay-request-id: %b\r\n" % (
@@ -247,21 +244,6 @@ def _path(base: str, path_and_query: str) -> bytes:
     if path.isascii():
         return path.encode("ascii")
     return quote(path.encode("latin-1"), safe="/?%:@!$&'()*+,;=-._~[]").encode("ascii")
-
-
-async def _body(
-    paid: Paid, incoming: Incoming, config: WrapperConfig
-) -> tuple[bytes | AsyncIterator[bytes], int | None]:
-    """The body: in hand already, read now because it is small, or passed on as it comes."""
-    if paid.body is not None:
-        return paid.body, len(paid.body)
-    length = incoming.content_length
-    if length == 0:
-        return b"", 0
-    if length is not None and length <= SMALL_BODY_BYTES:
-        whole = b"".join([piece async for piece in incoming.body(config.max_body_bytes)])
-        return whole, len(whole)
-    return incoming.body(config.max_body_bytes), length
 
 
 def _named_by_connection(headers: Headers) -> frozenset[bytes]:

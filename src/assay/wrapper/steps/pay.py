@@ -1,14 +1,14 @@
 """The wrapper's price: what a call costs, and holding the payment for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from assay.kit.clock import Clock
+from assay.payments.fees import PlatformWallets
 from assay.payments.model import (
     Entry,
-    Held,
     Payment,
     PaymentNetwork,
     PaymentRequired,
@@ -34,16 +34,6 @@ from assay.wrapper.routes import REMEMBERED_S
 
 QUOTE_S_MAX: Final = 3600.0
 """The longest life of a quote: an MPP challenge's, by its setting."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlatformWallets:
-    """Addresses of whoever runs the service."""
-
-    payout: str | None
-    """Paid where a wrapper names nobody."""
-    payees: frozenset[str] = frozenset()
-    """Every one that was or is paid, in lower case: what they receive is owed to sellers."""
 
 
 class PayStep:
@@ -149,7 +139,7 @@ class PayStep:
         if isinstance(held, Replay):
             return held
         if held.quote.settles_first and not held.entry.has_paid:
-            held = Held(await self._till.settle(held, None), held.quote)
+            held = replace(held, entry=await self._till.settle(held, None), bearer="")
         return Paid(admitted, held, request.body)
 
     @staticmethod
@@ -166,6 +156,9 @@ class PayStep:
         pay_to: str,
     ) -> Quote:
         path = f"/wrap/{config.operator_id}{incoming.path}"
+        network, rate = self._networks[network_id], config.fee_rate
+        direct_fee = self._platform.direct_fee(network, amount, pay_to, rate)
+        is_collected = direct_fee is not None or pay_to in self._platform.payees
         return Quote(
             wrapper_id=config.id,
             operator_id=config.operator_id,
@@ -174,12 +167,13 @@ class PayStep:
             path=path,
             query=incoming.query or "",
             description=config.description,
-            network=self._networks[network_id],
+            network=network,
             amount=amount,
             pay_to=pay_to,
             work_s=config.timeout_ms / 1000,
             settles_first=config.settle == "before",
-            fee_rate=config.fee_rate if pay_to in self._platform.payees else None,
+            fee_rate=rate if is_collected else None,
+            direct_fee=direct_fee,
             revision=config.revision,
         )
 

@@ -37,6 +37,7 @@ class RecordStep:
                 request_bytes=incoming.content_length or 0,
                 cost=entry.amount if entry is not None and paid else 0,
                 payment_id=entry.id if entry else None,
+                is_sale=journey.is_sale,
             )
         )
 

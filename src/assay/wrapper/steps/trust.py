@@ -1,9 +1,12 @@
 """Who calls a wrapper, and whether it is good enough (decisions, sections 6 and 9)."""
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from assay.chains.model import Network, is_address
 from assay.chains.networks import Networks
+from assay.chains.subject import Subject, subject_key
+from assay.evaluation.enrolment import Enrolments, Holder
 from assay.gate.check import Asker, Gate, controls, require_control
 from assay.gate.model import Decision, GateRequest
 from assay.identity.model import (
@@ -14,8 +17,7 @@ from assay.identity.model import (
     canonical_address,
 )
 from assay.identity.prove import AgentIdentity, agent_address
-from assay.kit.errors import ServiceError
-from assay.trust.model import Subject, subject_key
+from assay.kit.errors import InvalidRequest, Problem, ServiceError
 from assay.trust.subjects import canonical_agent_id
 from assay.wrapper.model import (
     IdentityProof,
@@ -27,7 +29,8 @@ from assay.wrapper.model import (
     Trusted,
 )
 
-REASONS_SHOWN = 3
+COLD_PER_MINUTE = 10
+"""Requests a minute and wrapper that an unproven agent may make where it is throttled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,15 @@ class TrustStep:
     """Finds out who calls, holds it against the agent it names, and asks the gate's memory."""
 
     def __init__(
-        self, identity: AgentIdentity, gate: Gate, networks: Networks, proof: IdentityProof
+        self,
+        identity: AgentIdentity,
+        gate: Gate,
+        networks: Networks,
+        proof: IdentityProof,
+        enrolments: Enrolments | None = None,
     ) -> None:
+        """Agents that pass a paid wrapper are put into the schedule of `enrolments`."""
+        self._enrolments = enrolments
         self._identity = identity
         self._gate = gate
         self._networks = networks
@@ -98,6 +108,7 @@ class TrustStep:
         if (
             decision is None
             or not decision.allow
+            or decision.is_throttled
             or not controls(address, decision.subject, contract)
         ):
             return None
@@ -144,11 +155,21 @@ class TrustStep:
 
             asker = Asker(matched.config.operator_id, shows_control)
             decision = await self._gate.assess(network, agent_id, request, asker)
+            await self._have_visited(matched, decision)
         address, proven = self._held(decision.subject, address, payer, contract, proven=proven)
         known = _known(decision, address, proven=proven, session=session)
         if not decision.allow:
-            raise _denied(decision, matched.config.min_score, known)
-        return Trusted(matched, known)
+            raise _denied(decision, known)
+        return Trusted(_slowed(matched, decision), known)
+
+    async def _have_visited(self, matched: Matched, decision: Decision) -> None:
+        """Ask for visits of an agent that a paid wrapper let in after an evaluation."""
+        config, subject = matched.config, decision.subject
+        is_new = decision.allow and decision.sandbox_ran and subject.agent is not None
+        if self._enrolments is None or not is_new or not config.price:
+            return
+        with suppress(ServiceError):  # it has a thousand already, or the store is down: no matter
+            await self._enrolments.enrol(Holder("seller", config.operator_id), subject)
 
     async def _address(
         self, matched: Matched, payer: str | None
@@ -201,10 +222,25 @@ class TrustStep:
         return self._networks.by_slug(incoming.chain[:64])
 
 
+def _slowed(matched: Matched, decision: Decision) -> Matched:
+    """With the limit of unproven agents, where the wrapper's own is not lower."""
+    if not decision.is_throttled:
+        return matched
+    limit = min(matched.config.rate_limit or COLD_PER_MINUTE, COLD_PER_MINUTE)
+    config = replace(matched.config, rate_limit=limit)
+    return Matched(matched.incoming, replace(matched.route, config=config))
+
+
 def _agent_id(network: Network, incoming: Incoming, address: str | None) -> str | None:
     """The agent that is named, else the key agent of the address; on Solana that is nobody."""
     if incoming.agent_id:
-        return canonical_agent_id(network, incoming.agent_id)
+        try:
+            return canonical_agent_id(network, incoming.agent_id)
+        except InvalidRequest as error:
+            problem = Problem(("header", "x-agent-id"), error.message)
+            raise InvalidRequest(
+                "The header x-agent-id is not an agent id.", details=[problem]
+            ) from None
     return address if address is not None and is_address(address) else None
 
 
@@ -223,26 +259,8 @@ def _known(decision: Decision, address: str, *, proven: bool, session: str | Non
     )
 
 
-def _denied(decision: Decision, min_score: float, known: Known) -> TrustDenied:
-    """What would change it is part of the refusal (decisions, section 2)."""
-    refusal = TrustDenied(
-        f"This agent's grade is {decision.grade.tier}; the wrapper asks for {min_score:g} points.",
-        agentId=decision.subject.agent_id,
-        tier=decision.grade.tier,
-        riskLevel=decision.grade.risk_level,
-        score=decision.score.value,
-        minScore=min_score,
-        reasons=list(decision.score.reasons[:REASONS_SHOWN]),
-        improve=_missing(decision),
-    )
+def _denied(decision: Decision, known: Known) -> TrustDenied:
+    """The refusal, with who it was."""
+    refusal = TrustDenied.of(decision)
     refusal.known = known
     return refusal
-
-
-def _missing(decision: Decision) -> list[str]:
-    """Evidence that was not there, and so could not speak for the agent."""
-    score = decision.score
-    weak = [c.signal for c in score.contributions if c.confidence == 0]
-    return [f"{name} could not be read" for name in score.unavailable] + [
-        f"there is no evidence from {name} yet" for name in weak
-    ]

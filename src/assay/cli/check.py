@@ -1,0 +1,75 @@
+"""`assay check`: the evaluation of an agent that is not registered, for people and for CI."""
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+from assay.cli.check_formats import FORMATS, Report
+from assay.cli.run import FAILED, complain, with_app
+from assay.egress.url import EgressPolicy, Refused, parse_target
+from assay.trust.behaviour import findings
+from assay.wiring import App
+
+Format = Literal["text", "json", "sarif", "junit"]
+
+UNREADABLE = 2
+"""There is nothing to evaluate at the target."""
+
+_FILE_BYTES_MAX = 256 * 1024
+
+
+def check(
+    target: str, name: str | None, min_score: float, form: Format, output: Path | None
+) -> int:
+    """Evaluate `target`; 0 where it reaches `min_score`, 1 where not, 2 where nothing is there."""
+    is_url = target.lower().startswith(("https:", "http:", "ipfs:", "ar:", "data:"))
+    source = target if is_url else _text_of(Path(target))
+    if source is None:
+        complain(f"there is no file {target!r} of at most {_FILE_BYTES_MAX} bytes")
+        return UNREADABLE
+
+    written: list[str] = []
+
+    async def work(app: App) -> int:
+        seconds = app.settings.sandbox_evaluation_s
+        found = await app.unregistered.evaluate(source, seconds, name)
+        rows = findings(found.behaviour.evidence, app.probes)
+        report = Report(target, found, rows, min_score)
+        written.append(FORMATS[form](report))
+        return 0 if report.passes else FAILED
+
+    with tempfile.TemporaryDirectory(prefix="assay-check-") as folder:
+        # Its own store and its own budgets: nothing of it stays, and no service has to be set up.
+        overrides: dict[str, object] = {
+            "data_dir": Path(folder),
+            "allow_private_upstreams": _is_private(target, source) or None,
+        }
+        status = with_app(work, overrides)
+    text = "".join(written)
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        output.write_text(text, "utf-8")
+    return status
+
+
+def _text_of(path: Path) -> str | None:
+    try:
+        body = path.read_bytes() if path.stat().st_size <= _FILE_BYTES_MAX else None
+    except OSError:
+        return None
+    return None if body is None else body.decode("utf-8-sig", "replace")
+
+
+def _is_private(target: str, source: str) -> bool:
+    """Whether the target itself is on this machine or network: only then is that let through.
+
+    A file was written here, so that its addresses are believed; a public address must not lead
+    into this network.
+    """
+    if target != source:
+        return True
+    is_url = target.lower().startswith(("https:", "http:"))
+    strict = EgressPolicy(require_https=False)
+    return is_url and isinstance(parse_target(target, strict), Refused)

@@ -1,0 +1,140 @@
+"""`/metrics` on an address of its own, for the operator's monitoring and for nobody else.
+
+Without a token it listens on loopback only, and answers names of loopback only: a page in a browser
+on this machine reaches it by a name that it has pointed here, and is refused.
+"""
+
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from hmac import compare_digest
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from assay.cli.ops_protocol import ops_protocol
+from assay.cli.server import SecondServer, running
+from assay.settings import Settings, bind_address
+from assay.wiring import App
+
+PATH: Final = "/metrics"
+BACKLOG: Final = 64
+"""Connections that wait to be accepted."""
+
+_Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+
+class Page(Protocol):
+    """What is served."""
+
+    media_type: str
+
+    async def text(self) -> bytes:
+        """Within a bounded time, whatever is down."""
+        ...
+
+
+@contextmanager
+def listen_ops(settings: Settings) -> Generator[tuple[socket.socket | None, Settings]]:
+    """The listening socket, if one is set, and the settings with its port. Raises `OSError`."""
+    if settings.ops_bind is None:
+        yield None, settings
+        return
+    host, port = bind_address(settings.ops_bind)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family, backlog=BACKLOG) as door:
+        bound = _authority(host, door.getsockname()[1])
+        yield door, settings.model_copy(update={"ops_bind": bound})
+
+
+@asynccontextmanager
+async def serving_ops(app: App, door: socket.socket | None) -> AsyncGenerator[None]:
+    """Serve metrics on the socket, if there is one."""
+    if door is None:
+        yield
+        return
+    from assay.wiring.metrics import metrics_page  # noqa: PLC0415 - heavy, and seldom set
+
+    token = app.settings.ops_token
+    secret = None if token is None else token.get_secret_value().encode()
+    page = metrics_page(app)
+    config = uvicorn.Config(
+        OpsApplication(page, secret),
+        http=ops_protocol(),
+        ws="none",
+        access_log=False,
+        log_level="warning",
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=1,
+    )
+    try:
+        async with running(SecondServer(config, door)):
+            yield
+    finally:
+        await page.aclose()
+
+
+def ops_address(settings: Settings) -> str:
+    """Where metrics are."""
+    return f"http://{settings.ops_bind}{PATH}"
+
+
+@dataclass(frozen=True, slots=True)
+class OpsApplication:
+    """The ASGI application."""
+
+    page: Page
+    token: bytes | None
+
+    async def __call__(self, scope: Mapping[str, Any], _receive: object, send: _Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        status = self._status(scope)
+        body = await self.page.text() if status is HTTPStatus.OK else status.phrase.encode()
+        kind = self.page.media_type if status is HTTPStatus.OK else "text/plain"
+        headers = [
+            (b"content-type", kind.encode()),
+            (b"content-length", str(len(body)).encode()),
+            (b"cache-control", b"no-store"),
+            (b"connection", b"close"),
+        ]
+        if status is HTTPStatus.UNAUTHORIZED:
+            headers.append((b"www-authenticate", b"Bearer"))
+        await send({"type": "http.response.start", "status": status.value, "headers": headers})
+        sent = b"" if scope["method"] == "HEAD" else body
+        await send({"type": "http.response.body", "body": sent})
+
+    def _status(self, scope: Mapping[str, Any]) -> HTTPStatus:
+        """Who asks comes before what is asked for."""
+        headers = dict(scope["headers"])
+        if self.token is None:
+            if not _is_loopback(headers.get(b"host", b"").decode("latin-1")):
+                return HTTPStatus.MISDIRECTED_REQUEST
+        elif not compare_digest(headers.get(b"authorization", b""), b"Bearer " + self.token):
+            return HTTPStatus.UNAUTHORIZED
+        if scope["path"] != PATH:
+            return HTTPStatus.NOT_FOUND
+        return HTTPStatus.OK if scope["method"] in _READS else HTTPStatus.METHOD_NOT_ALLOWED
+
+
+_READS: Final = frozenset({"GET", "HEAD"})
+
+
+def _is_loopback(authority: str) -> bool:
+    try:
+        host = urlsplit(f"//{authority}").hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _authority(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,75 @@
+"""Which agents the file of a host names, for the choice between ids that point there.
+
+However many ids there are, a host is asked once in `KEPT_S`. Source: the design of evidence, 5.
+"""
+
+import asyncio
+from typing import Final
+
+from assay.chains.subject import Subject
+from assay.control.documents import Named, agent_name, read_document, read_json
+from assay.control.fetching import fetch
+from assay.control.ports import LookUpUnavailable
+from assay.control.publish import WELL_KNOWN
+from assay.control.scope import scope_of
+from assay.egress.budget import EgressUse, UseClass, egress_use
+from assay.egress.ports import SafeHttp
+from assay.kit.cache import Cache
+from assay.kit.clock import Clock
+
+KEPT_S: Final = 3 * 3600.0
+"""How long what a file says is remembered: eight requests to a host a day, however many ask."""
+
+NAMES_KEPT: Final = 200_000
+"""Agents and wallets of all files together: about 40 MiB."""
+
+HOSTS_MAX: Final = 3
+"""Hosts of one agent whose files are read."""
+
+REDIRECTS_MAX: Final = 2
+READ_S: Final = 1.0
+"""How long somebody waits for a file; who asks for an evaluation may be waiting, too."""
+
+READER: Final = "files of hosts"
+"""Whom the requests are counted for: what ids that are flooded in use up is not theirs."""
+
+_OK = 200
+
+
+class HostFiles:
+    """Reads the files, and remembers whom they name."""
+
+    def __init__(self, http: SafeHttp, clock: Clock) -> None:
+        self._http = http
+        self._cache: Cache[Named] = Cache(clock, KEPT_S, NAMES_KEPT, _weight)
+
+    async def name(self, subject: Subject) -> bool:
+        """Whether the file of a host of its services names the agent or its registered wallet.
+
+        Not its owner: a token can be sent to anybody. False where it could not be read. Raises
+        nothing.
+        """
+        agent = subject.agent
+        services = agent.registration.services if agent and agent.registration else ()
+        scopes = (scope_of(service.endpoint) for service in services)
+        hosts = list(dict.fromkeys(scope.origin for scope in scopes if scope is not None))
+        own = agent_name(subject.network.agent_registry, subject.agent_id)
+        wallet = (agent.wallet or "").lower() if agent else ""
+        for origin in hosts[:HOSTS_MAX]:
+            try:
+                async with asyncio.timeout(READ_S):
+                    named = await self._cache.get(origin, lambda at=origin: self._read(at))
+            except (LookUpUnavailable, TimeoutError):
+                continue
+            if own in named.agents or wallet in named.wallets:
+                return True
+        return False
+
+    async def _read(self, origin: str) -> Named:
+        with egress_use(EgressUse(UseClass.RESERVED, agent=READER)):
+            reply = await fetch(self._http, origin + WELL_KNOWN, REDIRECTS_MAX)
+        return read_document(read_json(reply.body)) if reply.status == _OK else Named()
+
+
+def _weight(named: Named) -> int:
+    return 1 + len(named.agents) + len(named.wallets)

@@ -1,0 +1,241 @@
+"""What follows from proven control, and who only copies another: one member of the evidence.
+
+Open critical findings and bad reputation follow every proven control for 90 days. A newcomer whose
+texts are near-identical to those of an agent with an open critical finding, or who comes up on the
+same site, waits for one unannounced visit. Source: ADR 0027.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from assay.chains.subject import Subject
+from assay.control.confusables import name_skeleton
+from assay.control.ports import (
+    ControlStore,
+    Endpoint,
+    LookUpUnavailable,
+    OpenFinding,
+    Past,
+    ServiceReader,
+    TxtRecords,
+)
+from assay.control.proofs import ControlNeeds, find_control
+from assay.control.scope import scope_key
+from assay.control.similarity import ALIKE, bands, likeness, signature
+from assay.control.statements import ServiceControl, only_key
+from assay.egress.ports import SafeHttp
+from assay.kit.errors import Unavailable
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+
+IMITATED_RUNG: Final = 3
+"""From this rung on an agent's name is protected."""
+
+REPUTATION: Final = "reputation"
+"""Stands among open findings for a bad reputation."""
+
+ASK_PART: Final = 0.75
+"""Of the time there is, what asking hosts may take; the rest is for the store."""
+
+TEXTS_MAX: Final = 400
+"""Texts of cards and tools that are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Collects both members of the evidence, `control` and `identity`."""
+
+    store: ControlStore
+    txt: TxtRecords | None = None
+
+    async def collect(
+        self,
+        subject: Subject,
+        endpoints: Sequence[Endpoint],
+        http: SafeHttp,
+        services: ServiceReader,
+        left_s: float = 5.0,
+    ) -> dict[str, JsonValue]:
+        """`{"control": rows, "identity": object}`; raises nothing for the outside world's faults.
+
+        What there was no time for within `left_s` seconds is `unfinished`.
+        """
+        if subject.agent is None:
+            return {}
+        needs = ControlNeeds(http, services, self.txt, self.store)
+        found = await find_control(subject, endpoints, needs, left_s * ASK_PART)
+        rows: list[JsonValue] = [one.row(subject) for one in found]
+        try:
+            async with asyncio.timeout(left_s * (1 - ASK_PART)):
+                seen = await self._identity(subject, endpoints, found, services)
+        except (Unavailable, TimeoutError):
+            return {"control": rows}
+        return {"control": rows, "identity": seen}
+
+    async def _identity(
+        self,
+        subject: Subject,
+        endpoints: Sequence[Endpoint],
+        found: Sequence[ServiceControl],
+        services: ServiceReader,
+    ) -> JsonObject:
+        past = await self.store.past(subject.key)
+        proven = proven_keys(subject, found)
+        keys = sorted(proven)
+        at = [key for key in keys if not key.startswith("address ")]
+        following = await self.store.following(_looked_up(keys, found), subject.key)
+        name = (
+            subject.agent.registration.name if subject.agent and subject.agent.registration else ""
+        )
+        texts = signature(await _texts(endpoints, services), [name])
+        moved = is_transferred(subject, past, at)
+        seen: dict[str, JsonValue] = {
+            "keys": {key: proven[key] for key in keys},
+            "disputed": sorted(one.proven.key for one in found if one.proven and one.rivals),
+            "sites": sorted({o.scope.site for o in found if o.proven and o.scope and not o.rivals}),
+            "group": sibling_key(subject, at),
+            "owner": subject.agent.owner if subject.agent else "",
+            "transferred": moved or None,
+            "heldDays": 0 if moved else past.held_days,
+            "name": name_skeleton(name) or None,
+            "signature": texts or None,
+            **_followed(subject, following, past),
+            "clone": await self._clone(subject, texts, past, set(keys)),
+            "imitates": await self._imitated(subject, name, past, set(keys)),
+        }
+        return {name: value for name, value in seen.items() if value is not None and value != []}
+
+    async def _clone(
+        self, subject: Subject, texts: str, past: Past, keys: set[str]
+    ) -> JsonObject | None:
+        """The agent with an open critical finding that this newcomer is a copy of."""
+        for other in await self.store.alike(bands(texts), subject.key) if texts else ():
+            share = likeness(texts, other.signature)
+            if share >= ALIKE and _is_newer(subject, past, other.agent, other.first_us):
+                if await self._shares(keys, other.agent):
+                    continue  # its findings follow by themselves
+                return {"agent": other.agent, "likeness": round(share, 2)}
+        return None
+
+    async def _imitated(
+        self, subject: Subject, name: str, past: Past, keys: set[str]
+    ) -> JsonObject | None:
+        """The elder agent whose name cannot be told from this one's."""
+        shown = name_skeleton(name)
+        for other in await self.store.of_name(shown, subject.key) if shown else ():
+            if not _is_newer(subject, past, other.agent, other.first_us):
+                continue
+            if await self._shares(keys, other.agent):
+                continue
+            return {"agent": other.agent, "scored": other.rung >= IMITATED_RUNG}
+        return None
+
+    async def _shares(self, keys: set[str], agent: str) -> bool:
+        return bool(keys & (await self.store.past(agent)).keys)
+
+
+def proven_keys(subject: Subject, found: Sequence[ServiceControl]) -> dict[str, str]:
+    """What this agent is proven to control, each with its proof: addresses of services, wallets.
+
+    A token can be sent to anybody: an owner counts only while a wallet is registered, which a
+    transfer removes and the new owner sets.
+    """
+    own = (one.proven for one in found if one.proven and not one.is_lent)
+    keys = {proven.key: str(proven.proof) for proven in own}
+    agent = subject.agent
+    if agent is not None and agent.wallet is not None:
+        keys |= {f"address {address}": "registry" for address in agent.controllers}
+    return keys
+
+
+def sibling_key(subject: Subject, at: Sequence[str]) -> str | None:
+    """The key by which siblings share one visit and one reputation; None without proven control.
+
+    Equal for agents of one owner whose services are under the same proven addresses.
+    """
+    if subject.agent is None or not at:
+        return None
+    text = "\n".join((subject.agent.owner, *sorted(at)))
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def is_transferred(subject: Subject, past: Past, at: Sequence[str]) -> bool:
+    """Whether the token has another owner than before, and not all services the same control."""
+    if subject.agent is None or past.owner is None or past.owner == subject.agent.owner:
+        return False
+    return not at or not set(at) <= past.keys
+
+
+def _looked_up(keys: Sequence[str], found: Sequence[ServiceControl]) -> list[str]:
+    """The keys under which findings may follow this agent.
+
+    A finding at a path follows whatever is at that path or below, never what is beside or above.
+    One proven dispute is nobody's: what is disputed is not looked up.
+    """
+    wanted = {key for key in keys if key.startswith("address ")}
+    for one in found:
+        if one.proven is None or one.scope is None or one.rivals:
+            continue
+        origin, segments = one.scope.origin, one.scope.segments
+        paths = ("/".join(segments[:at]) for at in range(min(len(segments), 16) + 1))
+        wanted |= {scope_key(origin, path) for path in paths}
+        wanted |= {one.scope.key, only_key(one.scope), one.scope.site}
+    return sorted(wanted)
+
+
+def _followed(
+    subject: Subject, following: Sequence[OpenFinding], past: Past
+) -> dict[str, JsonValue]:
+    inherited: list[JsonValue] = []
+    bad: list[JsonValue] = []
+    beside: list[JsonValue] = []
+    for one in following:
+        row: JsonObject = {"agent": one.agent, "check": one.check, "by": one.key.partition(" ")[0]}
+        if one.key.startswith("site "):
+            if one.check != REPUTATION and _is_newer(subject, past, one.agent, one.opened_us):
+                beside.append(row)
+        else:
+            (bad if one.check == REPUTATION else inherited).append(row)
+    whose = {str(r["agent"]) for r in (*inherited, *bad) if is_object(r)}
+    beside = [row for row in beside if is_object(row) and row["agent"] not in whose]
+    return {"inherited": inherited, "badReputation": bad, "sameSite": beside}
+
+
+def _is_newer(subject: Subject, past: Past, other: str, since_us: int) -> bool:
+    """Whether this agent came up after the other: later seen, and no elder id of its registry."""
+    if past.first_us is not None and past.first_us <= since_us:
+        return False
+    registry, _, number = other.rpartition("/")
+    if registry == subject.network.caip2 and number.isdigit() and subject.agent_id.isdigit():
+        return int(subject.agent_id) > int(number)
+    return True
+
+
+async def _texts(endpoints: Sequence[Endpoint], services: ServiceReader) -> list[str]:
+    """What cards and tools say of themselves."""
+    texts: list[str] = []
+    for endpoint in endpoints:
+        with suppress(LookUpUnavailable):
+            if endpoint.kind == "a2a":
+                card = await services.card(endpoint.url)
+                texts += _card_texts(card.document) if card else []
+            elif endpoint.kind == "mcp":
+                tools = await services.tools(endpoint.url)
+                texts += [f"{tool.name} {tool.description}" for tool in tools]
+    return texts[:TEXTS_MAX]
+
+
+def _card_texts(card: JsonObject) -> list[str]:
+    skills = card.get("skills")
+    rows = [card, *(s for s in (skills if is_array(skills) else ()) if is_object(s))]
+    texts: list[str] = []
+    for row in rows[:TEXTS_MAX]:
+        examples = row.get("examples")
+        said = [row.get("description"), *(examples if is_array(examples) else ())]
+        if row is not card:
+            said.append(row.get("name"))
+        texts += [text for text in said if isinstance(text, str)]
+    return texts

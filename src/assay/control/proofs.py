@@ -1,0 +1,298 @@
+"""Proofs of control: which declared services an agent's owner can be shown to control.
+
+DNS and the host's own file speak for a host, a card or an OpenAPI document for its own URL and
+below, an x402 payee for that one service. The longest proven path wins. Source: ADR 0027.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from assay.chains.subject import Subject
+from assay.control.beside import Neighbours, is_beside, is_documentation, is_folders_card
+from assay.control.documents import (
+    INTERFACES_MAX,
+    Named,
+    interfaces_of,
+    is_openapi,
+    names,
+    payees_named,
+    read_document,
+    read_json,
+    read_records,
+    subject_key,
+)
+from assay.control.fetching import fetch
+from assay.control.ports import ControlStore, Endpoint, LookUpUnavailable, ServiceReader, TxtRecords
+from assay.control.publish import RECORD_LABEL, WELL_KNOWN
+from assay.control.scope import Scope, document_scope, scope_of
+from assay.control.statements import STRONGEST_FIRST, Proof, ServiceControl, Statement
+from assay.egress.ports import Reply, SafeHttp
+from assay.kit.errors import Unavailable
+from assay.kit.json import JsonObject, JsonValue
+
+SERVICES_MAX: Final = 8
+"""Endpoints that are looked at, in the order given."""
+
+REDIRECTS_MAX: Final = 2
+ORIGINS_MAX: Final = 10
+"""Hosts asked for their files in one visit, those of cards' interfaces among them."""
+
+_OK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ControlNeeds:
+    """What control is found out with. Without `txt` DNS is not asked, without `store` no rival."""
+
+    http: SafeHttp
+    services: ServiceReader
+    txt: TxtRecords | None = None
+    store: ControlStore | None = None
+
+
+async def collect_control(
+    subject: Subject, endpoints: Sequence[Endpoint], needs: ControlNeeds
+) -> list[JsonObject]:
+    """A row of evidence for each endpoint. Raises nothing for the outside world's faults."""
+    return [found.row(subject) for found in await find_control(subject, endpoints, needs)]
+
+
+async def find_control(
+    subject: Subject,
+    endpoints: Sequence[Endpoint],
+    needs: ControlNeeds,
+    left_s: float | None = None,
+) -> list[ServiceControl]:
+    """As `collect_control`; what was not found out within `left_s` seconds is unfinished."""
+    reader = _Reader(subject, needs)
+
+    async def find(one: Endpoint) -> ServiceControl:
+        try:
+            async with asyncio.timeout(left_s):
+                return await reader.service(one)
+        except TimeoutError:
+            return ServiceControl(one.url, None, why="no_time", is_unfinished=True)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(find(one)) for one in endpoints[:SERVICES_MAX]]
+    finally:
+        for reading in reader.hosts.values():
+            reading.cancel()
+    found = [task.result() for task in tasks]
+    return [await reader.documented(one, found) for one in found]
+
+
+@dataclass(slots=True)
+class _Heard:
+    """The statements about one service, and whether all that could be asked was."""
+
+    statements: list[Statement] = field(default_factory=list[Statement])
+    is_whole: bool = True
+
+
+class _Reader:
+    """Reads each host's word once."""
+
+    def __init__(self, subject: Subject, needs: ControlNeeds) -> None:
+        self._subject = subject
+        self._needs = needs
+        self.hosts: dict[str, asyncio.Task[_Heard]] = {}
+        self._neighbours = Neighbours(subject, needs.store)
+        self._papers: dict[str, tuple[Scope, JsonValue]] = {}
+        """OpenAPI documents that name nobody, by service."""
+        self._pay_others: set[str] = set()
+        """Origins where an unpaid call is asked to pay somebody else."""
+
+    async def documented(
+        self, one: ServiceControl, found: Sequence[ServiceControl]
+    ) -> ServiceControl:
+        """The same; proven where it is the documentation of a service whose payee is the wallet.
+
+        Not where its host is shared, as far as can be seen: another agent proved control there, or
+        another payee is paid. It is lent: who proves the host is not touched by it.
+        """
+        scope, paper = one.scope, self._papers.get(one.endpoint)
+        if scope is None or paper is None or one.why != "no_proof" or one.is_unfinished:
+            return one
+        is_one = any(
+            is_documentation(*paper, other.scope)
+            for other in found
+            if other.proven and other.proven.proof == "x402_payee" and other.scope
+        )
+        if not is_one or scope.origin in self._pay_others or await self._neighbours.share(scope):
+            return one
+        lent = Statement("x402_payee", scope, Named(), is_ours=True, has_below=False)
+        return ServiceControl(one.endpoint, scope, lent, is_lent=True)
+
+    async def service(self, endpoint: Endpoint) -> ServiceControl:
+        scope = scope_of(endpoint.url)
+        if scope is None:
+            return ServiceControl(endpoint.url, None, why="not_an_address")
+        heard = await self._host(scope)
+        is_proven = any(s.is_ours for s in heard.statements)
+        documents, interfaces = await self._documents(endpoint, scope, is_proven=is_proven)
+        spoken = _Heard([*heard.statements, *documents.statements])
+        spoken.is_whole = heard.is_whole and documents.is_whole
+        found = await self._resolve(endpoint.url, scope, spoken)
+        if found.proven and not await self._covers(found.proven, interfaces):
+            return ServiceControl(endpoint.url, scope, why="interface_elsewhere")
+        return found
+
+    async def _resolve(self, url: str, scope: Scope, heard: _Heard) -> ServiceControl:
+        spoken = [s for s in heard.statements if s.speaks_for(scope)]
+        ours = [s for s in spoken if s.is_ours]
+        if not ours:
+            why = "names_another" if any(s.named != Named() for s in spoken) else "no_proof"
+            return ServiceControl(url, scope, why=why, is_unfinished=not heard.is_whole)
+        best = min(ours, key=lambda s: (-len(s.scope.segments), STRONGEST_FIRST.index(s.proof)))
+        named = frozenset(name for s in ours for name in s.named.agents)
+        others = [
+            s for s in spoken if not s.is_ours and len(s.scope.segments) >= len(best.scope.segments)
+        ]
+        deeper, equal = await self._rivals(others, named, best)
+        if deeper:
+            return ServiceControl(url, scope, why="longer_path")
+        return ServiceControl(url, scope, best, equal)
+
+    async def _rivals(
+        self, others: Sequence[Statement], named: frozenset[str], best: Statement
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Agents with proofs of their own: by a longer path than ours, and by as long a one.
+
+        A document that names somebody is no proof of theirs until they were evaluated and it was
+        found to be: a placeholder, or an id nobody registered, contradicts nothing.
+        """
+        store = self._needs.store
+        claims = {
+            (s.key, subject_key(name)): len(s.scope.segments) > len(best.scope.segments)
+            for s in others
+            for name in s.named.agents - named
+        }
+        if store is None or not claims:
+            return (), ()
+        try:
+            keys, agents = {k for k, _ in claims}, {agent for _, agent in claims}
+            proven = set(await store.proven_by(sorted(keys), sorted(agents)))
+        except Unavailable:
+            return (), ()
+        held = [
+            (agent, is_deeper) for (k, agent), is_deeper in claims.items() if (k, agent) in proven
+        ]
+        deeper = tuple(sorted({agent for agent, is_deeper in held if is_deeper}))
+        return deeper, tuple(sorted({agent for agent, is_deeper in held if not is_deeper}))
+
+    async def _covers(self, proven: Statement, interfaces: Sequence[str]) -> bool:
+        """Whether all addresses that a card sends its callers to are under proven control, too."""
+        if len(interfaces) > INTERFACES_MAX:
+            return False  # what is not looked at could be anybody's
+        for url in interfaces:
+            scope = scope_of(url)
+            if scope is None or proven.scope.covers(scope):
+                continue
+            is_host = not proven.scope.segments and not proven.scope.is_exact
+            if is_host and proven.scope.site == scope.site:
+                continue
+            if await self._is_of_card(proven, scope):
+                continue
+            heard = await self._host(scope)
+            if not any(s.is_ours and s.speaks_for(scope) for s in heard.statements):
+                return False
+        return True
+
+    async def _is_of_card(self, proven: Statement, scope: Scope) -> bool:
+        """Whether an address is in the folder that the card is the card of, and nobody else's."""
+        if proven.proof != "card" or not is_folders_card(proven.scope):
+            return False
+        return is_beside(proven.scope, scope) and not await self._neighbours.hold(scope)
+
+    async def _host(self, scope: Scope) -> _Heard:
+        if scope.origin not in self.hosts:
+            if len(self.hosts) >= ORIGINS_MAX:
+                return _Heard(is_whole=False)
+            made = asyncio.get_running_loop().create_task(self._ask_host(scope.host_scope))
+            self.hosts[scope.origin] = made
+        # Services share it: the one whose time is over first must not end it for the others.
+        return await asyncio.shield(self.hosts[scope.origin])
+
+    async def _ask_host(self, host: Scope) -> _Heard:
+        heard = _Heard()
+        txt = self._needs.txt
+        if txt is not None and host.has_name:
+            try:
+                records = await txt.find(f"{RECORD_LABEL}.{host.host}")
+                self._add(heard, "dns", host, read_records(records))
+            except LookUpUnavailable:
+                heard.is_whole = False
+        try:
+            reply = await fetch(self._needs.http, host.origin + WELL_KNOWN, REDIRECTS_MAX)
+            self._add(heard, "well_known", host, read_document(_document(reply)))
+        except LookUpUnavailable:
+            heard.is_whole = False
+        return heard
+
+    async def _documents(
+        self, endpoint: Endpoint, scope: Scope, *, is_proven: bool
+    ) -> tuple[_Heard, tuple[str, ...]]:
+        """What the service's own documents say, and the addresses a card sends its callers to.
+
+        Where the host itself names the agent nothing more is asked of it than was read anyhow.
+        """
+        heard = _Heard()
+        try:
+            if endpoint.kind == "a2a":
+                return heard, await self._card(heard, endpoint.url)
+            if endpoint.kind == "http" and not is_proven:
+                await self._openapi(heard, endpoint.url, scope)
+                payees = await self._needs.services.payees(endpoint.url)
+                if payees_named(payees, self._subject):
+                    paid = Statement("x402_payee", scope, Named(), is_ours=True, has_below=False)
+                    heard.statements.append(paid)
+                elif payees:
+                    self._pay_others.add(scope.origin)
+        except LookUpUnavailable:
+            heard.is_whole = False
+        return heard, ()
+
+    async def _card(self, heard: _Heard, url: str) -> tuple[str, ...]:
+        card = await self._needs.services.card(url)
+        scope = document_scope(card.url) if card else None
+        if card is None or scope is None:
+            return ()
+        self._add(heard, "card", scope, read_document(card.document))
+        return interfaces_of(card.document)
+
+    async def _openapi(self, heard: _Heard, url: str, scope: Scope) -> None:
+        """The endpoint itself where it is the document, else the one it serves beside itself."""
+        reply = await fetch(self._needs.http, url)
+        document = _document(reply)
+        if is_openapi(document):
+            self._papers[url] = scope, document
+            self._add(heard, "openapi", scope, read_document(document))
+            return
+        if scope.is_exact or _is_page(reply):
+            return
+        beside = url.partition("#")[0].rstrip("/") + "/openapi.json"
+        document = _document(await fetch(self._needs.http, beside))
+        if is_openapi(document) and (place := scope_of(beside)) is not None:
+            self._papers[url] = place, document
+            # A file of this name may be a visitor's upload: it speaks for no other address.
+            self._add(heard, "openapi", scope, read_document(document), has_below=False)
+
+    def _add(
+        self, heard: _Heard, proof: Proof, scope: Scope, named: Named, *, has_below: bool = True
+    ) -> None:
+        if named != Named():
+            is_ours = names(named, self._subject)
+            heard.statements.append(Statement(proof, scope, named, is_ours, has_below))
+
+
+def _document(reply: Reply) -> JsonValue:
+    return read_json(reply.body) if reply.status == _OK else None
+
+
+def _is_page(reply: Reply) -> bool:
+    """Whether it is a page for people; such an endpoint is not asked again."""
+    return "html" in (reply.header("content-type") or "").lower()

@@ -1,0 +1,52 @@
+"""What an owner publishes to prove control: the file, or the record, ready to be copied. Pure."""
+
+import json
+from dataclasses import dataclass
+
+from assay.chains.subject import Subject
+from assay.control.documents import RECORD_AGENT
+from assay.control.scope import scope_of
+from assay.kit.json import JsonObject, JsonValue
+
+WELL_KNOWN = "/.well-known/agent-registration.json"
+"""Source: EIP-8004, "Endpoint Domain Verification"."""
+
+RECORD_LABEL = "_agent-registration"
+"""Below the host, so that a record of the host itself (SPF) is none of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """Either is enough. `record_name` is None for a host that DNS does not name."""
+
+    file_url: str
+    file_text: str
+    record_name: str | None
+    record_text: str | None
+
+    def as_json(self) -> JsonObject:
+        """`{"file": {"url", "body"}, "record": {"name", "type", "value"}}`."""
+        shown: dict[str, JsonValue] = {"file": {"url": self.file_url, "body": self.file_text}}
+        if self.record_name is not None:
+            record = {"name": self.record_name, "type": "TXT", "value": self.record_text}
+            shown["record"] = record
+        return shown
+
+
+def instructions(subject: Subject, endpoint: str) -> Instructions | None:
+    """The exact file and TXT record that prove control of the host of `endpoint`.
+
+    None for an endpoint that is no web address.
+    """
+    scope = scope_of(endpoint)
+    if scope is None:
+        return None
+    registry, agent_id = subject.network.agent_registry, subject.agent_id
+    shown = int(agent_id) if agent_id.isdigit() else agent_id
+    row = {"agentId": shown, "agentRegistry": registry}
+    text = json.dumps({"registrations": [row]}, indent=2)
+    url = scope.shown_origin + WELL_KNOWN
+    if not scope.has_name:
+        return Instructions(url, text, None, None)
+    name = f"{RECORD_LABEL}.{scope.host}"
+    return Instructions(url, text, name, f"{RECORD_AGENT}{registry}/{agent_id}")

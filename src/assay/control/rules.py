@@ -1,0 +1,169 @@
+"""What the evidence about control means for a grade: a pure function of the sandbox's evidence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urljoin
+
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+
+CONTROL_UNPROVEN: Final = "control_unproven"
+CONTROL_CONFLICT: Final = "control_conflict"
+CLOSED_TO_US: Final = "closed_by_robots"
+
+
+@dataclass(frozen=True, slots=True)
+class ControlReason:
+    """Why an agent is held at rung 0: a slug, a sentence, and the service where it is one's."""
+
+    code: str
+    sentence: str
+    service: str | None = None
+    action: str = ""
+    """What to do about it."""
+
+
+_ENDS_WITH = (
+    "Nothing has to be published: it ends with one unannounced visit that is passed, which needs"
+    " proven control and no open critical finding."
+)
+_RENAME = "Give the agent a name that cannot be taken for another's."
+_OUTLIVE = "It ends when the other agent's reputation is good again, or after 90 days."
+
+_WHY = {
+    "not_an_address": "its address is none that is called",
+    "names_another": "its host, card or document names another agent",
+    "longer_path": "another agent has proven a longer path of the same host",
+    "interface_elsewhere": "its card sends callers to an address that is not proven",
+}
+
+
+def unproven(data: JsonObject) -> tuple[ControlReason, ...]:
+    """A reason for every service whose control is not proven; of what was not finished, none."""
+    return tuple(
+        ControlReason(
+            CONTROL_UNPROVEN,
+            f"Control of {row.get('service')} is not proven: "
+            + _WHY.get(str(row.get("why")), "nothing there names this agent")
+            + ".",
+            str(row.get("service")),
+        )
+        for row in _rows(data, "control")
+        if row.get("proof") is None and not row.get("unfinished")
+    )
+
+
+def undecided(data: JsonObject) -> tuple[ControlReason, ...]:
+    """Services whose control is disputed or was not found out: the rung that was held stays.
+
+    None is earned by them.
+    """
+    found: list[ControlReason] = []
+    for row in _rows(data, "control"):
+        service = str(row.get("service"))
+        if row.get("conflict"):
+            rivals = row.get("with")
+            others = ", ".join(str(r) for r in rivals) if is_array(rivals) else "another agent"
+            sentence = f"Control of {service} is proven for this agent and for {others}."
+            found.append(ControlReason(CONTROL_CONFLICT, sentence, service))
+        elif row.get("unfinished"):
+            sentence = f"Whether control of {service} is proven could not be asked now."
+            found.append(ControlReason("unfinished", sentence, service))
+    return tuple(found)
+
+
+def held_back(data: JsonObject) -> tuple[ControlReason, ...]:
+    """Why this agent is held at rung 0 for whom it copies or stands beside.
+
+    A copy, and a newcomer on the site of an open critical finding, until one unannounced visit is
+    passed; an imitator of a name, and whom a bad reputation follows, for as long as that is so.
+    """
+    identity = _identity(data)
+    found: list[ControlReason] = []
+    if not _has_passed_unannounced(data):
+        clone = identity.get("clone")
+        if is_object(clone):
+            sentence = (
+                f"Its texts are near-identical to those of {clone.get('agent')}, which has an"
+            )
+            found.append(
+                ControlReason("clone", f"{sentence} open critical finding.", None, _ENDS_WITH)
+            )
+        for row in _rows(identity, "sameSite")[:1]:
+            sentence = f"It came up on the site of {row.get('agent')}, which has an open critical"
+            found.append(ControlReason("same_site", f"{sentence} finding.", None, _ENDS_WITH))
+    imitates = identity.get("imitates")
+    if is_object(imitates) and imitates.get("scored"):
+        sentence = f"Its name cannot be told from that of {imitates.get('agent')}."
+        found.append(ControlReason("imitation", sentence, None, _RENAME))
+    for row in _rows(identity, "badReputation")[:1]:
+        sentence = f"The bad reputation of {row.get('agent')}, under the same control, follows it."
+        found.append(ControlReason("reputation_follows", sentence, None, _OUTLIVE))
+    return tuple(found)
+
+
+def closed_to_us(data: JsonObject) -> tuple[ControlReason, ...]:
+    """Services that robots.txt closes to us: nothing is known of them."""
+    return tuple(
+        ControlReason(
+            CLOSED_TO_US,
+            f"The robots.txt of {row.get('endpoint')} asks Assay not to test it.",
+            str(row.get("endpoint")),
+            f"Let {_robots_of(str(row.get('endpoint')))} disallow nothing of it to"
+            " `User-agent: Assay`.",
+        )
+        for row in _rows(data, "services")
+        if row.get("state") == "opted_out"
+    )
+
+
+def _robots_of(endpoint: str) -> str:
+    try:
+        return urljoin(endpoint, "/robots.txt")
+    except ValueError:  # evidence that others made
+        return "/robots.txt"
+
+
+def inherited(data: JsonObject) -> tuple[ControlReason, ...]:
+    """Open critical findings of other agents under the same proven control: they count as own."""
+    return tuple(
+        ControlReason(
+            str(row.get("check")),
+            f"{row.get('agent')}, under the same control, has an open critical finding"
+            f" ({row.get('check')}).",
+        )
+        for row in _rows(_identity(data), "inherited")
+    )
+
+
+def days_held(data: JsonObject) -> int | None:
+    """Whole days since a transfer that left the services under other control; None: no limit.
+
+    Rungs 2 to 4 count no day before that.
+    """
+    days = _identity(data).get("heldDays")
+    return days if isinstance(days, int) and not isinstance(days, bool) else None
+
+
+def shown_imitation(data: JsonObject) -> str | None:
+    """The elder agent of the same name, scored or not."""
+    imitates = _identity(data).get("imitates")
+    return str(imitates.get("agent")) if is_object(imitates) else None
+
+
+def _has_passed_unannounced(data: JsonObject) -> bool:
+    history = data.get("history")
+    if not is_object(history) or history.get("openCritical"):
+        return False
+    count = history.get("unannounced")
+    return isinstance(count, int) and count > 0
+
+
+def _identity(data: JsonObject) -> JsonObject:
+    found = data.get("identity")
+    return found if is_object(found) else {}
+
+
+def _rows(data: JsonObject, name: str) -> Sequence[JsonObject]:
+    rows: JsonValue = data.get(name)
+    return [row for row in rows if is_object(row)] if is_array(rows) else []

@@ -1,0 +1,133 @@
+"""What a proof of control speaks for: an origin, and a path of it and all below. Pure.
+
+A URL has one spelling here, the one that is dialled: case, a trailing dot, full-width letters and
+default ports make no second host. A path that servers read in different ways (dot segments,
+encoded slashes, empty segments) is never below anything: only its host can speak for it.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from assay.egress.consent import origin_of
+from assay.egress.domain import domain_of
+from assay.egress.url import EgressPolicy, Target, parse_target
+
+KEY_CHARS_MAX: Final = 300
+
+_ANY = EgressPolicy(allow_private=True, require_https=False)
+_WEB_PORTS = frozenset({80, 443})
+_ODD = re.compile(rb"[\x00-\x20\x7f\\;%?#]")
+_ENCODED = re.compile(r"%(2e|2f|5c|25|3b|23|3f|00)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """An origin and the segments of a path; no segments: the whole host.
+
+    With `is_exact` it is that one URL and nothing below it: one with a query, or an odd path.
+    """
+
+    origin: str
+    host: str
+    port: int
+    segments: tuple[str, ...] = ()
+    is_exact: bool = False
+    exact_url: str = ""
+
+    @property
+    def host_scope(self) -> "Scope":
+        """The whole host of it."""
+        return Scope(self.origin, self.host, self.port)
+
+    @property
+    def shown_origin(self) -> str:
+        """The origin as people write it: without the port that its scheme has anyway."""
+        usual = {"https": ":443", "http": ":80"}[self.origin.partition(":")[0]]
+        return self.origin.removesuffix(usual)
+
+    @property
+    def key(self) -> str:
+        """Names the scope in stores: `at https://a.example:443/path`."""
+        return scope_key(self.origin, self.exact_url if self.is_exact else "/".join(self.segments))
+
+    @property
+    def site(self) -> str:
+        """Names whose site it is: the registrable domain, with the port where it is no web port.
+
+        By the Public Suffix List with its private section. A literal address stands for itself.
+        """
+        port = "" if self.port in _WEB_PORTS else f":{self.port}"
+        return f"site {domain_of(self.host)}{port}"
+
+    @property
+    def has_name(self) -> bool:
+        """Whether DNS can speak for the host: literal addresses and single labels have no zone."""
+        try:
+            ip_address(self.host)
+        except ValueError:
+            return "." in self.host
+        return False
+
+    def covers(self, other: "Scope") -> bool:
+        """Whether `other` is this address or below it, by whole segments."""
+        if self.origin != other.origin:
+            return False
+        if not self.segments and not self.is_exact:
+            return True
+        if self.is_exact or other.is_exact:
+            return self == other
+        return other.segments[: len(self.segments)] == self.segments
+
+
+def scope_key(origin: str, path: str, word: str = "at") -> str:
+    """The key of an origin and a path of it, at most `KEY_CHARS_MAX` characters."""
+    address = f"{origin}/{path.removeprefix('/')}"
+    if len(address) > KEY_CHARS_MAX - len(word) - 1:
+        address = hashlib.sha256(address.encode()).hexdigest()
+    return f"{word} {address}"
+
+
+def scope_of(url: str) -> Scope | None:
+    """The scope of a URL and what is below it; None for what is no address that is called."""
+    target = parse_target(url, _ANY)
+    if not isinstance(target, Target):
+        return None
+    origin = origin_of(target)
+    path, has_query, _ = target.path_and_query.partition("?")
+    segments = _segments(path)
+    if segments is None or has_query:
+        return Scope(origin, target.host, target.port, (), True, target.path_and_query)  # noqa: FBT003
+    return Scope(origin, target.host, target.port, segments)
+
+
+def document_scope(url: str) -> Scope | None:
+    """What a document at `url` speaks for: its own URL and below.
+
+    One in a `.well-known` folder speaks for what holds the folder.
+    """
+    scope = scope_of(url)
+    if scope is None or scope.is_exact:
+        return scope
+    if len(scope.segments) >= 2 and scope.segments[-2] == ".well-known":  # noqa: PLR2004 - folder and file
+        return Scope(scope.origin, scope.host, scope.port, scope.segments[:-2])
+    return scope
+
+
+def _segments(path: str) -> tuple[str, ...] | None:
+    """The segments, percent-decoded; None where servers could read the path in several ways."""
+    if _ENCODED.search(path):
+        return None
+    parts = path.strip("/").split("/") if path.strip("/") else []
+    if path.removeprefix("/").removesuffix("/") != "/".join(parts):
+        return None  # empty segments at an end
+    decoded = [unquote_to_bytes(part) for part in parts]
+    if any(not part or part in {b".", b".."} or _ODD.search(part) for part in decoded):
+        return None
+    try:
+        return tuple(part.decode("utf-8") for part in decoded)
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,250 @@
+"""What checks say together, and which of them could have failed. Pure.
+
+A pass is evidence only where the check could have failed: the service it is about works. What
+passes because there was nothing to see (nothing answers, 404 to everything) proves nothing, and a
+check that no agent can fail never does. A failure is always evidence.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from assay.evaluation.demands import member, number, rows
+from assay.evaluation.proofs import function_rows
+from assay.kit.json import JsonObject, is_array, is_object
+from assay.probing.ports import Finding, Severity
+
+CheckClass = Literal["passed", "failed", "not_made"]
+"""What all visits of the window say of one check."""
+
+WEIGHTS: Mapping[Severity, float] = {
+    Severity.INFO: 0.0,
+    Severity.MINOR: 1.0,
+    Severity.MAJOR: 3.0,
+    Severity.CRITICAL: 6.0,
+}
+"""What a check counts for. A decision, so that one critical finding outweighs a page of minor ones
+and a passed critical check is worth having. Checks that cannot fail count for nothing."""
+
+FAILURE_COUNTS: Final = 2.0
+"""How much more a failure says than a pass. A decision: nearly every agent passes nearly every
+check, so what tells them apart is what they fail; an agent that answers every other call must not
+grade like one that answers all."""
+
+HALF_SURE_AT: Final = 10.0
+"""Weight of checks at which confidence is one half: three major ones and one minor."""
+
+FUNCTION: Final = "function"
+"""Prefix of the checks that are proofs of function, one for each kind of service."""
+
+FUNCTION_WEIGHT: Final = 6.0
+"""What a proof of function counts for. A decision: as much as a critical check, for doing what it
+says is what an agent is there for."""
+
+CRITICAL_CAP: Final = 34.99
+"""Highest score with a critical failure. Source: decisions, section 4."""
+
+_HTTP: Final = frozenset({"http", "x402"})
+_ABOUT: Final[Mapping[str, frozenset[str]]] = {
+    "a2a": frozenset({"a2a", "grpc"}),
+    "mcp": frozenset({"mcp"}),
+    "http": _HTTP,
+    "payment": _HTTP,
+    "ssrf": frozenset({"mcp"}),
+}
+"""Kinds of services that checks of a family are about; those of other families are about any."""
+
+_NEEDED_BY: Final[Mapping[str, frozenset[str]]] = {
+    "a2a": frozenset({"a2a", "grpc"}),
+    "mcp": frozenset({"mcp"}),
+    "injection": frozenset({"a2a", "mcp"}),
+    "ssrf": frozenset({"mcp"}),
+}
+"""Kinds of declared services at which checks of a family apply, though they saw nothing."""
+
+_FREE_TEXT: Final = frozenset({"registration"})
+"""What every agent has to read, and costs nothing to write."""
+
+NOT_SEEN: Final = "There was nothing to see that could have failed."
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A finding with the name, family and severity of what found it."""
+
+    name: str
+    family: str
+    severity: Severity
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTally:
+    """One check over all visits of the window: whether it passed or failed, or was not made."""
+
+    name: str
+    severity: Severity
+    passed: bool
+    failed: bool
+    note: str
+
+    @property
+    def outcome(self) -> CheckClass:
+        """What all visits say together."""
+        return "failed" if self.failed else "passed" if self.passed else "not_made"
+
+    @property
+    def weight(self) -> float:
+        """What it counts for."""
+        return FUNCTION_WEIGHT if self.name.startswith(FUNCTION) else WEIGHTS[self.severity]
+
+
+def working_kinds(behaviour: JsonObject) -> frozenset[str]:
+    """The kinds of which a service was shown to work.
+
+    Evidence of before there were proofs of function says it by the answers it has: a greeting that
+    was answered, tools that were listed, a payment that was asked for as it should be.
+    """
+    listed = function_rows(behaviour)
+    if listed is not None:
+        return frozenset(str(r.get("kind")) for r in listed if r.get("state") == "functional")
+    seen = member(behaviour, "probes")
+    answered = {
+        "a2a": member(seen, "a2a_answers").get("answer") == "ok",
+        "mcp": member(seen, "mcp_tools_valid").get("listed") == "ok",
+        "x402": member(seen, "x402_challenge_valid").get("valid") is True,
+    }
+    return frozenset(kind for kind, does in answered.items() if does)
+
+
+def only_what_could_fail(judged: Sequence[Judged], behaviour: JsonObject) -> list[Judged]:
+    """The same, with every pass that could not have been a failure as not tested."""
+    working = working_kinds(behaviour)
+    seen = member(behaviour, "probes")
+    return [
+        one
+        if one.finding.outcome != "pass" or _could_fail(one, member(seen, one.name), working)
+        else replace(one, finding=Finding("not_tested", NOT_SEEN))
+        for one in judged
+    ]
+
+
+def _could_fail(one: Judged, seen: JsonObject, working: frozenset[str]) -> bool:
+    if one.family == "conduct":
+        return True  # somebody called, and was seen doing so
+    if one.severity is Severity.INFO:
+        return False
+    if one.family == "poisoning" and seen.keys() <= _FREE_TEXT:
+        return False
+    kinds = frozenset(seen) & {"a2a", "mcp", "http", "x402"}
+    about = _ABOUT.get(one.family) or (kinds | _HTTP if kinds & _HTTP else kinds)
+    return bool(working & about if about else working)
+
+
+def applicable_unseen(behaviour: JsonObject, families: Mapping[str, str]) -> list[str]:
+    """Checks that apply to what is declared and saw nothing, by name; `families` by check."""
+    declared = {str(row.get("kind")) for row in rows(behaviour, "services") or []}
+    declared |= {str(row.get("kind")) for row in rows(behaviour, "function") or []}
+    seen = member(behaviour, "probes")
+    return sorted(
+        name
+        for name, what in seen.items()
+        if what is None and declared & _NEEDED_BY.get(families.get(name, ""), frozenset())
+    )
+
+
+def pooled(
+    judged: Sequence[Judged], history: JsonObject, severities: Mapping[str, Severity]
+) -> list[CheckTally]:
+    """Every check that applies, by name: what all visits of the window say of it together.
+
+    Where the history has an outcome of a check, that is it, the newest visit included.
+    """
+    earlier = member(history, "pooled")
+    now = {one.name: one for one in judged}
+    tested: list[CheckTally] = []
+    for name in sorted(now.keys() | (earlier.keys() & severities.keys())):
+        one, past = now.get(name), member(earlier, name)
+        outcome = past.get("outcome") or (None if one is None else one.finding.outcome)
+        severity = severities[name] if one is None else one.severity
+        if severity is Severity.INFO:
+            continue  # nobody can fail it
+        tested.append(
+            CheckTally(
+                name,
+                severity,
+                passed=outcome == "pass",
+                failed=outcome == "fail",
+                note=f"Visits of the last weeks found a fault: {name}."
+                if one is None
+                else one.finding.note,
+            )
+        )
+    return tested
+
+
+def function_checks(behaviour: JsonObject) -> list[CheckTally]:
+    """Proofs of function: by kind, whether a service of it does what it says.
+
+    What refuses or cannot be reached is no check made: other checks and the ladder say that. Nor is
+    what one visit that others timed saw, until it is confirmed, nor an inconclusive visit.
+    """
+    if behaviour.get("status") != "tested":
+        return []
+    soft = member(behaviour, "history").get("unconfirmed") is True
+    states: dict[str, set[str]] = {}
+    for row in function_rows(behaviour) or []:
+        if row.get("state") != "not_callable":
+            states.setdefault(str(row.get("kind")), set()).add(str(row.get("state")))
+    return [
+        CheckTally(
+            f"{FUNCTION}_{kind}",
+            Severity.MAJOR,
+            passed="functional" in found,
+            failed=not soft and "not_functional" in found and "functional" not in found,
+            note=f"No {kind} service was shown to do what it says.",
+        )
+        for kind, found in sorted(states.items())
+    ]
+
+
+def worth(tested: Sequence[CheckTally]) -> tuple[float, float]:
+    """Value 0 to 100 and confidence 0 to 1 of checks: 50 and 0 where none could be made.
+
+    Value: 100 x passed / (passed + 2 x failed), weighted by severity. Confidence: w / (w + 10) for
+    a weight w of the checks that were made.
+    """
+    passed = sum(t.weight for t in tested if t.outcome == "passed")
+    failed = sum(t.weight for t in tested if t.outcome == "failed")
+    total = passed + failed
+    if not total:
+        return 50.0, 0.0
+    value = 100 * passed / (passed + FAILURE_COUNTS * failed)
+    return round(value, 2), round(total / (total + HALF_SURE_AT), 4)
+
+
+def supposed(tested: Sequence[CheckTally], *, passes: bool) -> list[CheckTally]:
+    """The same, as if every check that could not be made had passed, or failed."""
+    return [
+        replace(t, passed=passes, failed=not passes) if t.outcome == "not_made" else t
+        for t in tested
+    ]
+
+
+def critical_failures(tested: Sequence[CheckTally], behaviour: JsonObject) -> list[str]:
+    """What caps the score: sentences of critical failures, corroborated where that is recorded."""
+    listed = rows(behaviour, "findings")
+    sure = {
+        str(row.get("check"))
+        for row in listed or []
+        if row.get("severity") == "critical"
+        and row.get("open") is not False
+        and number(row, "sightings") >= 2  # noqa: PLR2004 - corroborated
+    }
+    failed = {t.name: t.note for t in tested if t.severity is Severity.CRITICAL and t.failed}
+    if listed is None:
+        sure |= failed.keys()
+    older = member(behaviour, "history").get("openCritical")
+    for one in older if is_array(older) else ():
+        sure.add(str(one.get("check")) if is_object(one) else str(one))
+    return [failed.get(name, f"A critical finding is open: {name}.") for name in sorted(sure)]

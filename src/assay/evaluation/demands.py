@@ -1,0 +1,296 @@
+"""What rungs 2 to 4, and rung 1 of a key agent, ask of the evidence. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import partial
+from math import inf
+from typing import Literal
+
+from assay.control import rules
+from assay.evaluation.policy import LadderPolicy
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+
+State = Literal["met", "missing", "unknown"]
+
+CHAIN_SIGNAL, BEHAVIOUR_SIGNAL = "8004", "sandbox"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One thing a rung asks for, and whether it is there."""
+
+    rung: int
+    name: str
+    state: State
+    asks: str
+    """What is asked for, in one sentence, with what there is now."""
+    why: str = ""
+    """A slug where there is more to say than that it is not there."""
+    is_fault: bool = False
+    """It is not met because of something known against the agent, not for want of knowledge."""
+    action: str = ""
+    """What to do about it, with the exact file or record where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidences:
+    """The evidence of one evaluation by signal; what is absent or malformed is empty."""
+
+    by_signal: Mapping[str, JsonObject]
+    unavailable: frozenset[str]
+
+    def of(self, signal: str) -> JsonObject:
+        """A signal's evidence."""
+        return self.by_signal.get(signal, {})
+
+    @property
+    def behaviour(self) -> JsonObject:
+        """What visits saw."""
+        return self.of(BEHAVIOUR_SIGNAL)
+
+    @property
+    def history(self) -> JsonObject:
+        """What earlier visits inside the window saw."""
+        return member(self.behaviour, "history")
+
+    @property
+    def held_rung(self) -> int:
+        """The rung the agent stood on before."""
+        return int(number(self.history, "heldRung"))
+
+    def days_of(self, of: JsonObject, name: str) -> float:
+        """A number of days, none of them before a transfer that left the services behind."""
+        held = rules.days_held(self.behaviour)
+        return min(number(of, name), inf if held is None else held)
+
+
+def member(of: JsonObject, name: str) -> JsonObject:
+    """A member that is an object; empty without one."""
+    found = of.get(name)
+    return found if is_object(found) else {}
+
+
+def rows(of: JsonObject, name: str) -> list[JsonObject] | None:
+    """The objects of a member that is an array; None without one."""
+    found = of.get(name)
+    return [row for row in found if is_object(row)] if is_array(found) else None
+
+
+def number(of: JsonObject, name: str) -> float:
+    """A member that is a number, or text of one; 0 without one."""
+    value: JsonValue = of.get(name)
+    if isinstance(value, bool):
+        return 0.0
+    if isinstance(value, str):
+        try:
+            exact = Decimal(value)
+        except InvalidOperation:
+            return 0.0
+        return float(exact) if exact.is_finite() else 0.0
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def at_least(rung: int, name: str, value: float, asked: float, unit: str) -> Demand:
+    """A demand for a number."""
+    asks = f"At least {asked:g} {unit}; there {'is' if value == 1 else 'are'} {value:g}."
+    return Demand(rung, name, "met" if value >= asked else "missing", asks)
+
+
+def caller(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
+    """Rung 1 of a key agent: the caller suite on several days, and one thing that is scarce."""
+    conduct = member(seen.behaviour, "conduct")
+    days = number(conduct, "passedDays")
+    scarce = sorted(_scarce(seen, policy, number(conduct, "paidUsd")))
+    has = "it has: " + ", ".join(scarce) if scarce else "there is none"
+    return [
+        at_least(
+            1,
+            "caller_suite",
+            days,
+            policy.caller_days,
+            "days on which it passed the whole caller suite",
+        ),
+        Demand(
+            1,
+            "scarce_proof",
+            "met" if scarce else "missing",
+            "A proof of personhood or an attestation that no other agent uses, a registration, or"
+            f" {policy.caller_usd:g} USD paid to unrelated wrappers; {has}.",
+            action="" if scarce else _SCARCE_ACTION,
+        ),
+        no_critical_finding(seen),
+    ]
+
+
+_SCARCE_ACTION = (
+    "Prove a human behind the key, with a World ID of an orb or in Self's registry: of the four,"
+    " only that is collected so far."
+)
+
+
+def _scarce(seen: Evidences, policy: LadderPolicy, paid_usd: float) -> set[str]:
+    human, listed, attested = seen.of("personhood"), seen.of("self"), seen.of("attestation")
+    found: set[str] = set()
+    if isinstance(human.get("level"), str):
+        found.add("personhood")  # one proof stands behind one agent: the store sees to it
+    if listed.get("holds") is True and number(listed, "agents") == 1:
+        found.add("personhood")
+    if attested.get("attested") is True and attested.get("sharedWith") == 0:
+        found.add("attestation")
+    if seen.of(CHAIN_SIGNAL).get("registered") is True:
+        found.add("registration")
+    if paid_usd >= policy.caller_usd:
+        found.add("payments")
+    return found
+
+
+def no_critical_finding(seen: Evidences) -> Demand:
+    """No critical finding is open. One sighting is not yet a finding: it is looked at again."""
+    asks = "No open critical finding"
+    listed = [row for row in rows(seen.behaviour, "findings") or [] if _is_critical(row)]
+    older = _names(seen.history.get("openCritical"))
+    followed = [reason.sentence.rstrip(".") for reason in rules.inherited(seen.behaviour)]
+    if rows(seen.behaviour, "findings") is None:  # nobody corroborates: what was seen counts
+        older |= _names(seen.behaviour.get("criticalFailed"))
+    sure = [row for row in listed if number(row, "sightings") >= 2]  # noqa: PLR2004 - corroborated
+    if sure or older or followed:
+        names = sorted({str(row.get("check")) for row in sure} | older)
+        return Demand(
+            1,
+            "no_critical_finding",
+            "missing",
+            f"{asks}: {', '.join([*names, *followed])}.",
+            "critical_finding",
+            is_fault=True,
+        )
+    if listed or _names(seen.history.get("sighted")):
+        return Demand(1, "no_critical_finding", "unknown", f"{asks}; one is being confirmed.")
+    return Demand(1, "no_critical_finding", "met", f"{asks}.")
+
+
+def _is_critical(row: JsonObject) -> bool:
+    return row.get("severity") == "critical" and row.get("open") is not False
+
+
+def _names(listed: JsonValue) -> set[str]:
+    if not is_array(listed):
+        return set()
+    return {str(one.get("check")) if is_object(one) else str(one) for one in listed}
+
+
+def steady(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
+    """Rung 2: visits at times the agent did not choose."""
+    past = seen.history
+    days = partial(seen.days_of, past)
+    visits = number(past, "scheduled")
+    share = number(past, "unannounced") / visits if visits else 0.0
+    asked = policy.steady_unannounced_share
+    critical = past.get("criticalUnannounced") is True
+    changed = past.get("silentChange") is True
+    return [
+        at_least(2, "scheduled_visits", visits, policy.steady_visits, "scheduled visits"),
+        at_least(2, "visit_days", days("days"), policy.steady_days, "days of visits"),
+        at_least(2, "visit_span", days("spanDays"), policy.steady_span_days, "days between them"),
+        Demand(
+            2,
+            "unannounced_visits",
+            "met" if visits and share >= asked else "missing",
+            f"At least {100 * asked:g} % of the visits unannounced; now {100 * share:.0f} %.",
+        ),
+        Demand(
+            2,
+            "critical_checks_unannounced",
+            "met" if critical else "missing",
+            "Every critical check that can be made unannounced was.",
+        ),
+        Demand(
+            2,
+            "no_silent_change",
+            "missing" if changed else "met",
+            "No material change that was not declared.",
+            "silent_change" if changed else "",
+            is_fault=changed,
+        ),
+    ]
+
+
+def used(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
+    """Rung 3: customers whose money did not come back."""
+    found = member(seen.of(CHAIN_SIGNAL), "customers")
+    days = partial(seen.days_of, found)
+    largest, asked = number(found, "largestShare"), policy.used_largest_share
+    share = "met" if found and largest <= asked else "missing"
+    network = "met" if found.get("network") == "main" else "missing"
+    money = "USD of net revenue"
+    listed = [
+        at_least(3, "customer_days", days("sinceDays"), policy.used_days, "days with customers"),
+        at_least(
+            3,
+            "payer_clusters",
+            number(found, "clusters"),
+            policy.used_clusters,
+            "independent clusters of payers",
+        ),
+        at_least(3, "payment_days", days("days"), policy.used_payment_days, "days of payments"),
+        Demand(
+            3,
+            "largest_payer",
+            share,
+            f"At most {100 * asked:g} % of the money from one cluster; now {100 * largest:.0f} %.",
+        ),
+        at_least(3, "net_revenue", number(found, "usdNet"), policy.used_usd, money),
+        Demand(3, "main_network", network, "Payments in listed assets on main networks."),
+    ]
+    return _unless_unread(seen, listed)
+
+
+def vouched(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
+    """Rung 4: something that is lost, or somebody who answers, if the agent turns bad."""
+    found = member(seen.of(CHAIN_SIGNAL), "customers")
+    vouchers = sorted(_vouchers(seen, policy))
+    has = ", ".join(vouchers) or "none"
+    listed = [
+        at_least(
+            4,
+            "vouched_days",
+            seen.days_of(found, "sinceDays"),
+            policy.vouched_days,
+            "days with customers",
+        ),
+        Demand(
+            4,
+            "vouchers",
+            "met" if len(vouchers) >= policy.vouched_proofs else "missing",
+            f"{policy.vouched_proofs} of: a trusted validator or attester, a stake of"
+            f" {policy.vouched_stake_usd:g} USD, a human behind at most"
+            f" {policy.vouched_agents_per_human} agents, {policy.vouched_usd:g} USD from"
+            f" {policy.vouched_clusters} clusters of customers; there are: {has}.",
+        ),
+    ]
+    return _unless_unread(seen, listed)
+
+
+def _vouchers(seen: Evidences, policy: LadderPolicy) -> set[str]:
+    chain, attested, listed = seen.of(CHAIN_SIGNAL), seen.of("attestation"), seen.of("self")
+    found: set[str] = set()
+    if str(attested.get("attester", "")).lower() in policy.vouched_by:
+        found.add("attester")
+    if number(member(chain, "stake"), "usd") >= policy.vouched_stake_usd:
+        found.add("stake")
+    agents = number(listed, "agents") if listed.get("holds") is True else 0.0
+    one_human = isinstance(seen.of("personhood").get("level"), str)
+    if one_human or 1 <= agents <= policy.vouched_agents_per_human:
+        found.add("human")
+    money = member(chain, "customers")
+    many = number(money, "clusters") >= policy.vouched_clusters
+    if many and number(money, "usdNet") >= policy.vouched_usd:
+        found.add("customers")
+    return found
+
+
+def _unless_unread(seen: Evidences, demands: list[Demand]) -> list[Demand]:
+    """Chain data that could not be read neither earns a rung nor takes one away."""
+    if CHAIN_SIGNAL not in seen.unavailable:
+        return demands
+    return [Demand(d.rung, d.name, "unknown", d.asks, "unread") for d in demands]

@@ -1,0 +1,102 @@
+"""Why a grade is what it is, and what would make it better. Pure.
+
+Every cause is something that counts against the agent, or that is not known of it, with what the
+score would be without it. So a sentence in praise can never be the ground of a denial.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.kit.json import JsonObject
+
+IMPROVE_MAX = 12
+REASONS_MAX = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that keeps the score down, and the score with it put right."""
+
+    slug: str
+    finding: str
+    """What was found, or what evidence is missing; one sentence."""
+    action: str
+    """What to do about it; one sentence."""
+    docs: str
+    """Where it is documented: a page of this repository with an anchor."""
+    score_after: float
+    is_cap: bool = False
+    """It bounds the whole score, whatever the rest is."""
+    at_most: bool = False
+    """The most it can be worth: how much depends on what the evidence then says."""
+
+
+@dataclass(frozen=True, slots=True)
+class RungAsk:
+    """One thing that the next rung of the ladder asks for and is not there."""
+
+    slug: str
+    sentence: str
+    docs: str
+    ceiling_after: float
+    """The ceiling once all that the rung asks for is there."""
+    action: str = ""
+    """What to do about it, where that is more than what is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """A cause with what putting it right is worth, in score points."""
+
+    cause: Cause
+    points: float
+
+    def document(self) -> JsonObject:
+        """As it is sent."""
+        return {
+            "slug": self.cause.slug,
+            "finding": self.cause.finding,
+            "action": self.cause.action,
+            "points": self.points,
+            "scoreAfter": self.cause.score_after,
+            "atMost": self.cause.at_most,
+            "docs": self.cause.docs,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The causes of a grade as sentences, and what to do about them; both the weightiest first."""
+
+    reasons: tuple[str, ...] = ()
+    improve: tuple[Improvement, ...] = ()
+
+
+def explained(
+    causes: Sequence[Cause], now: float, asks: Sequence[RungAsk] = (), before_ceiling: float = 0.0
+) -> Explanation:
+    """Caps first, then by what each is worth; a cause that is worth nothing is left out.
+
+    What a rung asks to be published stays, whatever it is worth now: it has no other place.
+
+    `now` is the score; `before_ceiling` is what it would be without the ceiling of its rung, which
+    bounds what the next rung is worth.
+    """
+    asked = {ask.slug for ask in asks if ask.action}
+    all_causes = [*causes, *(_of_rung(ask, max(now, before_ceiling)) for ask in asks)]
+    found = [Improvement(one, round(max(0.0, one.score_after - now), 2)) for one in all_causes]
+    ranked = sorted(
+        (one for one in found if one.points > 0 or one.cause.is_cap or one.cause.slug in asked),
+        key=lambda one: (not one.cause.is_cap, -one.points, one.cause.at_most, one.cause.slug),
+    )
+    reasons = dict.fromkeys(one.cause.finding for one in ranked)
+    return Explanation(tuple(reasons)[:REASONS_MAX], tuple(ranked[:IMPROVE_MAX]))
+
+
+def _of_rung(ask: RungAsk, before_ceiling: float) -> Cause:
+    after = round(min(before_ceiling, ask.ceiling_after), 2)
+    what = ask.action or ask.sentence
+    action = f"{what} The ceiling is {ask.ceiling_after:g} when all of this rung is there."
+    return Cause(
+        ask.slug, ask.sentence, action, ask.docs, after, is_cap=before_ceiling > after, at_most=True
+    )

@@ -1,0 +1,76 @@
+"""How good an agent can be known to be: the highest rung whose evidence is complete. Pure.
+
+Every rung is a list of demands. A demand is `met`, `missing`, or `unknown` where lack of our time,
+budget or chain data kept us from finding out. What is unknown never earns a rung and never takes
+one away that was held. Source: docs/grades.md, "The ladder"; decision 0024.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from assay.evaluation.demands import Demand, Evidences, caller, steady, used, vouched
+from assay.evaluation.policy import RUNGS, LadderPolicy
+from assay.evaluation.proofs import functional
+from assay.kit.json import JsonObject
+
+__all__ = ["Demand", "LadderPlace", "place"]
+
+
+@dataclass(frozen=True, slots=True)
+class LadderPlace:
+    """Where an agent stands, and why."""
+
+    rung: int
+    """0 to 4; its name is `policy.RUNGS[rung]`."""
+    ceiling: float
+    """Highest score on this rung."""
+    is_unconfirmed: bool
+    """The rung was held before, and what speaks for or against it now is not known yet."""
+    demands: tuple[Demand, ...]
+    """Of every rung, in order."""
+
+    @property
+    def name(self) -> str:
+        """The rung's name."""
+        return RUNGS[self.rung]
+
+    @property
+    def next_demands(self) -> tuple[Demand, ...]:
+        """What the next rung asks for and is not there; empty on the highest."""
+        return tuple(d for d in self.demands if d.rung == self.rung + 1 and d.state != "met")
+
+    @property
+    def faults(self) -> tuple[Demand, ...]:
+        """Demands that are not met because of something known against the agent."""
+        return tuple(d for d in self.demands if d.is_fault)
+
+
+HIGHEST: Final = len(RUNGS) - 1
+
+
+def place(
+    evidence: Mapping[str, JsonObject],
+    unavailable: frozenset[str],
+    policy: LadderPolicy,
+    *,
+    is_key_agent: bool,
+) -> LadderPlace:
+    """The rung that `evidence` (by signal) proves, whatever signals a caller selected.
+
+    `unavailable` are the signals that could not be collected: they prove nothing, and take nothing
+    away.
+    """
+    seen = Evidences(evidence, unavailable)
+    first = caller(seen, policy) if is_key_agent else functional(seen, policy)
+    demands = (*first, *steady(seen, policy), *used(seen, policy), *vouched(seen, policy))
+    rung = 0
+    while rung < HIGHEST and _is_complete(demands, rung + 1, seen.held_rung):
+        rung += 1
+    unconfirmed = any(d.state == "unknown" for d in demands if d.rung <= rung)
+    return LadderPlace(rung, policy.ceilings[rung], unconfirmed, demands)
+
+
+def _is_complete(demands: Sequence[Demand], rung: int, held: int) -> bool:
+    states = {d.state for d in demands if d.rung == rung}
+    return "missing" not in states and ("unknown" not in states or held >= rung)

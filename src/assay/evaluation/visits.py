@@ -1,0 +1,85 @@
+"""A visit as it is remembered, and what is asked of whoever remembers it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, Literal, Protocol
+
+from assay.kit.json import JsonObject
+
+Timing = Literal["scheduled", "triggered"]
+"""Who chose the moment: the scheduler, or somebody else (trigger, gate, `ttlMs`)."""
+
+Label = Literal["announced", "unannounced", "unlabelled"]
+CheckOutcome = Literal["passed", "failed", "blocked"]
+"""`blocked`: it failed by a timeout, 429, 5xx or unreachability, which others can cause."""
+
+WINDOW: Final = timedelta(days=90)
+"""How long a visit counts, and its row is kept. Source: verdict, sections 1 and 4."""
+
+SILENT_CHANGE_COUNTS: Final = timedelta(hours=24)
+"""How long a silent change bounds the rung when no visit is completed. Source: verdict, 5."""
+
+SCHEDULED_MAX, TRIGGERED_MAX, CRITICAL_MAX = 200, 100, 50
+"""Visits of one agent that are read, the newest of each kind: triggers displace no others."""
+
+
+BACKGROUND_TRIES: Final = 2
+"""Background evaluations that may fail to finish. Source: verdict, section 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Why an evaluation is made.
+
+    One in the background either is a visit the scheduler timed, or finishes one that somebody else
+    asked for; then `tries` counts those before it that did not finish.
+    """
+
+    timing: Timing = "triggered"
+    is_background: bool = False
+    tries: int = 0
+
+    @property
+    def is_last_try(self) -> bool:
+        """Whether what does not finish now counts as it is: two that fail end a rung."""
+        return self.is_background and self.tries + 1 >= BACKGROUND_TRIES
+
+
+TRIGGERED: Final = Asked()
+
+
+@dataclass(frozen=True, slots=True)
+class VisitRecord:
+    """What one visit says about an agent, in classes; times are kept beside them."""
+
+    subject_key: str
+    at: datetime
+    timing: Timing
+    label: Label = "unlabelled"
+    outcomes: Mapping[str, CheckOutcome] = field(default_factory=dict[str, CheckOutcome])
+    critical: tuple[str, ...] = ()
+    """Critical checks that failed in this visit."""
+    states: Mapping[str, str] = field(default_factory=dict[str, str])
+    """State of function by declared endpoint."""
+    fingerprints: Mapping[str, str] = field(default_factory=dict[str, str])
+    facts: JsonObject = field(default_factory=dict[str, str])
+    """What drift is judged by: see `evaluation.drift`."""
+    silent_changes: tuple[str, ...] = ()
+    """Material changes since the visit before that nobody declared."""
+    rung: int = 0
+    """The rung the evaluation gave."""
+    findings: tuple[JsonObject, ...] = ()
+    """Sightings of critical findings: `check`, `severity`, `sightings`, a row each."""
+    calls: tuple[int, int] = (0, 0)
+    """Calls that any customer may make, and how many of them were left without an answer."""
+    source: str = ""
+    """Tells the addresses apart that unannounced visits leave by; empty: the service's own."""
+
+
+class VisitStore(Protocol):
+    """Visits of the window; they are stored with the evaluation they belong to."""
+
+    async def recent(self, subject_key: str, since: datetime) -> Sequence[VisitRecord]:
+        """The newest visits of each kind not older than `since`, oldest first."""
+        ...

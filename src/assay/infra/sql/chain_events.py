@@ -1,0 +1,278 @@
+"""Events of chains in SQL. Implements `reputation.ports.EventStore`."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Table, and_, delete, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.infra.sql.chain_event_rows import (
+    cursor_of,
+    parts,
+    rows_of,
+    stream_of,
+    stream_row,
+    these,
+)
+from assay.infra.sql.chain_sellers import READ_MAX, spent_elsewhere
+from assay.infra.sql.engine import Database
+from assay.infra.sql.tables import (
+    chain_feedback,
+    chain_fundings,
+    chain_notes,
+    chain_owners,
+    chain_transfers,
+    index_streams,
+    payments,
+)
+from assay.reputation.facts import FeedbackEvent
+from assay.reputation.ports import Cursor, Kind, LedgerPayment, Stream
+from assay.reputation.rows import Batch, TransferRow
+
+ROWS_MAX = 100_000
+"""Rows of one stream; then it is full: an address with more is no seller, or a flood."""
+
+
+US_PER_DAY = 86_400_000_000
+_S = index_streams.c
+_BY_BLOCK = (chain_feedback, chain_notes, chain_owners, chain_transfers, chain_fundings)
+
+
+class _Overtaken(Exception):
+    """Another process has read the range."""
+
+
+class SqlEventStore:
+    """Implements `reputation.ports.EventStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._insert = sqlite_insert if database.kind == "sqlite" else postgresql_insert
+
+    async def networks(self) -> Sequence[str]:
+        statement = select(_S.network).distinct().order_by(_S.network)
+        async with self._database.read() as connection:
+            return list((await connection.execute(statement)).scalars())
+
+    async def watch(self, streams: Sequence[Stream], block: int) -> Mapping[Stream, Cursor]:
+        found = await self._cursors(streams)
+        new = [one for one in dict.fromkeys(streams) if one not in found]
+        if new:
+            async with self._database.write() as connection:
+                await self._add(connection, index_streams, [stream_row(s, block) for s in new])
+            found = {**found, **await self._cursors(new)}
+        return found
+
+    async def due(
+        self, kind: Kind, network: str, below: int, at_most: int
+    ) -> Sequence[tuple[Stream, Cursor]]:
+        mine = (_S.kind == kind, _S.network == network, _S.is_done.is_(False), _S.block < below)
+        lowest = select(func.min(_S.block)).where(*mine).scalar_subquery()
+        statement = (
+            select(index_streams)
+            .where(*mine, _S.block == lowest)
+            .order_by(_S.block_hash, _S.subject)
+            .limit(at_most)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).all()
+        same = [row for row in rows if row.block_hash == rows[0].block_hash]
+        return [(stream_of(row), cursor_of(row)) for row in same]
+
+    async def advance(
+        self, streams: Sequence[Stream], was: Cursor, now: Cursor, batch: Batch
+    ) -> bool:
+        mine = and_(these(streams), _S.block == was.block, _S.block_hash == was.block_hash)
+        network = streams[0].network
+        try:
+            async with self._database.write() as connection:
+                values = {"block": now.block, "block_hash": now.block_hash}
+                moved = await connection.execute(update(index_streams).where(mine).values(values))
+                _require(moved.rowcount == len(streams))
+                for table, rows in rows_of(network, batch):
+                    await self._add(connection, table, rows)
+                await self._finish(connection, streams, batch)
+        except _Overtaken:
+            return False
+        return True
+
+    async def rewind(self, network: str, block: int) -> None:
+        async with self._database.write() as connection:
+            for table in _BY_BLOCK:
+                gone = (table.c.network == network, table.c.block > block)
+                await connection.execute(delete(table).where(*gone))
+            later = update(index_streams).where(_S.network == network, _S.block > block)
+            await connection.execute(later.values(block=block, block_hash="", is_done=False))
+            # An account whose funding was forgotten is to be read again, wherever it stands.
+            funded = select(chain_fundings.c.account).where(chain_fundings.c.network == network)
+            lost = update(index_streams).where(
+                _S.network == network, _S.kind == "funding", _S.subject.not_in(funded)
+            )
+            await connection.execute(lost.values(is_done=False))
+
+    async def feedback(self, network: str, agent_id: str) -> Sequence[FeedbackEvent]:
+        columns, notes = chain_feedback.c, await self._notes(network, agent_id)
+        statement = (
+            select(chain_feedback)
+            .where(columns.network == network, columns.agent_id == agent_id)
+            .order_by(columns.block.desc(), columns.client, columns.number)
+            .limit(READ_MAX)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).all()
+        return [
+            FeedbackEvent(
+                client=row.client,
+                index=row.number,
+                rating=None if row.file == "bad" else row.rating,
+                day=row.day,
+                uri=row.uri,
+                digest=row.digest,
+                is_revoked=(row.client, row.number, True) in notes,
+                responses=notes.get((row.client, row.number, False), 0),
+            )
+            for row in rows
+        ]
+
+    async def owners(self, network: str, agent_id: str) -> frozenset[str]:
+        columns = chain_owners.c
+        statement = (
+            select(columns.owner)
+            .where(columns.network == network, columns.agent_id == agent_id)
+            .distinct()
+            .limit(READ_MAX)
+        )
+        async with self._database.read() as connection:
+            return frozenset((await connection.execute(statement)).scalars())
+
+    async def transfers(self, network: str, addresses: Sequence[str]) -> Sequence[TransferRow]:
+        columns = chain_transfers.c
+        statement = (
+            select(chain_transfers)
+            .where(
+                columns.network == network,
+                or_(columns.recipient.in_(addresses), columns.sender.in_(addresses)),
+            )
+            .order_by(columns.block.desc(), columns.tx, columns.log)
+            .limit(READ_MAX)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).all()
+        return [
+            TransferRow(
+                *(row.tx, row.log, row.sender, row.recipient),
+                *(row.amount, row.block, row.day, row.is_charge),
+            )
+            for row in rows
+        ]
+
+    async def fundings(self, network: str, accounts: Sequence[str]) -> Mapping[str, str]:
+        columns = chain_fundings.c
+        found: dict[str, str] = {}
+        for part in parts(accounts):
+            statement = select(columns.account, columns.funder).where(
+                columns.network == network, columns.account.in_(part)
+            )
+            async with self._database.read() as connection:
+                rows = (await connection.execute(statement)).all()
+            found.update((row.account, row.funder) for row in rows)
+        return found
+
+    async def funded(self, network: str, funders: Sequence[str]) -> Mapping[str, int]:
+        columns = chain_fundings.c
+        found: dict[str, int] = {}
+        for part in parts(funders):
+            statement = (
+                select(columns.funder, func.count())
+                .where(columns.network == network, columns.funder.in_(part))
+                .group_by(columns.funder)
+            )
+            async with self._database.read() as connection:
+                found.update((f, int(n)) for f, n in (await connection.execute(statement)).all())
+        return found
+
+    async def elsewhere(
+        self,
+        network: str,
+        payers: Sequence[str],
+        side: Sequence[str],
+        listed: Collection[str] = (),
+        *,
+        is_shared: bool = False,
+        until_day: int | None = None,
+    ) -> Mapping[str, int]:
+        return await spent_elsewhere(
+            *(self._database, network, payers, side, listed),
+            is_shared=is_shared,
+            until_day=until_day,
+        )
+
+    async def ledger(self, network: str, payees: Sequence[str]) -> Sequence[LedgerPayment]:
+        columns = payments.c
+        statement = (
+            select(columns.payer, columns.amount, columns.settled_us, columns.tx)
+            .where(columns.network == network, func.lower(columns.pay_to).in_(payees))
+            .where(columns.settled_us.is_not(None), columns.state == "settled")
+            .order_by(columns.settled_us.desc())
+            .limit(READ_MAX)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).all()
+        return [
+            LedgerPayment(row.payer.lower(), row.amount, row.settled_us // US_PER_DAY, row.tx)
+            for row in rows
+        ]
+
+    async def _cursors(self, streams: Sequence[Stream]) -> dict[Stream, Cursor]:
+        found: dict[Stream, Cursor] = {}
+        for part in parts(streams):
+            async with self._database.read() as connection:
+                rows = (await connection.execute(select(index_streams).where(these(part)))).all()
+            found.update((stream_of(row), cursor_of(row)) for row in rows)
+        return found
+
+    async def _notes(self, network: str, agent_id: str) -> Mapping[tuple[str, int, bool], int]:
+        columns = chain_notes.c
+        what = (columns.client, columns.number, columns.is_revocation)
+        statement = (
+            select(*what, func.count())
+            .where(columns.network == network, columns.agent_id == agent_id)
+            .group_by(*what)
+            .limit(READ_MAX)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).all()
+        return {(client, number, bool(gone)): int(count) for client, number, gone, count in rows}
+
+    async def _finish(
+        self, connection: AsyncConnection, streams: Sequence[Stream], batch: Batch
+    ) -> None:
+        """What has nothing more to tell is done."""
+        kind, network = streams[0].kind, streams[0].network
+        if kind == "funding" and batch.fundings:
+            found = (_S.kind == kind, _S.network == network, _S.subject.in_(list(batch.fundings)))
+            await connection.execute(update(index_streams).where(*found).values(is_done=True))
+        if kind != "payments" or not batch.transfers:
+            return
+        counts: dict[str, int] = {}
+        for row in batch.transfers:
+            for one in {row.sender, row.recipient}:
+                counts[one] = counts.get(one, 0) + 1
+        for stream in streams:
+            if stream.subject in counts:
+                more = _S.rows + counts[stream.subject]
+                one = update(index_streams).where(these([stream]))
+                await connection.execute(one.values(rows=more, is_done=more > ROWS_MAX))
+
+    async def _add(
+        self, connection: AsyncConnection, table: Table, rows: Sequence[dict[str, Any]]
+    ) -> None:
+        if rows:
+            await connection.execute(self._insert(table).on_conflict_do_nothing(), list(rows))
+
+
+def _require(mine: bool) -> None:  # noqa: FBT001 - the one thing it is asked
+    if not mine:
+        raise _Overtaken

@@ -1,0 +1,209 @@
+"""What the service sees now of whoever settles: our key on each network, its nodes, a facilitator.
+
+Every reading is made by one question at a time, takes `WAIT_S` at most, and is believed for
+seconds, failures too: however many ask, a network is asked once in that time.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from assay.chains.model import ChainUnavailable
+from assay.kit.cache import Cache
+from assay.kit.clock import Clock
+from assay.payments.gas import GasBudget, GasStore, KeyNonces, KeyState, SoldOn
+from assay.payments.gas_rules import GAS_MAX, fee_per_gas
+from assay.payments.model import PaymentsUnavailable
+
+WAIT_S: Final = 2.0
+"""How long anybody waits for a reading, in seconds."""
+READ_S: Final = 5.0
+"""How long a reading of a network is believed."""
+SUPPORT_S: Final = 30.0
+"""The same of a facilitator."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStanding:
+    """Our key on one network."""
+
+    network: str
+    address: str
+    state: KeyState | None
+    """None while the network cannot be asked."""
+    payable: int
+    """Settlements of the highest price there that it can pay for now, each at the most it may cost.
+    """
+    problem: str
+    """Why there are none, where it is not the balance. It may name a node: for operators only."""
+
+
+@dataclass(frozen=True, slots=True)
+class FacilitatorStanding:
+    """The remote facilitator."""
+
+    networks: frozenset[str] | None
+    """Those of ours that it lists; None where it does not say."""
+    problem: str
+    """Why it does not answer; empty where it does."""
+
+
+class FacilitatorReader(Protocol):
+    """Asks a facilitator what it settles."""
+
+    async def supported(self) -> frozenset[str] | None:
+        """As `FacilitatorStanding.networks`. Raises `PaymentsUnavailable`."""
+        ...
+
+
+class NodeReader(Protocol):
+    """Asks the nodes of a network."""
+
+    async def check(self, network: str) -> None:
+        """Returns when one of them answers. Raises `ChainUnavailable`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReading:
+    """What was read of our key on a network, and when."""
+
+    standing: KeyStanding
+    nonces: KeyNonces | None
+    """None where they could not be read."""
+    read_at_s: float
+    """Monotonic seconds."""
+
+
+class SettlingWatch:
+    """Remembers what it has read."""
+
+    def __init__(
+        self,
+        budget: GasBudget | None,
+        facilitator: FacilitatorReader | None,
+        nodes: NodeReader,
+        clock: Clock,
+        store: GasStore,
+    ) -> None:
+        self._budget = budget
+        self._store = store
+        self._reader = facilitator
+        self._nodes = nodes
+        self._clock = clock
+        self._keys: Cache[KeyStanding] = Cache(clock, READ_S)
+        self._answering: Cache[bool] = Cache(clock, READ_S)
+        self._facilitators: Cache[FacilitatorStanding] = Cache(clock, SUPPORT_S)
+        self.readings: Mapping[str, KeyReading] = {}
+        """Of the networks where wrappers are sold, as `refresh` found them last."""
+        self.facilitator_seen: FacilitatorStanding | None = None
+        """The same of the facilitator."""
+
+    async def key(self, network: str, price: int = 0) -> KeyStanding | None:
+        """Our key on a network, for calls of a price; None where no key of ours settles."""
+        budget = self._budget
+        if budget is None or not budget.key.address:
+            return None
+        found = await self._keys.get(network, lambda: _key_standing(budget, network))
+        return _judged(found, budget.rules.cap_per_gas(network, price))
+
+    async def keys(self) -> Sequence[KeyStanding]:
+        """The same on every network where wrappers are sold, for the highest price there."""
+        sold = [one for one in await self.sold() if one.protocol == "x402"]
+        found = [await self.key(one.network, one.highest) for one in sold]
+        return [one for one in found if one is not None]
+
+    async def sold(self) -> Sequence[SoldOn]:
+        """Where wrappers are sold."""
+        return await self._store.sold()
+
+    async def nodes(self) -> Mapping[str, bool]:
+        """Whether a node answers, of each network sold on where `keys` does not ask one.
+
+        Not of networks for which neither a key nor a facilitator is set.
+        """
+        has_key = self._budget is not None and bool(self._budget.key.address)
+        asks = {"mpp"} if has_key or self._reader is None else {"mpp", "x402"}
+        networks = [one.network for one in await self.sold() if one.protocol in asks]
+        async with asyncio.TaskGroup() as group:
+            asked = {one: group.create_task(self.answers(one)) for one in networks}
+        return {one: task.result() for one, task in asked.items()}
+
+    async def answers(self, network: str) -> bool:
+        """Whether a node of the network answers."""
+        return await self._answering.get(network, lambda: self._check(network))
+
+    async def facilitator(self) -> FacilitatorStanding | None:
+        """The facilitator; None where none is set."""
+        reader = self._reader
+        if reader is None:
+            return None
+        return await self._facilitators.get("", lambda: _facilitator_standing(reader))
+
+    async def refresh(self) -> None:
+        """Read what `readings` and `facilitator_seen` tell. Raises `Unavailable` of the store."""
+        self.facilitator_seen = await self.facilitator()
+        self.readings = {
+            one.network: KeyReading(one, await self._nonces(one.network), self._clock.monotonic_s())
+            for one in await self.keys()
+        }
+
+    async def _check(self, network: str) -> bool:
+        try:
+            async with asyncio.timeout(WAIT_S):
+                await self._nodes.check(network)
+        except (ChainUnavailable, TimeoutError):
+            return False
+        return True
+
+    async def _nonces(self, network: str) -> KeyNonces | None:
+        if self._budget is None:
+            return None
+        try:
+            async with asyncio.timeout(WAIT_S):
+                return await self._budget.key.nonces(network)
+        except (ChainUnavailable, TimeoutError):
+            return None
+
+
+async def _key_standing(budget: GasBudget, network: str) -> KeyStanding:
+    address = budget.key.address
+    try:
+        async with asyncio.timeout(WAIT_S):
+            state = await budget.key.state(network)
+    except ChainUnavailable as error:
+        return KeyStanding(network, address, None, 0, error.detail or error.message)
+    except TimeoutError:
+        return KeyStanding(network, address, None, 0, f"no answer within {WAIT_S:g} s")
+    return KeyStanding(network, address, state, 0, "")
+
+
+def _judged(found: KeyStanding, cap_per_gas: int) -> KeyStanding:
+    """What was read, by the most that a gas may cost."""
+    if found.state is None:
+        return found
+    if is_above_cap(found.state, cap_per_gas):
+        return replace(found, problem="gas costs more than ASSAY_GAS_CAP, or a price, allows")
+    return replace(found, payable=payable(found.state, cap_per_gas))
+
+
+def is_above_cap(state: KeyState, cap_per_gas: int) -> bool:
+    """Whether gas costs more now than a settlement may offer."""
+    fee = fee_per_gas(state.gas_price, cap_per_gas)
+    return fee.most < state.gas_price + fee.priority
+
+
+def payable(state: KeyState, cap_per_gas: int) -> int:
+    """Settlements that the balance pays for, each at the most that it may cost."""
+    return state.balance // max(1, fee_per_gas(state.gas_price, cap_per_gas).most * GAS_MAX)
+
+
+async def _facilitator_standing(reader: FacilitatorReader) -> FacilitatorStanding:
+    try:
+        async with asyncio.timeout(WAIT_S):
+            return FacilitatorStanding(await reader.supported(), "")
+    except PaymentsUnavailable as error:
+        return FacilitatorStanding(None, error.detail or error.message)
+    except TimeoutError:
+        return FacilitatorStanding(None, f"no answer within {WAIT_S:g} s")

@@ -1,0 +1,1 @@
+"""How the services of an agent behave: visits, the questions they put, and probes."""

@@ -1,0 +1,82 @@
+"""Hosts that agree to be tested: their own file names the agent that is registered with them.
+
+Both directions have to hold: the registry's file declares the host, and the host's file names the
+agent. Sources: EIP-8004, "Endpoint Domain Verification"; decision 0016.
+"""
+
+from collections.abc import Sequence
+from urllib.parse import urljoin
+
+from assay.chains.subject import Subject
+from assay.egress.budget import BudgetRules, is_exempt
+from assay.egress.consent import Consents, origin_of
+from assay.egress.ports import EgressError, Outgoing, Reply, SafeHttp
+from assay.egress.url import EgressPolicy, Target, parse_target
+from assay.kit.json import JsonValue, is_array, is_object
+from assay.probing.asking import decode
+from assay.probing.ports import BudgetExhausted
+
+WELL_KNOWN = "/.well-known/agent-registration.json"
+"""Source: EIP-8004, "Endpoint Domain Verification"."""
+
+_OK = 200
+
+
+class HostConsents:
+    """Reads and keeps what hosts agree to. Implements `trust.ports.ReadsConsents`."""
+
+    def __init__(self, consents: Consents, policy: EgressPolicy, rules: BudgetRules) -> None:
+        self._consents = consents
+        self._policy = policy
+        self._rules = rules
+
+    async def read(
+        self, subject: Subject, endpoints: Sequence[str], http: SafeHttp
+    ) -> frozenset[str]:
+        """As the port says. One request for each origin, within its budget."""
+        targets = [parse_target(endpoint, self._policy) for endpoint in endpoints]
+        origins = {origin_of(t): t for t in targets if isinstance(t, Target)}
+        return frozenset(
+            [
+                origin
+                for origin, target in sorted(origins.items())
+                if await self._agrees(subject, origin, target, http)
+            ]
+        )
+
+    async def _agrees(self, subject: Subject, origin: str, target: Target, http: SafeHttp) -> bool:
+        if is_exempt(target.host, self._policy, self._rules):
+            return True
+        try:
+            reply = await http.send(binding_request(origin))
+        except (EgressError, BudgetExhausted):
+            return False  # what was agreed before holds until it ends
+        if lists_agent(reply, subject) and reply.address is not None:
+            await self._consents.record(origin, subject.key, reply.address)
+            return True
+        if not reply.over_budget:
+            await self._consents.withdraw(origin, subject.key)
+        return False
+
+
+def binding_request(url: str) -> Outgoing:
+    """The question for the file of the host of `url`; the same for all who ask it."""
+    return Outgoing("GET", urljoin(url, WELL_KNOWN), {"accept": "application/json"})
+
+
+def lists_agent(reply: Reply, subject: Subject) -> bool | None:
+    """Whether the host's file lists this agent; None when there is no such file."""
+    document = decode(reply.body) if reply.status == _OK else None
+    listed = document.get("registrations") if is_object(document) else None
+    if not is_array(listed) or not listed:
+        return None
+    return any(_names(row, subject) for row in listed)
+
+
+def _names(row: JsonValue, subject: Subject) -> bool:
+    registry = subject.network.agent_registry.lower()
+    return (
+        is_object(row)
+        and str(row.get("agentId")) == subject.agent_id
+        and str(row.get("agentRegistry")).lower() == registry
+    )

@@ -1,0 +1,63 @@
+"""What proofs of control read of a visit: through its budget, its conversations, its 402s."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.control.ports import Card, LookUpUnavailable, Tool
+from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.probing.asking import ask
+from assay.probing.paying import read, unpaid
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, Visit
+
+TOOLS_MAX = 200
+TOOL_CHARS_MAX = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class VisitReader:
+    """Implements `egress.ports.SafeHttp` and `control.ports.ServiceReader` over one visit."""
+
+    visit: Visit
+
+    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
+        """As `SafeHttp.send`; what the visit may not cost is `Failure.BUDGET`."""
+        try:
+            return await self.visit.http.send(request, limits)
+        except BudgetExhausted as error:
+            raise EgressError(Failure.BUDGET, "the visit's budget is used up") from error
+
+    async def card(self, endpoint: str) -> Card | None:
+        """As the port says; the conversation is the one that probes have."""
+        try:
+            async with self.visit.dialers.a2a(endpoint, self.visit.http) as conversation:
+                return Card(conversation.card_url, conversation.card)
+        except AgentCallFailed:
+            return None
+        except BudgetExhausted as error:
+            raise LookUpUnavailable from error
+
+    async def tools(self, endpoint: str) -> Sequence[Tool]:
+        """As the port says."""
+        try:
+            async with self.visit.dialers.mcp(endpoint, self.visit.http) as conversation:
+                listed = await conversation.list_tools()
+        except AgentCallFailed:
+            return ()
+        except BudgetExhausted as error:
+            raise LookUpUnavailable from error
+        return [Tool(t.name[:200], t.description[:TOOL_CHARS_MAX]) for t in listed[:TOOLS_MAX]]
+
+    async def payees(self, endpoint: str) -> frozenset[str]:
+        """As the port says; only where every offer can be read."""
+        try:
+            sells = self.visit.spoken.get(endpoint) == "x402"
+            asked = unpaid(self.visit, endpoint) if sells else self._get(endpoint)
+            found = read(await asked)
+        except BudgetExhausted as error:
+            raise LookUpUnavailable from error
+        if found is None or not found.is_valid:
+            return frozenset()
+        return frozenset(offer.pay_to for offer in found.offers)
+
+    async def _get(self, url: str) -> Reply | Failure:
+        return await ask(self.visit, Outgoing("GET", url, {}))

@@ -1,0 +1,206 @@
+"""What an agent's services are made of, so that a later visit can tell what changed.
+
+Most of it is read from what the visit has read already. A demand for payment is read once more:
+a payee or price that differs between two reads is no change.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from assay.egress.domain import domain_of
+from assay.egress.ports import EgressError, Outgoing, Reply
+from assay.kit.canonical import canonical_bytes
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.probing.asking import ask, decode
+from assay.probing.paying import Asked, read
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, Visit, Visited
+from assay.probing.visiting import VisitHttp
+
+READING_S: Final = 2.0
+"""What reading may take beyond the probes: a slow agent must not hold a gate up for it."""
+
+TOOLS_MAX: Final = 128
+URLS_MAX: Final = 16
+"""Kept of one service."""
+
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_ACTS: Final = frozenset((
+    "approve", "book", "burn", "buy", "call", "cancel", "charge", "create", "delete", "deploy",
+    "drop", "email", "exec", "execute", "grant", "install", "invoke", "kill", "mint", "move",
+    "order", "patch", "pay", "post", "publish", "purchase", "put", "remove", "run", "sell",
+    "send", "shell", "sign", "submit", "swap", "transfer", "update", "upload", "withdraw",
+    "write",
+))  # fmt: skip
+
+
+async def collect_fingerprints(visit: Visit, limit_s: float) -> JsonObject:
+    """Facts of every service that answered within the visit's time; raises nothing.
+
+    `fingerprints` by fact and service, `payees`, `hosts`, `prices`, `tools`, `uri`, and `unstable`:
+    names of facts that differ between two reads of this visit.
+    """
+    facts = _Facts()
+    facts.declared(visit)
+    try:
+        async with asyncio.timeout(min(limit_s, READING_S)):
+            for visited in visit.services:
+                await _read(visit, visited, facts)
+    except TimeoutError:
+        pass  # what was read in time is kept
+    return facts.as_json()
+
+
+def evidence_of(facts: JsonObject) -> JsonObject:
+    """The members of the evidence that facts become: `fingerprints` by themselves, and the rest."""
+    kept = {name: fact for name, fact in facts.items() if name != "fingerprints"}
+    return {"fingerprints": facts["fingerprints"], "facts": kept}
+
+
+async def _read(visit: Visit, visited: Visited, facts: "_Facts") -> None:
+    url = visited.service.endpoint
+    try:
+        if visited.kind == "mcp":
+            async with visit.dialers.mcp(url, visit.http) as server:
+                facts.tools(url, await server.list_tools())
+        elif visited.kind == "a2a":
+            async with visit.dialers.a2a(url, visit.http) as agent:
+                again = await ask(visit, Outgoing("GET", agent.card_url, VisitHttp.FRESH))
+                is_same = isinstance(again, Reply) and decode(again.body) == agent.card
+                facts.card(url, agent.card, agent.card_url, is_same=is_same)
+        else:
+            first = read(await ask(visit, Outgoing("GET", url)))
+            if first is not None and first.is_valid:
+                again = read(await ask(visit, Outgoing("GET", url, VisitHttp.FRESH)))
+                facts.payment(url, first, again)
+    except (AgentCallFailed, BudgetExhausted, EgressError):
+        return  # nothing is known of this service now: that is no change
+
+
+class _Facts:
+    def __init__(self) -> None:
+        self._fingerprints: dict[str, str] = {}
+        self._payees: dict[str, list[str]] = {}
+        self._hosts: dict[str, list[str]] = {}
+        self._prices: dict[str, dict[str, str]] = {}
+        self._tools: dict[str, dict[str, bool]] = {}
+        self._unstable: set[str] = set()
+        self._uri: str | None = None
+
+    def declared(self, visit: Visit) -> None:
+        """What the registration says of itself."""
+        agent = visit.subject.agent
+        if agent is None:
+            return
+        self._uri = _hashed(agent.token_uri)
+        self._note("texts", "registration", agent.registration.raw if agent.registration else None)
+        self._hosts["registration"] = _hosts(v.service.endpoint for v in visit.services)
+
+    def tools(self, url: str, tools: Sequence[McpTool]) -> None:
+        """The tools of an MCP server; their order is no fact."""
+        listed = sorted(tools, key=lambda tool: tool.name)[:TOOLS_MAX]
+        self._tools[url] = {
+            _clean(tool.name): acts(tool.name, is_read_only=tool.read_only) for tool in listed
+        }
+        self._note("tools", url, sorted(self._tools[url]))
+        self._note("schema", url, {tool.name: tool.input_schema for tool in listed})
+        self._note("texts", url, {tool.name: tool.description for tool in listed})
+
+    def card(self, url: str, card: JsonObject, card_url: str, *, is_same: bool) -> None:
+        """An agent card: where it says the agent is, and the rest of it."""
+        if not is_same:
+            self._unstable.add(f"card {url}")
+        self._note("card", url, card)
+        skills = card.get("skills")
+        self._note("tools", url, skills if is_array(skills) else [])
+        self._hosts[url] = _hosts([card_url, *_interfaces(card)])
+
+    def payment(self, url: str, first: Asked, again: Asked | None) -> None:
+        """Whom a call is paid to, and what it costs."""
+        self._payees[url] = sorted({offer.pay_to for offer in first.offers})[:URLS_MAX]
+        prices = _prices(first)
+        self._prices[url] = prices
+        self._note("payee", url, self._payees[url])
+        self._note("price", url, prices)
+        if again is None or {o.pay_to for o in again.offers} != {o.pay_to for o in first.offers}:
+            self._unstable |= {f"payees {url}", f"payee {url}"}
+        if again is None or _prices(again) != prices:
+            self._unstable |= {f"prices {url}", f"price {url}"}
+
+    def as_json(self) -> JsonObject:
+        """All of it that is the same at every read."""
+        return {
+            "fingerprints": self._stable("", self._fingerprints),
+            "payees": self._stable("payees ", self._payees),
+            "hosts": self._stable("hosts ", self._hosts),
+            "prices": self._stable("prices ", self._prices),
+            "tools": self._stable("tools ", self._tools),
+            "uri": self._uri,
+            "unstable": sorted(self._unstable),
+        }
+
+    def _stable(self, fact: str, by_service: Mapping[str, JsonValue]) -> JsonObject:
+        """Without what differed between two reads: the same agent has the same facts."""
+        rows = sorted(by_service.items())
+        return {name: value for name, value in rows if f"{fact}{name}" not in self._unstable}
+
+    def _note(self, fact: str, service: str, value: JsonValue) -> None:
+        try:
+            data = canonical_bytes(value)
+        except ValueError:  # NaN or a lone surrogate: a text that nobody can hash has no print
+            return
+        self._fingerprints[f"{fact} {service}"] = hashlib.sha256(data).hexdigest()
+
+
+def acts(name: str, *, is_read_only: bool) -> bool:
+    """Whether a tool of this name has side effects, as far as its name says.
+
+    A tool that declares itself read-only is believed unless its name begins with an act.
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    if is_read_only:
+        return bool(words) and words[0] in _ACTS
+    return not _ACTS.isdisjoint(words)
+
+
+def _prices(asked: Asked) -> dict[str, str]:
+    """The highest amount by network and asset."""
+    prices: dict[str, int] = {}
+    for offer in asked.offers:
+        asset = _clean(f"{offer.network} {offer.asset}")[:128]
+        prices[asset] = max(prices.get(asset, 0), int(offer.amount))
+    return {asset: str(amount) for asset, amount in sorted(prices.items())[:URLS_MAX]}
+
+
+def _interfaces(card: Mapping[str, JsonValue]) -> list[str]:
+    """Where a card says the agent is called: 0.3's `url` and both versions' lists."""
+    urls: list[JsonValue] = [card.get("url")]
+    for name in ("additionalInterfaces", "supportedInterfaces"):
+        rows = card.get(name)
+        urls += [row.get("url") for row in rows if is_object(row)] if is_array(rows) else []
+    return [url for url in urls[:URLS_MAX] if isinstance(url, str)]
+
+
+def _hosts(urls: Iterable[str]) -> list[str]:
+    """The registrable domains of addresses; what is none is left out."""
+    found: set[str] = set()
+    for url in urls:
+        try:
+            host = urlsplit(url).hostname
+        except ValueError:
+            continue
+        if host:
+            found.add(_clean(domain_of(host)))
+    return sorted(found)[:URLS_MAX]
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _clean(text: str) -> str:
+    """Text as it can be hashed: without the lone surrogates that JSON escapes can smuggle in."""
+    return text.encode("utf-8", "replace").decode("utf-8")

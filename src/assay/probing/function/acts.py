@@ -1,0 +1,255 @@
+"""Whether a request asks for an act. What cannot be told is one. Pure.
+
+Source: the design of evidence, section 2: no request of a visit buys, sends, books, transfers,
+deletes, posts, signs or calls anything, in any language of a card.
+"""
+
+import re
+from typing import Final
+
+from assay.probing.function.verbs import MORE_ACT_PARTS, MORE_ACTS, TELLS, TELLS_PARTS
+from assay.probing.function.words import words_of
+
+TEXT_CHARS_MAX = 2_000
+_SPLIT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./]")
+"""Where names run words together."""
+
+
+_ACTS_TEXT: Final = (
+    "saves erases wipes edits modifies appends inserts"
+    "buy buys purchase purchases order orders pay pays payment payments send sends mail"
+    " mails email sms text tweet post posts publish publishes book books reserve reserves"
+    " reservation schedule schedules transfer transfers swap swaps trade trades mint mints"
+    " burn bridge deploy deploys delete deletes remove removes cancel cancels create creates"
+    " update updates write writes register registers sign signs call calls dial phone notify"
+    " notifies invite invites upload uploads submit submits approve approves execute"
+    " executes run runs install installs grant grants revoke subscribe unsubscribe withdraw"
+    " withdraws deposit deposits stake stakes unstake vote votes hire apply charge charges"
+    " refund refunds invoice print turn switch unlock lock open close start stop restart"
+    " reset set put save store insert append modify edit change rename move kill drop clear"
+    " forget forgets ban block add join leave follow share comment reply forward airtime"
+    " topup recharge donate lend borrow claim sell sells bid checkout enable disable upgrade"
+    " downgrade commit push merge reboot shutdown wipe erase purge trigger launch rent"
+    " comprar compra compre pagar paga pague enviar envía envia envíe envie reservar reserva"
+    " reserve transferir transfiere transfira borrar borra eliminar elimina publicar publica"
+    " firmar firma llamar llama llame cancelar cancela crear crea cria criar vender vende"
+    " ordenar pedir pide ligar apagar apaga excluir assinar agendar agenda comprare acquista"
+    " acquistare inviare invia prenotare prenota trasferire trasferisci cancellare cancella"
+    " eliminare pubblicare pubblica firmare chiamare chiama ordinare ordina acheter achète"
+    " achetez payer payez envoyer envoie envoyez réserver réserve réservez transférer"
+    " transfère supprimer supprime supprimez publier publie signer signe appeler appelle"
+    " appelez annuler annule créer crée commander commande vendre kaufen kaufe kauf bezahlen"
+    " bezahle zahlen zahle senden sende schicken schicke buchen buche reservieren reserviere"
+    " überweisen überweise löschen lösche veröffentlichen unterschreiben anrufen rufe"
+    " stornieren bestellen bestelle verkaufen kopen koop betalen betaal verzenden stuur"
+    " boeken boek overmaken verwijderen satın gönder öde ödeme sil ara rezervasyon kup kupić"  # noqa: RUF001 - Turkish
+    " zapłać wyślij zarezerwuj usuń beli bayar kirim pesan hapus mua gửi đặt thanh chuyển"
+    " xóa купи купить купите оплати оплатить заплати отправь отправить отправьте забронируй"
+    " забронировать переведи удали удалить опубликуй подпиши позвони закажи заказать отмени"
+    " продай купити надішли"
+)
+_ACTS: Final = frozenset(_ACTS_TEXT.split()) | MORE_ACTS
+_ACT_PARTS_TEXT: Final = (
+    "购买 買 购 支付 付款 发送 發送 寄 预订 预定 預訂 订购 转账 轉帳 删除 刪除 发布 發布"
+    " 签名 簽署 打电话 取消 下单 卖 売 送信 送って 送る 予約 支払 注文 削除 投稿 署名 電話"
+    " 振込 キャンセル 구매 결제 보내 전송 예약 송금 삭제 게시 서명 전화 주문 취소 اشتر شراء"
+    " ادفع أرسل ارسل احجز حجز حول احذف انشر وقع اتصل ألغ खरीद भुगतान भेज बुक हटा कॉल ซื้อ"
+    " จ่าย ส่ง จอง โอน ลบ"
+)
+_ACT_PARTS: Final = (*_ACT_PARTS_TEXT.split(), *MORE_ACT_PARTS)
+_ASKS_TEXT: Final = (
+    "ما من كم هل ماذا"
+    " what whats which who whom whose when where why how is are does do did can explain"
+    " explains describe describes summarize summarise summarizes summary translate"
+    " translates convert converts calculate calculates compute computes compare compares"
+    " list lists find finds search searches lookup look looks define defines definition"
+    " meaning analyze analyse analyzes analysis classify classifies extract extracts detect"
+    " detects identify identifies tell show shows give get gets fetch read reads query count"
+    " counts estimate estimates forecast predict predicts check checks recommend suggest"
+    " suggests answer answers solve rank score rate count measure parse parses validate"
+    " verify inspect browse view weather price prices quote info information status lookup"
+    " sum subtract multiply divide total average retrieve resolve sentiment recipe history"
+    " has qué que cuál cual quién cuándo cuando dónde donde cómo como cuánto cuánta cuántos"
+    " cuántas explica explicar describe describir resume resumir traduce traducir calcula"
+    " calcular compara busca buscar encuentra dime muestra tiempo precio qual quem onde"
+    " quanto quanta quantos explique resuma traduza calcule diga mostre che cosa quale chi"
+    " quando dove come quanto spiega riassumi traduci calcola dimmi mostra quoi quel quelle"
+    " quels quelles qui quand où comment combien pourquoi explique expliquez décris résume"
+    " résumez traduis traduisez calcule calculez compare cherche trouve montre météo was wer"
+    " wann wo wie warum wieviel welche welcher welches erkläre erklären beschreibe übersetze"
+    " berechne vergleiche suche finde zeige nenne wat wie wanneer waar hoe waarom hoeveel"
+    " welke leg ne nedir kim nerede nasıl kaç hangi açıkla özetle çevir hesapla co kto kiedy"  # noqa: RUF001 - Turkish
+    " gdzie jak ile jaka jaki wyjaśnij przetłumacz oblicz apa siapa kapan mana bagaimana"
+    " berapa jelaskan terjemahkan hitung gì ai đâu nào sao bao nhiêu giải dịch что кто когда"
+    " где как сколько почему какой какая какие какое объясни опиши сравни найди покажи"
+    " расскажи посчитай вычисли погода що хто коли де як скільки яка який"
+)
+_ASKS: Final = frozenset(_ASKS_TEXT.split())
+_ASK_PARTS_TEXT: Final = (
+    "什么 什麼 谁 哪 怎么 怎樣 多少 几 为什么 如何 解释 翻译 总结 计算 比较 查询 查找 天气"
+    " 何 誰 いつ どこ どう なぜ いくら いくつ 教えて 説明 翻訳 要約 計算 比較 調べ 天気 무엇"
+    " 뭐 누구 언제 어디 어떻게 얼마 왜 몇 설명 번역 요약 계산 날씨 알려 متى أين كيف"
+    " لماذا اشرح ترجم لخص احسب الطقس क्या कौन कब कहाँ कैसे कितन क्यों बताइए बताओ समझा अनुवाद"
+    " मौसम อะไร ใคร เมื่อ ที่ไหน อย่างไร เท่าไร อธิบาย แปล สรุป อากาศ"
+)
+_ASK_PARTS: Final = tuple(_ASK_PARTS_TEXT.split())
+
+
+_THINGS_TEXT: Final = (
+    "orders payments emails mails posts tweets books schedules transfers swaps trades calls"
+    " votes charges refunds deposits stakes runs updates changes reservations moves follows"
+    " bids"
+)
+_THINGS: Final = frozenset(_THINGS_TEXT.split())
+"""Plurals that are acts done by somebody in a description, and things asked about in a request."""
+
+_NAMED_THINGS_TEXT: Final = (
+    "order payment email mail post tweet book schedule transfer swap trade call vote charge"
+    " refund deposit stake run update change reservation invoice phone sms text open close"
+    " reply set text stop sign comment"
+)
+_IN_TEXTS: Final = frozenset(
+    {"mail", "mails", "email", "emails", "phone", "text", "sms", "post", "posts", "invoice"}
+)
+"""What texts hold, or are: `Mask phone numbers` calls nobody."""
+
+_NAMED_THINGS: Final = _THINGS | frozenset(_NAMED_THINGS_TEXT.split())
+
+
+def asks_for_act(request: str) -> bool:
+    """Whether a request may cause an act.
+
+    True unless a word asks for information and none for an act.
+    """
+    if names_act(request):
+        return True
+    cut = request[:TEXT_CHARS_MAX]
+    words = frozenset(words_of(_SPLIT.sub(" ", cut)))
+    return not (words & _ASKS or any(part in cut for part in _ASK_PARTS))
+
+
+_NOUN_PHRASE = re.compile(
+    r"(?:an?|the|another|any)\s|[\d#]|[^\W\d_]+ of\s"
+    r"|[^\W\d_]{3,}[^\Ws]s (?:for|from|in|between|at)\s",
+    re.IGNORECASE,
+)
+_ONE_WORD = re.compile(r"[^\W\d_]{5,40}")
+
+
+_QUESTION = re.compile(
+    r"(?:is|are|was|were|what|which|who|whose|when|where|why|how)\b[^,;:.?!\n]{2,120}\?",
+    re.IGNORECASE,
+)
+"""One question of one clause: in `Are you open on Monday?` nothing is to be opened."""
+
+_JOINED = re.compile(r"\b(?:and|then|so|please)\b", re.IGNORECASE)
+
+
+_NO_ACTS = re.compile(
+    r"\b(?:signs? of|sets? of|runs? of|calls? for|(?:in|by|word|sort|rank) order|open source"
+    r"|the order of|orders of magnitude)\b",
+    re.IGNORECASE,
+)
+"""Phrases in which such a word names no act."""
+_A_TEXT = re.compile(
+    r"\b(?:an?|the|any|this|that|each|of|in|from|into|as|some|given|plain) (?:\w{1,20} )?texts?\b",
+    re.IGNORECASE,
+)
+"""Something to read; `text me` is an act."""
+
+
+def names_act(text: str) -> bool:
+    """Whether a word of an act is anywhere in a text, but as a thing or state asked about."""
+    cut = _A_TEXT.sub(" ", _NO_ACTS.sub(" ", text[:TEXT_CHARS_MAX]))
+    words = frozenset(words_of(_SPLIT.sub(" ", cut)))
+    is_question = _QUESTION.fullmatch(cut.strip()) and not _JOINED.search(cut)
+    asked_about = _NAMED_THINGS if is_question else _THINGS
+    return bool(words & (_ACTS - asked_about)) or any(part in cut for part in _ACT_PARTS)
+
+
+_LEADS_TO_ORDER: Final = frozenset(
+    {"please", "kindly", "and", "then", "now", "to", "must", "should"}
+)
+
+
+def orders_act(clause: str) -> bool:
+    """Whether a clause of somebody's text tells its reader to act.
+
+    `When I open the camera` tells of an act; in other scripts than Latin, that is one too.
+    """
+    if not names_act(clause):
+        return False
+    words = words_of(_SPLIT.sub(" ", clause[:TEXT_CHARS_MAX]))
+    before = ["please", *words]
+    pairs = list(zip(before, words, strict=False))
+    acts = [word in _ACTS for word in words]
+    leads = [one in _LEADS_TO_ORDER for one, _ in pairs]
+    return not any(acts) or any(a and lead for a, lead in zip(acts, leads, strict=True))
+
+
+def names_thing(request: str) -> bool:
+    """Whether a request is no sentence but the name of a thing, which can be asked about."""
+    text = request.strip()
+    if names_act(text):
+        return False
+    return bool(_NOUN_PHRASE.match(text) or _ONE_WORD.fullmatch(text))
+
+
+def does_act(name: str, description: str, *, says_it_reads: bool = False) -> bool:
+    """Whether a skill, tool or operation of that name and description may do something.
+
+    `says_it_reads`: its owner declares that it changes nothing, so that an unusual name is no act.
+    """
+    words = words_of(_SPLIT.sub(" ", name[:TEXT_CHARS_MAX]))
+    if words[:1] == ["add"] and _ADDS_UP.match(description.strip()):
+        words, description = ["sum", *words[1:]], _ADDS_UP.sub("Sums ", description.strip())
+    first = _SAYS_IN_OTHER_WORDS.sub("shows ", description[:TEXT_CHARS_MAX]).strip()
+    first = _CLAUSE_END.split(first, maxsplit=1)[0]
+    began = (words_of(first) or [""])[0]
+    is_thing = began in _BEGINS_THING and not names_act(first)
+    begins = words[0] if words else ""
+    is_told = not frozenset(words_of(first)) & (_ACTS - _IN_TEXTS - {began})
+    is_asked = begins in _ASKS - _ACTS or (begins in TELLS and is_told)
+    asks = is_thing or is_asked
+    is_named = says_it_reads and (begins not in _ACTS or len(words) == 1)
+    acts = frozenset(words) & (_ACTS - _NAMED_THINGS if asks or is_named else _ACTS)
+    if acts or any(part in name + first for part in _ACT_PARTS):
+        return True
+    if began in _ACTS:
+        return True
+    return not (asks or says_it_reads or _tells(first) or not asks_for_act(first))
+
+
+_CLAUSE_END = re.compile(r"[.;](?:\s|$)")
+"""`Hand in a form; you get its number` begins with what is done."""
+
+
+def _tells(first: str) -> bool:
+    """Whether the first sentence of a description says what is told, and names no act."""
+    words = frozenset(words_of(first))
+    return not names_act(first) and bool(
+        words & TELLS or any(part in first for part in TELLS_PARTS)
+    )
+
+
+_BEGINS_THING: Final = frozenset({"the", "a", "an", "whether", "how", "when"})
+"""A description that begins so names what one gets, not what is done."""
+
+_ADDS_UP = re.compile(
+    r"adds? (?:up )?(?:an? |the |any |all |two |three |some |several |given )*(?:\w+ )?"
+    r"(?=(?:numbers|integers|decimals|fractions|durations|times|days|weeks|months|vectors|matrices"
+    r"|amounts|values|lengths)\b)(?!.{0,60}\b(?:carts?|baskets?|accounts?|ledgers?|lists?|books?"
+    r"|files?|tables?|database)\b)",
+    re.IGNORECASE,
+)
+"""`Adds days to a date` computes; `Adds values to the ledger` does something."""
+
+_SAYS_IN_OTHER_WORDS = re.compile(
+    r"\b(?:writes?|puts?|turns?|changes?) (?:an? |the |any )?(?:\w+\s)?"
+    r"(?:numbers?|dates?|amounts?|sums?|temperature\w?|durations?|digits|letters|numerals?|words?"
+    r"|sentences?) (?:in|as|into)\b(?!.{0,60}\b(?:files?|disks?|databases?|tables?|stores?|ledgers?"
+    r"|records?|documents?|registers?|accounts?|books?|logs?|lists?|calendars?|channels?|threads?"
+    r"|sheets?|repo\w*)\b)",
+    re.IGNORECASE,
+)
+"""`Writes a number in binary` computes; `Writes a number in the ledger` does something."""

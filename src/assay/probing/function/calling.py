@@ -1,0 +1,185 @@
+"""Calls of a proof of function over plain HTTP, and what is noted of their answers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.probing.asking import answer_class, decode, is_html, retry_after_s
+from assay.probing.function.arguments import pools_of
+from assay.probing.function.choosing import Takes, asked_as, other_arguments, tells_known
+from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETRY_WAIT_S
+from assay.probing.function.shapes import is_valid
+from assay.probing.function.tools import SAME_MAX, says_not_found
+from assay.probing.function.transcript import ASKED_CHARS_MAX, Transcript
+from assay.probing.function.verdicts import judge_http
+from assay.probing.function.words import leaves
+from assay.probing.ports import BudgetExhausted, Visit
+from assay.probing.visiting import VisitHttp
+
+CALLS_MAX = 10
+"""Calls that are answered, and as many that want to be paid or to know who asks."""
+
+TRIES_MAX = 6
+"""Calls of one operation while its answers do not differ."""
+
+REFUSED_MAX = 4
+"""Refusals of one operation that do not say what it knows."""
+
+NOT_FOUND = frozenset({404, 410, 422, 400})
+_LIMITS = Limits(connect_s=2.0, total_s=ANSWER_WAIT_S, body_bytes_max=256 * 1024)
+
+
+@dataclass(slots=True)
+class Calls:
+    """What one proof sends, and what came back for later calls to use."""
+
+    visit: Visit
+    notes: Transcript
+    random: Random
+    root: JsonValue = None
+    published: JsonValue = None
+    refuses_pages: bool = False
+    """Whether a page for people is no answer."""
+    results: list[tuple[str, JsonValue]] = field(default_factory=list[tuple[str, JsonValue]])
+
+    def new_arguments(self, one: Takes) -> JsonObject | None:
+        """As `other_arguments`; results of others are values for it."""
+        elsewhere = [found for found in self.results if found[0] != one.name[:200]]
+        pools = pools_of(elsewhere, self.published)
+        return other_arguments(one, self.notes.rows, pools, self.random)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether enough was asked."""
+        closed = self.closed()
+        return max(closed, len(self.notes.rows) - closed) >= CALLS_MAX
+
+    def closed(self, name: str | None = None) -> int:
+        """Calls, of one operation or all, that want to be paid or to know who asks."""
+        rows = [row for row in self.notes.rows if row["class"] == "closed"]
+        return sum(name is None or row.get("tool") == name[:200] for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Something that can be asked for different things."""
+
+    takes: Takes
+    send: Callable[[JsonObject], Awaitable[None]]
+    """Asks it with these arguments, and notes what comes back."""
+
+
+async def varies(calls: Calls, one: Asked) -> bool:
+    """Ask for different things, then for two of them again; whether that shows that it works.
+
+    What is made up, or counts, is not the same again.
+    """
+    for _ in range(TRIES_MAX):
+        arguments = calls.new_arguments(one.takes)
+        if arguments is None or calls.is_over:
+            break
+        await one.send(arguments)
+        is_proven = judge_http(calls.notes.as_json()).why == "results_vary"
+        # Other arguments change nothing of a demand for payment.
+        if is_proven or len(_valid(calls, one)) > SAME_MAX or calls.closed(one.takes.name):
+            break
+        if _is_lost(calls, one):
+            break
+    return await _comes_again(calls, one)
+
+
+async def _comes_again(calls: Calls, one: Asked) -> bool:
+    had = _valid(calls, one)
+    other = next((row for row in had if row["answer"] != had[0]["answer"]), None)
+    for row in (had[0], other) if other is not None else ():
+        arguments = decode(str(row["asked"]).removeprefix(f"{one.takes.name} ").encode())
+        if is_object(arguments):
+            await one.send(arguments)
+        if judge_http(calls.notes.as_json()).why != "results_vary":
+            break
+    return judge_http(calls.notes.as_json()).why == "results_vary"
+
+
+def _is_lost(calls: Calls, one: Asked) -> bool:
+    """Whether it refuses everything, and does not say what it knows: another may say more."""
+    mine = [row for row in calls.notes.rows if row.get("tool") == one.takes.name[:200]]
+    refused = [str(row["answer"]) for row in mine if row["class"] == "not_found"]
+    return len(mine) == len(refused) >= REFUSED_MAX and not tells_known(refused[0])
+
+
+def _valid(calls: Calls, one: Asked) -> list[JsonObject]:
+    rows = calls.notes.rows
+    return [r for r in rows if r.get("tool") == one.takes.name[:200] and bool(r.get("valid"))]
+
+
+async def get(
+    calls: Calls,
+    role: str,
+    name: str,
+    request: Outgoing,
+    arguments: JsonObject,
+    schema: JsonValue = None,
+) -> None:
+    """Ask and note. A demand to wait is obeyed within reason."""
+    asked = asked_as(name, arguments)
+    more: JsonObject = {"tool": name[:200], "input": bool(arguments)}
+    if any(row["asked"] == asked[:ASKED_CHARS_MAX] for row in calls.notes.rows):
+        request = replace(request, headers={**request.headers, **VisitHttp.REPEAT})
+    for attempt in range(RETRIES_MAX):
+        try:
+            reply = await calls.visit.http.send(request, _LIMITS)
+        except BudgetExhausted:
+            calls.notes.add(role, asked, "cut", "", more)
+            raise
+        except EgressError as error:
+            found = "timeout" if error.failure is Failure.TIMEOUT else answer_class(error.failure)
+            calls.notes.add(role, asked, found, "", more)
+            return
+        wait_s = retry_after_s(reply)
+        if wait_s is None or wait_s > RETRY_WAIT_S or attempt + 1 == RETRIES_MAX:
+            _note(calls, role, asked, reply, schema, more)
+            return
+        await asyncio.sleep(wait_s)
+        request = Outgoing(
+            request.method,
+            request.url,
+            {**request.headers, "cache-control": "no-cache"},
+            request.body,
+        )
+
+
+def _messages(document: JsonValue) -> str:
+    """What the errors of a GraphQL answer without data say."""
+    errors = document.get("errors") if is_object(document) and not document.get("data") else None
+    rows = [error for error in errors if is_object(error)] if is_array(errors) else []
+    return "\n".join(str(row.get("message") or "") for row in rows)
+
+
+def _note(
+    calls: Calls, role: str, asked: str, reply: Reply, schema: JsonValue, more: JsonObject
+) -> None:
+    document = decode(reply.body)
+    said = (
+        "\n".join(leaves(document))
+        if document is not None
+        else reply.body[:8000].decode("utf-8", "replace")
+    )
+    found: str = answer_class(reply)
+    if reply.status in NOT_FOUND or (found == "ok" and says_not_found(said)):
+        found = "not_found"
+    elif found == "busy" and retry_after_s(reply) is not None:
+        found = "busy_for"
+    refused = _messages(document)
+    if found in {"ok", "not_found"} and refused:
+        found, said = "not_found", refused  # as GraphQL refuses, with the status of success
+    is_shaped = found == "ok" and is_valid(document, schema, calls.root)
+    if found == "ok" and calls.refuses_pages and is_html(reply):
+        found, is_shaped = "page", False
+    elif found == "ok" and not is_shaped:
+        found = "invalid"
+    calls.notes.add(role, asked, found, said, {**more, "valid": is_shaped})
+    if is_shaped:
+        calls.results.append((str(more["tool"]), document))

@@ -1,0 +1,241 @@
+"""Proof that an agent answers over plain HTTP: it is spoken to as an A2A agent is.
+
+It is a conversation where an operation is named after one (`/chat`, `/ask`) and takes one message.
+Source: the design of evidence, section 2; OpenAI's API reference for chat completions.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.probing.asking import ask, decode, is_html, retry_after_s, text_of
+from assay.probing.function.arguments import EXAMPLE, arguments_for
+from assay.probing.function.conversation import ANSWER_WAIT_S, converse
+from assay.probing.function.identify import Address
+from assay.probing.function.markup import visible_text
+from assay.probing.function.messages import LIST, is_for_talk, message_in
+from assay.probing.function.openapi import (
+    Operation,
+    base_of,
+    operations_of,
+    request_for,
+)
+from assay.probing.function.script import script_of
+from assay.probing.function.transcript import Transcript, random_for
+from assay.probing.function.words import leaves
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, CountsMessages, Visit
+
+COMPLETIONS: Final = "/chat/completions"
+ABOUT_CHARS_MAX = 1_000
+PAGE_CHARS_MAX = 32 * 1024
+EXAMPLES_MAX = 6
+_LIMITS = Limits(connect_s=2.0, total_s=ANSWER_WAIT_S, body_bytes_max=256 * 1024)
+_ERROR = 400
+_QUESTION: Final = re.compile(r"[\"“«「']([^\"“”«»「」'\n]{8,160}[?\uff1f])[\"”»」']")
+_NAMED: Final = re.compile(
+    r"\b(messages?|question|prompt|query|input|text|content|user_input|q)\b", re.IGNORECASE
+)
+
+
+@dataclass(slots=True)
+class Chat:
+    """Where an agent is spoken to, and what it says of itself."""
+
+    url: str
+    card: JsonObject
+    request: Callable[[str], Outgoing | None]
+    """The request that says a text; None where another member of it cannot be known."""
+
+
+async def prove_chat(visit: Visit, address: Address, chat: Chat, notes: Transcript) -> Transcript:
+    """Ask until function is proven or the visit's time, requests or messages end.
+
+    What was said is a transcript of its own, within the service's.
+    """
+    said = Transcript(notes.service, "a2a")
+    said.know(chat.card)
+    random = random_for(visit, address.service.endpoint)
+    try:
+        script = script_of(chat.card, visit, random)
+        await converse(_Line(visit, chat), script, said, random, at_once=visit.announced)
+    except BudgetExhausted:
+        said.members["cut"] = True
+    finally:
+        if said.rows:
+            notes.members["talk"] = said.as_json()
+    return said
+
+
+class _Line:
+    """An `A2aConversation` over plain HTTP."""
+
+    def __init__(self, visit: Visit, chat: Chat) -> None:
+        self._visit = visit
+        self._chat = chat
+        self.card = chat.card
+        self.card_url = chat.url
+        self.has_answered = False
+
+    async def send_text(
+        self, text: str, context_id: str = "", *, wait_s: float | None = None
+    ) -> JsonObject:
+        del context_id  # every message begins a conversation
+        request = self._chat.request(text)
+        if request is None:
+            raise AgentCallFailed("error", "what else it takes is not known")
+        dialers = self._visit.dialers
+        if isinstance(dialers, CountsMessages):
+            await dialers.count_message(self._chat.url)
+        limits = replace(_LIMITS, total_s=wait_s or ANSWER_WAIT_S)
+        try:
+            reply = await self._visit.http.send(request, limits)
+        except EgressError as error:
+            is_late = error.failure is Failure.TIMEOUT
+            raise AgentCallFailed("timeout" if is_late else "unreachable", "") from error
+        if reply.status >= _ERROR:
+            raise AgentCallFailed("error", "", reply.status, retry_after_s(reply))
+        if is_html(reply):
+            raise AgentCallFailed("protocol", "a page")
+        self.has_answered = True
+        return {"text": said_in(reply)}
+
+    async def get_task(self, task_id: str) -> JsonObject:
+        raise AgentCallFailed("protocol", task_id)
+
+
+def said_in(reply: Reply) -> str:
+    """What a reply says: of a chat completion its message, of other JSON all that is in it."""
+    document = decode(reply.body)
+    if document is None:
+        return reply.body[:8000].decode("utf-8", "replace")
+    choices = document.get("choices") if is_object(document) else None
+    first = choices[0] if is_array(choices) and choices else None
+    message = first.get("message") if is_object(first) else None
+    content = message.get("content") if is_object(message) else None
+    return content if isinstance(content, str) else "\n".join(leaves(document))
+
+
+def documented_chat(visit: Visit, address: Address) -> Chat | None:
+    """The first documented operation that takes a message."""
+    document = address.document or {}
+    info = document.get("info")
+    about = [info.get("title"), info.get("description")] if is_object(info) else []
+    base = base_of(document, address)
+    for operation in operations_of(document):
+        if not operation.is_talk:
+            continue
+        name = message_in(operation.schema)
+        card = _card(about, operation.about, _examples(operation, name))
+        return Chat(base + operation.path, card, _saying(visit, operation, base, name))
+    return None
+
+
+async def bare_chat(visit: Visit, address: Address) -> Chat | None:
+    """The same for an address without a document, by its path and what its site says of it."""
+    path = urlsplit(address.url).path.rstrip("/")
+    if not is_for_talk(path, ""):
+        return None
+    home = await ask(visit, Outgoing("GET", urljoin(address.url, "/"), {"accept": "*/*"}))
+    agent = visit.subject.agent
+    registered = agent.registration if agent else None
+    page = _plain(text_of(home)) if isinstance(home, Reply) and home.status < _ERROR else ""
+    own = [registered.name, registered.description] if registered else []
+    card = _card([*own], page, [*EXAMPLE.findall(page), *_QUESTION.findall(page)])
+    name = LIST if path.endswith(COMPLETIONS) else await _demanded(visit, address.url)
+    schema: JsonObject = {"properties": {name: {"type": "string"}}, "required": [name]}
+    if name == LIST:
+        model = await _model(visit, address.url)
+        taken: JsonObject = {name: {"type": "array"}, "model": {"type": "string", "const": model}}
+        schema = {"properties": taken, "required": [*taken]}
+    operation = Operation("POST", "", schema, dict.fromkeys((name, "model"), "body"), None)
+    return Chat(address.url, card, _saying(visit, operation, address.url, name))
+
+
+async def _model(visit: Visit, url: str) -> str:
+    """The first model that the service lists."""
+    listed = await ask(visit, Outgoing("GET", url.rpartition(COMPLETIONS)[0] + "/models"))
+    document = decode(listed.body) if isinstance(listed, Reply) else None
+    rows = document.get("data") if is_object(document) else None
+    first = rows[0] if is_array(rows) and rows else None
+    return str(first.get("id") or "default") if is_object(first) else "default"
+
+
+async def _demanded(visit: Visit, url: str) -> str:
+    """The member that a refusal of an empty object names as missing; `message` without."""
+    headers = {"accept": "application/json", "content-type": "application/json"}
+    heard = await ask(visit, Outgoing("POST", url, headers, b"{}"))
+    if not isinstance(heard, Reply) or heard.status < _ERROR:
+        return "message"
+    named = _NAMED.search(text_of(heard)[:2000])
+    return named[1].lower() if named else "message"
+
+
+def _saying(
+    visit: Visit, operation: Operation, base: str, name: str
+) -> Callable[[str], Outgoing | None]:
+    """What says a text; other members are made of what is documented of them."""
+    schema = operation.schema
+    properties, needed = schema.get("properties"), schema.get("required")
+    others = {n: p for n, p in properties.items() if n != name} if is_object(properties) else {}
+    required = [str(n) for n in needed if n != name] if is_array(needed) else []
+    declared = properties.get(name) if is_object(properties) else None
+    is_list = is_object(declared) and declared.get("type") == "array"
+
+    def request(text: str) -> Outgoing | None:
+        random = random_for(visit, text)
+        made: JsonObject = {n: _of_session(n, random) for n in required if _SESSION.search(n)}
+        rest = [n for n in required if n not in made]
+        known = arguments_for({"properties": others, "required": [*rest]}, {}, random)
+        if rest and known is None:
+            return None
+        message: JsonValue = [{"role": "user", "content": text}] if is_list else text
+        return request_for(
+            operation, base, {**(known if rest and known else {}), **made, name: message}
+        )
+
+    return request
+
+
+_SESSION: Final = re.compile(
+    r"(?:client|user|thread|session|conversation|chat)_?(?:id)?$", re.IGNORECASE
+)
+
+
+def _of_session(name: str, random: Random) -> str:
+    return f"{name[:1]}{random.randrange(10**9)}"
+
+
+def _examples(operation: Operation, name: str) -> list[str]:
+    properties = operation.schema.get("properties")
+    declared = properties.get(name) if is_object(properties) else None
+    if not is_object(declared):
+        return []
+    shown = declared.get("examples")
+    given: list[JsonValue] = [*(shown if is_array(shown) else ()), declared.get("example")]
+    told = f"{declared.get('description') or ''} {operation.about}"
+    texts = [e for e in given if isinstance(e, str)]
+    return [*texts, *EXAMPLE.findall(told), *_QUESTION.findall(told)]
+
+
+def _card(about: list[JsonValue], told: str, examples: list[str]) -> JsonObject:
+    """What a service says of itself, as a card says it."""
+    name, *described = [" ".join(str(part or "").split())[:ABOUT_CHARS_MAX] for part in about] or [
+        ""
+    ]
+    description = ". ".join(part for part in (*described, told[:ABOUT_CHARS_MAX]) if part)
+    skill: JsonObject = {
+        "name": name,
+        "description": description,
+        "examples": [*dict.fromkeys(e.strip() for e in examples if e.strip())][:EXAMPLES_MAX],
+    }
+    return {"name": name, "description": description, "skills": [skill]}
+
+
+def _plain(page: str) -> str:
+    """A page without its marks."""
+    return " ".join(visible_text(page[:PAGE_CHARS_MAX]).split())

@@ -1,0 +1,227 @@
+"""With what a tool or operation is called next, by what it answered before. Pure."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.probing.asking import decode
+from assay.probing.function.arguments import (
+    BETWEEN,
+    EXAMPLE,
+    POOL_MAX,
+    UNKNOWABLE,
+    Pools,
+    arguments_for,
+    stem_of,
+)
+from assay.probing.function.variation import varied
+from assay.probing.function.words import words_of
+
+OFFERED_CHARS_MAX, OFFERED_WORDS_MAX = 40, 4
+DRAWS_MAX = 4
+_LEADS_TO_LIST = re.compile(
+    r":\s|\b(?:one of|try|choose|among|are|sind|son|sont|sono"
+    r"|são)\b",
+    re.IGNORECASE,
+)
+
+
+def asked_as(name: str, arguments: JsonObject) -> str:
+    """How a call of a tool or operation stands in a transcript."""
+    return f"{name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """What takes arguments: a tool, an operation, a field of a query."""
+
+    name: str
+    schema: JsonObject
+    about: str
+
+
+def other_arguments(
+    one: Takes, rows: Sequence[JsonObject], pools: Pools, random: Random
+) -> JsonObject | None:
+    """Arguments that it has not had in these rows; None where one of them cannot be known.
+
+    What a refusal names as known comes first.
+    """
+    pools = _with_own(pools, one.name)
+    had = {str(row["asked"]) for row in rows}
+    mine = [row for row in rows if row.get("tool") == one.name[:200]]
+    schema = _as_refusals_say(one.schema, mine)
+    made: list[JsonObject | None] = []
+    for _ in range(DRAWS_MAX):  # of two values that are known the second is drawn too
+        if any(a is not None and asked_as(one.name, a) not in had for a in made):
+            break
+        made = [arguments_for(schema, pools, random, one.about) for _ in range(8)]
+    properties = one.schema.get("properties")
+    declared: JsonObject = properties if is_object(properties) else {}
+    refused = [str(row.get("answer")) for row in mine if row["class"] == "not_found"]
+    offered = _offered(refused, declared, made, random) if refused else []
+    made = [a for a in offered if asked_as(one.name, a) not in had] or made
+    only = next(iter(declared)) if len(declared) == 1 else ""
+    if only and not UNKNOWABLE.search(only):
+        made = [{only: text} for text in _like_answered(mine, random)] + made
+    new = [a for a in made if a is not None and asked_as(one.name, a) not in had]
+    if not any(row["class"] == "ok" for row in mine):
+        refused = [words_of(str(row["asked"])) for row in mine]
+        return min(new, key=lambda a: _nearest(asked_as(one.name, a), refused), default=None)
+    answered = [words_of(str(row["asked"])) for row in mine if row["class"] == "ok"]
+    # Of an example with several values a service may use only one: what is asked next shall differ
+    # from what was answered, unless that went too far.
+    choose = max if answered and mine[-1]["class"] == "not_found" else min
+    return choose(new, key=lambda a: _nearest(asked_as(one.name, a), answered), default=None)
+
+
+def _as_refusals_say(schema: JsonObject, rows: Sequence[JsonObject]) -> JsonObject:
+    """The schema, where each argument's description has what refusals said of it."""
+    properties = schema.get("properties")
+    refused = [row for row in rows if row["class"] == "not_found"]
+    refusals = {str(row.get("answer"))[:200]: _given(row) for row in refused}
+    if not is_object(properties) or not refusals:
+        return schema
+    told: dict[str, JsonValue] = {}
+    for name, declared in properties.items():
+        of_it = [
+            said
+            for said in sorted(refusals)
+            if name.casefold() in words_of(said) or _quotes(said, refusals[said].get(name))
+        ]
+        about = [str(declared.get("description") or ""), *of_it] if is_object(declared) else []
+        told[name] = (
+            {**declared, "description": ". ".join(about)}
+            if of_it and is_object(declared)
+            else declared
+        )
+    return {**schema, "properties": told}
+
+
+def _given(row: JsonObject) -> JsonObject:
+    """The arguments of a call."""
+    found = decode(str(row["asked"])[len(str(row.get("tool"))) :].encode())
+    return found if is_object(found) else {}
+
+
+def _quotes(said: str, value: JsonValue) -> bool:
+    return isinstance(value, str) and len(value) > 1 and value in said
+
+
+def _with_own(pools: Pools, name: str) -> Pools:
+    """The same, where what is listed under a word of the operation's name has its names.
+
+    `/stops/{name}` takes what stands under `stops`.
+    """
+    words = re.split(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])", name)
+    own = next((pools[stem_of(w)] for w in reversed(words) if w and stem_of(w) in pools), None)
+    return pools if own is None else {**dict.fromkeys(_NAMING, own), **pools}
+
+
+_NAMING = ("name", "id", "key", "code", "slug", "title", "q", "query")
+
+
+def _offered(
+    refused: Sequence[str],
+    declared: JsonObject,
+    made: Sequence[JsonObject | None],
+    random: Random,
+) -> list[JsonObject]:
+    """Arguments with what refusals name as known, or within the bounds that they give.
+
+    Of several texts all are such, and later one of them.
+    """
+    free = [n for n in declared if not UNKNOWABLE.search(n)]
+    said = [stem_of(word) for word in words_of(refused[0])]
+    texts = [n for n in free if _kind(declared[n]) == "string"]
+    texts = [n for n in texts if stem_of(n) in said] or texts
+    numbers = [n for n in free if _kind(declared[n]) in {"integer", "number"}]
+    names, bounds = offered_in(refused[0]), _bounds_in(refused[0])
+    if len(declared) == len(texts) == 1:
+        return [{texts[0]: name} for name in names]
+    known = [a for a in made if a is not None]
+    if names and texts:
+        groups = [texts] if len(refused) < TOGETHER_MAX else [[n] for n in texts]
+        return [
+            {**a, **{n: random.choice(names) for n in group}} for a in known for group in groups
+        ]
+    if bounds is not None and len(numbers) == 1:
+        return [{**a, numbers[0]: random.randint(*bounds)} for a in known]
+    return []
+
+
+TOGETHER_MAX = 3
+"""Refusals after which what one names is taken to be for one of the texts only."""
+
+
+def _kind(declared: JsonValue) -> str:
+    """The type of an argument that may be anything of its type; empty for others."""
+    if not is_object(declared) or declared.keys() & {"enum", "const", "format", "pattern"}:
+        return ""
+    return str(declared.get("type") or "string")
+
+
+def _bounds_in(said: str) -> tuple[int, int] | None:
+    """The bounds that a short refusal gives: its only two numbers, the lower one first."""
+    numbers = [
+        int(n) for n in re.findall(r"(?<![\w.,-])\d{1,9}(?![\w,-]|\.\d)", said[:BOUNDS_CHARS])
+    ]
+    is_range = len(numbers) == 2 and numbers[0] < numbers[1]  # noqa: PLR2004 - from and to
+    return (numbers[0], numbers[1]) if is_range and len(said) <= BOUNDS_CHARS else None
+
+
+BOUNDS_CHARS = 200
+
+
+def _like_answered(rows: Sequence[JsonObject], random: Random) -> list[str]:
+    """What was answered, where other things were refused, with another value of its kind."""
+    if not rows or rows[-1]["class"] != "not_found":
+        return []
+    answered = [_given(row) for row in rows if row["class"] == "ok"]
+    values = [next(iter(given.values())) for given in answered if given]
+    made = [varied(value, random) for value in values[:2] if isinstance(value, str)]
+    return [text for text in made if text is not None]
+
+
+def _nearest(asked: str, before: Sequence[Sequence[str]]) -> float:
+    """How much of a request stands in one of those before, 0 to 1."""
+    words = set(words_of(asked))
+    return max((len(words & set(row)) / len(words | set(row)) for row in before), default=0.0)
+
+
+def offered_in(said: str) -> list[str]:
+    """The short names that a refusal lists, and its examples: what a service says it knows."""
+    shown = [text.strip() for text in EXAMPLE.findall(said[:900])[:2]]
+    listed = _LEADS_TO_LIST.split(said[:2000].strip(" .?!"))[-1]
+    names = [name.strip("'\"` .") for name in BETWEEN.split(listed)]
+    is_list = 1 < len(names) <= POOL_MAX and all(map(_is_name, names))
+    return [name for name in (*shown, *(names if is_list else ())) if name]
+
+
+def shown_in(said: str) -> list[str]:
+    """The requests that an answer shows for others to follow; few and short."""
+    shown = [part for text in _HOW_TO_ASK.findall(said[:900]) for part in _EITHER.split(text)]
+    return [*dict.fromkeys(text.strip(" .") for text in shown[:SHOWN_MAX] if text.strip(" ."))]
+
+
+SHOWN_MAX = 3
+_EITHER = re.compile(r"\s+(?:or|oder|ou|ofwel|lub|или|veya)\s+")
+_HOW_TO_ASK = re.compile(
+    r"(?:e\.g\.|for example|for instance|such as|examples?:|writt?en? (?:it )?(?:as|like)"
+    r"|z\. ?B\.|zum Beispiel|p\. ?ej\.|por ejemplo|por exemplo|par exemple|per esempio|ad esempio"
+    r"|например|örneğin|例えば|例如)[:,\uff1a]?\s*['\"`“(]?([^\s'\"`”)][^\n]{0,118}?)"
+    r"(?=['\"`”)]?(?:[.?!。]?\s*$|[.!。]\s))",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def tells_known(said: str) -> bool:
+    """Whether a refusal says what is known, or within which bounds."""
+    return bool(offered_in(said)) or _bounds_in(said) is not None
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= OFFERED_CHARS_MAX and len(text.split()) <= OFFERED_WORDS_MAX

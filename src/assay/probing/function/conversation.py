@@ -1,0 +1,158 @@
+"""Proof that an A2A agent answers: its own examples, with other values, and reworded.
+
+Source: the design of evidence, sections 2 and 3.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.probing.function.identify import Address, failure_of
+from assay.probing.function.languages import reworded
+from assay.probing.function.script import Request, Script, script_of
+from assay.probing.function.talking import missing, to_reword
+from assay.probing.function.transcript import Transcript, random_for, spoken
+from assay.probing.ports import A2aConversation, AgentCallFailed, BudgetExhausted, Visit
+
+ANSWER_WAIT_S = 60.0
+"""Longest wait for one answer. Source: the design of evidence, section 2."""
+
+RETRY_WAIT_S = 30.0
+"""Longest `Retry-After` that is waited for."""
+
+FUNCTION_MESSAGES: Final = 5
+"""Messages of a visit for this proof, of eight."""
+
+RETRIES_MAX = 3
+POLLS_MAX = 12
+POLL_FROM_S, POLL_TO_S, POLL_GROWTH = 0.4, 8.0, 1.4
+
+_WORKING = frozenset({"submitted", "working", "task_state_submitted", "task_state_working"})
+
+
+async def prove_conversation(visit: Visit, address: Address, notes: Transcript) -> None:
+    """Ask until function is proven or the visit's time, requests or messages end."""
+    random = random_for(visit, address.service.endpoint)
+    try:
+        async with visit.dialers.a2a(address.service.endpoint, visit.http) as agent:
+            notes.know(agent.card)
+            notes.members["security"] = needs_credentials(agent.card)
+            script = script_of(agent.card, visit, random)
+            await converse(agent, script, notes, random, at_once=visit.announced)
+    except BudgetExhausted:
+        notes.members["cut"] = True
+    except AgentCallFailed as error:
+        notes.add("first", "", failure_of(error), "", {})
+
+
+async def converse(
+    agent: A2aConversation,
+    script: Script,
+    notes: Transcript,
+    random: Random,
+    *,
+    at_once: bool = False,
+) -> None:
+    """At most `FUNCTION_MESSAGES`: what is left of a visit's is needed for what must not happen.
+
+    `at_once`: two messages at a time, so that an agent that thinks for seconds can be proven within
+    a gate's deadline.
+    """
+    while (sent := len(notes.rows)) < FUNCTION_MESSAGES:
+        wanted = missing(notes.as_json())
+        if wanted is None:
+            return
+        most = min(2 if at_once else 1, FUNCTION_MESSAGES - sent)
+        texts = to_reword(notes.as_json())[:most] if wanted == "reworded" else []
+        if texts:
+            again = [Request(reworded(text, random, script.about), "") for text in texts]
+            await _say_all(agent, notes, [("reworded", request) for request in again])
+        elif not await _ask_new(agent, script, notes, at_once=at_once) and not sent:
+            return
+
+
+async def _ask_new(
+    agent: A2aConversation, script: Script, notes: Transcript, *, at_once: bool
+) -> bool:
+    """Ask what was not asked yet, and have the script hear it; whether an answer came."""
+    sent = len(notes.rows)
+    said = [script.next()]
+    most = 1
+    if at_once and script.is_checking:
+        most = FUNCTION_MESSAGES - sent
+    elif at_once and not sent and said[0].is_promising:
+        most = 2  # else its answer decides what is asked next
+    said += [script.next() for _ in range(most - 1)]
+    roles = ["other" if sent or place else "first" for place in range(len(said))]
+    answers = await _say_all(agent, notes, list(zip(roles, said, strict=True)))
+    for request, answer in zip(said, answers, strict=True):
+        script.hear(request, answer or "")
+    return any(answer is not None for answer in answers)
+
+
+async def _say_all(
+    agent: A2aConversation, notes: Transcript, said: Sequence[tuple[str, Request]]
+) -> list[str | None]:
+    """Ask at once and note in the order of asking; each answer, None where none came."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_say(agent, request)) for _, request in said]
+    heard = [task.result() for task in tasks]
+    for (role, request), (found, answer) in zip(said, heard, strict=True):
+        notes.add(role, request.text, found, answer, _facts(request))
+    if any(found == "cut" for found, _ in heard):
+        raise BudgetExhausted
+    return [answer if found == "ok" else None for found, answer in heard]
+
+
+def _facts(said: Request) -> dict[str, JsonValue]:
+    """What the judge of an answer has to know of a request."""
+    more: dict[str, JsonValue] = {"family": said.family[:80], "literal": said.is_literal}
+    if said.checked is not None:
+        more["sort"] = said.checked.kind
+        more["expected"] = [*said.checked.expected]
+        more["excluded"] = [*said.checked.excluded]
+    if said.fits is not None:
+        more["fits"] = said.fits
+    if said.sort is not None:
+        more["of"] = said.sort.sort
+        more["own"], more["ours"] = said.sort.own, said.sort.ours
+    return more
+
+
+async def _say(agent: A2aConversation, said: Request) -> tuple[str, str]:
+    """Ask; the class of the answer and what it said. A demand to wait is obeyed within reason."""
+    for attempt in range(RETRIES_MAX):
+        try:
+            answer = await _whole(agent, await agent.send_text(said.text, wait_s=ANSWER_WAIT_S))
+        except BudgetExhausted:
+            return "cut", ""
+        except AgentCallFailed as error:
+            is_last = attempt + 1 == RETRIES_MAX
+            if error.retry_s is None or error.retry_s > RETRY_WAIT_S or is_last:
+                return failure_of(error), ""
+            await asyncio.sleep(error.retry_s)
+        else:
+            return "ok", spoken(answer)
+    return "busy", ""
+
+
+async def _whole(agent: A2aConversation, answer: JsonObject) -> JsonObject:
+    """The answer, or the task when it has come to an end."""
+    wait_s = POLL_FROM_S
+    for _ in range(POLLS_MAX):
+        task = answer.get("task")
+        status = task.get("status") if is_object(task) else None
+        state = str(status.get("state")).casefold() if is_object(status) else ""
+        if not is_object(task) or state not in _WORKING:
+            break
+        await asyncio.sleep(wait_s)
+        wait_s = min(POLL_GROWTH * wait_s, POLL_TO_S)
+        answer = await agent.get_task(str(task.get("id")))
+    return answer
+
+
+def needs_credentials(card: JsonObject) -> bool:
+    """Whether the card says that callers must prove who they are."""
+    return any(bool(card.get(name)) for name in ("securityRequirements", "security"))

@@ -1,0 +1,80 @@
+"""Languages of requests, and how one says the same in other words there. Pure."""
+
+import re
+from random import Random
+from typing import Final
+
+from assay.probing.function.words import words_of
+
+_PREFIXES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    ("ja", ("教えてください。", "質問です。")),
+    ("zh", ("请告诉我, ", "有个问题。")),
+    ("ko", ("알려 주세요, ", "질문이 있어요. ")),
+    ("ar", ("لدي سؤال، ", "من فضلك، ")),
+    ("hi", ("मेरा एक सवाल है, ", "कृपया बताइए, ")),
+    ("uk", ("скажіть, будь ласка, ", "маю запитання, ")),
+    ("ru", ("скажите, пожалуйста, ", "есть вопрос, ")),
+    ("th", ("มีคำถาม ",)),
+    ("es", ("dígame, por favor, ", "tengo una pregunta, ")),
+    ("pt", ("diga-me, por favor, ", "tenho uma pergunta, ")),
+    ("fr", ("dites-moi, ", "j’ai une question, ")),  # noqa: RUF001 - French
+    ("de", ("sag mal, ", "noch etwas, ")),
+    ("it", ("mi dica, ", "ho una domanda, ")),
+    ("tr", ("söyler misiniz, ", "bir sorum var, ")),
+    ("pl", ("proszę powiedzieć, ", "mam pytanie, ")),
+    ("nl", ("zeg eens, ", "nog een vraag, ")),
+    ("en", ("please tell me, ", "now this, ", "just wondering, ")),
+)
+"""No greetings, which many answer with one; no capitals, which some take for a name."""
+
+_SCRIPTS: Final = (
+    ("ja", re.compile(r"[\u3040-\u30ff]")),
+    ("zh", re.compile(r"[\u3400-\u9fff]")),
+    ("ko", re.compile(r"[\uac00-\ud7af]")),
+    ("ar", re.compile(r"[\u0600-\u06ff]")),
+    ("hi", re.compile(r"[\u0900-\u097f]")),
+    ("uk", re.compile(r"[\u0404\u0406\u0407\u0454\u0456\u0457\u0490\u0491]")),
+    ("ru", re.compile(r"[\u0400-\u04ff]")),
+    ("th", re.compile(r"[\u0e00-\u0e7f]")),
+)
+_COMMON: Final = {
+    "es": "el la los qué cuál cómo de en es por para una del está",
+    "pt": "o a os qual como de em é por para uma do está não",
+    "fr": "le la les quel quelle comment de en est pour une du il y",
+    "de": "der die das wie was ist in für ein eine und von wird",
+    "pl": "jak jest się co na nie dla czy ile jaki jaka do od oraz",
+    "nl": "het een wat hoe van voor zijn met hoeveel welke",
+    "it": "il lo la gli quale come di è per una del che",
+    "tr": "bir ve bu ne için nedir hava kaç",
+    "en": "the a what how is of in to for an and which",
+}
+
+
+def language_of(text: str, about: str = "") -> str:
+    """The language of a request: by script, else by its commonest words.
+
+    Where these say nothing, that of `about`; English when unsure.
+    """
+    for name, script in _SCRIPTS:
+        if script.search(text):
+            return name
+    words = words_of(text)
+    votes = {name: sum(w in common.split() for w in words) for name, common in _COMMON.items()}
+    best = max(votes, key=lambda name: (votes[name], name == "en"))
+    if votes[best]:
+        return best
+    return language_of(about) if about else "en"
+
+
+def reworded(request: str, random: Random, about: str = "") -> str:
+    """The same request, begun in other words of its language; another choice each time.
+
+    `about`: what the agent says of itself, in its language.
+    """
+    language = language_of(request, about)
+    return random.choice(next(rows for name, rows in _PREFIXES if name == language)) + request
+
+
+def is_common(word: str) -> bool:
+    """Whether a word is among the commonest of a language."""
+    return any(word.casefold() in row.split() for row in _COMMON.values())

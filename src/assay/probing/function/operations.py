@@ -1,0 +1,181 @@
+"""Proof that an HTTP service works: documented operations that only read, for different inputs.
+
+Without documentation the declared address itself is asked, with its own parameters varied.
+Source: the design of evidence, section 2.
+"""
+
+from functools import partial
+from random import Random
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
+
+from assay.egress.ports import Outgoing, Reply
+from assay.kit.json import JsonObject, is_array, is_object
+from assay.probing.asking import ask, decode, unknown_url
+from assay.probing.function.calling import NOT_FOUND, Asked, Calls, get, varies
+from assay.probing.function.chat import Chat, bare_chat, documented_chat
+from assay.probing.function.choosing import Takes
+from assay.probing.function.graphql import prove_graphql
+from assay.probing.function.identify import ACCEPTS, Address, find_openapi, is_page
+from assay.probing.function.known_values import named_value, topics
+from assay.probing.function.openapi import (
+    Operation,
+    base_of,
+    operations_of,
+    paths_of,
+    request_for,
+)
+from assay.probing.function.shown import operations_shown
+from assay.probing.function.tools import published_inputs
+from assay.probing.function.transcript import Transcript, random_for
+from assay.probing.function.variation import figures_varied, values_like, varied
+from assay.probing.function.verdicts import judge
+from assay.probing.ports import BudgetExhausted, Visit
+
+BARE_TRIES_MAX = 4
+PLAIN_MAX = 4
+"""Operations without arguments that are asked, of which two have to be open."""
+
+
+async def prove_operations(visit: Visit, address: Address, notes: Transcript) -> Chat | None:
+    """Ask until function is proven or the visit's time or requests end.
+
+    Where it is spoken to in words, if that is what is left to ask.
+    """
+    try:
+        documented = await find_openapi(visit, address)
+        notes.members["documented"] = documented
+        if documented:
+            await prove_documented(visit, address, notes)
+        else:
+            await _prove_bare(visit, address, notes)
+        if judge(notes.as_json()).state != "functional":
+            return (
+                documented_chat(visit, address) if documented else await bare_chat(visit, address)
+            )
+    except BudgetExhausted:
+        notes.members["cut"] = True
+    return None
+
+
+async def prove_documented(visit: Visit, address: Address, notes: Transcript) -> None:
+    """The same for the operations of the address's document. Raises `BudgetExhausted`."""
+    notes.members["documented"] = True
+    calls = Calls(visit, notes, random_for(visit, address.service.endpoint))
+    document = address.document or {}
+    notes.know([document.get("info"), list(paths_of(document))])
+    components = document.get("components")
+    calls.root = components.get("schemas") if is_object(components) else document.get("definitions")
+    notes.members["security"] = bool(document.get("security"))
+    calls.published = await published_inputs(visit, address.url)
+    base = base_of(document, address)
+    operations = operations_of(document)
+    for operation in [o for o in operations if not o.places][:PLAIN_MAX]:
+        await _call(calls, base, operation, {})
+        if len(notes.rows) - calls.closed() >= 2:  # noqa: PLR2004 - to be compared
+            break
+    if visit.announced:
+        await _ask_unknown(calls, address.service.endpoint)
+    for operation in [o for o in operations if o.places and not o.is_talk]:
+        schema: JsonObject = {**operation.schema, "$defs": calls.root}
+        send = partial(_call, calls, base, operation)
+        if await varies(calls, Asked(Takes(operation.path, schema, operation.about), send)):
+            return
+
+
+async def _ask_unknown(calls: Calls, base: str) -> None:
+    """An address that cannot exist: an operation that answers the same proves nothing."""
+    url = unknown_url(calls.visit, base)
+    await get(calls, "unknown_path", "unknown", Outgoing("GET", url, ACCEPTS), {})
+
+
+async def _prove_bare(visit: Visit, address: Address, notes: Transcript) -> None:
+    """An address without documentation: as declared, varied, then what its site shows of it."""
+    calls = Calls(visit, notes, random_for(visit, address.service.endpoint))
+    if _may_be_graphql(address) and await prove_graphql(calls, address):
+        return
+    if not is_page(address):
+        await get(calls, "call", "declared", Outgoing("GET", address.url, ACCEPTS), {})
+    if visit.announced:
+        await _ask_unknown(calls, address.url)
+    if not is_page(address):
+        await _vary_declared(calls, address)
+    if judge(notes.as_json()).why != "results_vary":
+        await prove_shown(calls, address)
+    if is_page(address) and judge(notes.as_json()).state != "functional":
+        notes.members["end"] = "page"
+
+
+async def _vary_declared(calls: Calls, address: Address) -> None:
+    parts, random = urlsplit(address.url), calls.random
+    given = parse_qsl(parts.query)
+    names = [name for name, _ in given] or _demanded(address.reply)
+    had: list[JsonObject] = []
+
+    async def send(values: JsonObject) -> None:
+        url = parts._replace(query=urlencode(values)).geturl()
+        await get(calls, "call", "varied", Outgoing("GET", url, ACCEPTS), values)
+
+    for _ in range(BARE_TRIES_MAX if names else 0):
+        values = {name: _another(name, dict(given).get(name, ""), random) for name in names[:6]}
+        if values not in had:
+            had.append({**values})
+            await send(had[-1])
+        if judge(calls.notes.as_json()).why == "results_vary":
+            await send(had[0])  # what counts, or is made up, is not the same again
+            return
+
+
+async def prove_shown(calls: Calls, address: Address) -> None:
+    """Ask what the declared address or, of it, the home page of its site shows calls of.
+
+    A page for people is no answer to them.
+    """
+    path = urlsplit(address.url).path.rstrip("/")
+    shown = [] if address.reply is None else operations_shown(address.reply.body, address.url)
+    if not shown and path:
+        home = await ask(calls.visit, Outgoing("GET", urljoin(address.url, "/"), ACCEPTS))
+        body = home.body if isinstance(home, Reply) else b""
+        shown = [
+            o for o in operations_shown(body, urljoin(address.url, "/"))
+            if o.path == path or o.path.startswith(f"{path}/")
+        ]  # fmt: skip
+    calls.refuses_pages = True
+    base = urljoin(address.url, "/").rstrip("/")
+    for operation in shown:
+        send = partial(_call, calls, base, operation)
+        if await varies(
+            calls, Asked(Takes(operation.path, operation.schema, operation.about), send)
+        ):
+            return
+
+
+def _may_be_graphql(address: Address) -> bool:
+    """Whether its name, its path or what it says to a plain request speaks of queries."""
+    said = address.reply.body[:4000].decode("utf-8", "replace") if address.reply else ""
+    places = (address.service.name, urlsplit(address.url).path, said)
+    words = ("graphql", "graphiql") if is_page(address) else ("graph", "query", "gql")
+    return any(word in place.casefold() for place in places for word in words)
+
+
+def _another(name: str, value: str, random: Random) -> str:
+    like = values_like(value, random), figures_varied(value, random), varied(value, random)
+    known = [changed for changed in like if changed is not None]
+    plain = value or named_value(name, random) or topics(random, 1)[0]
+    return random.choice(known) if known else plain
+
+
+def _demanded(reply: Reply | None) -> list[str]:
+    """Query parameters that a refusal names as missing, in FastAPI's words."""
+    document = decode(reply.body) if reply is not None and reply.status in NOT_FOUND else None
+    rows = document.get("detail") if is_object(document) else None
+    places = [row.get("loc") for row in rows if is_object(row)] if is_array(rows) else []
+    return [
+        str(place[1])
+        for place in places
+        if is_array(place) and len(place) == 2 and place[0] == "query"  # noqa: PLR2004 - a pair
+    ]
+
+
+async def _call(calls: Calls, base: str, operation: Operation, arguments: JsonObject) -> None:
+    request = request_for(operation, base, arguments)
+    await get(calls, "call", operation.path, request, arguments, operation.answer)

@@ -1,0 +1,173 @@
+"""Proof of a service that sells: a demand that can be paid, and what shows that it is worth it.
+
+Nothing is paid, so what is bought stays unseen. Two things show it: operations that the service's
+documentation offers for nothing, and payers who are independent of the agent and settled with its
+wallet. Source: the design of evidence, section 2; decision 0026.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
+from typing import Final
+from urllib.parse import urlsplit
+
+from assay.control.documents import lists_path
+from assay.control.scope import scope_of
+from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.probing.declared import hint_of
+from assay.probing.function.identify import Address, find_openapi
+from assay.probing.function.operations import prove_documented
+from assay.probing.function.transcript import Transcript
+from assay.probing.paying import Asked, consistent, read, unpaid
+from assay.probing.ports import Visit
+
+AMOUNT_MAX: Final = 100 * 10**6
+"""Largest sane price of one call, in base units of assets of six decimals: 100 USD."""
+
+STEADY_TIMES: Final = 2
+"""How much dearer the next look may be: prices that follow load or a market move by less."""
+
+ADVERTISED_TIMES: Final = 10
+"""How much more may be asked than is advertised."""
+
+_ASSETS: Final = frozenset(
+    # USDC as its issuer lists it: Base, Base Sepolia, Ethereum, Polygon, Arbitrum, OP, Avalanche,
+    # Solana, Solana devnet.
+    {
+        "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913",
+        "0x036cbd53842c5426634e7929541ec2318f3dcf7e",
+        "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48",
+        "0x3c499c542cef5e3811e1192ce70d8cc03d5c3359",
+        "0xaf88d065e77c8cc2239327c5edb3a432268e5831",
+        "0x0b2c639c533813f4aa9d7837caf62653d097ff85",
+        "0xb97ef9ef8734c71904d8002f8b6bc66dd9c48a6e",
+        "epjfwdd5aufqssqem2qn1xzybapc8g4weggkzwytdt1v",
+        "4zmmc9srt5ri5x14gagxhahii3gnpaeeryyjmp7ncdu",
+    }
+)
+
+
+async def prove_payment(visit: Visit, address: Address, notes: Transcript) -> None:
+    """Judge the 402 that was seen, and the next one; of what is documented, ask what is free."""
+    found = None if address.reply is None else read(address.reply)
+    agent = visit.subject.agent
+    if found is None or agent is None:
+        return
+    payees = {offer.pay_to for offer in found.offers}
+    wallet = None if agent.wallet is None else agent.wallet.lower()
+    notes.members |= {
+        "valid": found.is_valid and consistent(found),
+        "known_asset": any(offer.asset in _ASSETS for offer in found.offers),
+        "sane": is_sane(found),
+        "payee": bool(payees) and payees <= {c.lower() for c in agent.controllers},
+        "wallet": payees == {wallet},
+    }
+    if not all(notes.members[name] for name in _NEEDED):
+        return
+    notes.members["steady"] = await _is_steady(visit, address.url, found)
+    paid = address.url
+    documented = await find_openapi(visit, address)
+    document = address.document if documented else None
+    notes.members["as_advertised"] = is_as_advertised(found, document, urlsplit(paid).path)
+    if document is None or _has_free_service(visit, paid):
+        return
+    same = _origin(address.document_url) == _origin(paid)
+    if same and lists_path(document, urlsplit(paid).path):
+        await prove_documented(visit, address, notes)
+
+
+_NEEDED: Final = ("valid", "known_asset", "sane", "payee")
+
+
+async def _is_steady(visit: Visit, url: str, found: Asked) -> bool:
+    """Whether the next unpaid call is asked to pay the same people, and no more than twice that.
+
+    A call that is not asked for anything, or not answered, says nothing of the price.
+    """
+    again = read(await unpaid(visit, url, {"cache-control": "no-cache"}))
+    if again is None or not again.offers:
+        return True
+    same = {o.pay_to for o in again.offers} == {o.pay_to for o in found.offers}
+    return same and _dearest(again) <= STEADY_TIMES * _dearest(found)
+
+
+def is_as_advertised(found: Asked, document: JsonValue, path: str) -> bool:
+    """Whether a call costs no more than `ADVERTISED_TIMES` what the API's own document says.
+
+    Of the paid operation, or of the dearest one where that has no price; true without any.
+    """
+    paths = document.get("paths") if is_object(document) else None
+    items: JsonObject = paths if is_object(paths) else {}
+    own, listed = _prices(items.get(path)), [p for item in items.values() for p in _prices(item)]
+    prices = own or listed
+    return not prices or _dearest(found) <= ADVERTISED_TIMES * max(prices) * 10**6
+
+
+def _prices(item: JsonValue) -> list[Decimal]:
+    """Prices in USD that the operations of a path say in `x-payment-info`.
+
+    Source: draft-payment-discovery-00, and as sellers write it: a text, an object with an amount,
+    or the most of a range.
+    """
+    prices: list[Decimal] = []
+    for operation in item.values() if is_object(item) else ():
+        said = operation.get("x-payment-info") if is_object(operation) else None
+        told: JsonObject = said if is_object(said) else {}
+        price = told.get("price")
+        for text in (price.get("amount") if is_object(price) else price, told.get("maxPrice")):
+            with suppress(InvalidOperation):
+                found = Decimal(str(text).strip().removeprefix("$"))
+                prices += [found] if found.is_finite() and found > 0 else []
+    return prices
+
+
+def _dearest(found: Asked) -> int:
+    return max(int(offer.amount) for offer in found.offers)
+
+
+def _has_free_service(visit: Visit, url: str) -> bool:
+    """Whether a service that may be free is declared on the same host: it has its own proof."""
+    agent = visit.subject.agent
+    listed = agent.registration.services if agent and agent.registration else ()
+    return any(hint_of(one) == "http" and _origin(one.endpoint) == _origin(url) for one in listed)
+
+
+def with_settlements(transcripts: Sequence[JsonObject], fact: JsonObject) -> list[JsonObject]:
+    """The transcripts, those of services that sell to the wallet with what was settled with it.
+
+    `fact` is `{"clusters", "days", "usdNet", "unread", "needs"}`: independent payers' and what is
+    asked of them; `unread` where chains could not be read.
+    """
+    return [
+        {**one, "settled": fact} if one.get("wallet") is True and one.get("kind") == "x402" else one
+        for one in transcripts
+    ]
+
+
+def with_free_operations(rows: Sequence[JsonObject]) -> list[JsonObject]:
+    """The rows; a service that only sells works where a free one of the same host does.
+
+    Control of that one is asked for by itself.
+    """
+    free = {
+        _origin(str(row["service"]))
+        for row in rows
+        if row["kind"] == "http" and row["state"] == "functional"
+    }
+    return [
+        {**row, "state": "functional", "why": "free_operations"}
+        if row["why"] == "payment_needed" and _origin(str(row["service"])) in free
+        else row
+        for row in rows
+    ]
+
+
+def _origin(url: str) -> str:
+    """The origin; the URL itself where it has none."""
+    scope = scope_of(url)
+    return url if scope is None else scope.origin
+
+
+def is_sane(found: Asked) -> bool:
+    """Whether every price is above nothing and below what a call can be worth."""
+    return all(0 < int(offer.amount) <= AMOUNT_MAX for offer in found.offers)

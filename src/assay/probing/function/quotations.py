@@ -1,0 +1,99 @@
+"""Examples that hold a text to work on: the agent's own text with other words, and texts of ours.
+
+An agent that sorts, rates or checks texts answers ours all alike: none of them is what it looks
+for. What it looks for stands in its own examples. Pure.
+
+Source: the design of evidence, section 2.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from random import Random
+from typing import Final
+
+from assay.probing.function.acts import names_act, orders_act
+from assay.probing.function.passages import scenery
+from assay.probing.function.variation import LONG_QUOTED, figures_varied, varied
+
+TEXTS = 5
+"""Texts of two sorts that an agent is asked about."""
+
+WORDS_MIN = 3
+"""Words that are kept of a text at least."""
+
+_CLAUSE = re.compile(r"(?:[^.!?;\n]|[.!?;](?!\s|$))+[.!?;]?")
+_ORDERS: Final = [
+    order
+    for order in product((True, False), repeat=TEXTS)
+    if 1 < sum(order) < TEXTS - 1
+    and order[0] is not order[1]
+    and any(a == b for a, b in pairwise(order))
+]
+"""The first two differ; who answers two things in turn is wrong in all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """A request about a text of one of two sorts."""
+
+    text: str
+    sort: str
+    own: str
+    """What of its text was made of the agent's own."""
+    ours: str
+    """The rest, before or after it."""
+
+
+def sorted_texts(example: str, examples: Sequence[str], random: Random) -> list[Sorted]:
+    """The example's question about five texts of two sorts, in no simple order; none without.
+
+    Those of one sort are made of one text of the agent's own: other values, not all of its words,
+    sentences of ours around it. The other sort is another text of its own, or ours alone.
+    """
+    quoted = LONG_QUOTED.search(example)
+    if quoted is None or not _clauses(quoted[2]) or names_act(example[: quoted.start()]):
+        return []
+    found = [q[2] for one in examples if one != example and (q := LONG_QUOTED.search(one))]
+    others = [text for text in found if _clauses(text)]
+    here, there = quoted[2], random.choice(others) if others else ""
+    made: list[Sorted] = []
+    for number, is_here in enumerate(random.choice(_ORDERS)):
+        given = here if is_here else there
+        own = _like(given, random) if given else ""
+        ours = scenery(random, 4 + number % 2 - bool(own))
+        parts = [part for part in (own, ours) if part]
+        random.shuffle(parts)
+        asked = f"{example[: quoted.start()]}{quoted[1]}{' '.join(parts)}{quoted[3]}"
+        made.append(Sorted(asked, "here" if is_here else "there", own, ours))
+    return made
+
+
+def _like(own: str, random: Random) -> str:
+    changed = figures_varied(own, random) or own
+    changed = varied(changed, random) or changed
+    clauses = _clauses(changed) or _clauses(own)
+    return _without_edge(clauses[0]) if len(clauses) == 1 else " ".join(clauses)
+
+
+def _clauses(text: str) -> list[str]:
+    """Its clauses that name no act."""
+    found = [clause.strip() for clause in _CLAUSE.findall(text)]
+    parts = [part for clause in found for part in _parts(clause)]
+    return [part for part in parts if len(part.split()) >= WORDS_MIN]
+
+
+def _parts(clause: str) -> list[str]:
+    if not orders_act(clause):
+        return [clause]
+    return [part.strip() + "." for part in clause.split(",") if not orders_act(part)]
+
+
+def _without_edge(clause: str) -> str:
+    """Without its first or last word, the shorter: answers may be prepared for the whole."""
+    words = clause.rstrip(".!?;").split()
+    if len(words) <= WORDS_MIN:
+        return clause
+    kept = words[1:] if len(words[0]) <= len(words[-1]) else words[:-1]
+    return " ".join(kept) + "."

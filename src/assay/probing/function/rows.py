@@ -1,0 +1,75 @@
+"""What the rules of every kind of service read of a transcript. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, cast
+
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+
+State = Literal[
+    "functional",
+    "not_functional",
+    "refuses",
+    "unreachable",
+    "unfinished",
+    "not_callable",
+    "closed",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is proven of a service, and why in one slug."""
+
+    state: State
+    why: str
+
+
+def judge_failures(transcript: JsonObject) -> Verdict:
+    """A service of which no answer counts: what its failures amount to, the kindest first."""
+    rows = asked(transcript)
+    classes = {str(row["class"]) for row in rows} | set(texts(transcript.get("greeting")))
+    if "cut" in classes or transcript.get("cut") or "busy_for" in classes:
+        return Verdict("unfinished", "answers_missing")
+    if "closed" in classes:
+        if transcript.get("security"):
+            return Verdict("closed", "credentials_needed")
+        return Verdict("refuses", "refuses_everything")
+    for wanted, verdict in _FAILURES.items():
+        if wanted in classes:
+            return verdict
+    return Verdict("not_functional", "no_valid_answer")
+
+
+_FAILURES: Final[Mapping[str, Verdict]] = {
+    "ok": Verdict("not_functional", "no_valid_answer"),
+    "timeout": Verdict("unfinished", "no_answer_in_time"),
+    "broken": Verdict("not_functional", "server_errors"),
+    "busy": Verdict("refuses", "refuses_everything"),
+    "not_found": Verdict("refuses", "refuses_everything"),
+    "refused": Verdict("refuses", "refuses_everything"),
+    "protocol": Verdict("not_functional", "protocol_not_spoken"),
+    "error": Verdict("not_functional", "protocol_errors"),
+    "unreachable": Verdict("unreachable", "no_connection"),
+}
+
+
+def asked(transcript: JsonObject) -> list[JsonObject]:
+    """What was asked, in order."""
+    rows = transcript.get("asked")
+    return [row for row in rows if is_object(row)] if is_array(rows) else []
+
+
+def is_cut(rows: Sequence[JsonObject]) -> bool:
+    """Whether time, requests or patience ended before an answer came."""
+    return any(row["class"] in {"cut", "timeout", "busy", "busy_for", "broken"} for row in rows)
+
+
+def text(row: JsonObject) -> str:
+    """What an answer said; empty where there was none."""
+    return cast("str", row.get("answer")) if isinstance(row.get("answer"), str) else ""
+
+
+def texts(value: JsonValue) -> list[str]:
+    """The members of a list, as texts; none of anything else."""
+    return [str(item) for item in value] if is_array(value) else []

@@ -1,0 +1,32 @@
+"""What an agent's card says of its skills, bounded. Pure."""
+
+from assay.kit.json import JsonObject, is_array, is_object
+from assay.probing.function.acts import names_act
+from assay.probing.function.variation import EXAMPLE_CHARS_MAX
+
+SKILLS_MAX = 16
+EXAMPLES_MAX = 12
+
+
+def skills_of(card: JsonObject) -> list[tuple[str, str]]:
+    """Name and description of each skill."""
+    return [
+        (str(row.get("name") or row.get("id"))[:80], str(row.get("description") or "")[:400])
+        for row in _rows(card)
+    ]
+
+
+def examples_of(card: JsonObject) -> list[tuple[bool, list[str]]]:
+    """Of each skill, whether it does something, and its examples."""
+    found: list[tuple[bool, list[str]]] = []
+    for skill in _rows(card):
+        rows = skill.get("examples")
+        texts = [e for e in rows if isinstance(e, str)] if is_array(rows) else []
+        kept = [e[:EXAMPLE_CHARS_MAX] for e in texts[:EXAMPLES_MAX] if e.strip()]
+        found.append((names_act(f"{skill.get('name')} {skill.get('description')}"), kept))
+    return found
+
+
+def _rows(card: JsonObject) -> list[JsonObject]:
+    listed = card.get("skills")
+    return [row for row in listed[:SKILLS_MAX] if is_object(row)] if is_array(listed) else []

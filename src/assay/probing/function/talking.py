@@ -1,0 +1,248 @@
+"""What a transcript proves of an agent that is spoken to in words. Pure."""
+
+import re
+from itertools import combinations
+from typing import Final, Literal
+
+from assay.kit.json import JsonObject
+from assay.probing.function.grammar import Checkable, is_right
+from assay.probing.function.quotations import TEXTS
+from assay.probing.function.rows import Verdict, asked, is_cut, judge_failures, text, texts
+from assay.probing.function.variation import LONG_QUOTED
+from assay.probing.function.words import (
+    COUNTING,
+    counts_in,
+    replaced,
+    selected,
+    substance,
+    words_of,
+)
+
+KEPT_SHARE = 0.4
+"""Of the words that only this request was answered with, how many come again in other words."""
+
+PICKED_MIN = 2
+"""Words picked from a text, and answers that pick some, at least."""
+
+CHECKS_MIN = 5
+"""Numbers told apart by their check digits: fewer could be guessed."""
+
+Wanted = Literal["pair", "reworded"]
+
+_DENIES: Final = re.compile(
+    r"\b(?:not?|n[’']t|isn.t|invalid|false|wrong|incorrect|fail\w*|bad|mismatch|nicht|nein|falsch"  # noqa: RUF001
+    r"|ungültig|kein\w*|non?|faux|invalide|incorrecte?|inválid[oa]|incorrect[oa]|não|errad[oa]|nie"
+    r"|niepoprawn\w+|nieprawid\w+|błędn\w+|ongeldig|niet|geçersiz|yanlış|değil|non valido|errato"  # noqa: RUF001 - Turkish
+    r"|sbagliato|не|нет|ні|неверн\w*|неправильн\w*|недейств\w*|недійсн\w*|хибн\w*)\b"
+    r"|无效|不正确|错误|不|無効|正しくない|誤り|ません|غير|خطأ|ليس|유효하지|잘못|अमान्य|नहीं|ไม่",
+    re.IGNORECASE,
+)
+
+_SORTS: Final = ("here", "there")
+_OWN: Final = frozenset({"first", "other"})
+
+
+def judge_conversation(transcript: JsonObject) -> Verdict:
+    """An agent that is spoken to in words (A2A)."""
+    rows = asked(transcript)
+    if not any(text(row) for row in rows):
+        return judge_failures(transcript)
+    wanted = missing(transcript)
+    if wanted is None:
+        right = any(_is_right(row) or "fits" in row for row in rows)
+        return Verdict("functional", "checked_answer" if right else "answers_vary")
+    if is_cut(rows) or transcript.get("cut"):
+        return Verdict("unfinished", "answers_missing")
+    answers = _Answers(transcript)
+    if answers.are_unsteady():
+        return Verdict("not_functional", "unsteady_answers")
+    if wanted == "reworded" or answers.know_own_example() or answers.different() > 1:
+        return Verdict("unfinished", "inputs_unknown")
+    return Verdict("not_functional", "same_answer")
+
+
+def missing(transcript: JsonObject) -> Wanted | None:
+    """What a proof still lacks; None when function is proven.
+
+    `pair`: one example, twice with values that it does not have, gets different answers, beyond
+    the words of request and card; `reworded`: each of the two gets the substance of its answer
+    again when it is asked in other words, or was checked and is right.
+    """
+    answers = _Answers(transcript)
+    checks = answers.checks()
+    if all(checks):
+        if len(checks) >= CHECKS_MIN:
+            return None
+        if checks:
+            return "pair"
+    if answers.sort() or answers.pick():
+        return None
+    pairs = answers.pairs()
+    if any(answers.is_confirmed(a) and answers.is_confirmed(b) for a, b in pairs):
+        return None
+    return "reworded" if pairs else "pair"
+
+
+def to_reword(transcript: JsonObject) -> list[str]:
+    """The requests to be asked in other words: those of pairs that were not reworded yet.
+
+    The newest first: who answers in turn has gone on by then.
+    """
+    answers = _Answers(transcript)
+    paired = [row for pair in answers.pairs() for row in pair]
+    had = [str(row["asked"]) for row in answers.rows if row["role"] == "reworded"]
+    texts = [str(row["asked"]) for row in reversed(answers.own) if row in paired]
+    return [asked for asked in dict.fromkeys(texts) if not any(asked in text for text in had)]
+
+
+class _Answers:
+    """The answers of a transcript, compared beyond the words of the card and of what was asked."""
+
+    def __init__(self, transcript: JsonObject) -> None:
+        self.rows = asked(transcript)
+        self.own = [row for row in self.rows if row["role"] in _OWN and text(row)]
+        self._card = frozenset(texts(transcript.get("known")))
+        self._gaps = {id(row): _replaced_in(row) for row in self.rows}
+        self._asked = {id(row): self._known_of(str(row.get("asked"))) for row in self.rows}
+
+    def _known_of(self, request: str) -> frozenset[str]:
+        words = frozenset(words_of(request))
+        return words if self._card & COUNTING else words | counts_in(request)
+
+    def said(self, row: JsonObject, *others: JsonObject) -> frozenset[str]:
+        """What an answer says beyond the words of the card, of its request and of the others'."""
+        if _is_right(row):
+            return frozenset(texts(row.get("expected")))
+        known = self._card.union(self._asked[id(row)], *(self._asked[id(o)] for o in others))
+        return substance(text(row), known) | self._gaps[id(row)]
+
+    def checks(self) -> list[bool]:
+        """Of each number with check digits that was asked about, whether it was told aright."""
+        rows = [row for row in self.own if isinstance(row.get("fits"), bool)]
+        return [bool(_DENIES.search(text(row))) is not row["fits"] for row in rows]
+
+    def sort(self) -> bool:
+        """Whether texts of two sorts are told apart, beyond the words of each request.
+
+        All of one sort are answered with a word that none of the other is answered with, and the
+        other way round; or words are replaced in all of one sort and in none of the other. Words
+        of the card count: what sorts says the names of its sorts.
+        """
+        rows = [row for row in self.own if row.get("of")]
+        if len(rows) < TEXTS:
+            return False
+        here, there = ([row for row in rows if row["of"] == of] for of in _SORTS)
+        marks = [[bool(self._gaps[id(row)]) for row in side] for side in (here, there)]
+        if any(all(a) and not any(b) for a, b in (marks, marks[::-1])):
+            return True
+        one, other = self._names_of(here), self._names_of(there)
+        return all(
+            bool(a[0].intersection(*a[1:]).difference(*b)) for a, b in ((one, other), (other, one))
+        )
+
+    def _names_of(self, rows: list[JsonObject]) -> list[frozenset[str]]:
+        """The words of each answer that are not of its request; no numbers."""
+        said = [frozenset(words_of(text(row))).difference(self._asked[id(row)]) for row in rows]
+        return [frozenset(word for word in words if not word.isdigit()) for words in said]
+
+    def pick(self) -> bool:
+        """Whether answers hold what is sought in texts, and leave out the rest.
+
+        Words of the agent's own text and none of ours, which stands before it or after it; or
+        words from here and there.
+        """
+        rows = [row for row in self.own if row.get("of")]
+        given = [LONG_QUOTED.search(str(row["asked"])) for row in rows]
+        pairs = [(text(r), q[2]) for r, q in zip(rows, given, strict=True) if q]
+        if sum(bool(selected(answer, quoted)) for answer, quoted in pairs) >= PICKED_MIN:
+            return True
+        mixed = [row for row in rows if row.get("own")]
+        begin = {str(r["asked"]).find(str(r["own"])) < str(r["asked"]).find(str(r["ours"]))
+                 for r in mixed}  # fmt: skip
+        return len(begin) > 1 and len(mixed) > PICKED_MIN and all(map(_picks_own, mixed))
+
+    def pairs(self) -> list[tuple[JsonObject, JsonObject]]:
+        """One example with two values that are not its own, answered differently."""
+        ours = [row for row in self.own if not row.get("literal") and not self.is_spoilt(row)]
+        return [
+            (a, b)
+            for a, b in combinations(ours, 2)
+            if a.get("family") == b.get("family") and self.differ(a, b)
+        ]
+
+    def is_confirmed(self, row: JsonObject) -> bool:
+        """Whether an answer was checked and is right, or came again in other words."""
+        again = self._again(row)
+        return _is_right(row) or (bool(again) and all(self._keeps(row, r) for r in again))
+
+    def is_spoilt(self, row: JsonObject) -> bool:
+        """Whether the same request in other words was answered otherwise."""
+        return any(not self._keeps(row, again) for again in self._again(row))
+
+    def are_unsteady(self) -> bool:
+        """Whether no answer came again in other words, and one did not."""
+        is_steady = any(self.is_confirmed(row) for row in self.own)
+        return not is_steady and any(self.is_spoilt(row) for row in self.own)
+
+    def different(self) -> int:
+        """How many answers differ from each other."""
+        found: list[JsonObject] = []
+        for row in self.own:
+            if self.said(row) and all(self.differ(row, other) for other in found):
+                found.append(row)
+        return len(found)
+
+    def _again(self, row: JsonObject) -> list[JsonObject]:
+        """Its rewordings. They are asked after it: a clock or counter cannot come back to it."""
+        wanted = str(row.get("asked"))
+        return [r for r in self.rows if r["role"] == "reworded" and wanted in str(r.get("asked"))]
+
+    def _keeps(self, row: JsonObject, again: JsonObject) -> bool:
+        """Whether a rewording got what the request got, and other requests did not get."""
+        before, said = self.said(row, again), self.said(again, row)
+        if before == said:
+            return bool(before)
+        others = [r for r in self.own if r is not row and not self._are_same(r, row)]
+        own = before.difference(*(self.said(other) for other in others))
+        figures = frozenset(word for word in own if word.isdigit())
+        if not own or (figures and figures <= said):
+            return bool(own)
+        kept = len(own & said) / len(own)
+        theirs = [self.said(other) - before for other in others]
+        strayed = max((len(rest & said) / len(rest) for rest in theirs if rest), default=0.0)
+        return kept >= KEPT_SHARE and kept >= 2 * strayed
+
+    def know_own_example(self) -> bool:
+        """Whether one of its own examples is answered otherwise than all that is asked of it else.
+
+        It may know nothing of our values, or be prepared for its examples: that is not proven.
+        """
+        rest = [row for row in self.rows if not row.get("literal") and text(row)]
+        own = [row for row in self.own if row.get("literal") and self.said(row)]
+        return any(all(not self._are_same(row, other) for other in rest) for row in own)
+
+    def differ(self, a: JsonObject, b: JsonObject) -> bool:
+        one, other = self.said(a, b), self.said(b, a)
+        return bool(one) and bool(other) and one != other
+
+    def _are_same(self, a: JsonObject, b: JsonObject) -> bool:
+        return self.said(a, b) == self.said(b, a)
+
+
+def _replaced_in(row: JsonObject) -> frozenset[str]:
+    """What an answer has replaced in the text it was given; marked, as it is not said."""
+    return frozenset(f"-{word}" for word in replaced(text(row), str(row.get("asked"))))
+
+
+def _picks_own(row: JsonObject) -> bool:
+    own, ours = frozenset(words_of(str(row["own"]))), frozenset(words_of(str(row["ours"])))
+    said = frozenset(words_of(text(row)))
+    return len(said & (own - ours)) >= PICKED_MIN and not said & (ours - own)
+
+
+def _is_right(row: JsonObject) -> bool:
+    expected, excluded = texts(row.get("expected")), texts(row.get("excluded"))
+    if not expected:
+        return False
+    request = Checkable(str(row.get("sort")), "", tuple(expected), tuple(excluded))
+    return is_right(request, text(row))

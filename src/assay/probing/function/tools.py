@@ -1,0 +1,210 @@
+"""Proof that an MCP server works: tools that only read, with arguments we can stand behind.
+
+Source: the design of evidence, section 2.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+
+from assay.egress.ports import EgressError
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.probing.asking import decode
+from assay.probing.consent import binding_request
+from assay.probing.function.acts import does_act
+from assay.probing.function.arguments import pools_of
+from assay.probing.function.choosing import Takes, asked_as, other_arguments
+from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETRY_WAIT_S
+from assay.probing.function.identify import Address, failure_of
+from assay.probing.function.shapes import is_valid
+from assay.probing.function.transcript import Transcript, random_for, spoken
+from assay.probing.function.verdicts import judge
+from assay.probing.ports import (
+    AgentCallFailed,
+    BudgetExhausted,
+    McpConversation,
+    McpTool,
+    Visit,
+)
+
+CALLS_MAX = 10
+"""Calls of tools for one proof."""
+
+TRIES_MAX = 5
+"""Calls of one tool, until two of them have a result."""
+
+SAME_MAX = 3
+"""Results of one tool that do not differ, after which another is called."""
+
+NOT_FOUND_CHARS_MAX = 200
+_NOT_FOUND = (
+    "not found",
+    "no results",
+    "unknown",
+    "does not exist",
+    "no such",
+    "no match",
+    "404",
+    "invalid",
+    "nicht gefunden",
+    "no encontrado",
+    "introuvable",
+    "não encontrado",
+    "не найден",
+    "未找到",
+    "見つかりません",
+    "찾을 수 없",
+)
+_NOTHING = frozenset({"", "null", "none", "[]", "{}", "false"})
+
+
+async def prove_tools(visit: Visit, address: Address, notes: Transcript) -> None:
+    """Call until function is proven or the visit's time or requests end."""
+    random = random_for(visit, address.service.endpoint)
+    try:
+        async with visit.dialers.mcp(address.service.endpoint, visit.http) as server:
+            tools = sorted(await server.list_tools(), key=lambda tool: tool.name)
+            notes.members["listed"] = len(tools)
+            notes.know([[t.name, t.description, t.input_schema] for t in tools])
+            safe = [tool for tool in tools if is_safe(tool)]
+            published = await published_inputs(visit, address.url)
+            await call_all(server, safe, notes, random, published)
+            if not notes.rows or not tools:
+                await _read(server, notes)
+    except BudgetExhausted:
+        notes.members["cut"] = True
+    except AgentCallFailed as error:
+        notes.add("list", "", failure_of(error), "", {})
+
+
+def is_safe(tool: McpTool) -> bool:
+    """Whether a tool can be called without an act. What cannot be told is one."""
+    if tool.changes:
+        return False
+    if not does_act(tool.name, tool.description, says_it_reads=tool.read_only):
+        return True
+    return not tool.read_only and _is_arithmetic(tool)
+
+
+def _is_arithmetic(tool: McpTool) -> bool:
+    """Whether a tool takes nothing but numbers, and says nothing of anybody's things."""
+    properties = tool.input_schema.get("properties")
+    rows = list(properties.values()) if is_object(properties) else []
+    plain = all(is_object(r) and r.get("type") in {"number", "integer"} for r in rows)
+    return plain and len(rows) > 1 and "numbers" in tool.description.casefold()
+
+
+async def published_inputs(visit: Visit, url: str) -> JsonValue:
+    """`testInputs` of the host's proof file: values the owner offers, by name; None without.
+
+    Customers do not read it: nor do visits that are not announced.
+    """
+    if not visit.announced:
+        return None
+    try:
+        reply = await visit.http.send(binding_request(url))
+    except EgressError:
+        return None
+    document = decode(reply.body)
+    return document.get("testInputs") if is_object(document) else None
+
+
+async def call_all(
+    server: McpConversation,
+    tools: Sequence[McpTool],
+    notes: Transcript,
+    random: Random,
+    published: JsonValue,
+) -> None:
+    """Tools without input first: what they return are inputs for the others."""
+    results: list[tuple[str, JsonValue]] = []
+    plain = [tool for tool in tools if not _properties(tool)]
+    others = [tool for tool in tools if _properties(tool)]
+    random.shuffle(others)
+    results += [(tool.name, await _call(server, tool, {}, notes)) for tool in plain[:2]]
+    for tool in others:
+        for _ in range(TRIES_MAX):
+            elsewhere = [found for found in results if found[0] != tool.name]
+            pools = pools_of(elsewhere, published)
+            takes = Takes(tool.name, tool.input_schema, tool.description)
+            arguments = other_arguments(takes, notes.rows, pools, random)
+            if arguments is None or len(notes.rows) >= CALLS_MAX + len(plain[:2]):
+                break
+            results.append((tool.name, await _call(server, tool, arguments, notes)))
+            if judge(notes.as_json()).why == "results_vary" or _results(notes, tool) > SAME_MAX:
+                break
+        if _results(notes, tool) > 1:
+            await _repeat(server, tool, notes)
+            if judge(notes.as_json()).why == "results_vary":
+                return
+
+
+def _results(notes: Transcript, tool: McpTool) -> int:
+    return sum(row.get("tool") == tool.name[:200] and row["class"] == "ok" for row in notes.rows)
+
+
+async def _repeat(server: McpConversation, tool: McpTool, notes: Transcript) -> None:
+    """Ask a tool what it has answered: what is made up is made up again."""
+    asked = [r for r in notes.rows if r.get("tool") == tool.name[:200] and r["class"] == "ok"]
+    arguments = decode(str(asked[0]["asked"]).removeprefix(tool.name + " ").encode())
+    if is_object(arguments):
+        await _call(server, tool, arguments, notes)
+
+
+async def _call(
+    server: McpConversation, tool: McpTool, arguments: JsonObject, notes: Transcript
+) -> JsonValue:
+    """Call and note; what came back, for other calls to use."""
+    asked = asked_as(tool.name, arguments)
+    more: JsonObject = {"tool": tool.name[:200], "input": bool(arguments)}
+    for attempt in range(RETRIES_MAX):
+        try:
+            result = await server.call_tool(tool.name, arguments, wait_s=ANSWER_WAIT_S)
+        except BudgetExhausted:
+            notes.add("call", asked, "cut", "", more)
+            raise
+        except AgentCallFailed as error:
+            is_last = attempt + 1 == RETRIES_MAX
+            if error.retry_s is None or error.retry_s > RETRY_WAIT_S or is_last:
+                notes.add("call", asked, failure_of(error), "", more)
+                return None
+            await asyncio.sleep(error.retry_s)
+        else:
+            return _note(result, tool, asked, notes, more)
+    return None
+
+
+def _note(
+    result: JsonObject, tool: McpTool, asked: str, notes: Transcript, more: JsonObject
+) -> JsonValue:
+    said = spoken(result)
+    structured = result.get("structuredContent")
+    has_shape = tool.output_schema is None or (
+        structured is not None and is_valid(structured, tool.output_schema)
+    )
+    if result.get("isError") is True or says_not_found(said):
+        notes.add("call", asked, "not_found", said, more)
+        return None
+    found = "ok" if has_shape else "invalid"
+    notes.add("call", asked, found, said, {**more, "valid": has_shape})
+    return structured if structured is not None else decode(said.encode()) or said
+
+
+def says_not_found(said: str) -> bool:
+    """Whether a short answer says that there is no such thing."""
+    plain = said.strip().casefold()
+    if plain in _NOTHING:
+        return plain != "false"
+    return len(plain) <= NOT_FOUND_CHARS_MAX and any(mark in plain for mark in _NOT_FOUND)
+
+
+async def _read(server: McpConversation, notes: Transcript) -> None:
+    content = await server.read_first()
+    if content is not None:
+        notes.members["readable"] = True
+        notes.add("read", "", "ok", spoken(content), {"valid": True})
+
+
+def _properties(tool: McpTool) -> bool:
+    properties = tool.input_schema.get("properties")
+    return is_object(properties) and bool(properties) and not is_array(properties)

@@ -1,0 +1,281 @@
+"""An agent's own examples with values of ours, and the same request in other words. Pure.
+
+Source: the design of evidence, sections 2 and 3: requests vary the agent's own examples, so that
+answers prepared for the examples on the card prove nothing.
+"""
+
+import re
+from collections.abc import Sequence
+from random import Random
+
+from assay.probing.function.check_digits import another, checked_number
+from assay.probing.function.grammar import Checkable
+from assay.probing.function.known_values import (
+    IN_KINDS,
+    KINDS,
+    THINGS,
+    kinds_in,
+    named_value,
+    topics,
+)
+from assay.probing.function.languages import is_common
+from assay.probing.function.passages import notice, passage, some_date
+from assay.probing.function.words import words_of
+
+EXAMPLE_CHARS_MAX = 600
+
+_SLOT = re.compile(r"[{<\[]([\w .-]{1,40})[}>\]]")
+_NUMBER = re.compile(r"(?<![A-Za-z\d_.,/:-])\d{1,13}(?![A-Za-z\d_/:-]|[.,]\d)")
+_DECIMAL = re.compile(r"(?<![\w.,/:-])\d{1,5}[.,]\d{1,2}(?![\w/:.,-]*\d)")
+_DATE = re.compile(r"\b(?:19|20)\d\d-[01]\d-[0-3]\d(?=\b|T\d)")
+_TIME = re.compile(r"(?:\b|(?<=\dT))[0-2]?\d:[0-5]\d\b")
+_GROUPED = re.compile(r"(?<![A-Za-z\d_.,/:-])\d{1,3}(?:,\d{3})+(?![\d/:-]|[.,]\d)")
+"""Numbers with a comma between thousands."""
+_HEX = re.compile(r"#[0-9a-fA-F]{6}\b")
+_IP = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b")
+_SQUARE = re.compile(r"(?<![\w])[a-h][1-8](?!\w)")
+"""Of a chess board."""
+_CODE = re.compile(r"(?<![\w#])(?!\d+\b|\d\dT\d\d\b)(?=\w{0,23}\d)\w{4,24}(?!\w)", re.ASCII)
+"""Words of letters and digits: another one of that form has other digits."""
+
+LONG_QUOTED = re.compile(r"(['\"“«「])([^\"“”«»「」]{25,600})(['\"”»」])(?=\W*$)")
+_PHONE = re.compile(r"\+?\d[\d ()/-]{7,}\d")
+_QUOTED = re.compile(r"([\"'“«「])([^\"'“”«»「」]{2,40})([\"'”»」])")
+
+_YEARS = range(1800, 2101)
+LAST_SMALL = 9
+"""Numbers of one digit are few: any may take another's place."""
+
+_MARKS = 0xE000
+"""Characters of no script, in place of values until all are chosen: none is replaced twice."""
+
+
+def varied(
+    example: str, random: Random, used: set[str] | None = None, near: str = ""
+) -> str | None:
+    """The example with each value that can be recognised replaced by one of ours; else None.
+
+    Values in `used` are not chosen while there are others; those that are chosen join them. Those
+    in the text `near`, in small letters, are chosen first.
+    """
+    used = set() if used is None else used
+    text = example[:EXAMPLE_CHARS_MAX]
+    changed = _figures_varied(_SLOT.sub(lambda slot: _value_for(slot[1], random), text), random)
+    chosen: list[str] = []
+    for known in kinds_in(changed):
+        if any(value in text for value in known):
+            fresh = [v for v in known if v in text or v not in used]
+            named = [v for v in fresh if v in text or _stands_in(v, near)]
+            changed = _replaced(changed, named, random, chosen)
+            changed = _replaced(changed, fresh or known, random, chosen)
+    used.update(chosen)
+    for number, value in enumerate(chosen):
+        changed = changed.replace(chr(_MARKS + number), value)
+    return changed if words_of(changed) != words_of(text) else None
+
+
+def figures_varied(example: str, random: Random, way: tuple[int, bool] | None = None) -> str | None:
+    """The example with other numbers, dates and quoted texts: who knows it knows this one.
+
+    `way`: how many sentences a quoted text has, and whether numbers are even; by chance without.
+    """
+    text = example[:EXAMPLE_CHARS_MAX]
+    changed = _figures_varied(text, random, way)
+    return changed if words_of(changed) != words_of(text) else None
+
+
+def checked_varied(example: str, random: Random, *, right: bool) -> str | None:
+    """The example with another number whose check digits are right or wrong; None without one."""
+    number = checked_number(example)
+    changed = "" if number is None else another(number, random, right=right)
+    return None if number is None or changed == number else example.replace(number, changed)
+
+
+def _figures_varied(text: str, random: Random, way: tuple[int, bool] | None = None) -> str:
+    sentences, even = way or (None, random.random() < 1 / 2)
+    checked = checked_varied(text, random, right=even)
+    if checked is not None:
+        return checked
+    changed = LONG_QUOTED.sub(lambda q: q[1] + _passage_like(q[2], random, sentences) + q[3], text)
+    if changed != text:
+        return changed
+    changed = _QUOTED.sub(lambda q: q[1] + random.choice(THINGS) + q[3], changed)
+    changed = _HEX.sub(lambda _: f"#{random.randrange(16**6):06x}", changed)
+    changed = _IP.sub(lambda _: ".".join(str(random.randint(1, 222)) for _ in range(4)), changed)
+    changed = _SQUARE.sub(lambda _: random.choice("abcdefgh") + str(random.randint(1, 8)), changed)
+    changed = _CODE.sub(lambda code: _other_code(code[0], random), changed)
+    changed = _DATE.sub(lambda _: some_date(random), changed)
+    changed = _TIME.sub(lambda t: _other_time(t[0], random), changed)
+    changed = _GROUPED.sub(lambda n: _other_grouped(n[0], random, even=even), changed)
+    changed = _DECIMAL.sub(lambda number: _another_decimal(number[0], random), changed)
+    return _NUMBER.sub(lambda number: _other_number(number[0], random, even=even), changed)
+
+
+def swapped(
+    example: str, others: Sequence[str], known: frozenset[str], random: Random
+) -> list[tuple[bool, str]]:
+    """The example with its own value replaced by those of the agent's other examples.
+
+    Each with whether the two may be of different kinds; those of one kind first.
+
+    A value is a word that is neither common nor among the words that say what the agent does
+    (`known`), the last or the longest: what the agent answers to, where we know no other of its
+    kind.
+    """
+    found: list[tuple[bool, str]] = []
+    for own in _own_values(example, known):
+        values = [(v, other) for other in others for v in _own_values(other, known)[:1]]
+        found += [
+            (not _is_like(value, other, own, example), example.replace(own, value))
+            for value, other in values
+            if value not in example
+        ]
+    random.shuffle(found)
+    found.sort(key=lambda entry: entry[0])
+    return list(dict.fromkeys(found))
+
+
+def with_value(example: str, value: str, known: frozenset[str]) -> str | None:
+    """The example about another value that the agent named; None where it has none of its own."""
+    own = _own_values(example, known)
+    return example.replace(own[0], value) if own and value not in example else None
+
+
+_VALUE = re.compile(r"[\u3400-\u9fff]{2,}|[\u30a0-\u30ff]{2,}|[^\W\u3040-\u9fff][\w.#-]*\w")
+
+
+_ARTICLE = re.compile(
+    r"\b(?:an?|the|eine?[nrms]?|de[rnms]|das|die|une?|l[ae]s?|un[ao]?|el|los|il|lo|gli|uma?|het|een)"
+    r"\s+$",
+    re.IGNORECASE,
+)
+
+
+def _is_like(value: str, other: str, own: str, example: str) -> bool:
+    """Whether the values of two examples may stand for each other: of one kind, or in one place."""
+    if value in IN_KINDS and any(value in row and own in row for row in KINDS):
+        return True
+    there, here = other.partition(value)[0], example.partition(own)[0]
+    is_after_article = bool(_ARTICLE.search(there)) and bool(_ARTICLE.search(here))
+    is_same_place = there.split()[-2:] == here.split()[-2:]
+    return is_same_place or is_after_article or (value[0].isupper() and own[0].isupper())
+
+
+def _own_values(example: str, known: frozenset[str]) -> list[str]:
+    """The words that may be what an example is about, the likeliest first; at most two."""
+    words = [word for word in _VALUE.findall(example[:EXAMPLE_CHARS_MAX]) if _may_be_value(word)]
+    stems = {word[:5] for word in known}
+    words = [word for word in words if word.casefold()[:5] not in stems]
+    named = [w for w in words if w != example[: len(w)] and (w[0].isupper() or w[0].isdigit())]
+    rest = [*words[-1:], *([max(words, key=len)] if words else [])]
+    return list(dict.fromkeys([*named[-1:], *(() if named else rest)]))
+
+
+def _may_be_value(word: str) -> bool:
+    return len(word) > 1 and not is_common(word)
+
+
+def about_passage(example: str, random: Random) -> Checkable | None:
+    """The example's question about a text, of a text of ours, where one word links the two."""
+    quoted = LONG_QUOTED.search(example[:EXAMPLE_CHARS_MAX])
+    if quoted is None:
+        return None
+    question = example[: quoted.start()]
+    inside = words_of(quoted[2])
+    linked = [w for w in _VALUE.findall(question) if _may_be_value(w) and w.casefold() in inside]
+    if not linked:
+        return None
+    told, features = notice(random)
+    wanted = random.choice(list(features))
+    asked = question.replace(linked[-1], wanted)
+    others = tuple(feature for thing, feature in features.items() if thing != wanted)
+    text = f"{asked}{quoted[1]}{told}{quoted[3]}"
+    return Checkable("extraction", text, (features[wanted],), others)
+
+
+def without_quotation(text: str) -> str:
+    """The text without a long quotation at its end."""
+    return LONG_QUOTED.sub("", text).strip(" :,-") if LONG_QUOTED.search(text) else text
+
+
+def values_like(value: str, random: Random) -> str | None:
+    """Another value of the same kind as one the agent gave, where its kind is known."""
+    known = next((r for r in reversed(KINDS) if value in r), None) if value in IN_KINDS else None
+    if known is not None:
+        return random.choice([other for other in known if other != value])
+    return _other_number(value, random) if value.isascii() and value.isdigit() else None
+
+
+def _stands_in(value: str, text: str) -> bool:
+    plain = value.casefold()
+    return plain in text and bool(re.search(rf"(?<!\w){re.escape(plain)}(?!\w)", text))
+
+
+def _passage_like(given: str, random: Random, sentences: int | None) -> str:
+    """A passage of ours, with an address to write to and a number to call where theirs has one."""
+    return passage(random, sentences, with_contact="@" in given or bool(_PHONE.search(given)))
+
+
+def _value_for(name: str, random: Random) -> str:
+    return named_value(name, random) or topics(random, 1)[0]
+
+
+def _likely(known: Sequence[str], random: Random) -> str:
+    """One of the values, those at the beginning more often."""
+    return random.choices(known, [1 / place for place in range(1, len(known) + 1)])[0]
+
+
+def _other_number(number: str, random: Random, *, even: bool = True) -> str:
+    """Another number of its size, as days, hours and shares are; a year for a year.
+
+    An even one is divisible by four, as leap years are.
+    """
+    given = int(number)
+    low, high = 10 ** (len(number) - 1), 10 ** len(number) - 1
+    if given in _YEARS:
+        low, high = 1951, 2023
+    elif given > LAST_SMALL and number[0] != "0":
+        low, high = given * 11 // 20, given * 13 // 10
+    step = (4 if even else 2) if high > LAST_SMALL else 1
+    first = low + (-low % 4 if even else 1 - low % 2) if step > 1 else low
+    fitting = range(first, high + 1, step)
+    return str(
+        random.choice(
+            [n for n in random.sample(fitting, min(4, len(fitting))) if n != int(number)] or [high]
+        )
+    )
+
+
+def _other_grouped(number: str, random: Random, *, even: bool) -> str:
+    return f"{int(_other_number(number.replace(',', ''), random, even=even)):,}"
+
+
+def _other_time(time: str, random: Random) -> str:
+    hour = random.randint(1, 22)
+    return f"{hour:0{len(time) - 3}}:{random.randint(10, 59)}"
+
+
+def _other_code(code: str, random: Random) -> str:
+    """The code with other digits; as it is where it is the name of a known thing."""
+    if code in IN_KINDS:
+        return code
+    return re.sub(r"\d", lambda _: str(random.randint(0, 9)), code)
+
+
+def _another_decimal(number: str, random: Random) -> str:
+    mark = "." if "." in number else ","
+    whole, _, part = number.partition(mark)
+    return f"{_other_number(whole, random)}{mark}{_other_number(part, random)}"
+
+
+def _replaced(text: str, known: Sequence[str], random: Random, chosen: list[str]) -> str:
+    """The text with marks for the values of one kind; others of it are `chosen` for them."""
+    spaced = not re.search(r"[\u3040-\u9fff\uac00-\ud7af]", known[0])
+    others = [other for other in known if other not in text]
+    for value in (value for value in known if value in text):
+        pattern = rf"(?<!\w){re.escape(value)}(?!\w)" if spaced else re.escape(value)
+        if others and re.search(pattern, text):
+            chosen.append(_likely(others, random))
+            others.remove(chosen[-1])
+            text = re.sub(pattern, chr(_MARKS + len(chosen) - 1), text, count=1)
+    return text

@@ -1,0 +1,195 @@
+"""Words of answers, compared without understanding them. Pure; every text is cut before it is read.
+
+Source: the design of evidence, section 2: an answer counts for what it says beyond the words of
+the request and of the agent's own card.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Final
+
+from assay.kit.json import JsonValue, is_array, is_object
+
+TEXT_CHARS_MAX = 4_000
+"""Characters read of one answer: a few pages, and less than one slice of the event loop."""
+
+CARD_WORDS_MAX = 2_000
+"""Different words kept of a card or a list of tools."""
+
+COUNTING: Final = frozenset({"count", "counts", "counter", "counting", "statistics"})
+"""Words of a service that counts: of others, counts of what they were given say nothing."""
+
+COUNT_MIN = 20
+
+REORDERED_MIN = 4
+"""Words of what was given, below which their order says nothing."""
+
+KEPT_WORDS_MIN = 8
+"""Words of what was given that an answer keeps at least, if it is to have replaced others."""
+
+LEFT_OUT_MIN = 3
+"""Words in a row that are left out at least by what selects."""
+
+KEPT_AROUND = 3
+"""Words that it keeps at least before them, and after."""
+
+_COMPARED_MAX = 100
+_LEAVES_MAX = 2_000
+_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+")
+"""Thai, Lao, Burmese, Khmer, Japanese and Chinese: words stand without spaces between them."""
+
+_MIXED = re.compile(r"(?=.*\d)(?=.*[^\W\d_])")
+"""Identifiers and hashes: letters and digits in one word say nothing of a subject."""
+
+_EMPTY_WORDS_TEXT: Final = (
+    "the and for are was were has have had not but you your our its this that these those"
+    " with from into what which who how can could will would may please thank thanks here"
+    " there about any all que los las por para con una uno del est les des une pour dans sur"
+    " avec der die das und ist ein eine mit von den dem auf nicht per con che una sono para"
+    " com uma não het een van voor ok yes sure hello sorry request processed received result"
+    " answer response message input task id status success done completed time date"
+    " timestamp at hope course else let know anything helps certainly gladly"
+    " need more"
+)
+_EMPTY_WORDS: Final = frozenset(_EMPTY_WORDS_TEXT.split())
+"""Words that any sentence may have, whatever it is about."""
+
+
+SHORT_CHARS = 2
+SHORT_NEEDED = 2
+"""Short words that an answer has at least, if it has no others that say something."""
+
+_SHORT_EMPTY_TEXT: Final = (
+    "we us up to so or on of no my me it is in if he go do by be at as an am a s t i ok"
+    " zu um un se ne le la lo ja im il et es er en em el du de au"
+)
+_SHORT_EMPTY: Final = frozenset(_SHORT_EMPTY_TEXT.split())
+
+
+def words_of(text: str) -> list[str]:
+    """The words in order, case-folded; of scripts without spaces, pairs of characters."""
+    plain = unicodedata.normalize("NFKC", text[:TEXT_CHARS_MAX]).casefold()
+    if plain.isascii():
+        return _WORD.findall(plain)
+    found: list[str] = []
+    for run in _WORD.findall(plain):
+        if _UNSPACED.search(run):
+            found += [run[i : i + 2] for i in range(max(1, len(run) - 1))]
+        else:
+            found.append(run)
+    return found
+
+
+def substance(answer: str, known: frozenset[str]) -> frozenset[str]:
+    """What an answer says beyond `known` words: numbers, and words with a meaning.
+
+    Of an answer without a letter or digit (Morse code, braille, emoji) its signs are the words, of
+    one in letters (notes, moves, grades) all of these in their order.
+    """
+    joined = "".join(sorted(known))
+    said = words_of(answer)
+    if not said:
+        return frozenset(answer[:TEXT_CHARS_MAX].split())
+    new = [word for word in said if word not in known and word not in _EMPTY_WORDS]
+    found = frozenset(
+        word
+        for word in new
+        if (word.isdigit() or not _MIXED.match(word))
+        and (len(word) > SHORT_CHARS or word.isdigit() or not word.isascii())
+        and not (len(word) > SHORT_CHARS + 1 and not word.isdigit() and word in joined)
+    )
+    short = frozenset(word for word in new if len(word) <= SHORT_CHARS) - _SHORT_EMPTY
+    if found or len(short) < SHORT_NEEDED:
+        return found
+    return frozenset({" ".join(word for word in said if len(word) <= SHORT_CHARS)})
+
+
+def counts_in(text: str) -> frozenset[str]:
+    """How many characters, bytes and words a text has, as numbers are written.
+
+    Small numbers are left out: an answer may be one by chance.
+    """
+    lengths = len(text), len(text.encode("utf-8", "replace")), len(text.split())
+    return frozenset(str(length) for length in lengths if length >= COUNT_MIN)
+
+
+def replaced(answer: str, given: str) -> frozenset[str]:
+    """Words of what was given in whose place an answer has others, while it keeps those around.
+
+    What redacts, corrects or translates word by word does so; what quotes or adds to it does not.
+    """
+    had, said = words_of(given)[:_COMPARED_MAX], words_of(answer)[:_COMPARED_MAX]
+    if len(set(had) & set(said)) < KEPT_WORDS_MIN:
+        return frozenset()
+    steps = SequenceMatcher(None, had, said, autojunk=False).get_opcodes()
+    kept = sum(step[2] - step[1] for step in steps if step[0] == "equal")
+    inside = [
+        had[step[1] : step[2]]
+        for before, step, after in zip(steps, steps[1:], steps[2:], strict=False)
+        if step[0] == "replace" and before[0] == after[0] == "equal"
+    ]
+    found = frozenset(word for words in inside for word in words)
+    return found if len(found) < kept else frozenset()
+
+
+def selected(answer: str, given: str) -> frozenset[str]:
+    """Words of what was given that an answer has, where it leaves out some between them.
+
+    What extracts and shortens does so; what repeats a text, its beginning or its end does not.
+    """
+    given_words = words_of(given)
+    had = [w for w in given_words if given_words.count(w) == 1 and len(w) > SHORT_CHARS]
+    said = frozenset(words_of(answer))
+    places = [place for place, word in enumerate(had) if word in said]
+    gaps = (at for at, (a, b) in enumerate(pairwise(places), 1) if b - a > LEFT_OUT_MIN)
+    is_inside = any(KEPT_AROUND <= at <= len(places) - KEPT_AROUND for at in gaps)
+    return frozenset(had[place] for place in places) if is_inside else frozenset()
+
+
+def identifiers(text: str) -> frozenset[str]:
+    """The words of letters and digits: codes, hashes, numbers of another base."""
+    return frozenset(word for word in words_of(text) if _MIXED.match(word))
+
+
+def reorders(answer: str, given: str) -> bool:
+    """Whether an answer has words of what was given in another order, or some from here and there.
+
+    What repeats a text, its beginning or a part of it does not.
+    """
+    places: dict[str, int] = {}
+    for word in words_of(given):
+        places.setdefault(word, len(places))
+    found = list(dict.fromkeys(places[word] for word in words_of(answer) if word in places))
+    if len(found) < REORDERED_MIN:
+        return False
+    gaps = sum(b - a > 1 for a, b in pairwise(sorted(found)))
+    return found != sorted(found) or gaps > 1
+
+
+def leaves(value: JsonValue) -> list[str]:
+    """Every text, number and truth value of a JSON value, in order, up to a bound."""
+    found: list[str] = []
+    waiting: list[JsonValue] = [value]
+    while waiting and len(found) < _LEAVES_MAX:
+        item = waiting.pop()
+        if is_object(item):
+            waiting += reversed(list(item.values()))
+        elif is_array(item) and not isinstance(item, str):
+            waiting += reversed(item)
+        elif item is not None:
+            found.append(str(item))
+    return found
+
+
+def known_words(texts: Iterable[str]) -> list[str]:
+    """The different words of a document, sorted and bounded: what an answer gets no credit for."""
+    found: set[str] = set()
+    for text in texts:
+        found.update(words_of(text))
+        if len(found) > CARD_WORDS_MAX:
+            break
+    return sorted(found)[:CARD_WORDS_MAX]

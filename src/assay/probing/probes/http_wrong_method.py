@@ -1,0 +1,40 @@
+"""Is a method nobody offers refused? Source: facts, "HTTP / OpenAPI"; RFC 9110, 15.5.6."""
+
+from typing import ClassVar, Final
+
+from assay.egress.ports import Outgoing
+from assay.kit.json import JsonObject
+from assay.probing.asking import answer_class, ask_class, first, is_html
+from assay.probing.ports import Finding, Probe, Severity, Visit
+
+METHOD = "PROPFIND"
+"""Defined (RFC 4918, 9.1), so that servers parse it; safe, so that it changes nothing; and
+offered by file shares only."""
+
+
+class HttpWrongMethod:
+    """An unoffered method is refused, not served and not a crash."""
+
+    name: ClassVar[str] = "http_wrong_method"
+    family: ClassVar[str] = "http"
+    severity: ClassVar[Severity] = Severity.MINOR
+
+    async def collect(self, visit: Visit) -> JsonObject | None:
+        service = first(visit, "http")
+        if service is None:
+            return None
+        heard = await ask_class(visit, Outgoing(METHOD, service.service.endpoint))
+        return {"answer": answer_class(heard), "page": is_html(heard)}
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        answer = seen["answer"]
+        if answer == "ok" and not seen["page"]:
+            return Finding("fail", "A method that is not offered is answered with success.")
+        if answer == "broken":
+            return Finding("fail", "A method that is not offered is answered with a server error.")
+        if answer == "refused":
+            return Finding("pass", "A method that is not offered is refused.")
+        return Finding("not_tested", "What is said of a wrong method could not be judged.")
+
+
+PROBE: Final[Probe] = HttpWrongMethod()

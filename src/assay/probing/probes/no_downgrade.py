@@ -1,0 +1,47 @@
+"""Does a service with TLS stay there? Source: facts, "domain and TLS" (no downgrade)."""
+
+from typing import ClassVar, Final
+from urllib.parse import urljoin
+
+from assay.egress.ports import Outgoing, Reply
+from assay.kit.json import JsonObject
+from assay.probing.asking import answer_class, ask
+from assay.probing.ports import Finding, Probe, Severity, Visit
+
+
+class NoDowngrade:
+    """No https endpoint sends its callers on to plain http."""
+
+    name: ClassVar[str] = "no_downgrade"
+    family: ClassVar[str] = "domain"
+    severity: ClassVar[Severity] = Severity.MAJOR
+
+    async def collect(self, visit: Visit) -> JsonObject | None:
+        urls = [v.service.endpoint for v in visit.services]
+        secure = [url for url in urls if url.lower().startswith("https://")][:3]
+        if not secure:
+            return None
+        heard = [(url, await ask(visit, Outgoing("GET", url))) for url in secure]
+        moved = [_target(url, reply) for url, reply in heard if isinstance(reply, Reply)]
+        answered = sum(answer_class(reply) not in {"timeout", "unreachable"} for _, reply in heard)
+        return {"answered": answered, "down": sum(t.startswith("http://") for t in moved)}
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        if seen["down"]:
+            return Finding("fail", "A service with TLS sends its callers on to plain http.")
+        if not seen["answered"]:
+            return Finding("not_tested", "No service with TLS answered.")
+        return Finding("pass", "No service with TLS sends its callers to plain http.")
+
+
+def _target(url: str, reply: Reply) -> str:
+    location = reply.header("location")
+    if not location or answer_class(reply) != "redirect":
+        return ""
+    try:
+        return urljoin(url, location).lower()
+    except ValueError:  # brackets without an IPv6 address lead nowhere
+        return ""
+
+
+PROBE: Final[Probe] = NoDowngrade()

@@ -1,0 +1,278 @@
+"""Is what a client's model reads free of hidden text and orders? Source: verdict, section 7."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from assay.egress.ports import Outgoing
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.probing.asking import ask, decode, first, text_of
+from assay.probing.asks import find_asks
+from assay.probing.conversations import CONFIRMED_FROM
+from assay.probing.demands import Said, is_beyond
+from assay.probing.heard import heard_of, said_by_agent
+from assay.probing.poisoning import Poison, find_alike, judge_texts
+from assay.probing.ports import (
+    AgentCallFailed,
+    Finding,
+    McpTool,
+    Probe,
+    Severity,
+    Visit,
+)
+from assay.probing.purposes import (
+    Group,
+    card_groups,
+    demanded,
+    described,
+    openapi_groups,
+    own_words,
+    purpose,
+    registration_groups,
+    strings,
+    tool_group,
+)
+from assay.probing.takers import documented
+from assay.probing.text_tools import listed_tools
+from assay.probing.visiting import VisitHttp
+
+ALIKE = "look-alike name"
+BEYOND = "demand beyond its purpose"
+ASKED = "request beyond its purpose"
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Texts of one place, and those of them that may demand something, with what they are for."""
+
+    texts: Sequence[str]
+    said: Sequence[Said] = ()
+    groups: Sequence[Group] = ()
+    """The same for `find_asks`: what belongs together."""
+
+
+class NoPoisoning:
+    """Nothing that a client's model reads of the agent holds hidden text or orders to the model.
+
+    Read are the registration, the card, names, descriptions and schemas of tools, the server's
+    instructions, prompts and resources, the first of them with its content, results and errors.
+    One sign is a warning; two independent ones in one text, read twice, are the finding. Kept is
+    what kind of thing was found where, never the words: they are aimed at whoever reads.
+    """
+
+    name: ClassVar[str] = "no_poisoning"
+    family: ClassVar[str] = "poisoning"
+    severity: ClassVar[Severity] = Severity.CRITICAL
+
+    async def collect(self, visit: Visit) -> JsonObject | None:
+        read = {where: await texts(visit) for where, texts in _READ.items()}
+        found = {w: await _judged(visit, r) for w, r in read.items() if r is not None}
+        if not found:
+            return None
+        unread = first(visit, "mcp") is not None and read["tools"] is None
+        names = await visit.slices.run(
+            find_alike(tool.name for tool in await listed_tools(visit) or ())
+        )
+        settled = await _settled(visit, found)
+        seen: dict[str, JsonValue] = {where: sorted(one.proven) for where, one in found.items()}
+        warned = {where: sorted(one.kinds) for where, one in found.items() if one.kinds}
+        warned |= {"tools": [*warned.get("tools", []), ALIKE]} if names else {}
+        proven = [where for where, one in found.items() if one.proven]
+        if proven:
+            seen["sightings"] = 1 + await _is_read_again(visit, proven[0])
+        if warned:
+            seen["warnings"] = dict[str, JsonValue](warned)
+        if unread:
+            seen["unanswered"] = ["mcp"]
+        return seen | settled
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        poisoned = [
+            f"{where} ({', '.join(str(kind) for kind in what)})"
+            for where, what in sorted(seen.items())
+            if is_array(what) and what and where != "unanswered"
+        ]
+        sightings = seen.get("sightings", CONFIRMED_FROM)
+        if poisoned and isinstance(sightings, int) and sightings < CONFIRMED_FROM:
+            return Finding("not_tested", f"Poisoned texts were read once: {'; '.join(poisoned)}.")
+        if poisoned:
+            return Finding("fail", f"Descriptions are poisoned: {'; '.join(poisoned)}.")
+        if warned := seen.get("warnings"):
+            places = ", ".join(sorted(warned)) if is_object(warned) else ""
+            return Finding("pass", f"Single suspicious phrases, as a warning only: {places}.")
+        if seen.get("unanswered"):
+            return Finding("not_tested", "The MCP server did not list its tools.")
+        return Finding("pass", "Descriptions hold no hidden text and no instructions.")
+
+
+async def _settled(visit: Visit, found: Mapping[str, Poison]) -> dict[str, JsonValue]:
+    """What the operator's judge makes of texts with a single sign; it never clears one."""
+    judged: dict[str, JsonValue] = {}
+    for where, one in sorted(found.items()):
+        for text in one.open_texts if visit.judge and not one.proven else ():
+            judgement = await visit.judge.ask("manipulates", text) if visit.judge else None
+            if judgement is not None:
+                judged[where] = judgement.as_json()
+                if judgement.verdict:
+                    one.proven |= one.kinds
+                    break
+    return {"judge": judged} if judged else {}
+
+
+async def _judged(visit: Visit, read: _Read) -> Poison:
+    found = await visit.slices.run(judge_texts(read.texts))
+    if await visit.slices.run(is_beyond(read.said)):
+        found.kinds.add(BEYOND)
+        found.proven.add(BEYOND)
+    if (await visit.slices.run(find_asks(read.groups))).is_proven:
+        found.kinds.add(ASKED)
+        found.proven.add(ASKED)
+    return found
+
+
+async def _is_read_again(visit: Visit, where: str) -> bool:
+    """Whether what was found is there when read again; a registration on chain does not change."""
+    read = await _AGAIN[where](visit) if where in _AGAIN else await _READ[where](visit)
+    again = Poison() if read is None else await _judged(visit, read)
+    return bool(again.proven or again.kinds)
+
+
+async def _registration(visit: Visit) -> _Read | None:
+    agent = visit.subject.agent
+    if agent is None or agent.registration is None:
+        return None
+    raw = agent.registration.raw
+    return _Read(["\n".join(strings(raw))], groups=registration_groups(raw))
+
+
+async def _card(visit: Visit) -> _Read | None:
+    card = await _card_of(visit)
+    return None if card is None else _read_card(card)
+
+
+async def _card_again(visit: Visit) -> _Read | None:
+    service = first(visit, "a2a")
+    if service is None:
+        return None
+    try:
+        async with visit.dialers.a2a(service.service.endpoint, visit.http) as agent:
+            heard = await ask(visit, Outgoing("GET", agent.card_url, VisitHttp.FRESH))
+    except AgentCallFailed:
+        return None
+    return _read_card(decode(text_of(heard).encode()))
+
+
+async def _card_of(visit: Visit) -> JsonValue:
+    service = first(visit, "a2a")
+    if service is None:
+        return None
+    try:
+        async with visit.dialers.a2a(service.service.endpoint, visit.http) as agent:
+            return agent.card
+    except AgentCallFailed:
+        return None
+
+
+def _read_card(card: JsonValue) -> _Read:
+    said = [Said(text, about) for text, about in own_words(card)]
+    return _Read(["\n".join(strings(card))], said, card_groups(card))
+
+
+async def _tools(visit: Visit) -> _Read | None:
+    return _read_tools(await listed_tools(visit))
+
+
+async def _tools_again(visit: Visit) -> _Read | None:
+    return _read_tools(await listed_tools(visit, again=True) or ())
+
+
+def _read_tools(tools: Sequence[McpTool] | None) -> _Read | None:
+    if tools is None:
+        return None
+    said = [one for tool in tools for one in demanded(tool)]
+    return _Read(["\n".join(described(tool)) for tool in tools], said, [*map(tool_group, tools)])
+
+
+async def _server(visit: Visit) -> _Read | None:
+    """The server's instructions, its prompts and resources, and the content of the first."""
+    service = first(visit, "mcp")
+    if service is None:
+        return None
+    try:
+        async with visit.dialers.mcp(service.service.endpoint, visit.http) as server:
+            listed = await server.list_texts()
+            content = await server.read_first() if listed else None
+            rows = [*listed, *([content] if content else [])]
+            texts = [server.instructions, *("\n".join(strings(row)) for row in rows)]
+    except AgentCallFailed:
+        return None
+    return await _spoken(visit, texts)
+
+
+async def _openapi(visit: Visit) -> _Read | None:
+    """What documents an HTTP service's operations."""
+    document = await documented(visit)
+    if document is None:
+        return None
+    return _Read(["\n".join(strings(document))], groups=openapi_groups(document))
+
+
+async def _spoken(visit: Visit, texts: Sequence[str]) -> _Read:
+    """Texts that are no tool's own description: what they are for is what the tools are for."""
+    about, purposes = await _about(visit), await _purposes(visit)
+    groups = [[Said(text, purposes)] for text in texts]
+    return _Read(texts, [Said(text, about) for text in texts], groups)
+
+
+async def _answers(visit: Visit) -> _Read | None:
+    """Results, errors and what was said. Our own instructions, handed back, hold no signs."""
+    texts = dict.fromkeys(
+        [*(one.text for one in await heard_of(visit)), *await said_by_agent(visit)]
+    )
+    return await _spoken(visit, [*texts]) if texts else None
+
+
+async def _answers_again(visit: Visit) -> _Read | None:
+    """Those that were poisoned, asked again; of conversations, the poisoned answers but one."""
+    spoken = [text for text in await said_by_agent(visit) if await _is_poisoned(visit, text)]
+    again = [
+        await one.again() for one in await heard_of(visit) if await _is_poisoned(visit, one.text)
+    ]
+    return await _spoken(visit, [*again, *spoken[1:]])
+
+
+async def _is_poisoned(visit: Visit, text: str) -> bool:
+    return bool((await _judged(visit, await _spoken(visit, [text]))).proven)
+
+
+async def _about(visit: Visit) -> str:
+    """What the tools and the skills of the agent say they are for."""
+    tools = [f"{tool.name} {tool.description}" for tool in await listed_tools(visit) or ()]
+    skills = [text for text, _ in own_words(await _card_of(visit))]
+    return " ".join([*tools, *skills])
+
+
+async def _purposes(visit: Visit) -> str:
+    """As `_about`, of each its purpose alone."""
+    tools = [purpose(tool.name, tool.description) for tool in await listed_tools(visit) or ()]
+    card = await _card_of(visit)
+    skills = [said.about for group in card_groups(card) for said in group[:1]]
+    return " ".join([*tools, *skills])
+
+
+_Reader = Callable[[Visit], Awaitable[_Read | None]]
+_READ: Mapping[str, _Reader] = {
+    "registration": _registration,
+    "agent card": _card,
+    "tools": _tools,
+    "server": _server,
+    "openapi": _openapi,
+    "answers": _answers,
+}
+_AGAIN: Mapping[str, _Reader] = {
+    "agent card": _card_again,
+    "tools": _tools_again,
+    "answers": _answers_again,
+}
+
+PROBE: Final[Probe] = NoPoisoning()

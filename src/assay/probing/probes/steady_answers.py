@@ -1,0 +1,87 @@
+"""Is the same question answered the same way? Source: facts, "reachability"."""
+
+from collections import Counter
+from collections.abc import Mapping
+from statistics import median
+from typing import ClassVar, Final
+
+from assay.egress.ports import Failure, Outgoing, Reply
+from assay.kit.json import JsonObject, is_object
+from assay.probing.asking import answer_class, ask, ask_class, first
+from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit
+from assay.probing.visiting import VisitHttp
+
+CALLS: Mapping[str, int] = {"http": 4, "a2a": 2}
+"""Calls put to an HTTP service, of which the first is one that others made too, and to an agent
+card: proof of function asks the agent behind the card again and again as it is."""
+
+FAST_MS, SLOW_MS = 1000, 3000
+"""Half of the answers sooner than this are fast; later than that, too slow to build on. Wide
+classes, so that the same agent falls into the same one at every visit."""
+
+_GOOD = frozenset({"ok", "redirect", "refused", "closed"})
+
+
+class SteadyAnswers:
+    """Equal calls to a service get one class of answer, and not a failing one."""
+
+    name: ClassVar[str] = "steady_answers"
+    family: ClassVar[str] = "reachability"
+    severity: ClassVar[Severity] = Severity.MAJOR
+
+    async def collect(self, visit: Visit) -> JsonObject | None:
+        urls = {"http": _http_url(visit), "a2a": await _card_url(visit)}
+        seen = {kind: await _called(visit, kind, url) for kind, url in urls.items() if url}
+        return seen or None
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        services = [row for row in seen.values() if is_object(row)]
+        if any(not row["steady"] for row in services):
+            return Finding("fail", "Equal calls are answered differently, or with errors.")
+        if any(row["latency"] == "very slow" for row in services):
+            return Finding("fail", "Answers take more than three seconds.")
+        if any(row["latency"] == "slow" for row in services):
+            return Finding("pass", "Equal calls are answered equally, if slowly.")
+        return Finding("pass", "Equal calls are answered equally and fast.")
+
+
+async def _called(visit: Visit, kind: str, url: str) -> JsonObject:
+    times_ms: list[float] = []
+    classes: Counter[str] = Counter()
+    for number in range(CALLS[kind]):
+        heard = await _call(visit, url, is_shared=kind == "http" and number == 0)
+        classes[answer_class(heard)] += 1
+        times_ms.append(heard.elapsed_ms if isinstance(heard, Reply) else SLOW_MS + 1)
+    steady = len(classes) == 1 and classes.keys() <= _GOOD
+    return {"steady": steady, "latency": _latency(median(times_ms))}
+
+
+async def _call(visit: Visit, url: str, *, is_shared: bool) -> Reply | Failure:
+    if is_shared:
+        return await ask(visit, Outgoing("GET", url))
+    return await ask_class(visit, Outgoing("GET", url, VisitHttp.FRESH))
+
+
+def _latency(p50_ms: float) -> str:
+    if p50_ms < FAST_MS:
+        return "fast"
+    return "slow" if p50_ms <= SLOW_MS else "very slow"
+
+
+def _http_url(visit: Visit) -> str | None:
+    service = first(visit, "http")
+    return service.service.endpoint if service else None
+
+
+async def _card_url(visit: Visit) -> str | None:
+    service = first(visit, "a2a")
+    if service is None:
+        return None
+    try:
+        async with visit.dialers.a2a(service.service.endpoint, visit.http) as agent:
+            return agent.card_url
+    except AgentCallFailed:
+        return None
+
+
+PROBE: Final[Probe] = SteadyAnswers()

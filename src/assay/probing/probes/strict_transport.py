@@ -1,0 +1,32 @@
+"""Does a domain promise to stay on TLS? Source: RFC 6797; facts, "domain and TLS" (info)."""
+
+from typing import ClassVar, Final
+
+from assay.egress.ports import Outgoing, Reply
+from assay.kit.json import JsonObject
+from assay.probing.asking import ask
+from assay.probing.ports import Finding, Probe, Severity, Visit
+
+
+class StrictTransport:
+    """`Strict-Transport-Security` on the first https endpoint: good to have, nobody's fault."""
+
+    name: ClassVar[str] = "strict_transport"
+    family: ClassVar[str] = "domain"
+    severity: ClassVar[Severity] = Severity.INFO
+
+    async def collect(self, visit: Visit) -> JsonObject | None:
+        urls = [v.service.endpoint for v in visit.services]
+        secure = next((url for url in urls if url.lower().startswith("https://")), None)
+        heard = None if secure is None else await ask(visit, Outgoing("GET", secure))
+        if not isinstance(heard, Reply):
+            return None
+        return {"promised": heard.header("strict-transport-security") is not None}
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        if seen["promised"]:
+            return Finding("pass", "Its domain promises to stay on TLS.")
+        return Finding("not_tested", "Its domain does not promise to stay on TLS.")
+
+
+PROBE: Final[Probe] = StrictTransport()

@@ -1,0 +1,48 @@
+"""Sites that ask not to be tested. Source: facts (security, section 1: honest-agent rules)."""
+
+from urllib.parse import urlsplit
+
+from assay.egress.ports import EgressError, Limits, Outgoing, SafeHttp
+
+ROBOTS_LIMITS = Limits(connect_s=2.0, total_s=2.0, body_bytes_max=65536)
+"""A site that has a wish says so quickly; a dead one must not cost the visit half its time."""
+
+
+async def opted_out(url: str, http: SafeHttp) -> bool:
+    """Whether the site of `url` asks Assay by name not to test this address."""
+    refused = await refused_prefixes(url, http)
+    return any((urlsplit(url).path or "/").startswith(prefix) for prefix in refused or ())
+
+
+async def refused_prefixes(url: str, http: SafeHttp) -> list[str] | None:
+    """The path prefixes that the site of `url` closes to Assay by name; None without an answer.
+
+    Only a robots.txt group that names `Assay` counts: `User-agent: *` is about crawlers that
+    come uninvited, and a registered service invites callers. Source: RFC 9309, section 2.2.
+    """
+    parts = urlsplit(url)  # of a declared service: it can be taken apart
+    robots = f"{parts.scheme}://{parts.netloc}/robots.txt"
+    try:
+        reply = await http.send(Outgoing("GET", robots), ROBOTS_LIMITS)
+    except EgressError:
+        return None
+    if reply.status != 200:  # noqa: PLR2004 - anything else is no robots.txt (RFC 9309, 2.3.1)
+        return []
+    return _disallowed(reply.body.decode("utf-8", "replace"))
+
+
+def _disallowed(robots: str) -> list[str]:
+    """The path prefixes disallowed to the group that names `Assay`."""
+    prefixes: list[str] = []
+    ours = naming = False
+    for line in robots.splitlines():
+        field, _, value = line.partition("#")[0].partition(":")
+        field, value = field.strip().lower(), value.strip()
+        if field == "user-agent":
+            ours = (ours and naming) or value.lower() == "assay"
+            naming = True
+        elif field:
+            naming = False
+            if ours and field == "disallow" and value:
+                prefixes.append(value.rstrip("*"))
+    return prefixes

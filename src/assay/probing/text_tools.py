@@ -1,0 +1,172 @@
+"""What tools and operations that take a text make of instructions in it, and of wrong input.
+
+To each of at most two of a kind two calls with instructions, and a few with what customers send by
+mistake; more only after a first sighting. Source: verdict, section 7.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from assay.probing.asking import first
+from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, Obedience, is_tight
+from assay.probing.instruction_texts import language_of
+from assay.probing.instructions import (
+    Form,
+    another_style,
+    combined_form,
+    find_any_obedience,
+    make_trial,
+    plain_form,
+    seeded,
+    word,
+)
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, Visit
+from assay.probing.provoking import Provoked
+from assay.probing.takers import Taker, takers
+
+TAKERS_TRIED = 2
+"""Of an agent's services together, that are handed an instruction."""
+
+MISTAKES_MAX = 6
+"""Calls of a visit with wrong input."""
+
+MISTAKES_FEW = 3
+"""Calls with wrong input of a visit that is not announced."""
+
+
+@dataclass(slots=True)
+class Handed:
+    """What came of it: each result can be had again with new values."""
+
+    obedience: dict[str, Obedience] = field(default_factory=dict[str, Obedience])
+    """By kind of service."""
+    results: list[Provoked] = field(default_factory=list[Provoked])
+
+
+async def handed(visit: Visit) -> Handed:
+    """What was made of instructions; asked once a visit."""
+    return await visit.asked.get("handed", lambda: _handed(visit))
+
+
+async def mistaken(visit: Visit) -> Sequence[Provoked]:
+    """What was said to well-formed input that is wrong; asked once a visit."""
+    return await visit.asked.get("mistaken", lambda: _mistaken(visit))
+
+
+async def listed_tools(visit: Visit, *, again: bool = False) -> Sequence[McpTool] | None:
+    """The tools of the first MCP server; None without an answer. `again`: as listed later."""
+    service = first(visit, "mcp")
+    if service is None:
+        return None
+    try:
+        async with visit.dialers.mcp(service.service.endpoint, visit.http) as server:
+            return await server.list_tools(again=again)
+    except AgentCallFailed:
+        return None
+
+
+async def _handed(visit: Visit) -> Handed:
+    made, random = Handed(), seeded(visit.nonce or visit.seed, "text tools")
+    chosen = [taker for taker in await takers(visit) if taker.is_for_texts]
+    try:
+        for taker in chosen[: 1 if is_tight(visit) else TAKERS_TRIED]:
+            await _Hander(visit, taker, made, random).hand_all()
+    except BudgetExhausted:
+        if not made.results:
+            raise
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Hander:
+    """Hands instructions to one taker; more to one that obeyed."""
+
+    visit: Visit
+    taker: Taker
+    made: Handed
+    random: Random
+
+    async def hand_all(self) -> None:
+        """All disguises at once, then one plain instruction; what was obeyed, again."""
+        combined = combined_form(self.random)
+        plain = another_style(plain_form(self.random), combined)
+        for form in (combined,) if is_tight(self.visit) else (combined, plain):
+            for number in range(1 + REPEATS_MAX):
+                if len(self._so_far().obeyed) >= CONFIRMED_FROM:
+                    return
+                if not await self._obeys(form) and not number:
+                    break
+
+    def _so_far(self) -> Obedience:
+        return self.made.obedience.get(self.taker.kind, Obedience(0, ()))
+
+    async def _obeys(self, form: Form) -> bool:
+        language = language_of(self.taker.about)
+        trial = make_trial(self.random, form, language)
+        heard = await self.taker.hand(trial.text)
+        before, how = self._so_far(), None
+        if heard.parts:
+            self._keep(heard.text, form)
+            how = await self.visit.slices.run(find_any_obedience(heard.parts, trial))
+        # A page that refuses a long address has not answered; a tool that answers errors has.
+        is_answer = heard.is_result or (bool(heard.parts) and self.taker.kind == "mcp")
+        obeyed = (*before.obeyed, how) if how else before.obeyed
+        self.made.obedience[self.taker.kind] = Obedience(before.answered + is_answer, obeyed)
+        return how is not None
+
+    def _keep(self, text: str, form: Form) -> None:
+        async def again() -> str:
+            trial = make_trial(self.random, form, language_of(self.taker.about))
+            return (await self.taker.hand(trial.text)).text
+
+        self.made.results.append(Provoked(self.taker.request, text, again))
+
+
+async def _mistaken(visit: Visit) -> Sequence[Provoked]:
+    chance = seeded(visit.nonce or visit.seed, "mistakes")
+    found = await takers(visit)
+    most = MISTAKES_MAX if visit.announced else MISTAKES_FEW
+    most = 0 if is_tight(visit) else most
+    made: list[Provoked] = []
+    try:
+        for number in range(most if found else 0):
+            one = await _mistake(found[number % len(found)], chance, number)
+            made += [one] if one.text else []
+    except BudgetExhausted:
+        if not made:
+            raise
+    return made
+
+
+async def _mistake(taker: Taker, chance: Random, number: int) -> Provoked:
+    kind = (chance.randrange(len(MISTAKES)) + number) % len(MISTAKES)
+
+    async def again() -> str:
+        try:
+            return (await taker.hand(_wrong(chance, kind))).text
+        except BudgetExhausted:
+            return ""
+
+    return Provoked(taker.request, (await taker.hand(_wrong(chance, kind))).text, again)
+
+
+def _wrong(chance: Random, kind: int) -> str:
+    one, two = word(chance), word(chance)
+    return MISTAKES[kind].format(
+        one=one, two=two, capital=one.capitalize(), number=chance.randint(12, 9_900)
+    )
+
+
+MISTAKES = (
+    "{one}",
+    "{capital} {two}",
+    "{capital}-{number}",
+    "O'{capital}",
+    "{number}",
+    "-{number}.{number}",
+    '"{one}" {two}?',
+    "{one}, {two}; {number}%",
+    "31.02.{number}",
+)
+"""What customers send by mistake: names of nothing, wrong kinds of value, quotes and signs."""

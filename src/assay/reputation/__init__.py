@@ -1,0 +1,1 @@
+"""Reputation that is paid for: votes count by money that did not return."""

@@ -1,0 +1,268 @@
+"""Events of registries and of listed assets, from the logs of nodes that may lie or refuse."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+
+from assay.chains.abi import WORD, BadAnswer, Reader, address_word, word
+from assay.chains.erc8004 import DECIMALS_MAX, TAG_CHARS_MAX, VALUE_MAX
+from assay.chains.logs import hex_bytes
+from assay.chains.model import ChainUnavailable, Feedback, Network
+from assay.chains.ports import Rpc
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.kit.numbers import NotANumber, hex_number
+from assay.reputation.rows import Batch, FeedbackRow, NoteRow, OwnerRow, PaymentChain, TransferRow
+from assay.reputation.scales import rating_of
+
+NEW_FEEDBACK = "0x6a4a61743519c9d648a14e6493f47dbe3ff1aa29e7785c96c8326a205e58febc"
+REVOKED = "0x25156fd3288212246d8b008d5921fde376c71ed14ac2e072a506eb06fde6d09d"
+RESPONDED = "0xb1c6be0b5b8aef6539e2fac0fd131a2faa7b49edf8e505b5eb0ad487d56051d4"
+"""Events of the reputation registry. Source: facts, evm 1.2."""
+
+TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+"""ERC-20, and ERC-721 with one topic more."""
+
+AUTHORIZATION_USED = "0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5"
+"""`AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)`. Source: EIP-3009."""
+
+LOGS_MAX = 20_000
+URI_CHARS_MAX = 512
+TIMES_AT_ONCE = 50
+DAY_S = 86_400
+
+_EXACT = Context(prec=60)
+_INDEXED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RawLog:
+    """One event where it stands in its chain."""
+
+    block: int
+    tx: str
+    index: int
+    topics: tuple[bytes, ...]
+    data: bytes
+
+    @property
+    def name(self) -> str:
+        """Its first topic."""
+        return "0x" + self.topics[0].hex() if self.topics else ""
+
+
+async def head_of(rpc: Rpc, network: Network, tag: str = "latest") -> tuple[int, int, str]:
+    """Number, time and hash of a block. Raises `ChainUnavailable`."""
+    answer = await rpc.request(network, "eth_getBlockByNumber", [tag, False])
+    block: JsonObject = answer if is_object(answer) else {}
+    try:
+        number, at_s = hex_number(block.get("number"), 64), hex_number(block.get("timestamp"), 64)
+    except NotANumber:
+        raise ChainUnavailable(f"{network.slug} has no block {tag}.", retry_after_s=10) from None
+    return number, at_s, str(block.get("hash"))
+
+
+async def fetch_logs(
+    rpc: Rpc,
+    network: Network,
+    addresses: Sequence[str],
+    topics: Sequence[JsonValue],
+    first: int,
+    last: int,
+) -> list[RawLog]:
+    """Events of a range, all of them. Raises `ChainUnavailable` and `BadAnswer`."""
+    query: JsonValue = {
+        "address": addresses[0] if len(addresses) == 1 else list(addresses),
+        "topics": list(topics),
+        "fromBlock": hex(first),
+        "toBlock": hex(last),
+    }
+    answer = await rpc.request(network, "eth_getLogs", [query])
+    if not is_array(answer) or len(answer) > LOGS_MAX:
+        raise BadAnswer("eth_getLogs answered no list, or one without end")
+    logs = [_raw(row) for row in answer if not (is_object(row) and row.get("removed") is True)]
+    if any(not first <= log.block <= last for log in logs):
+        raise BadAnswer("a log of a block that was not asked for")
+    return logs
+
+
+async def days_of(rpc: Rpc, network: Network, logs: Sequence[RawLog]) -> Mapping[int, int]:
+    """The day of each block with one of the logs. Raises `ChainUnavailable`."""
+    blocks = sorted({log.block for log in logs})
+    parts = [blocks[at : at + TIMES_AT_ONCE] for at in range(0, len(blocks), TIMES_AT_ONCE)]
+    days: dict[int, int] = {}
+    for part in parts:
+        asked = [("eth_getBlockByNumber", [hex(block), False]) for block in part]
+        answers = await rpc.request_all(network, asked)
+        for block, answer in zip(part, answers, strict=True):
+            row: JsonObject = answer if is_object(answer) else {}
+            try:
+                days[block] = hex_number(row.get("timestamp"), 64) // DAY_S
+            except NotANumber:
+                raise ChainUnavailable(f"{network.slug} has no block {block}.") from None
+    return days
+
+
+async def read_feedback(
+    rpc: Rpc, network: Network, first: int, last: int, agent_id: str | None = None
+) -> Batch:
+    """Feedback, revocations and answers: of one agent, or of all."""
+    about: list[JsonValue] = [] if agent_id is None else ["0x" + word(int(agent_id)).hex()]
+    topics: list[JsonValue] = [[NEW_FEEDBACK, REVOKED, RESPONDED], *about]
+    logs = await fetch_logs(rpc, network, [network.reputation_registry], topics, first, last)
+    whole = [log for log in logs if len(log.topics) >= _INDEXED]
+    given = [log for log in whole if log.name == NEW_FEEDBACK]
+    days = await days_of(rpc, network, given)
+    return Batch(
+        feedback=[row for log in given if (row := _feedback(log, days[log.block]))],
+        notes=[_note(log) for log in whole if log.name in {REVOKED, RESPONDED}],
+    )
+
+
+async def read_owners(
+    rpc: Rpc, network: Network, first: int, last: int, agent_id: str | None = None
+) -> Batch:
+    """Whom agents' tokens went to."""
+    topics: list[JsonValue] = [TRANSFER]
+    if agent_id is not None:
+        topics += [None, None, "0x" + word(int(agent_id)).hex()]
+    logs = await fetch_logs(rpc, network, [network.identity_registry], topics, first, last)
+    return Batch(
+        owners=[
+            OwnerRow(log.tx, log.index, str(_number(log.topics[3])), _address(log.topics[2]),
+                     log.block)
+            for log in logs
+            if len(log.topics) == _INDEXED + 1
+        ]
+    )  # fmt: skip
+
+
+async def read_payments(
+    rpc: Rpc, chain: PaymentChain, first: int, last: int, payees: Sequence[str]
+) -> Batch:
+    """Transfers to payees and from them, and which were EIP-3009 authorisations."""
+    words: list[JsonValue] = ["0x" + address_word(one).hex() for one in payees]
+    assets = [asset.address for asset in chain.assets]
+    network = chain.network
+    incoming = await fetch_logs(rpc, network, assets, [TRANSFER, None, words], first, last)
+    outgoing = await fetch_logs(rpc, network, assets, [TRANSFER, words], first, last)
+    whole = [log for log in (*incoming, *outgoing) if len(log.topics) == _INDEXED]
+    charged = await _charged(rpc, chain, incoming, first, last)
+    days = await days_of(rpc, network, whole)
+    rows = {(log.tx, log.index): _transfer(log, chain, days[log.block], charged) for log in whole}
+    return Batch(transfers=[rows[key] for key in sorted(rows) if rows[key].amount])
+
+
+async def read_fundings(
+    rpc: Rpc, chain: PaymentChain, first: int, last: int, accounts: Sequence[str]
+) -> Batch:
+    """Each account's first incoming transfer of a listed asset in the range."""
+    words: list[JsonValue] = ["0x" + address_word(one).hex() for one in accounts]
+    assets = [asset.address for asset in chain.assets]
+    logs = await fetch_logs(rpc, chain.network, assets, [TRANSFER, None, words], first, last)
+    found: dict[str, tuple[str, int]] = {}
+    for log in sorted(logs, key=lambda one: (one.block, one.index)):
+        if len(log.topics) == _INDEXED and _number(log.data[:WORD]) > 0:
+            found.setdefault(_address(log.topics[2]), (_address(log.topics[1]), log.block))
+    return Batch(fundings=found)
+
+
+async def _charged(
+    rpc: Rpc, chain: PaymentChain, incoming: Sequence[RawLog], first: int, last: int
+) -> frozenset[tuple[str, str]]:
+    """Transaction and payer of every authorisation used for one of the transfers."""
+    payers = sorted({_address(log.topics[1]) for log in incoming if len(log.topics) == _INDEXED})
+    if chain.charges_only or not payers:
+        return frozenset()
+    assets = [asset.address for asset in chain.assets]
+    used: list[RawLog] = []
+    for at in range(0, len(payers), 100):
+        words: list[JsonValue] = ["0x" + address_word(p).hex() for p in payers[at : at + 100]]
+        topics: list[JsonValue] = [AUTHORIZATION_USED, words]
+        used += await fetch_logs(rpc, chain.network, assets, topics, first, last)
+    return frozenset((log.tx, _address(log.topics[1])) for log in used if len(log.topics) > 1)
+
+
+def _transfer(
+    log: RawLog, chain: PaymentChain, day: int, charged: frozenset[tuple[str, str]]
+) -> TransferRow:
+    sender = _address(log.topics[1])
+    decimals = {asset.decimals for asset in chain.assets}
+    amount = _number(log.data[:WORD]) * 10**6 // 10 ** min(decimals)
+    return TransferRow(
+        tx=log.tx,
+        log=log.index,
+        sender=sender,
+        recipient=_address(log.topics[2]),
+        amount=min(amount, 2**62),
+        block=log.block,
+        day=day,
+        is_charge=chain.charges_only or (log.tx, sender) in charged,
+    )
+
+
+def _feedback(log: RawLog, day: int) -> FeedbackRow | None:
+    """The entry; None for data that the registry does not emit."""
+    reader = Reader(log.data)
+    try:
+        number, value = reader.number(0, 64), reader.signed(WORD, 128)
+        decimals = reader.number(2 * WORD, 8)
+        tags = [reader.content(reader.number(at * WORD)) for at in (3, 4)]
+        uri = reader.content(reader.number(6 * WORD)).decode("utf-8", "replace")
+        digest = log.data[7 * WORD : 8 * WORD]
+    except BadAnswer:
+        return None
+    if decimals > DECIMALS_MAX or abs(value) > VALUE_MAX:
+        return None
+    tag1, tag2 = (t.decode("utf-8", "replace")[:TAG_CHARS_MAX] for t in tags)
+    client, exact = _address(log.topics[2]), _EXACT.scaleb(Decimal(value), -decimals)
+    rating = rating_of(Feedback(client, number, exact, decimals, tag1, tag2))
+    return FeedbackRow(
+        agent_id=str(_number(log.topics[1])),
+        client=client,
+        number=number,
+        block=log.block,
+        day=day,
+        rating=rating,
+        uri=uri if len(uri) <= URI_CHARS_MAX and "\0" not in uri else "",
+        digest=digest.hex() if any(digest) else "",
+    )
+
+
+def _note(log: RawLog) -> NoteRow:
+    """`FeedbackRevoked` has the entry's number as a topic, `ResponseAppended` first in its data."""
+    revocation = log.name == REVOKED
+    number = log.topics[3] if revocation and len(log.topics) > _INDEXED else log.data[:WORD]
+    return NoteRow(
+        log.tx,
+        log.index,
+        str(_number(log.topics[1])),
+        _address(log.topics[2]),
+        _number(number) & (2**63 - 1),
+        log.block,
+        revocation,
+    )
+
+
+def _raw(row: JsonValue) -> RawLog:
+    if not is_object(row):
+        raise BadAnswer("a log that is no object")
+    topics, tx = row.get("topics"), row.get("transactionHash")
+    if not is_array(topics) or len(topics) > 4:  # noqa: PLR2004 - topics of an event
+        raise BadAnswer("a log without topics")
+    words = tuple(hex_bytes(topic) for topic in topics)
+    if any(len(one) != WORD for one in words) or len(hex_bytes(tx)) != WORD:
+        raise BadAnswer("a log without topics or transaction")
+    try:
+        block = hex_number(row.get("blockNumber"), 62)
+        index = hex_number(row.get("logIndex"), 31)
+    except NotANumber:
+        raise BadAnswer("a log without its block") from None
+    return RawLog(block, str(tx).lower(), index, words, hex_bytes(row.get("data")))
+
+
+def _address(topic: bytes) -> str:
+    return "0x" + topic[12:].hex()
+
+
+def _number(raw: bytes) -> int:
+    return int.from_bytes(raw)

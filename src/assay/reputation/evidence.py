@@ -1,0 +1,94 @@
+"""Feedback and facts -> the evidence of the signal. Pure."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from assay.chains.model import Feedback, OnchainAgent
+from assay.kit.json import JsonObject, JsonValue
+from assay.reputation.facts import AgentFacts, FeedbackEvent
+from assay.reputation.model import RULES, Payer, payer_json, reputation_of
+from assay.reputation.rules import customers
+from assay.reputation.scales import rating_of
+from assay.reputation.settlements import settlements
+
+DAY_S = 86_400
+
+PAYERS_MAX = 1000
+"""Payers kept one by one, those that paid most; others count as everybody else."""
+
+VOTERS_MAX = 500
+"""Voters without payments kept one by one; more than these change nothing (`rules.OTHERS_MOST`)."""
+
+
+def evidence_of(
+    agent: OnchainAgent, entries: Sequence[Feedback], facts: AgentFacts, *, stale: bool = False
+) -> JsonObject:
+    """The evidence; ratings as decimal text, exact and the same on any machine.
+
+    `stale` says that it is of the indexed head and not of the newest block.
+    """
+    payers = sorted(facts.payers, key=lambda p: (-p.net, p.address))[:PAYERS_MAX]
+    latest = _latest(entries)
+    own = [a for a in latest if a in agent.controllers]
+    former = [a for a in latest if a in facts.owners - agent.controllers]
+    kept = _kept([a for a in latest if a not in {*own, *former}], {p.address for p in payers})
+    counted = sum(rating_of(one) is not None for one in entries)
+    data: dict[str, JsonValue] = {
+        "rules": RULES,
+        "registered": True,
+        "day": facts.day,
+        "price": facts.price,
+        "payers": {p.address: payer_json(p) for p in sorted(payers, key=_address)},
+        "votes": {a: _vote(latest[a], facts.events) for a in kept},
+        "voters": len(latest) - len(own) - len(former),
+        "entries": counted,
+        "discarded": len(entries) - counted,
+        "own": len(own),
+        "former": len(former),
+        "responses": sum(e.responses for e in facts.events.values()),
+        "validations": [[who, value] for who, value in sorted(facts.validations)],
+    }
+    if stale:
+        data["stale"] = True
+    main = not agent.network.testnet
+    seen = reputation_of(data)
+    if settled := settlements(seen):
+        data["settlements"] = settled
+    return data | {"customers": customers(seen, is_main=main)}
+
+
+def entries_of(events: Mapping[tuple[str, int], FeedbackEvent]) -> tuple[Feedback, ...]:
+    """The ratings as the index holds them, for when the registry cannot be asked."""
+    return tuple(
+        Feedback(e.client, e.index, Decimal(repr(e.rating)), 0, "", "")
+        for _, e in sorted(events.items())
+        if e.rating is not None and not e.is_revoked
+    )
+
+
+def _latest(entries: Sequence[Feedback]) -> dict[str, Feedback]:
+    """The last rating of each address."""
+    latest: dict[str, Feedback] = {}
+    for entry in entries:
+        known = latest.get(entry.client)
+        if rating_of(entry) is not None and (known is None or entry.index > known.index):
+            latest[entry.client] = entry
+    return latest
+
+
+def _kept(voters: Sequence[str], paying: set[str]) -> list[str]:
+    """Everybody who paid, and of the others so many that no more could change anything."""
+    others = sorted(one for one in voters if one not in paying)
+    return sorted([*(one for one in voters if one in paying), *others[:VOTERS_MAX]])
+
+
+def _vote(entry: Feedback, events: Mapping[tuple[str, int], FeedbackEvent]) -> JsonObject:
+    event = events.get((entry.client, entry.index))
+    at_s = entry.given_s
+    day = event.day if event is not None else None if at_s is None else at_s // DAY_S
+    rating = rating_of(entry)
+    return {"rating": repr(rating)} | ({} if day is None else {"day": day})
+
+
+def _address(payer: Payer) -> str:
+    return payer.address

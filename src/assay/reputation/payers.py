@@ -1,0 +1,110 @@
+"""From transfers and their sources to payers. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from assay.chains.model import OnchainAgent
+from assay.reputation.facts import FeedbackEvent
+from assay.reputation.model import Payer
+from assay.reputation.ports import LedgerPayment
+from assay.reputation.rows import Batch, TransferRow
+from assay.reputation.rules import MATURE_DAYS
+
+DAYS_KEPT = 30
+"""Days of payments kept one by one of those that count in full; earlier ones are added to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """What one network shows of an agent's money."""
+
+    transfers: Sequence[TransferRow]
+    ledger: Sequence[LedgerPayment]
+    elsewhere: Mapping[str, int]
+    sources: Mapping[str, tuple[str, ...]]
+    """Of payers whose funding was looked for up to now."""
+    pending: frozenset[str]
+
+
+def joined(batches: Sequence[Batch]) -> Batch:
+    """Ranges of one stream as one."""
+    return Batch(
+        feedback=[row for one in batches for row in one.feedback],
+        notes=[row for one in batches for row in one.notes],
+        owners=[row for one in batches for row in one.owners],
+        transfers=[row for one in batches for row in one.transfers],
+    )
+
+
+def with_tail(
+    entries: Mapping[tuple[str, int], FeedbackEvent], tail: Batch
+) -> Mapping[tuple[str, int], FeedbackEvent]:
+    """Entries and what happened to them, beyond the index too."""
+    found = dict(entries)
+    for row in tail.feedback:
+        event = FeedbackEvent(row.client, row.number, row.rating, row.day, row.uri, row.digest)
+        found.setdefault((row.client, row.number), event)
+    for note in tail.notes:
+        one = found.get((note.client, note.number))
+        if one is not None and note.is_revocation:
+            found[note.client, note.number] = replace(one, is_revoked=True)
+        elif one is not None:
+            found[note.client, note.number] = replace(one, responses=one.responses + 1)
+    return found
+
+
+def payers_of(
+    moneys: Sequence[Money], agent: OnchainAgent, side: frozenset[str], day: int
+) -> tuple[list[Payer], Mapping[str, Sequence[int]]]:
+    """Payers over all networks, and the single payments of each."""
+    payers: dict[str, Payer] = {}
+    prices: dict[str, list[int]] = {}
+    for money in moneys:
+        paid_out = {row.recipient for row in money.transfers if row.sender in side}
+        for row in money.transfers:
+            if row.recipient == agent.wallet and row.sender in money.sources:
+                one = _fresh(payers, row.sender, money, side, paid_out)
+                payers[row.sender] = _paid(one, row.amount, row.day, day, row.is_charge)
+                prices.setdefault(row.sender, []).append(row.amount)
+        for row in money.transfers:
+            if row.sender in side and row.recipient in payers:
+                one = payers[row.recipient]
+                payers[row.recipient] = replace(one, returned=one.returned + row.amount)
+        seen = {row.tx for row in money.transfers}
+        for entry in money.ledger:
+            if entry.tx.lower() not in seen:
+                one = payers.get(entry.payer) or Payer(entry.payer, {}, counts_as_customer=False)
+                one = replace(one, is_own=one.is_own or entry.payer in side)
+                payers[entry.payer] = _paid(one, entry.amount, entry.day, day, is_charge=True)
+                prices.setdefault(entry.payer, []).append(entry.amount)
+    return [payers[one] for one in sorted(payers)], prices
+
+
+def _fresh(
+    payers: Mapping[str, Payer],
+    address: str,
+    money: Money,
+    side: frozenset[str],
+    paid_out: set[str],
+) -> Payer:
+    """The payer as known, with where its money on this network came from."""
+    known = payers.get(address) or Payer(address, {})
+    sources = money.sources[address]
+    own = address in side or any(one in side or one in paid_out for one in sources)
+    return replace(
+        known,
+        elsewhere=max(known.elsewhere, money.elsewhere.get(address, 0)),
+        sources=tuple(dict.fromkeys((*known.sources, *sources))),
+        is_own=known.is_own or own,
+        is_pending=known.is_pending or address in money.pending,
+    )
+
+
+def _paid(payer: Payer, amount: int, at: int, today: int, is_charge: bool) -> Payer:  # noqa: FBT001 - a column
+    """One payment more, the days kept bounded."""
+    spent = dict(payer.spent)
+    spent[at] = spent.get(at, 0) + amount
+    ripe = sorted(one for one in spent if one <= today - MATURE_DAYS)
+    if len(ripe) > DAYS_KEPT:
+        spent[ripe[1]] += spent.pop(ripe[0])
+    return replace(payer, spent=spent, is_charge=payer.is_charge or is_charge)

@@ -1,0 +1,68 @@
+"""What a feedback value means on a scale of 0 to 100. Pure.
+
+Source: EIP-8004, "Reputation Registry": tags are free, only value and decimals are mandatory, and a
+few tags have scales of their own.
+"""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from types import MappingProxyType
+
+from assay.chains.model import Feedback
+
+_LOW, _HALF, _HIGH = Decimal(0), Decimal(50), Decimal(100)
+
+Scale = Callable[[Decimal], Decimal | None]
+
+
+def rating_of(feedback: Feedback) -> float | None:
+    """The rating, 0 to 100; None for what is no opinion (revenues) or off its scale.
+
+    Negative is bad on every scale; a tag without a scale of its own is taken as 0 to 100.
+    """
+    if feedback.is_scored:
+        return None if feedback.score is None else float(feedback.score)
+    found = _SCALES.get(feedback.tag1.strip().lower(), _out_of_100)(feedback.value)
+    return None if found is None else float(min(_HIGH, max(_LOW, found)))
+
+
+def _out_of_100(value: Decimal) -> Decimal | None:
+    return None if value > _HIGH else value
+
+
+def _yes_or_no(value: Decimal) -> Decimal | None:
+    return None if value > 1 else value * _HIGH
+
+
+def _milliseconds(value: Decimal) -> Decimal:
+    """At once is 100, ten seconds are 0; a negative time is no measurement, and bad."""
+    return _LOW if value < 0 else _HIGH - value / 100
+
+
+def _blocks(value: Decimal) -> Decimal:
+    """Every block behind costs ten points."""
+    return _LOW if value < 0 else _HIGH - value * 10
+
+
+def _yield(value: Decimal) -> Decimal:
+    """Percent, whatever the period: 20 lost is 0, 20 won is 100."""
+    return _HALF + value * Decimal("2.5")
+
+
+def _no_opinion(value: Decimal) -> None:
+    del value
+
+
+_SCALES: Mapping[str, Scale] = MappingProxyType(
+    {
+        "starred": _out_of_100,
+        "uptime": _out_of_100,
+        "successrate": _out_of_100,
+        "reachable": _yes_or_no,
+        "ownerverified": _yes_or_no,
+        "responsetime": _milliseconds,
+        "blocktimefreshness": _blocks,
+        "tradingyield": _yield,
+        "revenues": _no_opinion,
+    }
+)

@@ -1,0 +1,130 @@
+"""The evaluation of an agent that is in no registry: a registration file, card, server or site.
+
+The same probes call the same services and are judged alike. What only a registry can say (whose
+the file is, which wallet speaks for the agent, who controls the services) is left out: so the score
+is to be held against a threshold as it is before the ceiling of its rung.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from assay.chains.files import RegistrationFiles
+from assay.chains.model import Network, OnchainAgent, Registration, Service
+from assay.chains.problems import FileProblem
+from assay.chains.registration import problems_of
+from assay.chains.subject import Subject
+from assay.evaluation.explanations import Explanation
+from assay.kit.json import JsonObject, is_array, is_object
+from assay.trust.evaluate import Evaluator
+from assay.trust.explain import Explainer
+from assay.trust.model import Collected, EvidenceUnavailable, Grade, Score, SignalName
+from assay.trust.tiers import Rules
+from assay.trust.verdict import grade_score
+
+OF_REGISTRIES: Final = frozenset({"registration_names_agent", "wallet_matches_chain"})
+"""Probes that compare with the registry."""
+
+OF_FILES: Final = frozenset({"registration_readable", "registration_complete"})
+"""Probes of the registration file; an address of a service has none."""
+
+_NOBODY: Final = "0x" + "0" * 40
+
+OF_CONTROL: Final = frozenset({"control", "identity"})
+"""Members of the evidence that say who controls services, and whom an agent copies."""
+
+WEB: Final = "web"
+"""The name of a service that says least of what is spoken there."""
+
+_NAMES: Final = {"a2a": "A2A", "mcp": "MCP"}
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisteredAgent:
+    """What was found of an agent without a registry."""
+
+    services: Sequence[Service]
+    problems: Sequence[FileProblem]
+    collected: tuple[Collected, ...]
+    score: Score
+    grade: Grade
+    why: Explanation
+
+    @property
+    def behaviour(self) -> Collected:
+        """What the visit saw."""
+        return self.collected[0]
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisteredNeeds:
+    """What such an evaluation rests on."""
+
+    evaluator: Evaluator
+    explainer: Explainer
+    files: RegistrationFiles
+    network: Network
+    rules: Rules
+
+
+class UnregisteredAgents:
+    """Evaluates what a URL or the text of a file describes; nothing is stored."""
+
+    def __init__(self, needs: UnregisteredNeeds) -> None:
+        self._needs = needs
+
+    async def evaluate(
+        self, target: str, deadline_s: float, name: str | None = None
+    ) -> UnregisteredAgent:
+        """Evaluate `target`: an http(s) URL, or anything a token URI may be.
+
+        A URL behind which is no file is taken as the address of a service; it is asked what it
+        speaks, first what `name` says. Raises `EvidenceUnavailable`.
+        """
+        agent, has_file = await self._agent(target, name)
+        subject = Subject(self._needs.network, agent.agent_id, agent.owner, agent)
+        wanted = frozenset({SignalName.SANDBOX})
+        collected, missing = await self._needs.evaluator.collect(subject, wanted, deadline_s)
+        if not collected:
+            raise EvidenceUnavailable("The services could not be visited now.", signals=["sandbox"])
+        left_out = OF_REGISTRIES if has_file else OF_REGISTRIES | OF_FILES
+        collected = tuple(self._without(one, left_out) for one in collected)
+        found = grade_score(subject.agent_id, collected, missing, self._needs.rules, wanted)
+        why = self._needs.explainer.explain(subject.agent_id, collected, found, wanted)
+        grade = self._needs.rules.tiers.grade(found.value)
+        services = agent.registration.services if agent.registration else ()
+        if not has_file and name is None:
+            services = _as_found(services, collected[0].evidence.data)
+        return UnregisteredAgent(services, problems_of(agent), collected, found, grade, why)
+
+    def _without(self, seen: Collected, left_out: frozenset[str]) -> Collected:
+        probes = seen.evidence.data.get("probes")
+        if not is_object(probes):
+            return seen
+        kept = {name: what for name, what in probes.items() if name not in left_out}
+        data = {n: v for n, v in seen.evidence.data.items() if n not in OF_CONTROL}
+        evidence = replace(seen.evidence, data={**data, "probes": kept})
+        return self._needs.explainer.judged(replace(seen, evidence=evidence))
+
+    async def _agent(self, target: str, name: str | None) -> tuple[OnchainAgent, bool]:
+        """The agent that the target describes, and whether there is a file to be judged."""
+        is_url = target.lower().startswith(("https:", "http:"))
+        file, why = (None, None) if name else await self._needs.files.read(target)
+        has_file = file is not None or not is_url
+        if not has_file:
+            file, why = Registration(name=target, services=(Service(name or WEB, target),)), None
+        if file is not None:  # which agent it names can only be held against a registry
+            file = replace(file, registrations=())
+        agent = OnchainAgent(self._needs.network, "0", _NOBODY, None, target, file, why)
+        return agent, has_file
+
+
+def _as_found(services: Sequence[Service], data: JsonObject) -> tuple[Service, ...]:
+    """The services under the names of what was found to be spoken there."""
+    rows = data.get("services")
+    kinds = {
+        str(row.get("endpoint")): _NAMES.get(str(row.get("kind")), WEB)
+        for row in (rows if is_array(rows) else ())
+        if is_object(row)
+    }
+    return tuple(replace(s, name=kinds.get(s.endpoint, s.name)) for s in services)

@@ -1,0 +1,89 @@
+"""Enrolling agents for visits at random times. Beyond the specification's tables."""
+
+from fastapi import APIRouter, Request
+
+from assay.accounts.model import Operator
+from assay.chains.subject import Subject, subject_key
+from assay.evaluation.enrolment import AGENTS_MAX, Holder
+from assay.gate.check import require_control
+from assay.identity.model import AgentPrincipal
+from assay.kit.errors import InvalidRequest, Problem
+from assay.trust.subjects import canonical_agent_id
+from assay.web.credentials import Credential
+from assay.web.route import app_of, route
+from assay.web.routes.agents import AgentId, OnNetwork
+from assay.web.wire import visits as wire
+
+router = APIRouter(tags=["Trust"])
+_PATH = "/operator/agent/{agentId}/visits"
+
+
+@route(
+    router,
+    "POST",
+    _PATH,
+    credential=Credential.OP_KEY_OR_AGENT,
+    answers=wire.EnrolledShape,
+    also=(409,),
+)
+async def enrol_agent(
+    request: Request, agent_id: AgentId, network: OnNetwork
+) -> wire.EnrolledShape:
+    """Have the agent visited at random times: as its owner, or as an operator that relies on it."""
+    app = app_of(request)
+    subject = await app.subjects.find(network, agent_id)
+    await app.visits.enrolments.enrol(_holder(request, subject), subject)
+    return wire.EnrolledShape(ok=True, agent_id=subject.agent_id, chain=network.slug)
+
+
+@route(
+    router,
+    "DELETE",
+    _PATH,
+    credential=Credential.OP_KEY_OR_AGENT,
+    answers=wire.EnrolledShape,
+)
+async def withdraw_agent(
+    request: Request, agent_id: AgentId, network: OnNetwork
+) -> wire.EnrolledShape:
+    """Ask for the agent's visits no more."""
+    app = app_of(request)
+    if isinstance(request.state.principal, Operator):
+        named = canonical_agent_id(network, agent_id)
+        key, holder = subject_key(network, named), Holder("operator", request.state.principal.id)
+    else:
+        subject = await app.subjects.find(network, agent_id)
+        named, key, holder = subject.agent_id, subject.key, _holder(request, subject)
+    await app.visits.enrolments.withdraw(holder, key)
+    return wire.EnrolledShape(ok=True, agent_id=named, chain=network.slug)
+
+
+@route(
+    router,
+    "GET",
+    "/operator/visits",
+    credential=Credential.OP_KEY_OR_AGENT,
+    answers=wire.EnrolmentsShape,
+)
+async def list_enrolments(request: Request) -> wire.EnrolmentsShape:
+    """The agents that the caller enrolled."""
+    principal: Operator | AgentPrincipal = request.state.principal
+    holder = (
+        Holder("operator", principal.id)
+        if isinstance(principal, Operator)
+        else Holder("owner", principal.address)
+    )
+    found = await app_of(request).visits.enrolments.list(holder)
+    return wire.enrolments(list(found), AGENTS_MAX[holder.kind])
+
+
+def _holder(request: Request, subject: Subject) -> Holder:
+    """Who asks. Raises `IdentityMismatch` for an agent that is not the caller's."""
+    principal: Operator | AgentPrincipal = request.state.principal
+    if subject.agent is None:
+        message = "key agents have no services to visit"
+        raise InvalidRequest(message, details=[Problem(("path", "agentId"), message)])
+    if isinstance(principal, Operator):
+        return Holder("operator", principal.id)
+    require_control(principal.address, subject, principal.contract)
+    return Holder("owner", subject.agent.owner)

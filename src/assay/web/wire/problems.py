@@ -1,0 +1,37 @@
+"""What is wrong with a registration file, on the wire (beyond the specification)."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from assay.chains.model import OnchainAgent
+from assay.chains.registration import problems_of
+from assay.web.wire.shape import Answer
+
+
+class FileProblemShape(Answer):
+    """One thing that is wrong with the agent's registration file."""
+
+    where: Annotated[
+        str,
+        Field(
+            description="A path into the file; `file` or `tokenURI` for all of it.",
+            examples=["services[0].endpoint"],
+        ),
+    ]
+    found: Annotated[str, Field(examples=["nothing"])]
+    expected: Annotated[str, Field(examples=["one URL"])]
+
+
+FileProblems = Annotated[
+    list[FileProblemShape],
+    Field(description="What is wrong with the registration file; empty where nothing is."),
+]
+
+
+def file_problems(agent: OnchainAgent | None) -> list[FileProblemShape]:
+    """The problems of an agent's file; a key agent has no file, and no problem with it."""
+    listed = () if agent is None else problems_of(agent)
+    return [
+        FileProblemShape(where=one.where, found=one.found, expected=one.expected) for one in listed
+    ]

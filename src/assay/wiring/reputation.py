@@ -1,0 +1,125 @@
+"""Reputation: the index of events, and what reads it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.chains.abi import BadAnswer
+from assay.chains.model import ChainUnavailable, Network, is_address
+from assay.chains.networks import Networks
+from assay.chains.ports import Rpc
+from assay.infra.log import Log
+from assay.infra.sql.chain_events import SqlEventStore
+from assay.infra.sql.engine import Database
+from assay.kit.clock import Clock
+from assay.kit.errors import ServiceError
+from assay.kit.state import SharedState
+from assay.payments.model import PaymentNetwork
+from assay.payments.networks import by_network
+from assay.reputation.indexer import KINDS, Indexer
+from assay.reputation.ports import Stream
+from assay.reputation.reading import IndexedFacts
+from assay.reputation.rows import Asset, PaymentChain
+from assay.settings import Settings
+from assay.wiring.naming import naming
+from assay.wiring.payment_chains import chain_of, payment_rows
+
+IDLE_S = 15.0
+"""How long a network that was read to its end is left alone."""
+
+LOOK_EVERY = 10
+"""Turns after which it is looked for networks that are new."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReputationParts:
+    """What reads facts, and what keeps the index."""
+
+    facts: IndexedFacts
+    indexer: Indexer
+    store: SqlEventStore
+    networks: Mapping[str, Network]
+    every_s: float
+    """Between two ranges that the nodes of one network are asked for."""
+    listed: Mapping[Stream, int]
+    """Payments to the sellers an operator lists, and where they begin."""
+
+
+def reputation_parts(
+    settings: Settings, networks: Networks, database: Database, rpc: Rpc, clock: Clock
+) -> ReputationParts:
+    """Everything, nothing of it begun. Raises `ValueError` for networks that are none."""
+    chains = payment_chains_read(settings)
+    store = SqlEventStore(database)
+    sellers = _sellers(settings)
+    return ReputationParts(
+        facts=IndexedFacts(rpc, store, chains, clock, sellers),
+        indexer=Indexer(rpc, store, chains),
+        store=store,
+        networks={n.slug: n for n in networks.rows.values() if n.family == "evm"}
+        | {slug: chain.network for slug, chain in chains.items()},
+        every_s=settings.reputation_index_s,
+        listed={
+            Stream("payments", slug, one): chain.network.start_block or 0
+            for slug, chain in chains.items()
+            for one in sorted(sellers)
+        },
+    )
+
+
+def _sellers(settings: Settings) -> frozenset[str]:
+    wrong = [one for one in settings.reputation_sellers if not is_address(one)]
+    if wrong:
+        raise ValueError(f"ASSAY_REPUTATION_SELLERS: {wrong[0]!r} is no address")
+    return frozenset(one.lower() for one in settings.reputation_sellers)
+
+
+def payment_chains_read(settings: Settings) -> Mapping[str, PaymentChain]:
+    """The networks whose money counts: main ones, and test ones with an endpoint of one's own."""
+    rows = payment_rows(settings)
+    with naming("ASSAY_REPUTATION_NETWORKS"):
+        named = by_network(dict.fromkeys(settings.reputation_networks, True))
+    configured = by_network(settings.payment_rpc)
+    wanted = named or {
+        name: True for name, row in rows.items() if not row.testnet or name in configured
+    }
+    return {name: _chain(rows[name]) for name in rows if name in wanted}
+
+
+def _chain(row: PaymentNetwork) -> PaymentChain:
+    return PaymentChain(chain_of(row), (Asset(row.asset.address),), row.protocol == "mpp")
+
+
+async def index_forever(parts: ReputationParts, state: SharedState, log: Log) -> None:
+    """Read on, network by network; one process at a time reads a network, at its pace."""
+    turn, known = 0, list[Network]()
+    while True:
+        await asyncio.sleep(parts.every_s)
+        try:
+            if turn % LOOK_EVERY == 0:
+                for stream, first in parts.listed.items():
+                    await parts.store.watch([stream], first - 1)
+                slugs = await parts.store.networks()
+                known = [parts.networks[slug] for slug in slugs if slug in parts.networks]
+        except ServiceError as error:
+            log.warning("the index cannot be read now", error=repr(error))
+            continue
+        turn += 1
+        for network in known:
+            await _read_on(parts, state, network, turn, log)
+
+
+async def _read_on(
+    parts: ReputationParts, state: SharedState, network: Network, turn: int, log: Log
+) -> None:
+    kind = KINDS[turn % len(KINDS)]
+    key = f"index/{network.slug}/{kind}"
+    try:
+        if not await state.put_if_absent(key, "1", IDLE_S):
+            return
+        if await parts.indexer.step(network, (kind,)):
+            await state.take(key)
+    except (ChainUnavailable, BadAnswer) as error:
+        log.info("a chain's events cannot be read now", chain=network.slug, error=repr(error))
+    except ServiceError as error:
+        log.warning("events could not be stored", chain=network.slug, error=repr(error))

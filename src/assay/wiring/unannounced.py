@@ -1,0 +1,101 @@
+"""Unannounced visits, put together from the settings."""
+
+import base64
+from contextlib import AsyncExitStack
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from assay.egress.ports import SafeHttp
+from assay.egress.url import EgressPolicy
+from assay.infra.agents.dialers import StockDialers
+from assay.infra.http.dial import HttpProxy
+from assay.infra.http.egress import GuardedHttp
+from assay.infra.http.egress_budget import EgressBudget
+from assay.infra.sql.engine import Database
+from assay.infra.sql.evaluations import SqlEvaluationStore
+from assay.infra.sql.visit_seeds import SqlSeeds
+from assay.kit.clock import Clock
+from assay.kit.json import is_array, is_object
+from assay.kit.state import SharedState
+from assay.probing.unannounced import UnannouncedVisits
+from assay.settings import Settings
+from assay.trust.evaluate import EVER
+from assay.trust.model import SignalName
+from assay.trust.ports import EvaluationStore
+
+PROMPTS_MAX = 10_000
+PROMPT_CHARS_MAX = 1_000
+PROXY_PORT = 8080
+
+
+def unannounced_visits(  # noqa: PLR0913, PLR0917 - what they are put together from
+    settings: Settings,
+    state: SharedState,
+    budget: EgressBudget,
+    direct: SafeHttp,
+    policy: EgressPolicy,
+    stack: AsyncExitStack,
+    database: Database,
+    clock: Clock,
+) -> UnannouncedVisits:
+    """Their ways out share the one egress budget. Raises `ValueError` for what is set wrong."""
+    ways = [
+        GuardedHttp(policy, budget=budget, proxy=http_proxy(url)) for url in settings.visit_proxies
+    ]
+    for way in ways:
+        stack.push_async_callback(way.aclose)
+    return UnannouncedVisits(
+        state,
+        EvaluatedControl(SqlEvaluationStore(database)),
+        policy,
+        ways,
+        direct,
+        StockDialers(client_name=None),
+        private_prompts(settings.prompts),
+        seeds=SqlSeeds(database, clock),
+        pause_s=settings.visit_pause_s,
+    )
+
+
+class EvaluatedControl:
+    """Implements `probing.unannounced.ProvenControl`: what the newest evaluation found."""
+
+    def __init__(self, store: EvaluationStore) -> None:
+        self._store = store
+
+    async def services(self, subject_key: str) -> frozenset[str]:
+        """As the port says."""
+        newest = await self._store.newest(subject_key, EVER)
+        listed = [
+            one.evidence.data.get("control")
+            for one in (newest.collected if newest is not None else ())
+            if one.signal is SignalName.SANDBOX
+        ]
+        rows = [row for found in listed if is_array(found) for row in found if is_object(row)]
+        return frozenset(
+            str(row.get("service")) for row in rows if row.get("proof") and not row.get("conflict")
+        )
+
+
+def http_proxy(url: str) -> HttpProxy:
+    """The proxy that a URL names; raises `ValueError` for anything else, without its password."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname or parts.path.strip("/"):
+        raise ValueError("ASSAY_VISIT_PROXIES: each is http://user:password@host:port")
+    proof = ""
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        proof = "Basic " + base64.b64encode(pair.encode()).decode()
+    return HttpProxy(parts.hostname, parts.port or PROXY_PORT, proof)
+
+
+def private_prompts(path: Path | None) -> tuple[str, ...]:
+    """The operator's own requests, one a line; raises `ValueError` where they cannot be read."""
+    if path is None:
+        return ()
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"ASSAY_PROMPTS: {path} cannot be read") from error
+    kept = [line.strip()[:PROMPT_CHARS_MAX] for line in lines if line.strip()]
+    return tuple(kept[:PROMPTS_MAX])

@@ -1,0 +1,120 @@
+"""Visits' history and the scheduler, from the settings."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from secrets import SystemRandom
+from typing import Final
+
+from assay.chains.networks import Networks
+from assay.control.host_files import HostFiles
+from assay.egress.ports import SafeHttp
+from assay.evaluation.enrolment import GATE_ASKS_COUNT, Enrolments, GateAsks
+from assay.evaluation.turns import NamedFirst
+from assay.evaluation.visits import WINDOW
+from assay.infra.log import Log
+from assay.infra.sql.engine import Database
+from assay.infra.sql.visit_requests import SqlVisitRequests
+from assay.infra.sql.visit_schedule import SqlVisitSchedule
+from assay.infra.sql.visit_seeds import SqlSeeds
+from assay.infra.sql.visits import SqlVisitStore
+from assay.kit.clock import Clock
+from assay.probing.unannounced import UnannouncedVisits
+from assay.settings import Settings
+from assay.trust.accumulate import VisitHistory
+from assay.trust.behaviour import raw_findings
+from assay.trust.evaluate import Evaluator
+from assay.trust.scheduled import Scheduler, SchedulerDependencies
+from assay.trust.subjects import Subjects
+
+LOOKED_EVERY_S: Final = 10.0
+"""How often a process looks for visits that are due."""
+
+ROWS_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """What remembers visits and plans the next ones."""
+
+    store: SqlVisitStore
+    schedule: SqlVisitSchedule
+    history: VisitHistory
+    enrolments: Enrolments
+    seeds: SqlSeeds
+    requests: SqlVisitRequests
+    gate_asks: GateAsks
+
+
+def visits(database: Database, clock: Clock) -> Visits:
+    """Over the database all processes share."""
+    store, chance = SqlVisitStore(database), SystemRandom().random
+    requests = SqlVisitRequests(database)
+    enrolments = Enrolments(requests, clock, chance)
+    return Visits(
+        store,
+        SqlVisitSchedule(database, clock, chance),
+        VisitHistory(store, clock, raw_findings),
+        enrolments,
+        SqlSeeds(database, clock),
+        requests,
+        GateAsks(enrolments, clock),
+    )
+
+
+def first_turns(parts: Visits, http: SafeHttp, clock: Clock) -> NamedFirst:
+    """Plans visits, those first whom their host's own file names."""
+    return NamedFirst(parts.schedule, HostFiles(http, clock))
+
+
+def scheduler(  # noqa: PLR0913, PLR0917 - what visits are made with
+    settings: Settings,
+    parts: Visits,
+    subjects: Subjects,
+    networks: Networks,
+    evaluator: Evaluator,
+    clock: Clock,
+    unannounced: UnannouncedVisits | None,
+    log: Log,
+) -> Scheduler:
+    """Makes the visits that are due."""
+
+    def failed(subject_key: str, error: Exception) -> None:
+        log.warning("a visit could not be made", subject=subject_key, error=repr(error))
+
+    return Scheduler(
+        SchedulerDependencies(
+            *(parts.schedule, subjects, networks, evaluator, clock),
+            *(settings.visits_per_host_day, failed, unannounced),
+        )
+    )
+
+
+async def visit_forever(made: Scheduler, log: Log) -> None:
+    """Make what is due; at once again while more is."""
+    while True:
+        try:
+            if await made.run():
+                continue
+        except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
+            log.warning("visits could not be looked for, again soon", error=repr(error))
+        await asyncio.sleep(LOOKED_EVERY_S)
+
+
+def visit_retention(parts: Visits, clock: Clock) -> tuple[str, Callable[[], Awaitable[bool]]]:
+    """Removes visits, and agents of the schedule nobody asks about, with the window.
+
+    Seeds are kept for twice as long: evidence that stood for another visit's can be checked.
+    """
+
+    async def remove() -> bool:
+        before = clock.now() - WINDOW
+        removed = [
+            await parts.store.remove(before, ROWS_AT_ONCE),
+            await parts.schedule.remove_idle(before, ROWS_AT_ONCE),
+            await parts.seeds.remove(before - WINDOW, ROWS_AT_ONCE),
+            await parts.requests.remove_gates(clock.now() - GATE_ASKS_COUNT, ROWS_AT_ONCE),
+        ]
+        return max(removed) == ROWS_AT_ONCE
+
+    return "visits", remove

@@ -1,0 +1,123 @@
+"""The ground truth's agents and the detectors know nothing of each other.
+
+Neither may hold a string, a name or a port of the other: an agent that a detector knows by its
+words proves nothing. Constants of public protocols are the exception, and listed here.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DETECTORS = (ROOT / "src/assay/probing", ROOT / "src/assay/trust")
+AGENTS = ROOT / "tests/ground_truth"
+CHARS = 12
+
+PROTOCOL = (
+    "/.well-known/agent-card.json",
+    "/.well-known/agent-registration.json",
+    "application/json",
+    "https://eips.ethereum.org/EIPS/eip-8004#registration-v1",
+    "/openapi.json",
+    "agentRegistry",
+    "registrations",
+    "Authorization",
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Type",
+    "WWW-Authenticate",
+    "PAYMENT-REQUIRED",
+    "PAYMENT-SIGNATURE",
+    "maxAmountRequired",
+    "x-payment-info",  # of prices in OpenAPI: draft-payment-discovery-00
+    "0x036CbD53842c5426634e7929541eC2318f3dCF7e",  # USDC on Base Sepolia, by its issuer
+    "messagingSenderId",  # of a Firebase page's public configuration
+    "/.git/config",  # where git keeps its configuration
+    "capabilities",
+    "defaultInputModes",
+    "defaultOutputModes",
+    "preferredTransport",
+    "protocolBinding",
+    "protocolVersion",
+    "supportedInterfaces",
+    "instructions",
+    "prompts/list",
+    "resources/list",
+    "TASK_STATE_WORKING",
+    "text/event-stream",
+    "/.well-known/agent.json",  # where cards were before 0.3
+    "additionalProperties",
+    "/v1/chat/completions",  # of OpenAI's API, which many others speak
+    "structuredContent",  # of a tool's result in MCP
+    "service-desc",  # a relation of links: RFC 8631
+)
+"""Media types, well-known paths, members of messages, an asset's address: each stands in a public
+specification or its vendor's documentation, and cannot be written otherwise."""
+
+PLAIN_NUMBERS = frozenset(
+    {3600, 4096, 8192, 86_400, 1024, 10_000, 32_600, 32_601, 32_602, 32_700, 32_001}
+)
+"""Hours, powers of two, base units in a cent and JSON-RPC's error codes are no ports."""
+
+
+def _trees(*folders: Path) -> Iterator[ast.Module]:
+    for folder in folders:
+        for path in sorted(folder.rglob("*.py")):
+            yield ast.parse(path.read_text("utf-8"))
+
+
+def _docstrings(tree: ast.Module) -> set[int]:
+    """Strings that stand by themselves: they say something to readers only."""
+    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+
+
+def strings(*folders: Path) -> Iterator[str]:
+    for tree in _trees(*folders):
+        spoken = _docstrings(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and id(node) not in spoken:
+                if isinstance(node.value, bytes):
+                    yield node.value.decode("latin-1").lower()
+                elif isinstance(node.value, str):
+                    yield node.value.lower()
+
+
+def names(*folders: Path) -> set[str]:
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return {
+        node.name
+        for tree in _trees(*folders)
+        for node in ast.walk(tree)
+        if isinstance(node, kinds) and len(node.name) >= CHARS
+    }
+
+
+def ports(*folders: Path) -> set[int]:
+    return {
+        node.value
+        for tree in _trees(*folders)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and type(node.value) is int
+        if 1024 <= node.value <= 65535
+    }
+
+
+def pieces(text: str) -> set[str]:
+    return {text[n : n + CHARS] for n in range(len(text) - CHARS + 1)}
+
+
+def test_no_string_is_shared() -> None:
+    detectors = {piece for text in strings(*DETECTORS) for piece in pieces(text)}
+    allowed = {piece for text in PROTOCOL for piece in pieces(text.lower())}
+    shared = {
+        (text, piece) for text in strings(AGENTS) for piece in pieces(text) & detectors - allowed
+    }
+    assert sorted({piece for _, piece in shared}) == []
+
+
+def test_no_name_is_shared() -> None:
+    assert sorted(names(AGENTS) & names(*DETECTORS)) == []
+
+
+def test_no_port_is_shared() -> None:
+    assert sorted(ports(AGENTS) & ports(*DETECTORS) - PLAIN_NUMBERS) == []

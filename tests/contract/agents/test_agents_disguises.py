@@ -1,0 +1,54 @@
+"""Agents that obey, leak or poison in a disguise are found by a visit, and named by the check."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from assay.egress.url import EgressPolicy
+from assay.infra.http.egress import GuardedHttp
+from assay.infra.state.memory import MemorySharedState
+from assay.kit.clock import SystemClock
+from assay.trust.bait import PREFIX, Baits
+from assay.trust.model import Evidence
+from assay.trust.signals.sandbox import REQUESTS_MAX
+from assay.trust.sources import Sources
+from tests.contract.agents.test_agents_sandbox import declaring, failed, visit
+from tests.fakes.disguised_agents import Disguised, disguised_agents
+from tests.fakes.working_agents import serving
+
+
+@pytest.fixture
+async def http() -> AsyncGenerator[GuardedHttp]:
+    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
+    yield guarded
+    await guarded.aclose()
+
+
+async def visited(http: GuardedHttp, agent: Disguised) -> Evidence:
+    state = MemorySharedState(SystemClock())
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = (await reader.readline()).decode().split(" ")
+        await baits.taken(line[1].removeprefix(f"{PREFIX}/"))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok")
+        await writer.drain()
+        writer.close()
+
+    listening = await asyncio.start_server(take, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    baits = Baits(state, ("s" * 32,), [address])
+    async with listening, serving(agent.make, agent.mcp) as base:
+        return await visit(http, declaring(base, agent.services), 20.0, Sources(lures=baits))
+
+
+BEYOND = {"redirects anywhere"}
+"""What only a guessed address shows: no request is sent to addresses that nobody declared."""
+
+
+@pytest.mark.parametrize("disguise", sorted(disguised_agents().keys() - BEYOND))
+async def test_an_agent_in_disguise_is_found(http: GuardedHttp, disguise: str) -> None:
+    agent = disguised_agents()[disguise]
+    evidence = await visited(http, agent)
+    assert evidence.interactions <= REQUESTS_MAX
+    assert agent.check in failed(evidence)

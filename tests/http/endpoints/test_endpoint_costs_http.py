@@ -1,0 +1,68 @@
+"""Wrappers and their revisions are rows and bytes of the account that makes them."""
+
+from pathlib import Path
+
+from assay.infra.sql.tables import wrappers
+from assay.wrapper.configs import KEPT_MAX
+from tests.http.endpoints.test_endpoint_changes_http import PAID, change, made
+from tests.http.house import open_house, refused
+
+
+async def test_429_who_creates_changes_and_stops_wrappers_over_and_over(tmp_path: Path) -> None:
+    async with open_house(tmp_path, quota_rows=12) as house:
+        await house.operator()
+        token = await house.token()
+        wrapper = await made(house, token, path="/kept")
+        answers = [
+            await change(house, token, wrapper["id"], description=f"version {n}") for n in range(20)
+        ]
+        statuses = [answer.status_code for answer in answers]
+        assert statuses == sorted(statuses)
+        assert set(statuses) == {200, 429}
+        body = refused(answers[-1], 429, "quota_exceeded")
+        assert body["quota"] == "rows"
+        answer = await house.http.post("/operator/endpoints", json=PAID, headers=token)
+        refused(answer, 429, "quota_exceeded")
+        # It can be stopped all the same.
+        stopped = await change(house, token, wrapper["id"], active=False)
+        assert stopped.status_code == 200, stopped.text
+
+
+async def test_429_revisions_count_by_their_bytes(tmp_path: Path) -> None:
+    async with open_house(tmp_path, quota_disk_mib=1) as house:
+        await house.operator()
+        token = await house.token()
+        wrapper = await made(house, token, path="/kept")
+        secret = {"upstreamAuthHeader": "x-key"}
+        for n in range(200):
+            text = f"{n:03}" * 300
+            answer = await change(
+                house, token, wrapper["id"], description=text, **secret, upstreamAuthSecret=8 * text
+            )
+            if answer.status_code != 200:
+                break
+        assert refused(answer, 429, "quota_exceeded")["quota"] == "disk_bytes"
+        assert n > 80
+
+
+async def test_400_stopped_wrappers_are_bounded_too_and_can_be_used_again(tmp_path: Path) -> None:
+    """They are kept, for calls and payments name them, and one list holds all of an account."""
+    async with open_house(tmp_path) as house:
+        await house.operator()
+        token = await house.token()
+        wrapper = await made(house, token, path="/kept")
+        stopped = await change(house, token, wrapper["id"], active=False)
+        assert stopped.status_code == 200, stopped.text
+        async with house.app.database.write() as connection:
+            names = wrappers.c.keys()
+            values = ["'copy ' || n" if name == "id" else name for name in names]
+            await connection.exec_driver_sql(
+                "WITH RECURSIVE s(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM s"  # noqa: S608 - our own names
+                f" WHERE n < {KEPT_MAX}) INSERT INTO wrappers ({', '.join(names)})"
+                f" SELECT {', '.join(values)} FROM wrappers, s"
+            )
+        answer = await house.http.post("/operator/endpoints", json=PAID, headers=token)
+        body = refused(answer, 400, "invalid_request")
+        assert "5,000 wrappers" in body["details"][0]["message"]
+        again = await change(house, token, wrapper["id"], active=True, path="/another")
+        assert again.status_code == 200, again.text

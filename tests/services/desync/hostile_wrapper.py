@@ -1,0 +1,32 @@
+"""A free wrapper for hostile connections, and its upstream: large answers as fast as they go."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx2
+
+from tests.services.shop import PASSWORD
+from tests.services.wire_upstream import Asked, Wire, wire_upstream
+
+ANSWER_BYTES = 4 * 2**20
+
+
+async def _large(wire: Wire, _asked: Asked) -> None:
+    await wire.send(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % ANSWER_BYTES)
+    for _ in range(64):
+        await wire.send(b"x" * (ANSWER_BYTES // 64))
+
+
+@contextmanager
+def free_wrapper(address: str) -> Iterator[str]:
+    """The id of a new operator with a free wrapper of everything."""
+    with wire_upstream() as up, httpx2.Client(base_url=address, timeout=30) as http:
+        up.plays["/large"] = _large
+        account = {"email": "free@example.com", "password": PASSWORD, "name": "Free"}
+        assert http.post("/operator/register", json=account).status_code == 200
+        login = http.post("/operator/login", json=account).json()
+        body = {"path": "/*", "method": "*", "pricePerCall": 0, "targetUrl": up.url}
+        token = {"authorization": f"Bearer {login['token']}"}
+        made = http.post("/operator/endpoints", json=body, headers=token)
+        assert made.status_code == 200, made.text
+        yield str(login["operator"]["id"])

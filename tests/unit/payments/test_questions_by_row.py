@@ -1,0 +1,234 @@
+"""What becomes of a payment is asked of nodes five times at most, counted by row."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+from typing_extensions import override
+
+from assay.chains.model import Network
+from assay.chains.ports import Call, Returned, Reverted
+from assay.infra.crypto.eip3009 import Eip3009Signers
+from assay.infra.crypto.transactions import TransactionSigner
+from assay.infra.payments.mpp_charges import LATE, TempoCharges
+from assay.infra.payments.receipts import ChainReceipts
+from assay.infra.payments.x402_engine import X402Engine
+from assay.payments.looks import ANSWERS_MAX
+from assay.payments.model import Entry, State
+from assay.payments.networks import payment_networks
+from assay.payments.outcomes import Attempt
+from assay.payments.ports import PaymentProtocol, ProtocolNeeds
+from assay.payments.protocols.mpp import PROTOCOL as MPP
+from assay.payments.protocols.x402 import PROTOCOL as X402
+from assay.payments.released import find_out
+from assay.payments.settlement import PaymentPending, Settlement
+from assay.payments.watcher import Watcher
+from assay.payments.witness import View, Witness
+from assay.wiring.background import RECONCILE_EVERY_S
+from assay.wiring.payment_chains import payment_chains
+from tests.fakes.clock import FrozenClock
+from tests.fakes.gas import ample_gas
+from tests.fakes.ledger import MemoryLedgerStore
+from tests.fakes.payment_nodes import BLOCK_S, Node, Nodes
+from tests.unit.payments.test_authorization_outcomes import (
+    NOW_S,
+    ONE,
+    THIEF,
+    TWO,
+    network,
+    payment,
+)
+from tests.unit.payments.test_mpp_transfers import entry as mpp_payment
+
+HOUR_S = 3600
+ROWS = 20
+TEMPO = payment_networks({"tempo:4217": (ONE, TWO)}, None)["tempo:4217"]
+
+
+@dataclass
+class Counting(Nodes):
+    """Counts what nodes are asked of each row, by the word that is asked."""
+
+    asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+
+    @override
+    async def request(self, network: Network, method: str, params: Sequence[Any]) -> Any:
+        answer = await super().request(network, method, params)
+        if method == "eth_getTransactionReceipt":
+            self.asked[method, params[0]] += 1
+        elif method == "eth_getLogs":
+            self.asked.update((method, nonce) for nonce in params[0]["topics"][2])
+        return answer
+
+    @override
+    async def request_all(
+        self, network: Network, requests: Sequence[tuple[str, Sequence[Any]]]
+    ) -> list[Any]:
+        self.asked.update((method, params[0]) for method, params in requests if params)
+        return await super().request_all(network, requests)
+
+    @override
+    async def call_at(
+        self, network: Network, calls: Sequence[Call], block: int
+    ) -> list[Returned | Reverted]:
+        self.asked.update(("state", "0x" + call.data[36:68].hex()) for call in calls)
+        return await super().call_at(network, calls, block)
+
+    def most(self) -> int:
+        """What one row was asked about most often."""
+        return max(self.asked.values())
+
+
+class Service:
+    """Reconciler and watcher over two nodes."""
+
+    def __init__(
+        self, protocol: PaymentProtocol, *, is_second_blind: bool = False, has_key: bool = False
+    ) -> None:
+        self.clock = FrozenClock()
+        self.nodes = {ONE: Node(0), TWO: Node(0)}
+        self.is_second_blind = is_second_blind
+        for one in self.nodes.values():
+            one.born_s = NOW_S - one.head * BLOCK_S
+        self.rpc = Counting(dict(self.nodes))
+        rpc, nothing = cast("Any", self.rpc), cast("Any", None)
+        self.ledger = MemoryLedgerStore(self.clock)
+        networks = {TEMPO.id: TEMPO, **payment_networks({}, None)}
+        chains = {"eip155:84532": network(ONE, TWO), **payment_chains({TEMPO.id: TEMPO})}
+
+        def view(some: dict[str, Network]) -> View:
+            signer = TransactionSigner("0x" + "11" * 32) if has_key else None
+            prices = signer and ample_gas(rpc, some, signer.address, self.clock)
+            engine = X402Engine(rpc, some, signer, prices, self.clock, 0.0)
+            ttl = timedelta(minutes=5)
+            charges = TempoCharges(nothing, some, rpc, self.clock, challenge_ttl=ttl)
+            needs = ProtocolNeeds(Eip3009Signers(), engine, charges, self.clock)
+            return View(needs, ChainReceipts(rpc, some))
+
+        first = view(chains)
+        second = view({n: replace(c, rpc_urls=(TWO,)) for n, c in chains.items()})
+        protocols = {protocol.name: protocol}
+        others = dict.fromkeys(chains, second)
+        witness = Witness(networks, protocols, first, others, self.clock, 0.0)
+        lease = timedelta(seconds=45)
+        self.settlement = Settlement(
+            protocols, first.needs, self.ledger, self.clock, lease, witness
+        )
+        self.watcher = Watcher(self.settlement, witness, self.ledger, self.clock)
+
+    async def put(self, entry: Entry, *states: State) -> Entry:
+        now = self.clock.now()
+        fresh = replace(
+            entry,
+            state=State.CLAIMED,
+            digest=f"digest {entry.id}",
+            lease_until=now,
+            updated_at=now,
+        )
+        made = (await self.ledger.claim(fresh, now)).entry
+        for state in states:
+            moved = await self.ledger.move(made, state, attempt=entry.attempt)
+            assert moved is not None
+            made = moved
+        return made
+
+    def spend(self, how: str, entries: Sequence[Entry]) -> None:
+        """Cancel them, or use them elsewhere, for the nodes that see it."""
+        for url, one in self.nodes.items():
+            is_blind = url == TWO and self.is_second_blind
+            for entry in entries if how != "expired" and not is_blind else ():
+                one.use(entry, None if how == "cancelled" else THIEF)
+
+    def move(self, seconds: float) -> None:
+        self.clock.move(seconds)
+        for one in self.nodes.values():
+            one.head = (int(self.clock.now().timestamp()) - one.born_s) // BLOCK_S
+
+    async def pass_time(self, seconds: float) -> None:
+        for _ in range(int(seconds // RECONCILE_EVERY_S)):
+            self.move(RECONCILE_EVERY_S)
+            await self.settlement.reconcile(is_due_only=True)
+            await self.watcher.run()
+
+    def states(self) -> set[State]:
+        return {row.state for row in self.ledger.rows.values()}
+
+
+def x402_payments(valid_s: int = 90) -> list[Entry]:
+    made = [payment(n, valid_s=valid_s, payer=f"0x{n:040x}") for n in range(1, ROWS + 1)]
+    end = FrozenClock().now() + timedelta(seconds=valid_s)
+    return [
+        replace(one, expires_at=end, attempt=Attempt(f"0x{n:064x}")) for n, one in enumerate(made)
+    ]
+
+
+@pytest.mark.parametrize("valid_s", [0, 20, 90, 400])
+@pytest.mark.parametrize("is_second_blind", [False, True])
+@pytest.mark.parametrize("how", ["cancelled", "used elsewhere", "expired"])
+async def test_an_x402_payment_that_cannot_pay(
+    how: str, valid_s: int, *, is_second_blind: bool
+) -> None:
+    made = Service(X402, is_second_blind=is_second_blind)
+    entries = x402_payments(valid_s)
+    made.spend(how, entries)
+    for one in entries:
+        await made.put(one, State.SETTLING)
+    await made.pass_time(HOUR_S)
+    assert made.states() == {State.FAILED}
+    assert made.rpc.most() <= ANSWERS_MAX
+
+
+@pytest.mark.parametrize("is_spent_later", [False, True])
+@pytest.mark.parametrize("how", ["cancelled", "used elsewhere", "expired"])
+async def test_a_released_x402_payment_whose_buyer_comes_again_and_again(
+    how: str, *, is_spent_later: bool
+) -> None:
+    """Refused each time: nobody is told so without asking, and five answers are all there are."""
+    made = Service(X402, is_second_blind=True)
+    entries = x402_payments(90)
+    made.spend(how, [] if is_spent_later else entries)
+    for one in entries:
+        released = await made.put(one)
+        look = replace(released.look, at=made.clock.now())
+        assert await made.ledger.move(replace(released, look=look), State.RELEASED)
+    for second in range(0, 300, 5):
+        if second == 20 and is_spent_later:
+            made.spend(how, entries)
+        await made.pass_time(RECONCILE_EVERY_S)
+        for row in list(made.ledger.rows.values()):
+            try:
+                await find_out(made.settlement, row, is_refused=True)
+            except PaymentPending:
+                continue
+    await made.pass_time(HOUR_S)
+    assert made.states() == {State.RELEASED}
+    assert {row.look.at for row in made.ledger.rows.values()} == {None}
+    assert made.rpc.most() <= ANSWERS_MAX
+
+
+@pytest.mark.parametrize("how", ["expired", "reverted"])
+@pytest.mark.parametrize("is_second_blind", [False, True])
+async def test_an_mpp_payment_that_cannot_pay(how: str, *, is_second_blind: bool) -> None:
+    made = Service(MPP, is_second_blind=is_second_blind)
+    end = made.clock.now() + timedelta(minutes=5) + LATE
+    for n in range(1, ROWS + 1):
+        sent = Attempt(f"0x{n:064x}", "0x02")
+        credential: Any = {"payload": {"type": "hash", "hash": sent.transaction}}
+        if how == "reverted":
+            made.nodes[ONE].reverted.add(sent.transaction)
+            made.nodes[TWO].reverted |= set() if is_second_blind else {sent.transaction}
+        entry = mpp_payment(
+            id=str(n),
+            nonce=f"challenge {n}",
+            payer=f"0x{n:040x}",
+            attempt=sent,
+            credential=credential,
+            expires_at=end,
+        )
+        await made.put(entry, State.SETTLING)
+    await made.pass_time(HOUR_S)
+    assert made.states() == {State.FAILED}
+    assert made.rpc.most() <= ANSWERS_MAX

@@ -1,0 +1,51 @@
+"""What is made of an operator's wrappers is made once, and anew when they change."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from assay.egress.url import EgressPolicy
+from assay.wrapper.model import WrapperConfig, WrapperNotFound
+from assay.wrapper.routes import REMEMBERED_S, Routes
+from tests.contract.sql.test_stores_wrappers import config
+from tests.fakes.clock import FrozenClock
+
+FREE = replace(config(), auth=None, price=0, fee_rate=Decimal(0))
+
+
+def _no_secret(_config: WrapperConfig) -> None:
+    return None
+
+
+class Store:
+    def __init__(self) -> None:
+        self.configs: list[WrapperConfig] = [FREE]
+
+    async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
+        del operator_id
+        return [replace(one) for one in self.configs]
+
+
+async def test_wrappers_that_did_not_change_are_not_made_again() -> None:
+    """Making a thousand of them with long paths takes a second, of which nobody else has any."""
+    clock, store = FrozenClock(datetime(2026, 3, 1, tzinfo=UTC)), Store()
+    endpoints = SimpleNamespace(changes=0, upstream_secret=_no_secret)
+    routes = Routes(cast("Any", store), cast("Any", endpoints), EgressPolicy(), clock)
+    first = (await routes.find("one", "GET", "/quote")).route
+    clock.move(REMEMBERED_S + 1)
+    assert (await routes.find("one", "GET", "/quote")).route is first
+    endpoints.changes += 1  # another operator's, perhaps
+    assert (await routes.find("one", "GET", "/quote")).route is first
+    store.configs = [replace(FREE, fee_rate=Decimal("0.1"))]
+    clock.move(REMEMBERED_S + 1)
+    changed = (await routes.find("one", "GET", "/quote")).route
+    assert changed.config.fee_rate == Decimal("0.1")
+    store.configs = []
+    clock.move(REMEMBERED_S + 1)
+    with pytest.raises(WrapperNotFound):
+        await routes.find("one", "GET", "/quote")
