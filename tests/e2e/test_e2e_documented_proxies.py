@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -51,6 +52,7 @@ class Front:
     name: str
     address: str
     room: Room
+    log: Path
 
     def client(self, own: str = CALLER) -> RawClient:
         return RawClient(self.address, ANSWER_S, own)
@@ -58,7 +60,9 @@ class Front:
     def ask(self, method: str, path: str, *lines: str, body: bytes = b"", own: str = CALLER) -> Got:
         with self.client(own) as client:
             client.send(request(method, path, *lines, body=body))
-            return client.answer(bare=method == "HEAD")
+            got = client.answer(bare=method == "HEAD")
+        assert got.status != 502, self.log.read_text("utf-8")
+        return got
 
     def status_of(self, data: bytes) -> int | None:
         """Of the answer; None where the connection was ended before it was read.
@@ -96,11 +100,14 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
 
 
 @pytest.fixture(scope="module", params=list(DOCUMENTED_PROXIES))
-def front(request: pytest.FixtureRequest, room: Room) -> Iterator[Front]:
+def front(
+    request: pytest.FixtureRequest, room: Room, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Front]:
+    log = tmp_path_factory.mktemp("proxy") / "log"
     port = urlsplit(room.door.server.address).port
     assert port is not None
-    with running(DOCUMENTED_PROXIES[request.param], [port]) as [address]:
-        yield Front(request.param, address, room)
+    with running(DOCUMENTED_PROXIES[request.param], [port], log) as [address]:
+        yield Front(request.param, address, room, log)
 
 
 def test_health_and_keys_are_reachable(front: Front) -> None:

@@ -61,12 +61,15 @@ def reverse_proxy(name: str, backends: Sequence[int]) -> Iterator[list[str]]:
 
 
 @contextmanager
-def running(configure: "Configure", backends: Sequence[int]) -> Iterator[list[str]]:
+def running(
+    configure: "Configure", backends: Sequence[int], log_file: Path | None = None
+) -> Iterator[list[str]]:
     """A proxy of that configuration; yields one address for each backend's port."""
     folder = Path(tempfile.mkdtemp(prefix="assay-proxy-"))
+    log_file = log_file or folder / "log"
     routes = [Route(_free_port(), backend) for backend in backends]
     command = configure(folder, routes)
-    with (folder / "log").open("ab") as log:
+    with log_file.open("ab") as log:
         process = subprocess.Popen(
             ["/bin/sh", "-c", _UNTIL_WE_ARE_GONE, "sh", *command.words],
             cwd=folder,
@@ -78,7 +81,7 @@ def running(configure: "Configure", backends: Sequence[int]) -> Iterator[list[st
         )
     try:
         for route in routes:
-            _wait_for(route.listen, process, folder / "log")
+            _wait_for(route.listen, process, log_file)
         yield [f"http://127.0.0.1:{route.listen}" for route in routes]
     finally:
         process.communicate(timeout=STOP_S)
