@@ -1,10 +1,13 @@
-"""Answers to callers that know no chunks, and to those that wait to be told to send a body."""
+"""Answers to callers that know no chunks, and to those whose body is not all here."""
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+CLOSE = (b"connection", b"close")
 
 
 class UnchunkedCycle(RequestResponseCycle):
@@ -27,7 +30,27 @@ class UnchunkedCycle(RequestResponseCycle):
         await super().send(message)
 
 
-class ExpectingCycle(RequestResponseCycle):
+class EarlyCycle(RequestResponseCycle):
+    """Answers a caller whose body may still be coming.
+
+    Where not all of it will be read, the answer says that the connection ends: a proxy that has
+    written the body to its socket would send the next request, of anybody, behind it.
+    """
+
+    is_left_unread: Callable[[], bool]
+
+    @override
+    async def send(self, message: Any) -> None:
+        is_early = message["type"] == "http.response.start" and self.more_body
+        if not is_early or not self.keep_alive or not self.is_left_unread():
+            await super().send(message)
+            return
+        message["headers"] = [*message["headers"], CLOSE]
+        await super().send(message)
+        self.keep_alive = True  # closed at once, it would be reset before the answer is read
+
+
+class ExpectingCycle(EarlyCycle):
     """Answers a caller that sends its body only when it is told to (`Expect: 100-continue`).
 
     One that is answered without being told may send its body or its next request: the connection

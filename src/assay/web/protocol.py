@@ -19,7 +19,7 @@ from assay.kit.ids import new_id
 from assay.kit.outbox import Outbox
 from assay.web.bounds import BOUNDS, Bounds
 from assay.web.connections import ALWAYS_ANSWERED, ConnectionCaps, Connections
-from assay.web.cycles import ExpectingCycle, UnchunkedCycle
+from assay.web.cycles import EarlyCycle, ExpectingCycle, UnchunkedCycle
 from assay.web.edge import Edge
 from assay.web.errors import TooManyConnections
 from assay.web.exchange import KEY, Exchange
@@ -120,7 +120,7 @@ class FastProtocol(HttpToolsProtocol):
             repeat = self._repeats.find(data)
             if repeat is not None and self._carry(repeat, is_repeated=True):
                 return
-        elif self._is_lingering or requests.is_stopped:
+        elif (self._is_lingering and not requests.keep_alive) or requests.is_stopped:
             self._bound_late(len(data))
         self._feed(data)
 
@@ -209,8 +209,10 @@ class FastProtocol(HttpToolsProtocol):
             self.scope["extensions"] = {EMPTY_QUERY: {}}
         if self.scope["http_version"] == "1.0":
             self.cycle.__class__ = UnchunkedCycle
-        elif self.expect_100_continue:
-            self.cycle.__class__ = ExpectingCycle
+        elif self._requests.is_in_body:
+            early = ExpectingCycle if self.expect_100_continue else EarlyCycle
+            self.cycle.__class__ = early
+            cast("EarlyCycle", self.cycle).is_left_unread = self._leaves_body
 
     def _require_place(self) -> None:
         """Raises unless the path is answered beyond every cap."""
@@ -235,6 +237,8 @@ class FastProtocol(HttpToolsProtocol):
         if self._requests.is_in_body:  # each piece of it puts off the end of an idle connection
             self._is_lingering = True
             self.loop.call_later(self._bounds.linger_s, self._end_unfinished, self.cycle)
+        elif self._requests.is_stopped:
+            self.transport.close()
         if self._fast is None or self._running is not self._fast:
             super().on_response_complete()
         else:
@@ -263,8 +267,19 @@ class FastProtocol(HttpToolsProtocol):
 
     @override
     def on_message_complete(self) -> None:
+        if self._is_lingering and self._requests.is_stopped:
+            self.transport.close()
+            self._cut_unread()
         self._is_lingering = False
         super().on_message_complete()
+
+    def _leaves_body(self) -> bool:
+        """Whether more of the body comes than is read of it; the connection then ends with it."""
+        rest_bytes = self._requests.rest_bytes
+        if rest_bytes is not None and rest_bytes <= self._bounds.late_bytes:
+            return False
+        self._requests.keep_alive = False
+        return True
 
     def _end_unfinished(self, cycle: RequestResponseCycle) -> None:
         """Close a connection on which an answered request's body is still coming."""

@@ -166,6 +166,11 @@ class RequestParser:
         return self.is_in_body and self._state is not _FIXED
 
     @property
+    def rest_bytes(self) -> int | None:
+        """How much of the body has to come; None where only its last chunk will say."""
+        return None if self.is_chunked else self._left if self.is_in_body else 0
+
+    @property
     def is_stopped(self) -> bool:
         """Whether whatever is fed is ignored."""
         return self._state is _STOPPED

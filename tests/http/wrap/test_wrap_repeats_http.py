@@ -618,12 +618,46 @@ async def test_a_body_that_ends_soon_after_its_answer_leaves_the_connection(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path, replace(BOUNDS, linger_s=0.5)) as shop:
-        data = shop.request("/nothing", "POST", Transfer_Encoding="chunked")
+        data = shop.request("/nothing", "POST", Content_Length=str(BOUNDS.late_bytes))
         async with shop.caller() as caller:
             for _ in range(3):
-                assert (await caller.ask(data)).status == 404
-                caller.writer.write(b"1\r\na\r\n0\r\n\r\n")
-                await asyncio.sleep(0.3)
+                got = await caller.ask(data)
+                assert (got.status, got.headers.get("connection")) == (404, None)
+                caller.writer.write(bytes(BOUNDS.late_bytes))
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/small"])
+@pytest.mark.parametrize("framing", ["chunked", "length", "expected"])
+async def test_a_body_that_is_not_read_ends_the_connection_and_the_answer_says_so(
+    tmp_path: Path, framing: str, path: str
+) -> None:
+    """A proxy whose socket holds the rest would send somebody's next request behind it."""
+    length = {"Content_Length": str(BOUNDS.late_bytes + 1)}
+    heads = {
+        "chunked": {"Transfer_Encoding": "chunked"},
+        "length": length,
+        "expected": length | {"Expect": "100-continue"},
+    }
+    async with opened(tmp_path, replace(BOUNDS, linger_s=0.5)) as shop:
+        await shop.wrap("/small", maxBodyBytes=0)
+        first = b"1\r\na\r\n" if framing == "chunked" else b""
+        data = shop.request(path, "POST", **heads[framing]) + first
+        async with shop.caller() as caller:
+            got = await caller.ask(data)
+            assert (got.status in {404, 413}, got.headers["connection"]) == (True, "close")
+            assert await caller.ended() == b""
+
+
+async def test_a_body_left_unread_ends_the_connection_as_soon_as_it_is_whole(
+    tmp_path: Path,
+) -> None:
+    """What comes behind it is no request any more."""
+    async with opened(tmp_path, replace(BOUNDS, linger_s=3600)) as shop:
+        data = shop.request("/nothing", "POST", Transfer_Encoding="chunked")
+        async with shop.caller() as caller:
+            assert (await caller.ask(data)).headers["connection"] == "close"
+            caller.writer.write(b"1\r\na\r\n0\r\n\r\n" + data)
+            assert await caller.ended() == b""
 
 
 def test_a_served_caller_has_a_minute_to_read() -> None:
