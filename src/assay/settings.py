@@ -688,6 +688,23 @@ class Settings(BaseSettings):
         float,
         Field(gt=0, le=3600, description="Seconds between two ranges of blocks that are indexed."),
     ] = 1.0
+    index_days: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Days after which payments of an address are forgotten that no evaluation"
+            " has needed; they are read again when one does. 0: never.",
+        ),
+    ] = 90
+    index_rows: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Transfers that are kept of all addresses together, each address counted"
+            " as one more; beyond them the addresses with most of them are forgotten first. 0: no"
+            " bound.",
+        ),
+    ] = 5_000_000
     payment_rpc: Annotated[
         dict[str, tuple[str, ...]],
         Field(

@@ -36,7 +36,7 @@ ACCOUNTS_MAX: Mapping[str, int] = MappingProxyType(
 
 KEPT_DAYS = (
     *("call_days", "failed_login_days", "unused_account_days", "unproven_days", "key_agent_days"),
-    "unpaid_payment_days",
+    *("unpaid_payment_days", "index_days"),
 )
 """Settings of how long what strangers leave is kept; 0 is for ever."""
 
@@ -55,6 +55,7 @@ DAYS_MAX = 3_650
 BLOCKS_MIB_MAX = 1_024_000
 PAID_RESPONSE_HOURS_MAX = 365 * 24
 REVISIONS_MAX = 20_000
+INDEX_ROWS_MAX = 500_000_000
 
 
 def limits_lifted(settings: Settings) -> Iterator[str]:
@@ -85,6 +86,8 @@ def retention(settings: Settings) -> Iterator[str]:
             yield f"{PREFIX}{name.upper()} is 0, which is for ever"
     if settings.wrapper_revisions == 0:
         yield "ASSAY_WRAPPER_REVISIONS is 0, which is no bound"
+    if settings.index_rows == 0:
+        yield "ASSAY_INDEX_ROWS is 0, which is no bound"
     if settings.snapshot_store == "local":
         if settings.snapshot_blocks_mib == 0:
             yield "ASSAY_SNAPSHOT_BLOCKS_MIB is 0, which is no bound"
@@ -95,6 +98,7 @@ def retention(settings: Settings) -> Iterator[str]:
             **dict.fromkeys(KEPT_DAYS, DAYS_MAX),
             "paid_response_hours": PAID_RESPONSE_HOURS_MAX,
             "wrapper_revisions": REVISIONS_MAX,
+            "index_rows": INDEX_ROWS_MAX,
         },
     )
 

@@ -81,7 +81,8 @@ class Indexer:
             return True
         _, _, block_hash = await head_of(self._rpc, network, hex(until))
         self._sizes.put(key, min(RANGE_MOST, size * 2))
-        await self._store.advance(streams, was, Cursor(until, block_hash), batch)
+        now = Cursor(until, block_hash, is_whole=until == last)
+        await self._store.advance(streams, was, now, batch)
         return True
 
     async def read(

@@ -9,6 +9,9 @@ from assay.reputation.rows import Batch, TransferRow
 
 Kind = Literal["feedback", "owners", "payments", "funding"]
 
+NEUTRAL_FROM = 500
+"""A source that funded so many accounts is an exchange: it joins nobody."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Stream:
@@ -24,12 +27,13 @@ class Cursor:
     """Up to which block a stream was read; `block_hash` is empty where it is not known.
 
     A done stream has nothing more to tell: an account's funding that was found, and one that is
-    full.
+    full. A whole one was read to the newest block before, or until it was full.
     """
 
     block: int
     block_hash: str = ""
     is_done: bool = False
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class EventStore(Protocol):
         ...
 
     async def watch(self, streams: Sequence[Stream], block: int) -> Mapping[Stream, Cursor]:
-        """The cursors; a stream that is new begins after `block`."""
+        """The cursors; a stream that is new begins after `block`. They are needed now."""
         ...
 
     async def due(
@@ -63,6 +67,8 @@ class EventStore(Protocol):
         self, streams: Sequence[Stream], was: Cursor, now: Cursor, batch: Batch
     ) -> bool:
         """Store a range and move on, unless another process has: then nothing is stored.
+
+        Streams are whole from the first time on that `now` is.
 
         An account whose first incoming transfer is known is done, and so is a stream with more
         rows than are kept of one.
@@ -90,7 +96,10 @@ class EventStore(Protocol):
         ...
 
     async def funded(self, network: str, funders: Sequence[str]) -> Mapping[str, int]:
-        """How many accounts of the index each of them was the first to fund."""
+        """How many accounts of the index each of them was the first to fund.
+
+        Those that were `NEUTRAL_FROM` or more once are so for ever.
+        """
         ...
 
     async def elsewhere(
@@ -105,11 +114,11 @@ class EventStore(Protocol):
     ) -> Mapping[str, int]:
         """What each payer spent at sellers unrelated to the addresses of `side`, net.
 
-        A seller is unrelated when no money passed between it and `side`, it funded none of the
-        payers, and at least `OTHER_PAYERS` others pay it who are none of them. With `listed`
-        sellers only those are. Shared out, what was spent there vouches for each other seller of
-        the network only by its part of the payer's other spending. Payments after `until_day` do
-        not count.
+        A seller is unrelated when it is read whole, no money passed between it and `side`, it
+        funded none of the payers, and at least `OTHER_PAYERS` others pay it who are none of them.
+        With `listed` sellers only those are. Shared out, what was spent there vouches for each
+        other seller of the network only by its part of the payer's other spending. Payments after
+        `until_day` do not count.
         """
         ...
 

@@ -20,7 +20,7 @@ from assay.reputation.events import (
 from assay.reputation.facts import AgentFacts, NotIndexed
 from assay.reputation.indexer import RANGE, SUBJECTS
 from assay.reputation.payers import Money, joined, payers_of, with_tail
-from assay.reputation.ports import Cursor, EventStore, Stream
+from assay.reputation.ports import NEUTRAL_FROM, Cursor, EventStore, Stream
 from assay.reputation.rows import Batch, PaymentChain
 from assay.reputation.rules import MATURE_DAYS, usual_price
 
@@ -37,9 +37,6 @@ PAYERS_READ = 500
 SOURCE_STEPS = 10
 """How far funding is followed: a longer chain of transfers costs more than what an exchange takes
 for one more address, so that nobody saves by it."""
-
-NEUTRAL_FROM = 500
-"""A source that funded so many accounts is an exchange: it joins nobody."""
 
 
 class IndexedFacts:
@@ -69,13 +66,25 @@ class IndexedFacts:
 
     async def _read(self, agent: OnchainAgent) -> AgentFacts:
         try:
-            return await self._assembled(agent, await self._tails(agent), live=True)
+            return await self._whole(agent)
         except NotIndexed as error:
             raise NotIndexed(str(error), await self.known(agent)) from error
 
     async def known(self, agent: OnchainAgent) -> AgentFacts | None:
-        """See `facts.FactsSource.known`."""
-        return await self._assembled(agent, {}, live=False)
+        """See `facts.FactsSource.known`. A part of the payments is not held for the whole."""
+        found = await self._assembled(agent, {}, live=False)
+        cursors = await self._cursors(agent)
+        paid = [cursor for stream, cursor in cursors.items() if stream.kind == "payments"]
+        return found if all(cursor.is_whole for cursor in paid) else None
+
+    async def _whole(self, agent: OnchainAgent) -> AgentFacts:
+        """Everything up to the newest block. Raises `NotIndexed`."""
+        before = await self._cursors(agent)
+        found = await self._assembled(agent, await self._tails(agent, before), live=True)
+        after = await self._cursors(agent)
+        if any(after[one].block < before[one].block for one in before):
+            raise NotIndexed("what was read before was forgotten meanwhile")
+        return found
 
     async def spent(self, network: Network, wallet: str, side: frozenset[str]) -> int | None:
         """See `facts.FactsSource.spent`."""
@@ -85,32 +94,43 @@ class IndexedFacts:
         until = int(self._clock.now().timestamp()) // DAY_S - MATURE_DAYS
         for chain in self.chains_of(network):
             slug = chain.network.slug
-            await self._store.watch([Stream("funding", slug, wallet)], -1)
+            funded = await self._store.fundings(slug, [wallet])
             found = await self._store.elsewhere(
                 slug, [wallet], others, self._sellers, until_day=until
             )
-            total += found.get(wallet, 0)
+            if wallet in funded:
+                total += found.get(wallet, 0)
+            elif found:  # who funded it is to be read first: it may have been one of the sellers
+                await self._store.watch([Stream("funding", slug, wallet)], -1)
         return total
 
     def chains_of(self, network: Network) -> Sequence[PaymentChain]:
         """The networks whose money counts: test money for test registries, and no other."""
         return [c for c in self._chains.values() if c.network.testnet == network.testnet]
 
-    async def _tails(self, agent: OnchainAgent) -> Mapping[tuple[str, str], Batch]:
-        """What is beyond the index, by network and kind. Raises `NotIndexed`."""
+    def _streams(self, agent: OnchainAgent) -> Mapping[Stream, Network]:
         own = agent.network
         streams = {Stream("feedback", own.slug): own, Stream("owners", own.slug): own}
         if agent.wallet is not None:
             for one in self.chains_of(agent.network):
                 streams[Stream("payments", one.network.slug, agent.wallet)] = one.network
-        cursors: dict[Stream, Cursor] = {}
-        for stream, network in streams.items():
-            cursors.update(await self._store.watch([stream], (network.start_block or 0) - 1))
+        return streams
+
+    async def _cursors(self, agent: OnchainAgent) -> Mapping[Stream, Cursor]:
+        found: dict[Stream, Cursor] = {}
+        for stream, network in self._streams(agent).items():
+            found.update(await self._store.watch([stream], (network.start_block or 0) - 1))
+        return found
+
+    async def _tails(
+        self, agent: OnchainAgent, cursors: Mapping[Stream, Cursor]
+    ) -> Mapping[tuple[str, str], Batch]:
+        """What is beyond the index, by network and kind. Raises `NotIndexed`."""
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
                     group.create_task(self._tail(network, stream, cursors[stream], agent))
-                    for stream, network in streams.items()
+                    for stream, network in self._streams(agent).items()
                 ]
         except ExceptionGroup as faults:
             raise faults.exceptions[0] from faults

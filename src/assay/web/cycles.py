@@ -45,8 +45,8 @@ class EarlyCycle(RequestResponseCycle):
         if not is_early or not self.keep_alive or not self.is_left_unread():
             await super().send(message)
             return
-        message["headers"] = [*message["headers"], CLOSE]
-        await super().send(message)
+        ending: Any = {**message, "headers": [*message["headers"], CLOSE]}
+        await super().send(ending)
         self.keep_alive = True  # closed at once, it would be reset before the answer is read
 
 

@@ -11,16 +11,18 @@ from assay.chains.ports import Rpc
 from assay.infra.log import Log
 from assay.infra.sql.chain_events import SqlEventStore
 from assay.infra.sql.engine import Database
+from assay.infra.sql.old_streams import SqlOldStreams
 from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError
 from assay.kit.state import SharedState
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import by_network
 from assay.reputation.indexer import KINDS, Indexer
-from assay.reputation.ports import Stream
+from assay.reputation.ports import Kind, Stream
 from assay.reputation.reading import IndexedFacts
 from assay.reputation.rows import Asset, PaymentChain
 from assay.settings import Settings
+from assay.wiring.index_retention import IndexRetention
 from assay.wiring.naming import naming
 from assay.wiring.payment_chains import chain_of, payment_rows
 
@@ -38,6 +40,7 @@ class ReputationParts:
     facts: IndexedFacts
     indexer: Indexer
     store: SqlEventStore
+    retention: IndexRetention
     networks: Mapping[str, Network]
     every_s: float
     """Between two ranges that the nodes of one network are asked for."""
@@ -50,12 +53,13 @@ def reputation_parts(
 ) -> ReputationParts:
     """Everything, nothing of it begun. Raises `ValueError` for networks that are none."""
     chains = payment_chains_read(settings)
-    store = SqlEventStore(database)
+    store = SqlEventStore(database, clock)
     sellers = _sellers(settings)
     return ReputationParts(
         facts=IndexedFacts(rpc, store, chains, clock, sellers),
         indexer=Indexer(rpc, store, chains),
         store=store,
+        retention=IndexRetention(SqlOldStreams(database), settings, sellers, clock),
         networks={n.slug: n for n in networks.rows.values() if n.family == "evm"}
         | {slug: chain.network for slug, chain in chains.items()},
         every_s=settings.reputation_index_s,
@@ -91,7 +95,11 @@ def _chain(row: PaymentNetwork) -> PaymentChain:
 
 
 async def index_forever(parts: ReputationParts, state: SharedState, log: Log) -> None:
-    """Read on, network by network; one process at a time reads a network, at its pace."""
+    """Read on, network by network; one process at a time reads a network, at its pace.
+
+    No payments are read while rows of forgotten ones are being removed: so it stays bounded however
+    many are asked for.
+    """
     turn, known = 0, list[Network]()
     while True:
         await asyncio.sleep(parts.every_s)
@@ -99,20 +107,22 @@ async def index_forever(parts: ReputationParts, state: SharedState, log: Log) ->
             if turn % LOOK_EVERY == 0:
                 for stream, first in parts.listed.items():
                     await parts.store.watch([stream], first - 1)
+                await parts.retention.forget()
                 slugs = await parts.store.networks()
                 known = [parts.networks[slug] for slug in slugs if slug in parts.networks]
+            is_removing = await parts.retention.remove()
         except ServiceError as error:
             log.warning("the index cannot be read now", error=repr(error))
             continue
         turn += 1
-        for network in known:
-            await _read_on(parts, state, network, turn, log)
+        kind = KINDS[turn % len(KINDS)]
+        for network in known if kind != "payments" or not is_removing else ():
+            await _read_on(parts, state, network, kind, log)
 
 
 async def _read_on(
-    parts: ReputationParts, state: SharedState, network: Network, turn: int, log: Log
+    parts: ReputationParts, state: SharedState, network: Network, kind: Kind, log: Log
 ) -> None:
-    kind = KINDS[turn % len(KINDS)]
     key = f"index/{network.slug}/{kind}"
     try:
         if not await state.put_if_absent(key, "1", IDLE_S):

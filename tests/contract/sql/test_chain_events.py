@@ -34,7 +34,7 @@ def paid(payer: int, to: str = SELLER, amount: int = 5, block: int = 10) -> Tran
 
 @pytest.fixture
 def store(database: Database) -> SqlEventStore:
-    return SqlEventStore(database)
+    return SqlEventStore(database, FrozenClock())
 
 
 async def test_a_range_is_stored_once_whoever_reads_it(store: SqlEventStore) -> None:
@@ -90,7 +90,8 @@ async def sold(store: SqlEventStore, *rows: TransferRow, at: int = -1) -> None:
     streams = [Stream("payments", NET, one) for one in (SELLER, OTHER, THIRD)]
     was = (await store.watch(streams, -1))[streams[0]]
     assert was.block == at
-    assert await store.advance(streams, was, Cursor(at + 20), Batch(transfers=rows))
+    now = Cursor(at + 20, is_whole=True)
+    assert await store.advance(streams, was, now, Batch(transfers=rows))
 
 
 def crowd(to: str, count: int) -> list[TransferRow]:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Table, and_, tuple_
+from sqlalchemy import ColumnElement, Row, Table, and_, false, or_, update
 
+from assay.infra.sql.engine import Database
 from assay.infra.sql.tables import (
     chain_feedback,
     chain_fundings,
@@ -19,6 +20,9 @@ from assay.reputation.rows import Batch
 PARAMETERS = 500
 """Values in one statement, below what either database takes."""
 
+ROWS_LOCK = "rows of the index"
+"""Whoever adds or removes rows waits for the others: of a stored range no row is missing."""
+
 _S = index_streams.c
 
 
@@ -32,9 +36,17 @@ def is_seller(network: str) -> ColumnElement[bool]:
 
 
 def these(streams: Sequence[Stream]) -> ColumnElement[bool]:
-    """The rows of these streams."""
-    keys = [(one.kind, one.network, one.subject) for one in streams]
-    return tuple_(_S.kind, _S.network, _S.subject).in_(keys)
+    """The rows of these streams, each found by the key: SQLite reads all for a list of triples."""
+    subjects: dict[tuple[str, str], list[str]] = {}
+    for one in streams:
+        subjects.setdefault((one.kind, one.network), []).append(one.subject)
+    return or_(
+        false(),
+        *(
+            and_(_S.kind == kind, _S.network == network, _S.subject.in_(of))
+            for (kind, network), of in subjects.items()
+        ),
+    )
 
 
 def parts(values: Sequence[Any]) -> Sequence[Any]:
@@ -42,8 +54,17 @@ def parts(values: Sequence[Any]) -> Sequence[Any]:
     return [values[at : at + PARAMETERS] for at in range(0, len(values), PARAMETERS)]
 
 
-def stream_row(stream: Stream, block: int) -> dict[str, Any]:
-    """A stream that begins after a block."""
+async def touch(database: Database, streams: Sequence[Stream], day: int) -> None:
+    """Note that an evaluation needed them on that day."""
+    for part in parts(streams):
+        needed = update(index_streams).where(these(part), _S.asked_day < day)
+        async with database.write() as connection:
+            await database.lock(connection, ROWS_LOCK)
+            await connection.execute(needed.values(asked_day=day))
+
+
+def stream_row(stream: Stream, block: int, day: int) -> dict[str, Any]:
+    """A stream that begins after a block, needed on that day."""
     return {
         "kind": stream.kind,
         "network": stream.network,
@@ -52,6 +73,8 @@ def stream_row(stream: Stream, block: int) -> dict[str, Any]:
         "block_hash": "",
         "rows": 0,
         "is_done": False,
+        "is_whole": False,
+        "asked_day": day,
     }
 
 
@@ -62,7 +85,7 @@ def stream_of(row: Row[Any]) -> Stream:
 
 def cursor_of(row: Row[Any]) -> Cursor:
     """How far the stream of a row was read."""
-    return Cursor(row.block, row.block_hash, bool(row.is_done))
+    return Cursor(row.block, row.block_hash, bool(row.is_done), bool(row.is_whole))
 
 
 def _names(row: object) -> Sequence[str]:

@@ -3,21 +3,24 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Table, and_, delete, func, or_, select, update
+from sqlalchemy import Row, Table, and_, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.infra.sql.chain_event_rows import (
+    ROWS_LOCK,
     cursor_of,
     parts,
     rows_of,
     stream_of,
     stream_row,
     these,
+    touch,
 )
 from assay.infra.sql.chain_sellers import READ_MAX, spent_elsewhere
 from assay.infra.sql.engine import Database
+from assay.infra.sql.old_streams import EXCHANGE
 from assay.infra.sql.tables import (
     chain_feedback,
     chain_fundings,
@@ -27,15 +30,16 @@ from assay.infra.sql.tables import (
     index_streams,
     payments,
 )
+from assay.kit.clock import Clock
+from assay.reputation.events import DAY_S
 from assay.reputation.facts import FeedbackEvent
-from assay.reputation.ports import Cursor, Kind, LedgerPayment, Stream
+from assay.reputation.ports import NEUTRAL_FROM, Cursor, Kind, LedgerPayment, Stream
 from assay.reputation.rows import Batch, TransferRow
 
 ROWS_MAX = 100_000
 """Rows of one stream; then it is full: an address with more is no seller, or a flood."""
 
-
-US_PER_DAY = 86_400_000_000
+US_PER_DAY = DAY_S * 1_000_000
 _S = index_streams.c
 _BY_BLOCK = (chain_feedback, chain_notes, chain_owners, chain_transfers, chain_fundings)
 
@@ -47,8 +51,9 @@ class _Overtaken(Exception):
 class SqlEventStore:
     """Implements `reputation.ports.EventStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
+        self._clock = clock
         self._insert = sqlite_insert if database.kind == "sqlite" else postgresql_insert
 
     async def networks(self) -> Sequence[str]:
@@ -57,13 +62,16 @@ class SqlEventStore:
             return list((await connection.execute(statement)).scalars())
 
     async def watch(self, streams: Sequence[Stream], block: int) -> Mapping[Stream, Cursor]:
-        found = await self._cursors(streams)
-        new = [one for one in dict.fromkeys(streams) if one not in found]
+        rows, today = await self._rows(streams), self._today()
+        await touch(self._database, [s for s, row in rows.items() if row.asked_day < today], today)
+        new = [one for one in dict.fromkeys(streams) if one not in rows]
         if new:
+            begun = [stream_row(one, block, today) for one in new]
             async with self._database.write() as connection:
-                await self._add(connection, index_streams, [stream_row(s, block) for s in new])
-            found = {**found, **await self._cursors(new)}
-        return found
+                await self._add(connection, index_streams, begun)
+            rows |= await self._rows(new)
+        # One that was forgotten at this very moment begins anew the next time.
+        return dict.fromkeys(new, Cursor(block)) | {s: cursor_of(row) for s, row in rows.items()}
 
     async def due(
         self, kind: Kind, network: str, below: int, at_most: int
@@ -88,7 +96,9 @@ class SqlEventStore:
         network = streams[0].network
         try:
             async with self._database.write() as connection:
-                values = {"block": now.block, "block_hash": now.block_hash}
+                await self._database.lock(connection, ROWS_LOCK)
+                values: dict[str, Any] = {"block": now.block, "block_hash": now.block_hash}
+                values |= {"is_whole": True} if now.is_whole else {}
                 moved = await connection.execute(update(index_streams).where(mine).values(values))
                 _require(moved.rowcount == len(streams))
                 for table, rows in rows_of(network, batch):
@@ -100,6 +110,7 @@ class SqlEventStore:
 
     async def rewind(self, network: str, block: int) -> None:
         async with self._database.write() as connection:
+            await self._database.lock(connection, ROWS_LOCK)
             for table in _BY_BLOCK:
                 gone = (table.c.network == network, table.c.block > block)
                 await connection.execute(delete(table).where(*gone))
@@ -191,6 +202,11 @@ class SqlEventStore:
             )
             async with self._database.read() as connection:
                 found.update((f, int(n)) for f, n in (await connection.execute(statement)).all())
+            of_kind = (_S.kind == EXCHANGE, _S.network == network, _S.subject.in_(part))
+            known = select(_S.subject).where(*of_kind)
+            async with self._database.read() as connection:
+                for one in (await connection.execute(known)).scalars():
+                    found[one] = max(found.get(one, 0), NEUTRAL_FROM)
         return found
 
     async def elsewhere(
@@ -204,7 +220,7 @@ class SqlEventStore:
         until_day: int | None = None,
     ) -> Mapping[str, int]:
         return await spent_elsewhere(
-            *(self._database, network, payers, side, listed),
+            *(self._database, network, payers, side, listed, self._today()),
             is_shared=is_shared,
             until_day=until_day,
         )
@@ -225,13 +241,16 @@ class SqlEventStore:
             for row in rows
         ]
 
-    async def _cursors(self, streams: Sequence[Stream]) -> dict[Stream, Cursor]:
-        found: dict[Stream, Cursor] = {}
+    async def _rows(self, streams: Sequence[Stream]) -> dict[Stream, Row[Any]]:
+        found: dict[Stream, Row[Any]] = {}
         for part in parts(streams):
             async with self._database.read() as connection:
                 rows = (await connection.execute(select(index_streams).where(these(part)))).all()
-            found.update((stream_of(row), cursor_of(row)) for row in rows)
+            found.update((stream_of(row), row) for row in rows)
         return found
+
+    def _today(self) -> int:
+        return int(self._clock.now().timestamp()) // DAY_S
 
     async def _notes(self, network: str, agent_id: str) -> Mapping[tuple[str, int, bool], int]:
         columns = chain_notes.c
@@ -264,7 +283,9 @@ class SqlEventStore:
             if stream.subject in counts:
                 more = _S.rows + counts[stream.subject]
                 one = update(index_streams).where(these([stream]))
-                await connection.execute(one.values(rows=more, is_done=more > ROWS_MAX))
+                whole = or_(_S.is_whole, more > ROWS_MAX)
+                values = {"rows": more, "is_done": more > ROWS_MAX, "is_whole": whole}
+                await connection.execute(one.values(values))
 
     async def _add(
         self, connection: AsyncConnection, table: Table, rows: Sequence[dict[str, Any]]

@@ -5,9 +5,10 @@ from typing import Any
 
 from sqlalchemy import Select, and_, func, or_, select, true
 
-from assay.infra.sql.chain_event_rows import PARAMETERS, is_seller, parts
+from assay.infra.sql.chain_event_rows import PARAMETERS, is_seller, parts, these, touch
 from assay.infra.sql.engine import Database
 from assay.infra.sql.tables import chain_fundings, chain_transfers, index_streams
+from assay.reputation.ports import Stream
 
 READ_MAX = 20_000
 """Rows of one answer."""
@@ -24,6 +25,7 @@ async def spent_elsewhere(  # noqa: PLR0913 - the question, as the port asks it
     payers: Sequence[str],
     side: Sequence[str],
     listed: Collection[str],
+    today: int,
     *,
     is_shared: bool,
     until_day: int | None,
@@ -42,6 +44,7 @@ async def spent_elsewhere(  # noqa: PLR0913 - the question, as the port asks it
     for payer, seller, total in await _returned(database, network, sorted(unrelated), payers):
         if seller in spent.get(payer, {}):
             spent[payer][seller] = max(0, spent[payer][seller] - int(total))
+    unrelated &= await _whole(database, network, sellers, today)
     found = {
         payer: _share(paid, unrelated, side, is_shared=is_shared) for payer, paid in spent.items()
     }
@@ -131,6 +134,24 @@ async def _popular(
         )
         rows = await _rows(database, statement)
         found |= {seller for seller, others in rows if int(others) >= OTHER_PAYERS}
+    return frozenset(found)
+
+
+async def _whole(
+    database: Database, network: str, sellers: Sequence[str], today: int
+) -> frozenset[str]:
+    """Sellers that are read whole still, after all else was read; each was needed today.
+
+    Of one whose rows are not all here yet, or no more, what it sent back may be missing.
+    """
+    streams = [Stream("payments", network, one) for one in sellers]
+    found: set[str] = set()
+    for part in parts(streams):
+        columns = index_streams.c.subject, index_streams.c.is_whole, index_streams.c.asked_day
+        rows = await _rows(database, select(*columns).where(these(part)))
+        found |= {seller for seller, is_whole, _ in rows if is_whole}
+        stale = [Stream("payments", network, seller) for seller, _, day in rows if day < today]
+        await touch(database, stale, today)
     return frozenset(found)
 
 

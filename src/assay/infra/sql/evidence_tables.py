@@ -11,6 +11,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from assay.infra.sql.metadata import METADATA
@@ -87,6 +88,13 @@ evaluations = Table(
     Column("rung", Integer),
     Column("policy", Text),
     Index("ix_evaluations_subject", "subject_key", "evaluated_us"),
+    Index(
+        "ix_evaluations_used",
+        "wallet",
+        "evaluated_us",
+        sqlite_where=text("rung >= 3"),
+        postgresql_where=text("rung >= 3"),
+    ),
 )
 
 snapshots = Table(

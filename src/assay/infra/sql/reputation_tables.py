@@ -4,14 +4,15 @@ Days are counted from 1970; amounts are millionths of a dollar. Rows of a block 
 back leave with it, see `SqlEventStore.rewind`.
 """
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, String, Table
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, String, Table, false
 
 from assay.infra.sql.metadata import METADATA
 
 index_streams = Table(
     "index_streams",
     METADATA,
-    # What is read: `feedback`, `owners`, `payments` or `funding`.
+    # What is read: `feedback`, `owners`, `payments` or `funding`. And `gone`, payments that are
+    # read no more and whose rows are being removed; `exchange`, who funded as many as one.
     Column("kind", String(16), primary_key=True),
     Column("network", String(64), primary_key=True),
     # An address, or empty for everything on the network.
@@ -20,7 +21,12 @@ index_streams = Table(
     Column("block_hash", String(66), nullable=False),
     Column("rows", Integer, nullable=False),
     Column("is_done", Boolean, nullable=False),
+    # Whether it was once read to the newest block: until then, what came back may be missing.
+    Column("is_whole", Boolean, nullable=False, server_default=false()),
+    # When an evaluation last needed it; of a funding, when it was last looked at.
+    Column("asked_day", Integer, nullable=False, server_default="0"),
     Index("ix_index_streams_due", "kind", "network", "is_done", "block"),
+    Index("ix_index_streams_asked", "kind", "asked_day"),
 )
 
 chain_feedback = Table(
