@@ -361,6 +361,31 @@ def test_an_answer_before_the_end_of_the_request_is_passed_on(own: Room) -> None
     own.warm()  # and nothing of the half request is left on a kept connection
 
 
+def test_a_connection_that_answered_before_it_had_the_body_serves_no_other(own: Room) -> None:
+    """An upstream that answers so early may read nothing more, and a caller can bring it about."""
+    behind: list[bytes] = []
+    is_over = threading.Event()
+
+    async def play(wire: Wire, _asked: Asked) -> None:
+        await wire.reader.readuntil(b"one")
+        await wire.send(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nok")
+        await wire.reader.readuntil(b"0\r\n\r\n")
+        await wire.send(b"ay")
+        behind.append(await wire.reader.read(1))
+        is_over.set()
+
+    outside, _ = own.place(unread(play))
+    with own.client() as client:
+        head = f"POST {outside} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        client.send(head.encode() + b"3\r\none\r\n")
+        assert client.head().status == 200
+        client.send(b"3\r\ntwo\r\n0\r\n\r\n")
+        assert client.exactly(4) == b"okay"
+    own.warm()
+    assert is_over.wait(10)
+    assert behind == [b""]
+
+
 # -- headers --------------------------------------------------------------------------------------
 
 

@@ -21,11 +21,16 @@ class Reply:
         give_back: Callable[[Connection], None],
         sending: "asyncio.Task[None] | None" = None,
     ) -> None:
-        """`sending` is the request's body still on its way; the answer's end is its end too."""
+        """`sending` is the request's body still on its way; the answer's end is its end too.
+
+        An upstream that answers before it had the body may never read it, nor what comes behind.
+        """
         self._give_back = give_back
         self._sending = sending
         if sending is not None:
             sending.add_done_callback(self._sent)
+            if not sending.done():
+                connection.stop_keeping()
         self._connection: Connection | None = connection
         self.status = connection.status
         self.headers: Headers = connection.headers
@@ -53,7 +58,6 @@ class Reply:
             return
         if self._sending is not None and not self._sending.done():
             self._sending.cancel()
-            connection.stop_keeping()
         self._give_back(connection)
 
     def _sent(self, sending: "asyncio.Task[None]") -> None:
