@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.services.desync.campaign import STRAIGHT, WAYS, Campaign, Result, table
-from tests.services.desync.cases import HIDDEN_REQUESTS, Case, all_cases, head, length
+from tests.services.desync.cases import (
+    HIDDEN_REQUESTS,
+    UNREAD,
+    Case,
+    all_cases,
+    head,
+    length,
+)
 from tests.services.desync.faulty_proxy import FORGET, faulty_proxy
 from tests.services.desync.tenants import tenants
 
@@ -41,6 +48,8 @@ def _assert_clean(campaign: Campaign) -> None:
     assert not differing, _faults(differing)
     broken = [one for one in results if one.broken()]
     assert not broken, _faults(broken)
+    held_up = [one for one in results if one.case.group == UNREAD and one.disturbed]
+    assert not held_up, _faults(held_up)
 
 
 async def test_the_campaign_finds_a_proxy_that_forgets_lengths(tmp_path: Path) -> None:
@@ -58,6 +67,12 @@ async def test_the_campaign_finds_a_proxy_that_forgets_lengths(tmp_path: Path) -
     assert "the sender's upstream got VICTIMSECRET" in said["takes-body"]
     assert "the victim was answered as another request" in said["takes-head"]
     assert "a request arrived that the proxy never sent" in said["second"]
+
+
+async def test_nobody_waits_behind_a_body_that_is_not_read(tmp_path: Path) -> None:
+    """Caddy takes an answer for the end of its request, and keeps what it has written to."""
+    cases = [case for case in all_cases() if case.group == UNREAD]
+    _assert_clean(await _campaign(tmp_path, ["caddy"], cases * 6))
 
 
 async def test_nobodys_bytes_reach_another_straight_and_behind_caddy(tmp_path: Path) -> None:

@@ -842,6 +842,8 @@ def _connections() -> Iterator[Case]:
 
 
 HEAD_BYTES = 64 * 1024
+UNREAD = "unread body"
+"""The group behind which the next request has to be answered at once."""
 
 
 def sized(size: int, *, way: str) -> bytes:
@@ -887,11 +889,26 @@ def _after_refusal() -> Iterator[Case]:
             yield Case("after a refusal", f"{name}/{kind}/{way}", pieces, "refused", closes=True)
 
 
+def _unread_bodies() -> Iterator[Case]:
+    """A body beyond the wrapper's limit, of which some stays where the proxy has written it.
+
+    What the proxy sends next on that connection would wait behind it.
+    """
+    body = bytes(10 * 1024 * 1024 + 1)
+    pieces = {
+        "length": head(length(body)) + body,
+        "chunked": head(CHUNKED) + chunked(body),
+        "expected": head(length(body), b"Expect: 100-continue") + body,
+    }
+    for name, data in pieces.items():
+        yield Case(UNREAD, name, (data,), "refused")
+
+
 BUILDERS: tuple[Callable[[], Iterable[Case]], ...] = (
     *(_upgrades, _tunnels, _lengths_and_codings, _codings, _ignored_bodies, _hidden_lengths),
     *(_lengths, _folds, _line_ends, _chunk_sizes, _extensions, _trailers, _targets, _hosts),
     *(_versions, _old_version, _expectations, _pipelines, _methods, _names, _connections),
-    *(_large_heads, _after_refusal),
+    *(_large_heads, _after_refusal, _unread_bodies),
 )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 PIECE_GAP_S = 0.01
 """How long an early answer is waited for between two pieces, which also keeps them apart."""
 
+TAKEN_S = 2.0
 QUIET_S = 0.02
 """How long an answer nobody should send is waited for."""
 
@@ -96,9 +97,9 @@ class Sender:
                 await self.listen(PIECE_GAP_S)
             if self.got.closed:
                 break
-            with suppress(ConnectionError):
+            with suppress(ConnectionError, TimeoutError):  # a refused body is not read to its end
                 self._writer.write(piece)
-                await asyncio.wait_for(self._writer.drain(), 5)
+                await asyncio.wait_for(self._writer.drain(), TAKEN_S)
         self._parse(bare=bare)
 
     async def until(self, answers: int, patience_s: float, *, bare: bool = False) -> Exchange:
