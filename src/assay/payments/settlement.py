@@ -11,6 +11,7 @@ from typing import Final
 
 from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError
+from assay.kit.tasks import all_results
 from assay.payments.attempts import after
 from assay.payments.gas import GasOffer
 from assay.payments.looks import FIRST_S
@@ -210,12 +211,19 @@ class Settlement:
             raise PaymentRefused(ended.reason, "This payment could not be settled.")
         return ended
 
-    async def reconcile(self, *, is_due_only: bool) -> list[Entry]:
+    async def reconcile(self, *, is_due_only: bool, network: str | None = None) -> list[Entry]:
         """Find out what became of settlements nobody works on any more; those that have ended.
 
-        Nothing new is sent but what was signed before, or must replace it.
+        Of every network, side by side, where none is named. Nothing new is sent but what was signed
+        before, or must replace it.
         """
-        return await self._reconciler.run(is_due_only=is_due_only)
+        names = self._witness.networks if network is None else (network,)
+        run = self._reconciler.run
+        found = await all_results(run(name, is_due_only=is_due_only) for name in names)
+        for fault in found:
+            if isinstance(fault, Exception):
+                raise fault  # once the other networks are done
+        return [entry for some in found if isinstance(some, list) for entry in some]
 
     async def moved(
         self,

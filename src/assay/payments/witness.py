@@ -5,7 +5,7 @@ one is asked. What is settled is looked at again by `watcher`.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -67,6 +67,11 @@ class Witness:
         self._others = others
         self._clock = clock
         self._wait_s = wait_s
+
+    @property
+    def networks(self) -> Collection[str]:
+        """Every network's id."""
+        return self._networks
 
     def views(self, network: str) -> Sequence[View]:
         """The usual one, and the one without the first endpoint where there is any."""
