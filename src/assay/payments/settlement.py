@@ -181,8 +181,10 @@ class Settlement:
                 raise PaymentRefused(outcome.reason, message, latest.attempt.transaction)
             case Undecided():
                 now, look, reason = self.clock.now(), latest.look, outcome.detail[:500]
-                if latest.attempt.transaction or look.at is None:
+                is_claimed = outcome.is_used and not look.is_used
+                if latest.attempt.transaction or look.at is None or is_claimed:
                     look = look.sent(now)
+                look = look.used() if is_claimed else look
                 put_off = replace(latest, reason=reason, lease_until=now, look=look)
                 await self.ledger.put_off([put_off])
                 raise self.pending(put_off)

@@ -133,7 +133,7 @@ class Witness:
             if depth >= wanted:
                 return found
             if self._clock.monotonic_s() + pause_s > deadline_s:
-                return Undecided(f"{depth} of {wanted} confirmations")
+                return Undecided(f"{depth} of {wanted} confirmations", is_used=True)
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
 
