@@ -69,6 +69,20 @@ async def test_a_transaction_that_ends_before_the_upstreams_time_is_refused_befo
     assert store.up.calls(path) == 0
 
 
+@pytest.mark.parametrize("valid_s", [None, 7200])
+async def test_one_that_could_be_mined_after_its_payment_has_failed_is_refused(
+    store: TempoShop, payer: LocalAccount, valid_s: int | None
+) -> None:
+    path = f"/echo/endless{valid_s}"
+    url = store.wrap(path)
+    before = None if valid_s is None else int(time.time()) + valid_s
+    header, _ = await credential(store, url, payer, valid_before=before)
+    answer = send(url, header)
+    assert (answer.status_code, answer.json()["reason"]) == (402, "verification-failed")
+    assert "valid_before" in answer.json()["message"]
+    assert store.up.calls(path) == 0
+
+
 async def test_one_that_is_not_valid_yet_is_refused_before_the_upstream_runs(
     store: TempoShop, payer: LocalAccount
 ) -> None:

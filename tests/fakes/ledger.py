@@ -134,15 +134,16 @@ class MemoryLedgerStore:
 
     async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[Entry]:
         found = [row for row in self.rows.values() if row.state in _OPEN]
+        found = [row for row in found if row.network == due.network]
         found = [row for row in found if row.lease_until < due.free_at]
         if due.look_at is not None:
             found = [row for row in found if row.look.is_due(due.look_at)]
         found.sort(key=lambda row: (_moment(row), row.created_at, row.id))
-        turns: Counter[tuple[str, str]] = Counter()
+        turns: Counter[str] = Counter()
         placed: list[tuple[int, Entry]] = []
         for row in found:
-            turns[row.network, row.payer] += 1
-            placed.append((turns[row.network, row.payer], row))
+            turns[row.payer] += 1
+            placed.append((turns[row.payer], row))
         placed = [one for one in placed if one[0] <= due.of_payer]
         placed.sort(key=lambda one: (one[0], _moment(one[1]), one[1].id))
         leased = [

@@ -399,6 +399,9 @@ class SettlementKey:
         )
         return raw, hash_
 
+    def has_signed(self, raw: str) -> bool:
+        return raw in self.signed
+
 
 def read_transfer(data: bytes) -> Authorization:
     """The authorisation in the call that spends it."""

@@ -35,7 +35,7 @@ from assay.payments.settlement import Settlement
 from assay.payments.till import LATE_S, Till
 from assay.payments.watcher import Watcher
 from assay.payments.witness import View, Witness
-from assay.wiring.background import reconcile_forever, watch_forever
+from assay.wiring.background import purge_forever, reconcile_forever, watch_forever
 from tests.fakes.gas import ample_gas
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import NETWORK, SettlementKey, Signers
@@ -149,7 +149,8 @@ class Process:
         self._background = [
             outside.loop.create_task(work)
             for work in (
-                reconcile_forever(self.till, self.ledger, KEEP, clock, log),
+                reconcile_forever(self.till, NETWORK.id, log),
+                purge_forever(self.ledger, KEEP, clock, log),
                 watch_forever(watcher, log),
             )
         ]

@@ -46,6 +46,8 @@ class Undecided:
     """The chain says that nothing has moved yet: what was signed may be sent again."""
     answers: int = field(default=0, compare=False)
     """Nodes that have said so; none counts that could not say."""
+    is_used: bool = field(default=False, compare=False)
+    """The chain says that it is used, or whoever settles for us, and not yet that it has paid."""
 
 
 Outcome: TypeAlias = Settled | Rejected | Undecided

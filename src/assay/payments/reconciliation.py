@@ -1,6 +1,6 @@
 """Finishing what a crash, an outage or a full chain left unfinished, without asking for ever.
 
-Payments of one network are asked about together, networks side by side, and no payer's second
+Payments of one network are asked about together, each network by itself, and no payer's second
 payment before anybody's first. Source: ADR 0018.
 """
 
@@ -45,23 +45,17 @@ class Reconciler:
     lease: Callable[[], datetime]
     witness: Witness
 
-    async def run(self, *, is_due_only: bool) -> list[Entry]:
-        """One pass over what is due, or over everything; those that have ended."""
+    async def run(self, network: str, *, is_due_only: bool) -> list[Entry]:
+        """One pass over what is due of a network, or all of it; those that have ended."""
         started = self.clock.now()
-        due = Due(started, started, AT_ONCE, OF_PAYER)
+        due = Due(network, started, started, AT_ONCE, OF_PAYER)
         if not is_due_only:
-            due = Due(started, None, AT_ONCE, AT_ONCE)
+            due = Due(network, started, None, AT_ONCE, AT_ONCE)
         ended: list[Entry] = []
         while True:
             leased = await self.ledger.lease_unfinished(due, self.lease())
-            groups: dict[tuple[str, str], list[Entry]] = {}
-            for entry in leased:
-                groups.setdefault((entry.protocol, entry.network), []).append(entry)
-            found = await all_results(self.look(group) for group in groups.values())
-            ended += [e for some in found if not isinstance(some, Exception) for e in some.values()]
-            for fault in found:
-                if isinstance(fault, Exception):
-                    raise fault  # once the other networks are done
+            if leased:
+                ended += (await self.look(leased)).values()
             if len(leased) < AT_ONCE:
                 return ended
 

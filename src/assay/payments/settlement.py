@@ -11,6 +11,7 @@ from typing import Final
 
 from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError
+from assay.kit.tasks import all_results
 from assay.payments.attempts import after
 from assay.payments.gas import GasOffer
 from assay.payments.looks import FIRST_S
@@ -180,8 +181,10 @@ class Settlement:
                 raise PaymentRefused(outcome.reason, message, latest.attempt.transaction)
             case Undecided():
                 now, look, reason = self.clock.now(), latest.look, outcome.detail[:500]
-                if latest.attempt.transaction or look.at is None:
+                is_claimed = outcome.is_used and not look.is_used
+                if latest.attempt.transaction or look.at is None or is_claimed:
                     look = look.sent(now)
+                look = look.used() if is_claimed else look
                 put_off = replace(latest, reason=reason, lease_until=now, look=look)
                 await self.ledger.put_off([put_off])
                 raise self.pending(put_off)
@@ -210,12 +213,19 @@ class Settlement:
             raise PaymentRefused(ended.reason, "This payment could not be settled.")
         return ended
 
-    async def reconcile(self, *, is_due_only: bool) -> list[Entry]:
+    async def reconcile(self, *, is_due_only: bool, network: str | None = None) -> list[Entry]:
         """Find out what became of settlements nobody works on any more; those that have ended.
 
-        Nothing new is sent but what was signed before, or must replace it.
+        Of every network, side by side, where none is named. Nothing new is sent but what was signed
+        before, or must replace it.
         """
-        return await self._reconciler.run(is_due_only=is_due_only)
+        names = self._witness.networks if network is None else (network,)
+        run = self._reconciler.run
+        found = await all_results(run(name, is_due_only=is_due_only) for name in names)
+        for fault in found:
+            if isinstance(fault, Exception):
+                raise fault  # once the other networks are done
+        return [entry for some in found if isinstance(some, list) for entry in some]
 
     async def moved(
         self,

@@ -182,9 +182,11 @@ class Till:
         """The headers that say it was paid, to what it bought or to a refusal."""
         return self._settlement.receipt(entry, is_refusal=is_refusal)
 
-    async def reconcile(self, *, is_due_only: bool = True) -> list[Entry]:
-        """Finish what nobody works on any more; those that have ended."""
-        return await self._settlement.reconcile(is_due_only=is_due_only)
+    async def reconcile(
+        self, *, is_due_only: bool = True, network: str | None = None
+    ) -> list[Entry]:
+        """Finish what nobody works on any more, on one network or on all; those that have ended."""
+        return await self._settlement.reconcile(is_due_only=is_due_only, network=network)
 
     async def _held(self, payment: Payment, claim: Claim, gas: GasOffer, bearer: str) -> Held:
         """A claim that is ours once it is verified; released, and counted, when it is not."""

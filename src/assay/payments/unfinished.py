@@ -13,6 +13,7 @@ from assay.payments.model import Entry
 class Due:
     """Which unfinished entries are asked for: nobody's second comes before anybody's first."""
 
+    network: str
     free_at: datetime
     """Their lease ended before that moment."""
     look_at: datetime | None

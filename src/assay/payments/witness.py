@@ -5,7 +5,7 @@ one is asked. What is settled is looked at again by `watcher`.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -68,6 +68,11 @@ class Witness:
         self._clock = clock
         self._wait_s = wait_s
 
+    @property
+    def networks(self) -> Collection[str]:
+        """Every network's id."""
+        return self._networks
+
     def views(self, network: str) -> Sequence[View]:
         """The usual one, and the one without the first endpoint where there is any."""
         other = self._others.get(network)
@@ -128,7 +133,7 @@ class Witness:
             if depth >= wanted:
                 return found
             if self._clock.monotonic_s() + pause_s > deadline_s:
-                return Undecided(f"{depth} of {wanted} confirmations")
+                return Undecided(f"{depth} of {wanted} confirmations", is_used=True)
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
 

@@ -122,6 +122,7 @@ from assay.wiring.accounts import AccountDependencies, account_services
 from assay.wiring.background import (
     deliver_forever,
     flush_forever,
+    purge_forever,
     reconcile_forever,
     recover_calls_forever,
     send_transfers_forever,
@@ -362,11 +363,8 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     await app.api_keys.warm()
     await app.costs.load()
     tasks.spawn("deliver", deliver_forever(app.deliverer, log))
-    keep = timedelta(hours=settings.paid_response_hours)
-    tasks.spawn("reconcile", reconcile_forever(app.till, app.ledger, keep, clock, log))
-    tasks.spawn("watch", watch_forever(app.watcher, log))
+    _see_payments_through(app, tasks)
     tasks.spawn("settling", watch_settling_forever(app.settling, app.write_wallet, log))
-    tasks.spawn("transfers", send_transfers_forever(app.transfers, log))
     if outside.reputation is not None:
         state = SqlSharedState(outside.database, clock)
         tasks.spawn("reputation", index_forever(outside.reputation, state, log))
@@ -383,6 +381,17 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     if not app.x402_engines[0].has_key and not settings.x402_facilitator_url:
         take_up = take_up_key(app.x402_engines, app.gas, settings, log)
         tasks.spawn("settling key", take_up)
+
+
+def _see_payments_through(app: App, tasks: Tasks) -> None:
+    """Start what finishes payments and transfers beside the calls that begin them."""
+    settings, log = app.settings, app.log
+    for network in payment_rows(settings):
+        tasks.spawn(f"reconcile {network}", reconcile_forever(app.till, network, log))
+    keep = timedelta(hours=settings.paid_response_hours)
+    tasks.spawn("paid answers", purge_forever(app.ledger, keep, app.clock, log))
+    tasks.spawn("watch", watch_forever(app.watcher, log))
+    tasks.spawn("transfers", send_transfers_forever(app.transfers, log))
 
 
 async def _open(

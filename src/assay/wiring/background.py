@@ -37,21 +37,25 @@ async def flush_forever(flush: Flush, log: Log) -> None:
             log.warning("counts could not be written down, again in a second", error=repr(error))
 
 
-async def reconcile_forever(
-    till: Till, ledger: LedgerStore, keep: timedelta, clock: Clock, log: Log
-) -> None:
-    """Finish what a crash or an outage left unfinished; forget old paid answers."""
-    purge_at_s = clock.monotonic_s()
+async def reconcile_forever(till: Till, network: str, log: Log) -> None:
+    """Finish what a crash or an outage left unfinished of one network: none waits for another."""
     while True:
         try:
-            for entry in await till.reconcile():
+            for entry in await till.reconcile(network=network):
                 log.info("payment reconciled", payment=entry.id, state=entry.state.value)
-            if clock.monotonic_s() >= purge_at_s:
-                purge_at_s = clock.monotonic_s() + PURGE_EVERY_S
-                await ledger.purge_stored(clock.now() - keep)
         except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
             log.warning("payments could not be reconciled, again soon", error=repr(error))
         await asyncio.sleep(RECONCILE_EVERY_S)
+
+
+async def purge_forever(ledger: LedgerStore, keep: timedelta, clock: Clock, log: Log) -> None:
+    """Forget old paid answers."""
+    while True:
+        try:
+            await ledger.purge_stored(clock.now() - keep)
+        except Exception as error:  # noqa: BLE001 - a store that is down is tried again
+            log.warning("old paid answers could not be forgotten, again soon", error=repr(error))
+        await asyncio.sleep(PURGE_EVERY_S)
 
 
 async def watch_forever(watcher: Watcher, log: Log) -> None:

@@ -7,15 +7,19 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
+from assay.chains.model import Network
 from assay.infra.crypto.eip3009 import Eip3009Signers
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.sql.engine import Database
 from assay.infra.sql.payments import SqlLedgerStore
+from assay.kit.keyring import MacKeys
 from assay.payments.looks import LATE_S, MISSED_MOST_S
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt
@@ -23,6 +27,8 @@ from assay.payments.ports import ProtocolNeeds
 from assay.payments.protocols.x402 import X402
 from assay.payments.reconciliation import OF_PAYER
 from assay.payments.settlement import PaymentPending, Settlement
+from assay.payments.till import Till
+from assay.wiring import background
 from assay.wiring.background import RECONCILE_EVERY_S
 from tests.fakes.clock import FrozenClock
 from tests.fakes.gas import ample_gas
@@ -250,11 +256,11 @@ async def test_a_client_that_comes_again_and_again_asks_the_chain_nothing_new(
     assert row.look.questions <= 10
 
 
-async def test_one_network_that_hangs_holds_up_no_other(stage: Stage) -> None:
+def two_networks(stage: Stage, rpc: Any) -> Entry:
+    """A second network in the stage, `eip155:8453`; a payment on it that its node shows as paid."""
     other = replace(network(TWO), slug="eip155:8453", chain_id=8453)
     stage.nodes[TWO] = node()
     chains = {"eip155:84532": network(ONE), "eip155:8453": other}
-    rpc: Any = Nodes(stage.nodes)
     engine = X402Engine(rpc, chains, None, None, stage.clock, 20.0)
     nothing: Any = None
     needs = ProtocolNeeds(Eip3009Signers(), engine, nothing, stage.clock)
@@ -264,10 +270,62 @@ async def test_one_network_that_hangs_holds_up_no_other(stage: Stage) -> None:
     stage.settlement = Settlement(protocols, needs, stage.ledger, stage.clock, lease, witness)
     elsewhere = replace(payment(2), network="eip155:8453")
     stage.nodes[TWO].use(elsewhere, SELLER)
+    return elsewhere
+
+
+async def test_one_network_that_is_down_holds_up_no_other(stage: Stage) -> None:
+    elsewhere = two_networks(stage, Nodes(stage.nodes))
     await stage.add(payment(1), elsewhere)
     stage.nodes[ONE].is_down = True
     await stage.passes(RECONCILE_EVERY_S)
     assert await stage.states() == {"1": "pending", "2": "settled"}
+
+
+class LateNodes(Nodes):
+    """One network's answers are held back."""
+
+    late = "eip155:84532"
+
+    def __init__(self, by_url: dict[str, Node]) -> None:
+        super().__init__(by_url)
+        self.is_asked, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    @override
+    async def request(self, network: Network, method: str, params: Sequence[Any]) -> Any:
+        if network.slug == self.late:
+            self.is_asked.set()
+            await self.goes_on.wait()
+        return await super().request(network, method, params)
+
+
+async def test_a_network_that_answers_late_holds_up_nothing_that_is_due_on_another(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither what was due at the same time nor what is due while it is waited for."""
+    monkeypatch.setattr(background, "RECONCILE_EVERY_S", 0)
+    rpc = LateNodes(stage.nodes)
+    elsewhere = two_networks(stage, rpc)
+    done: asyncio.Queue[str] = asyncio.Queue()
+
+    def info(_event: str, *, payment: str, **_fields: object) -> None:
+        done.put_nowait(payment)
+
+    log: Any = SimpleNamespace(info=info)
+    till = Till(stage.settlement, MacKeys(b"", ("0" * 32,)))
+    await stage.add(payment(1))
+    stage.move(RECONCILE_EVERY_S)
+    async with asyncio.timeout(HOUR_S), asyncio.TaskGroup() as group:
+        loops = [
+            group.create_task(background.reconcile_forever(till, name, log))
+            for name in (rpc.late, elsewhere.network)
+        ]
+        await rpc.is_asked.wait()
+        await stage.add(elsewhere)
+        stage.move(RECONCILE_EVERY_S)
+        assert await done.get() == elsewhere.id
+        assert (await stage.states())["1"] == "settling"
+        for one in loops:
+            one.cancel()
 
 
 async def test_every_hash_is_remembered_and_an_older_one_that_was_mined_is_the_receipt(

@@ -1,6 +1,7 @@
 """The ledger, on every database: one owner a payment, no move from an old reading, exact sums."""
 
 import asyncio
+import re
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -11,7 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.dialects.sqlite import dialect
 
 from assay.infra.sql.engine import Database
-from assay.infra.sql.ledger_statements import COMMITTED, FAILURES
+from assay.infra.sql.ledger_statements import COMMITTED, FAILURES, LEASE
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.ids import new_id
 from assay.payments.claims import CUT_SHORT, Committed
@@ -215,7 +216,8 @@ async def open_entry(ledger: SqlLedgerStore, nonce: str, **fields: object) -> En
 
 
 def due(**fields: object) -> Due:
-    return replace(Due(CLOCK.now(), CLOCK.now(), 100, 100), **fields)  # type: ignore[arg-type]
+    made = Due("eip155:8453", CLOCK.now(), CLOCK.now(), 100, 100)
+    return replace(made, **fields)  # type: ignore[arg-type]
 
 
 async def leased(ledger: SqlLedgerStore, asked: Due) -> set[str]:
@@ -254,6 +256,30 @@ async def test_nobodys_second_payment_comes_before_anybodys_first(ledger: SqlLed
     assert len(await leased(ledger, due(of_payer=4))) == 4
 
 
+async def test_each_network_has_its_own_unfinished_payments(ledger: SqlLedgerStore) -> None:
+    """However many another one has, and whatever of them is leased."""
+    for number in range(3):
+        await open_entry(ledger, f"0x{number}")
+    await open_entry(ledger, "0x9", network="eip155:1", look=Look(CLOCK.now()))
+    assert await leased(ledger, due(at_most=1, network="eip155:1")) == {"0x9"}
+    assert await leased(ledger, due(network="eip155:1")) == set()
+    assert await leased(ledger, due(network="unknown")) == set()
+    assert await leased(ledger, due()) == {"0x0", "0x1", "0x2"}
+
+
+async def test_unfinished_payments_are_found_without_reading_what_was_paid(
+    database: Database, ledger: SqlLedgerStore
+) -> None:
+    if database.kind != "sqlite":
+        pytest.skip("the other's plan depends on what it has counted")
+    await claim(ledger, entry())
+    found = re.sub(r"\?", "1", str(LEASE.compile(dialect=dialect())))
+    rows = await database.look(lambda desk: desk.rows(text(f"EXPLAIN QUERY PLAN {found}"), {}))
+    details = [row["detail"] for row in rows if " payments " in row["detail"]]
+    assert details
+    assert all("ix_payments_state (state=?" in one or "(id=?)" in one for one in details)
+
+
 async def test_what_has_moved_meanwhile_is_not_put_off(ledger: SqlLedgerStore) -> None:
     one, other = await open_entry(ledger, "0x1"), await open_entry(ledger, "0x2")
     assert await ledger.move(one, State.SETTLED) is not None
@@ -274,7 +300,8 @@ async def test_a_network_is_put_off_and_no_other_and_nothing_comes_sooner_for_it
     await open_entry(ledger, "0x3", network="eip155:1")
     await ledger.put_off_all(first, Look(until, 0, 3), "down")
     await ledger.put_off_all(first, Look(sooner, 0, 3), "down")
-    assert await leased(ledger, due(free_at=until)) == {"0x3"}
+    assert await leased(ledger, due(free_at=until)) == set()
+    assert await leased(ledger, due(free_at=until, network="eip155:1")) == {"0x3"}
     assert await leased(ledger, due(free_at=until, look_at=until)) == {"0x1"}
     kept = await ledger.find(first.network, first.digest)
     assert kept is not None

@@ -10,6 +10,7 @@ import rlp
 from assay.infra.payments.mpp_time import (
     MARGIN_S,
     STOCK_S,
+    bounded_validity,
     challenge_life,
     least_work_s,
     require_challenge_time,
@@ -124,6 +125,18 @@ def test_the_least_that_a_payment_may_leave_the_upstream() -> None:
 def raw(before: Any, after: Any = b"") -> dict[str, Any]:
     fields = [42431, 1, 1, 9, [], [], 1, 0, before, after, b"", b"", [], b"s" * 65]
     return {"payload": {"signature": "0x76" + rlp.encode(fields).hex()}}
+
+
+@pytest.mark.parametrize("before", [b"", NOW_S + 601, 2**70])
+def test_one_that_could_be_mined_after_its_payment_has_failed_is_refused(before: Any) -> None:
+    with pytest.raises(PaymentRefused) as refused:
+        bounded_validity(raw(before), NOW + timedelta(seconds=600))
+    assert refused.value.reason == "verification-failed"
+
+
+def test_one_that_ends_in_time_is_taken() -> None:
+    found = bounded_validity(raw(NOW_S + 600), NOW + timedelta(seconds=600))
+    assert found == Validity(None, NOW_S + 600)
 
 
 def test_validity_is_read_from_the_transaction() -> None:

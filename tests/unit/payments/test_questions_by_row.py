@@ -1,11 +1,13 @@
 """What becomes of a payment is asked of nodes five times at most, counted by row."""
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, cast
 
+import httpx2
 import pytest
 from typing_extensions import override
 
@@ -16,6 +18,7 @@ from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.payments.mpp_charges import LATE, TempoCharges
 from assay.infra.payments.receipts import ChainReceipts
 from assay.infra.payments.x402_engine import X402Engine
+from assay.infra.payments.x402_facilitator import RemoteFacilitator
 from assay.payments.looks import ANSWERS_MAX
 from assay.payments.model import Entry, State
 from assay.payments.networks import payment_networks
@@ -86,8 +89,15 @@ class Service:
     """Reconciler and watcher over two nodes."""
 
     def __init__(
-        self, protocol: PaymentProtocol, *, is_second_blind: bool = False, has_key: bool = False
+        self,
+        protocol: PaymentProtocol,
+        *,
+        is_second_blind: bool = False,
+        has_key: bool = False,
+        answers: Callable[[str], dict[str, Any]] | None = None,
+        confirmations: int = 1,
     ) -> None:
+        """`answers`: of a facilitator, by path."""
         self.clock = FrozenClock()
         self.nodes = {ONE: Node(0), TWO: Node(0)}
         self.is_second_blind = is_second_blind
@@ -96,7 +106,8 @@ class Service:
         self.rpc = Counting(dict(self.nodes))
         rpc, nothing = cast("Any", self.rpc), cast("Any", None)
         self.ledger = MemoryLedgerStore(self.clock)
-        networks = {TEMPO.id: TEMPO, **payment_networks({}, None)}
+        rows = payment_networks({}, {"eip155:84532": confirmations})
+        networks = {TEMPO.id: TEMPO, **rows}
         chains = {"eip155:84532": network(ONE, TWO), **payment_chains({TEMPO.id: TEMPO})}
 
         def view(some: dict[str, Network]) -> View:
@@ -105,7 +116,8 @@ class Service:
             engine = X402Engine(rpc, some, signer, prices, self.clock, 0.0)
             ttl = timedelta(minutes=5)
             charges = TempoCharges(nothing, some, rpc, self.clock, challenge_ttl=ttl)
-            needs = ProtocolNeeds(Eip3009Signers(), engine, charges, self.clock)
+            facilitator = engine if answers is None else self.facilitator(engine, answers)
+            needs = ProtocolNeeds(Eip3009Signers(), facilitator, charges, self.clock)
             return View(needs, ChainReceipts(rpc, some))
 
         first = view(chains)
@@ -118,6 +130,22 @@ class Service:
             protocols, first.needs, self.ledger, self.clock, lease, witness
         )
         self.watcher = Watcher(self.settlement, witness, self.ledger, self.clock)
+
+    def facilitator(
+        self, engine: X402Engine, answers: Callable[[str], dict[str, Any]]
+    ) -> RemoteFacilitator:
+        """One that is asked, and waits for nothing that it claims."""
+
+        def answered(request: httpx2.Request) -> httpx2.Response:
+            async def body() -> AsyncGenerator[bytes]:
+                yield json.dumps(answers(request.url.path)).encode()
+
+            return httpx2.Response(200, content=body())
+
+        networks = {"eip155:84532": payment_networks({}, None)["eip155:84532"]}
+        made = RemoteFacilitator("http://facilitator.test", networks, engine, self.clock, 0.05)
+        made._client = httpx2.AsyncClient(transport=httpx2.MockTransport(answered))
+        return made
 
     async def put(self, entry: Entry, *states: State) -> Entry:
         now = self.clock.now()

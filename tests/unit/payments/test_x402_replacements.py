@@ -12,13 +12,15 @@ from assay.infra.payments.stuck_nonces import STUCK_S
 from assay.infra.payments.x402_sender import Sender
 from assay.payments.attempts import ATTEMPTS_MAX, after, hashes
 from assay.payments.gas_rules import FeePerGas, fee_per_gas
-from assay.payments.model import Entry
+from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt, Undecided
+from assay.payments.protocols.x402 import PROTOCOL as X402
 from tests.fakes.clock import FrozenClock
 from tests.fakes.gas import ample_gas
 from tests.fakes.payment_nodes import BLOCK_S, Node, Nodes
 from tests.unit.payments.test_authorization_outcomes import ONE, network, node
 from tests.unit.payments.test_authorization_outcomes import payment as unsent
+from tests.unit.payments.test_questions_by_row import Service, x402_payments
 
 GWEI = 10**9
 SIGNER = TransactionSigner("0x" + "11" * 32)
@@ -105,6 +107,39 @@ async def test_a_nonce_that_is_used_is_for_its_receipt_to_explain(
     assert await sender.push(book.entry, book.note) is None
     assert await sender.mend(book.entry, book.note) is None
     assert not only.taken
+
+
+@pytest.mark.parametrize("nonce", [3, 7, 500])
+async def test_what_an_earlier_key_has_signed_is_not_replaced_under_a_nonce_of_ours(
+    sender: Sender, only: Node, nonce: int
+) -> None:
+    """It is another payment's: after a change of key, receipts say what became of it."""
+    only.counts, only.base_fee = (5, 9), 30 * GWEI
+    earlier = TransactionSigner("0x" + "22" * 32)
+    entry = signed(nonce, 3 * GWEI)
+    raw, transaction = earlier.sign(transaction_of(entry.attempt.raw))
+    book = Book(only, replace(entry, attempt=Attempt(transaction, raw)))
+    assert await sender.push(book.entry, book.note) is None
+    assert await sender.mend(book.entry, book.note) is None
+    assert not only.taken
+    assert not book.noted
+
+
+async def test_after_a_change_of_key_a_payment_is_settled_by_the_new_one() -> None:
+    made = Service(X402, has_key=True)
+    earlier = TransactionSigner("0x" + "22" * 32)
+    (entry, *_) = x402_payments(395)
+    to_sign = Transaction(84532, 500, 1, 3 * GWEI, 200_000, entry.asset, b"")
+    raw, transaction = earlier.sign(to_sign)
+    await made.put(replace(entry, attempt=Attempt(transaction, raw)), State.SETTLING)
+    await made.pass_time(120)
+    (row,) = made.ledger.rows.values()
+    assert SIGNER.has_signed(row.attempt.raw)
+    assert transaction in row.attempt.earlier  # and counts if it is mined after all
+    for one in made.nodes.values():
+        one.use(row, row.pay_to)
+    await made.pass_time(600)
+    assert made.states() == {State.SETTLED}
 
 
 async def test_what_somebody_else_has_taken_over_is_not_sent(sender: Sender, only: Node) -> None:

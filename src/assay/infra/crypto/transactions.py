@@ -60,6 +60,10 @@ class TransactionSigner:
         raw = _TYPE + rlp([*fields, _number(plain[64]), _number(r), _number(s)])
         return "0x" + raw.hex(), "0x" + keccak256(raw).hex()
 
+    def has_signed(self, raw: str) -> bool:
+        """Whether this key has signed a raw transaction: it signs the same twice."""
+        return self.sign(transaction_of(raw))[0] == raw
+
 
 def transaction_of(raw: str) -> Transaction:
     """What `TransactionSigner.sign` was given, read from what it gave."""

@@ -159,7 +159,7 @@ class Outcomes:
                 # after its end, where nobody has to look for it
                 ends[one.id] = replace(_CANCELLED, gas_wei=spent)
             else:
-                ends[one.id] = Undecided("used, not found")
+                ends[one.id] = Undecided("used, not found", is_used=True)
         return ends
 
     async def _receipts(self, node: Network, transactions: Sequence[str]) -> dict[str, JsonValue]:

@@ -16,7 +16,6 @@ from assay.chains.abi import BadAnswer, Reader, address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc
 from assay.infra.crypto.eip191 import keccak256
-from assay.infra.payments.every_node import ask_nodes
 from assay.infra.payments.mpp_credentials import (
     as_asked,
     at_realm,
@@ -27,20 +26,19 @@ from assay.infra.payments.mpp_credentials import (
 )
 from assay.infra.payments.mpp_envelope import attempt_of_entry
 from assay.infra.payments.mpp_library import Library, LibraryLoader
+from assay.infra.payments.mpp_outcomes import EXPIRED, MppOutcomes
 from assay.infra.payments.mpp_terms import meta_of, terms_of
 from assay.infra.payments.mpp_time import (
+    bounded_validity,
     challenge_life,
     challenge_needed_s,
     require_challenge_time,
     require_transaction_time,
     work_left_s,
 )
-from assay.infra.payments.mpp_transfers import pays
 from assay.infra.payments.tempo_fees import Validity, fees_of, validity_of
 from assay.kit.clock import Clock, iso
 from assay.kit.errors import Unavailable
-from assay.kit.json import is_object
-from assay.kit.tasks import all_results
 from assay.payments.model import (
     Demand,
     Entry,
@@ -55,10 +53,9 @@ from assay.payments.ports import Balances, Note
 from assay.payments.requests import Presented
 
 LATE = timedelta(minutes=10)
-"""How long after its challenge a transaction may still land before it counts as never sent."""
+"""How long after its challenge a transaction may be valid; then it is looked for once more."""
 
 _BALANCE_OF = keccak256(b"balanceOf(address)")[:4]
-_EXPIRED = "payment-expired"
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 """What the library raises where a member of a credential is of another type than it expects."""
 
@@ -80,6 +77,7 @@ class TempoCharges:
         self._rpc = rpc
         self._clock = clock
         self._challenge_ttl = challenge_ttl
+        self._outcomes = MppOutcomes(rpc, chains, clock)
 
     async def challenge(self, quote: Quote, problem: str) -> Demand:
         library = await self._loader.get()
@@ -137,7 +135,7 @@ class TempoCharges:
             raise PaymentRefused("verification-failed", "The payer is the payee.")
         payload = parsed.payload
         pushed = str(payload["hash"]).lower() if payload.get("type") == "hash" else ""
-        validity = Validity() if pushed else validity_of(kept)
+        validity = Validity() if pushed else bounded_validity(kept, expires + LATE)
         work_s = require_transaction_time(validity, quote, now, ttl, digest)
         chain = self._chains[quote.network.id]
         fees = Fees() if pushed else await fees_of(self._rpc, chain, quote.network, payer, kept)
@@ -173,7 +171,7 @@ class TempoCharges:
                 ),
             )
         except library.errors.PaymentExpiredError as error:
-            raise PaymentRefused(_EXPIRED, "The challenge has expired.", digest=digest) from error
+            raise PaymentRefused(EXPIRED, "The challenge has expired.", digest=digest) from error
         except library.errors.InternalPaymentError as error:
             raise _unavailable(repr(error.__cause__)) from error
         except library.errors.PaymentError as error:
@@ -235,8 +233,7 @@ class TempoCharges:
     async def outcomes(
         self, entries: Sequence[Entry], *, every_node: bool = False
     ) -> Sequence[Outcome]:
-        chain = self._chains[entries[0].network]
-        return await ask_nodes(chain, entries, self._ask, every_node=every_node)
+        return await self._outcomes.find(entries, every_node=every_node)
 
     async def resend(self, entry: Entry, note: Note) -> Outcome:
         del note  # the client's own transaction: there is no other to be made
@@ -246,25 +243,6 @@ class TempoCharges:
         except Unavailable as error:
             return Undecided(error.detail or error.message)
         return Undecided("sent again")
-
-    async def _ask(self, node: Network, entries: Sequence[Entry]) -> Sequence[Outcome]:
-        """What one node says, of all in one batch."""
-        found = await all_results(self._found(node, entry) for entry in entries)
-        faults = [one for one in found if isinstance(one, Exception)]
-        if faults and len(faults) == len(found):
-            raise faults[0]
-        return [Undecided(str(one)) if isinstance(one, Exception) else one for one in found]
-
-    async def _found(self, node: Network, entry: Entry) -> Outcome:
-        # Of what is kept of a payer, also where an older version has written down another hash.
-        transaction = attempt_of_entry(entry).transaction
-        receipt = await self._rpc.request(node, "eth_getTransactionReceipt", (transaction,))
-        if is_object(receipt):
-            paid = pays(receipt, entry)
-            return Settled(transaction) if paid else Rejected("transaction-failed")
-        if self._clock.now() > entry.expires_at:
-            return Rejected(_EXPIRED)
-        return Undecided("no receipt yet", is_unused=True, answers=1)
 
     def receipt(self, entry: Entry) -> bytes:
         said = {

@@ -8,7 +8,9 @@ the upstream gets no longer than its payment and its challenge last (ADR 0019).
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from assay.infra.payments.tempo_fees import Validity
+from assay.infra.payments.tempo_fees import Validity, validity_of
+from assay.kit.clock import iso
+from assay.kit.json import JsonObject
 from assay.payments.model import PaymentRefused, Quote
 
 MARGIN_S = 8.0
@@ -65,6 +67,18 @@ def work_left_s(quote: Quote, ends_s: Iterable[float], now: datetime) -> float:
         return quote.work_s
     left_s = min(ends_s) - now.timestamp()
     return min(quote.work_s, max(left_s - MARGIN_S, 0.0))
+
+
+def bounded_validity(credential: JsonObject, latest: datetime) -> Validity:
+    """When the payer's transaction can be mined, by then at the latest. Raises `PaymentRefused`.
+
+    One without an end could take the money long after its payment has failed.
+    """
+    validity = validity_of(credential)
+    if validity.before is None or validity.before > latest.timestamp():
+        message = f"The transaction must end (valid_before) by {iso(latest)}."
+        raise PaymentRefused("verification-failed", message)
+    return validity
 
 
 def require_transaction_time(

@@ -99,6 +99,8 @@ class RemoteFacilitator:
         reason = _reason(answer.get("errorReason"), "unexpected_settle_error")
         if reason in _PENDING_REASONS or transaction:
             return Undecided(reason)
+        if entry.look.is_used:
+            return Undecided(reason, is_used=True)
         # It refuses what somebody else has submitted meanwhile: the payee has his money then.
         found = await self._chain.outcome(entry)
         return Rejected(reason) if is_unused(found) else found
@@ -138,21 +140,24 @@ class RemoteFacilitator:
     async def _shown(self, entry: Entry, said: JsonValue) -> Outcome:
         """What the chain shows of a settlement that it claims, once it shows it.
 
-        The transaction it names only says where to look first, and is kept nowhere: it may be
-        junk, another payment's, or not mined yet.
+        It is waited for once: then the payment's own looks find it. The transaction it names only
+        says where to look first, and is kept nowhere: it may be junk, another payment's, or not
+        mined yet.
         """
         named = said if isinstance(said, str) and _HASH.fullmatch(said) else ""
         claimed = replace(entry, attempt=Attempt(named.lower()))
         deadline_s = self._clock.monotonic_s() + self._settlement_s
         pause_s = POLL_S
-        while True:
+        while not entry.look.is_used:
             found = await self._chain.outcome(claimed)
             if not isinstance(found, Undecided):
                 return found
             if self._clock.monotonic_s() + pause_s > deadline_s:
-                return Undecided("the facilitator says it has settled, and the chain does not")
+                break
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
+        detail = "the facilitator says it has settled, and the chain does not"
+        return Undecided(detail, is_used=True)
 
     async def _post(self, path: str, body: JsonObject) -> JsonObject:
         try:

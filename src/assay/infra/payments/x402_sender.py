@@ -95,10 +95,11 @@ class Sender:
     async def push(self, entry: Entry, note: Note) -> str | Undecided | None:
         """Send what was signed once more, or what has to replace it, as `mend` does.
 
-        None where its nonce is used: it is mined, or another transaction with that nonce.
+        None where its nonce is used, or an earlier key's: its receipt says what became of it.
         """
         chain = await self._chain_now()
-        if transaction_of(entry.attempt.raw).nonce < chain.used:
+        raw = entry.attempt.raw
+        if not self.signer.has_signed(raw) or transaction_of(raw).nonce < chain.used:
             return None
         mended = await self._mended(entry, note, chain)
         if mended is not None:
@@ -117,7 +118,8 @@ class Sender:
 
     async def _mended(self, entry: Entry, note: Note, chain: KeyNow) -> str | Undecided | None:
         signed = transaction_of(entry.attempt.raw)
-        if len(entry.attempt.earlier) >= ATTEMPTS_MAX or signed.nonce < chain.used:
+        is_ours = self.signer.has_signed(entry.attempt.raw)
+        if not is_ours or signed.nonce < chain.used or len(entry.attempt.earlier) >= ATTEMPTS_MAX:
             return None
         if signed.nonce > chain.next:
             may = may_take_another_nonce(entry.attempt)

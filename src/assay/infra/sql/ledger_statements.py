@@ -94,12 +94,13 @@ PUT_OFF_ALL = (
     )
 )
 _DUE = (
+    payments.c.network == bindparam("a_network"),
     _OPEN,
     payments.c.lease_us < bindparam("free_us"),
     payments.c.look_us <= bindparam("due_us"),
 )
 _turn = func.row_number().over(
-    partition_by=(payments.c.network, payments.c.payer),
+    partition_by=payments.c.payer,
     order_by=(payments.c.look_us, payments.c.created_us, payments.c.id),
 )
 _due = select(payments.c.id, payments.c.look_us, _turn.label("turn")).where(*_DUE).subquery()

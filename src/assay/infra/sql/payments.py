@@ -153,6 +153,7 @@ class SqlLedgerStore:
 
     async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[Entry]:
         values = {
+            "a_network": due.network,
             "free_us": to_us(due.free_at),
             "due_us": 2**62 if due.look_at is None else to_us(due.look_at),
             "at_most": due.at_most,
@@ -161,7 +162,8 @@ class SqlLedgerStore:
         }
 
         async def work(desk: Desk) -> list[Entry]:
-            await desk.lock("unfinished payments")  # of two at once the second takes the next ones
+            # Of two at once the second takes the next ones.
+            await desk.lock(f"unfinished payments {due.network}")
             return [entry_of(row) for row in await desk.rows(LEASE, values)]
 
         return await self._database.change(work)
