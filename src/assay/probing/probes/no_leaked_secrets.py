@@ -17,6 +17,7 @@ from assay.probing.secret_formats import environment_lines, find_secrets
 from assay.probing.text_tools import handed, mistaken
 
 ENVIRONMENT_FILE = "environment file"
+BRIEFING = "confided texts"
 ENVIRONMENT_LINES = 2
 """Lines that make an answer to `/.env` an environment file."""
 
@@ -55,6 +56,9 @@ class NoLeakedSecrets:
         if seen_in:
             sightings.append(len(seen_in))
             leaks |= {kind: ["a message", shown] for kind, shown in seen_in[0].items()}
+        if talk and talk.briefings:
+            sightings.append(len(talk.briefings))
+            leaks[BRIEFING] = ["a message", min(talk.briefings)]
         if not leaks:
             return {"leaked": [], **open_still}
         return {"leaked": sorted(leaks), "sightings": max(sightings), "shown": leaks}
