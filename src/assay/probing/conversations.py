@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 
 from assay.egress.ports import Outgoing
 from assay.kit.json import JsonObject, is_array, is_object
-from assay.probing.answers import parts_said, says_it_fetches
+from assay.probing.answers import parts_said, says_it_fetches, says_it_shares
 from assay.probing.asking import ask, canary, first, speaks, text_of
 from assay.probing.briefings import find_briefing, invents
 from assay.probing.function.words import leaves
@@ -164,6 +164,8 @@ class _Speaker:
 
     async def _look_for_others(self, answer: JsonObject) -> None:
         """Words of the conversations before have no business in this one."""
+        if says_it_shares(_card_text(self._agent.card)):
+            return
         said = "\n".join(parts_said(answer))
         found = await self._visit.slices.run(find_word(said, self._words))
         self._talk.repeated += found is not None
