@@ -45,8 +45,8 @@ def _any(name: str) -> str:
 _SIGNS = _read()
 _ADDRESS = re.compile(
     rf"(?:^|(?:{_any('quotes')}|[:,])\s*){_any('addresses')}\s(?:[\u2014-]\s)?"
-    rf"(?!{_any('no_role')}\b)"
-    rf"(?:(?:[\w'-]+\s){{0,5}}?{_any('roles')}\b|[\w'-]+,\s{_any('articles')}\s)"
+    rf"(?!{_any('no_role')}\b)(?:{_any('articles')}\s(?:[\w'-]+\s){{0,5}}?{_any('roles')}\b"
+    rf"|[\w'-]+,\s{_any('articles')}\s)"
     rf"|{_any('addressed')}"
 )
 """Who a sentence says its reader is; visitors and customers are not told that they are clerks."""
@@ -60,6 +60,9 @@ _OWN_WORDS = re.compile(_any("own_words"))
 
 _READERS = re.compile(rf"\b{_any('readers')}\b")
 """What is the reader's own, in advice."""
+
+_OPEN = re.compile(rf"\b{_any('open')}\b")
+"""What many are told."""
 
 _CALLED = re.compile(rf"(?P<strong>{_any('strong')})|\b{_any('weak')}\b")
 _VALUE_NEAR = re.compile(rf"[^\n]{{0,60}}?{_any('values')}")
@@ -127,7 +130,7 @@ def _names_value(plain: str) -> bool | None:
         if _READERS.search(plain[max(0, match.start() - 16) : match.start()]):
             continue
         if _VALUE_NEAR.match(plain, match.end()):
-            if match["strong"]:
+            if match["strong"] and not _OPEN.search(plain):
                 return True
             found = False
     return found
