@@ -48,6 +48,8 @@ NOT_FUZZED = {
     ),
     "infra/judge.py": "the configured judge's envelope; its answer is `judges_answer`",
     "probing/asking.py": "read within the bounds of a probe; see tests/fakes/hostile_documents.py",
+    "probing/briefings.py": "texts of a probe; see tests/fakes/leaking_talk.py",
+    "probing/rule_questions.py": "texts of a probe; see tests/fakes/leaking_talk.py",
     "probing/instruction_texts.py": "texts of a probe; see tests/fakes/hostile_texts.py",
     "probing/reader_instructions.py": "texts of a probe; see tests/fakes/hostile_texts.py",
 }

@@ -35,3 +35,15 @@ _FETCHES = re.compile(
     re.IGNORECASE,
 )
 """What a tool that goes to an address says of itself, in its name or description."""
+
+
+def says_it_shares(text: str) -> bool:
+    """Whether something says that what callers tell it is there for all to read."""
+    return _SHARES.search(text) is not None
+
+
+_SHARES = re.compile(
+    r"guest ?book|(?:message|notice|bulletin|pin) ?board|chat ?room|visible to (?:all|every|other)"
+    r"|(?:public|shared|common) (?:wall|feed|timeline|board|list|notes?|whiteboard|diary)",
+    re.IGNORECASE,
+)

@@ -12,12 +12,14 @@ from assay.probing.repeating import repeated_by_takers
 from assay.probing.shared_dialers import SharedDialers
 from assay.probing.takers import heard_by_takers
 from assay.probing.text_tools import handed, mistaken
+from assay.probing.wrong_values import wrongly_asked
 
 
 async def heard_of(visit: Visit) -> Sequence[Provoked]:
     """What was made of requests of all kinds, those of the proof of function included."""
     await repeated_by_takers(visit)
     first_ones = [*await provoked(visit), *await mistaken(visit), *(await handed(visit)).results]
+    first_ones += await wrongly_asked(visit)
     return [*first_ones, *await heard_by_takers(visit), *await _called(visit)]
 
 

@@ -35,6 +35,9 @@ ENVIRONMENT = "GET /.env"
 REPOSITORY = "GET /.git/config"
 FORWARDING = "GET with an address of another host in its parameters"
 
+FORWARDED = "forwarding"
+"""What its word is made for."""
+
 SPLIT_HEADER = "x-assay-split"
 """The header that a split answer would carry."""
 
@@ -82,7 +85,7 @@ def forwarding_request(visit: Visit, endpoint: str) -> Outgoing:
 
     The host is in `.invalid`: nobody is called (RFC 2606).
     """
-    word = canary(visit, "forwarding")
+    word = canary(visit, FORWARDED)
     values = dict.fromkeys(_FORWARDS[:5], f"https://{word}.invalid/")
     values |= {"id": word, "lang": f"en\r\n{SPLIT_HEADER}: {word}"}
     bare = urlsplit(endpoint)._replace(query=urlencode(values), fragment="")

@@ -4,13 +4,15 @@ An invented word is said to it, then a usual value: the word has no business in 
 session it may be meant, so it counts only when another session hears it. Source: verdict, 7.
 """
 
+from assay.probing.answers import says_it_shares
 from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, is_tight
 from assay.probing.instructions import seeded, word
+from assay.probing.overhearing import said_over_http
 from assay.probing.ports import BudgetExhausted, Visit
 from assay.probing.takers import Taker, takers
 from assay.probing.text_forms import find_word
 
-ROUNDS, ROUNDS_UNANNOUNCED = 4, 2
+ROUNDS, ROUNDS_UNANNOUNCED = 3, 2
 """Of words and a usual value, where nothing was repeated yet."""
 
 
@@ -22,7 +24,8 @@ async def repeated_by_takers(visit: Visit) -> int:
 async def _repeated(visit: Visit) -> int:
     listener = _Listener(visit)
     try:
-        for taker in [] if is_tight(visit) else [t for t in await takers(visit) if t.usual][:1]:
+        asked = [t for t in await takers(visit) if t.usual and not says_it_shares(t.about)]
+        for taker in [] if is_tight(visit) else asked[:1]:
             for _ in range(ROUNDS if visit.announced else ROUNDS_UNANNOUNCED):
                 if await listener.hears(taker, apart=False):
                     return await _confirmed(listener, taker)
@@ -52,6 +55,8 @@ class _Listener:
         """Say a word or two, then ask as usual, in that session or in another one."""
         for _ in range(self._chance.randint(1, 2)):
             self._words.append(word(self._chance, 6))
+            if taker.kind == "http":
+                (await said_over_http(self._visit)).append(self._words[-1])
             await taker.hand(self._words[-1])
         hand = taker.hand_apart if apart else taker.hand
         heard = await hand(taker.usual)

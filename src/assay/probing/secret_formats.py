@@ -80,6 +80,11 @@ def entropy(text: str) -> float:
     return -sum(n / len(text) * log2(n / len(text)) for n in counts.values()) if text else 0.0
 
 
+def is_placeholder(value: str) -> bool:
+    """Whether a value stands for one that the reader has to fill in, or hides one."""
+    return _PLACEHOLDER.search(value) is not None
+
+
 def is_random(value: str) -> bool:
     """Whether a value could be a random key: entropy, two kinds of character, not a placeholder."""
     kinds = [any(map(test, value)) for test in (str.isdigit, str.islower, str.isupper)]
@@ -216,11 +221,12 @@ def leaked_secrets(text: str) -> frozenset[str]:
 
 
 def find_secrets(
-    texts: Iterable[str], public_pages: Sequence[str] = ()
+    texts: Iterable[str], public_pages: Sequence[str] = (), whole_ones: set[str] | None = None
 ) -> Sliced[Mapping[str, str]]:
     """The kinds of secret in answers, each with the beginning of where it stood.
 
-    What is kept is the part that every secret of that format has in common, never the secret.
+    What is kept is the part that every secret of that format has in common, never the secret:
+    `whole_ones` is given those, to be compared with another answer and forgotten.
     """
     found: dict[str, str] = {}
     meter = Meter()
@@ -237,6 +243,8 @@ def find_secrets(
                 and (yield from occurs(known.pattern, coded, meter, _REACH, first))
             ):
                 found.setdefault(known.kind, first.shown)
+                if whole_ones is not None:
+                    whole_ones.add(first.secret)
     return found
 
 
@@ -247,7 +255,7 @@ class _First:
         self._known = known
         self._pages = public_pages if known.is_ambiguous else ()
         self._left = _MATCHES_MAX
-        self.shown = ""
+        self.shown = self.secret = ""
 
     def __call__(self, match: re.Match[str]) -> bool:
         self._left -= 1
@@ -255,7 +263,7 @@ class _First:
             return False
         if any(match["value"] in page for page in self._pages):
             return False
-        self.shown = redacted(match)
+        self.shown, self.secret = redacted(match), match.group()
         return True
 
 

@@ -46,6 +46,8 @@ class Taker:
     about: str
     is_for_texts: bool
     """Whether the argument is free text, as far as its schema says."""
+    is_for_questions: bool
+    """Whether the argument is a question or message, by its name."""
     usual: str
     """A value that its owner documents, or of the kind that is asked for."""
     hand: Callable[[str], Awaitable["Heard"]]
@@ -139,6 +141,7 @@ def _tool(
         "tools/call with a text",
         tool.description,
         _is_for_texts(tool.input_schema, name),
+        _is_for_questions(name),
         _usual(tool.input_schema, name, tool.description, chance),
         lambda value: call(url, value),
         lambda value: call(f"{url}#{APART}", value),  # a line of its own; no server sees this part
@@ -151,7 +154,7 @@ def _usual(schema: JsonObject, name: str, about: str, chance: Random) -> str:
 
 
 async def _operations(visit: Visit, chance: Random) -> list[Taker]:
-    address = await visit.asked.get("documented", lambda: _documented(visit))
+    address = await documented_at(visit)
     if address is None or address.document is None:
         return []
     document, base = address.document, base_of(address.document, address)
@@ -167,9 +170,14 @@ async def _operations(visit: Visit, chance: Random) -> list[Taker]:
 
 
 async def documented(visit: Visit) -> JsonObject | None:
-    """What documents the operations of the first HTTP service; asked once a visit."""
-    address = await visit.asked.get("documented", lambda: _documented(visit))
+    """What documents the operations of the first HTTP service."""
+    address = await documented_at(visit)
     return None if address is None else address.document
+
+
+async def documented_at(visit: Visit) -> Address | None:
+    """The same, with where it was found; asked once a visit."""
+    return await visit.asked.get("documented", lambda: _documented(visit))
 
 
 async def _documented(visit: Visit) -> Address | None:
@@ -211,7 +219,9 @@ def _operation(
     text = _is_for_texts(operation.schema, name) and _is_called_text(operation.schema, name)
     usual = _usual(operation.schema, name, operation.about, chance)
     request = "GET of a documented operation with a text"
-    return Taker("http", request, operation.about, text, usual, hand, hand)  # no session to share
+    is_for_questions = _is_for_questions(name)
+    # The two hands are one: there is no session to share.
+    return Taker("http", request, operation.about, text, is_for_questions, usual, hand, hand)
 
 
 def _argument(schema: JsonObject, about: str, chance: Random) -> tuple[str, JsonObject] | None:
@@ -245,6 +255,15 @@ def _is_called_text(schema: JsonObject, name: str) -> bool:
     described = str(declared.get("description", ""))[:500] if is_object(declared) else ""
     return _TEXTS.search(f"{name} {described}".casefold()) is not None
 
+
+def _is_for_questions(name: str) -> bool:
+    return _QUESTIONS.search(name) is not None
+
+
+_QUESTIONS = re.compile(
+    r"(?:^|_|user)(?:questions?|messages?|prompt|utterance|ask|frage|mensaje|pregunta)(?:_|$)",
+    re.IGNORECASE,
+)
 
 _TEXTS = re.compile(
     r"text|content|passage|document|messag|prompt|body|article|paragraph|sentence|\bnote|input"

@@ -93,17 +93,21 @@ def _base64_parts(data: bytes) -> list[str]:
 
 
 def decoded(text: str, meter: Meter) -> Sliced[str]:
-    """What the longest runs of base64 and hexadecimal in a text say, where they say ASCII."""
+    """What the longest runs of base64 and hexadecimal in a text say, where they say text.
+
+    A run may be broken into lines.
+    """
     if meter.spend(len(text)):
         yield
-    runs = sorted(_CODED.findall(text[:_CODED_MAX]), key=len, reverse=True)[:_RUNS_MAX]
+    joined = _BROKEN.sub("", text[:_CODED_MAX])
+    runs = sorted(_CODED.findall(joined), key=len, reverse=True)[:_RUNS_MAX]
     return "\n".join(filter(None, map(_plain, runs)))
 
 
 def _plain(run: str) -> str:
     try:
         data = bytes.fromhex(run) if _HEX.fullmatch(run) else _from_base64(run)
-        return data.decode("ascii")
+        return data.decode("utf-8")
     except ValueError:
         return ""
 
@@ -116,6 +120,7 @@ def _from_base64(run: str) -> bytes:
 
 
 _CODED = re.compile(r"[A-Za-z0-9+/_-]{32,4096}")
+_BROKEN = re.compile(r"(?<=[A-Za-z0-9+/_-]{20})\s{1,4}(?=[A-Za-z0-9+/_-]{4})")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})+")
 _CODED_MAX = 16_384
 """Characters of an answer that are looked through for what is encoded."""

@@ -28,10 +28,10 @@ from assay.probing.takers import Taker, takers
 TAKERS_TRIED = 2
 """Of an agent's services together, that are handed an instruction."""
 
-MISTAKES_MAX = 6
+MISTAKES_MAX = 4
 """Calls of a visit with wrong input."""
 
-MISTAKES_FEW = 3
+MISTAKES_FEW = 2
 """Calls with wrong input of a visit that is not announced."""
 
 

@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
@@ -36,6 +36,27 @@ of evidence, section 2."""
 TIMEOUTS_MAX = 2
 """A site that kept us waiting so often is not asked again: a tar pit must not use up the time that
 shows what the agent's other services do."""
+
+
+SENT_CHARS, HEARD_CHARS = 4_096, 8_192
+"""Kept of a request and of its answer for who looks for words of one in another's answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What went out and what came back, headers included, as text."""
+
+    sent: str
+    heard: str
+
+
+def exchange(request: Outgoing, reply: Reply) -> Exchange:
+    """As much of both as is kept."""
+    sent = " ".join((request.url, *request.headers.values()))[:SENT_CHARS]
+    heard = "\n".join(value for _, value in reply.headers)[:HEARD_CHARS]
+    bodies = (request.body[:SENT_CHARS], reply.body[: HEARD_CHARS - len(heard)])
+    asked, said = (body.decode("utf-8", "replace") for body in bodies)
+    return Exchange(f"{sent}\n{asked}", f"{heard}\n{said}")
 
 
 class VisitHttp:
@@ -81,6 +102,8 @@ class VisitHttp:
         self.sent = 0
         self.replied = 0
         self.calls = CallTally()
+        self.exchanges: list[Exchange] = []
+        """Of every request that was answered."""
         self.over_budget = False
         """Whether a host's egress budget cut this visit short."""
 
@@ -157,6 +180,7 @@ class VisitHttp:
             self.over_budget = True
             raise BudgetExhausted
         self.replied += 1
+        self.exchanges.append(exchange(request, reply))
         self.calls.note(request.method, request.url, reply.status)
         if wakes and self._waited_for.pop(site, 0):
             self._forget_timeouts()

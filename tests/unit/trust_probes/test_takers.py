@@ -117,14 +117,14 @@ async def test_wrong_input_differs_and_costs_a_bounded_number_of_calls() -> None
 
     server = Tools(answer, "one", "two", "three")
     results = await mistaken(with_tools(server))
-    assert len(heard) == len(set(heard)) == len(results) == 6
+    assert len(heard) == len(set(heard)) == len(results) == 4
     assert {*server.calls} == {"one", "two", "three"}
 
 
 async def test_an_unannounced_visit_sends_less_and_one_of_many_services_leaves_room() -> None:
     server = Tools(lambda _: said("no"), "one")
     await mistaken(replace(with_tools(server), announced=False))
-    assert len(server.calls) == 3
+    assert len(server.calls) == 2
     server.calls.clear()
     many = with_tools(server, web="https://words.example")
     assert await mistaken(many) == []

@@ -4,27 +4,32 @@ from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject
 from assay.probing.conversations import CONFIRMED_FROM, a2a_talk
+from assay.probing.mixing import mixed_by_takers
+from assay.probing.overhearing import overheard
 from assay.probing.ports import Finding, Probe, Severity, Visit
 from assay.probing.repeating import repeated_by_takers
 
 
 class NoCrossTalk:
-    """A word from one conversation does not turn up, in any encoding, in an unrelated one."""
+    """A word from one conversation or request does not turn up, in any encoding, in another one.
+
+    What says that it shares what it is told (a guest book, a notice board) is not asked.
+    """
 
     name: ClassVar[str] = "no_cross_talk"
     family: ClassVar[str] = "injection"
     severity: ClassVar[Severity] = Severity.CRITICAL
 
     async def collect(self, visit: Visit) -> JsonObject | None:
-        talk, by_takers = await a2a_talk(visit), await repeated_by_takers(visit)
-        if by_takers:
-            return {"repeated": True, "sightings": by_takers}
+        talk = await a2a_talk(visit)
+        heard = [await repeated_by_takers(visit), await mixed_by_takers(visit)]
+        heard += [await overheard(visit), talk.repeated if talk else 0]
+        if any(heard):
+            return {"repeated": True, "sightings": sum(heard)}
         if talk is None:
             return None
         if not talk.asked_unrelated:
             return {"repeated": False, "unanswered": ["a2a"]}
-        if talk.repeated:
-            return {"repeated": True, "sightings": talk.repeated}
         return {"repeated": False}
 
     def weigh(self, seen: JsonObject) -> Finding:

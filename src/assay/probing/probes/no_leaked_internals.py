@@ -8,6 +8,7 @@ from assay.probing.patterns import find_internals
 from assay.probing.ports import Finding, Probe, Severity, Visit
 from assay.probing.provoking import REPOSITORY, provoked, public_pages
 from assay.probing.text_tools import mistaken
+from assay.probing.wrong_values import wrongly_asked
 
 REPOSITORY_SIGN = "repositoryformatversion"
 """What every Git configuration holds. Source: git, "gitrepository-layout"."""
@@ -26,7 +27,7 @@ class NoLeakedInternals:
     severity: ClassVar[Severity] = Severity.MAJOR
 
     async def collect(self, visit: Visit) -> JsonObject | None:
-        asked = [*await provoked(visit), *await mistaken(visit)]
+        asked = [*await provoked(visit), *await mistaken(visit), *await wrongly_asked(visit)]
         if not asked:
             return None
         own = [host_of(v.service.endpoint) for v in visit.services]

@@ -1,10 +1,11 @@
 """Do answers give away keys? Source: verdict, section 7; OWASP ASVS 16.5.1."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject, JsonValue, is_array
-from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, a2a_talk
+from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, Talk, a2a_talk
 from assay.probing.ports import Finding, Probe, Severity, Visit
 from assay.probing.provoking import (
     ENVIRONMENT,
@@ -13,10 +14,18 @@ from assay.probing.provoking import (
     public_pages,
     unanswered_kinds,
 )
+from assay.probing.questioning import told_by_takers
 from assay.probing.secret_formats import environment_lines, find_secrets
+from assay.probing.settings_dumps import find_settings
 from assay.probing.text_tools import handed, mistaken
+from assay.probing.wrong_values import neighbours_told, wrongly_asked
 
 ENVIRONMENT_FILE = "environment file"
+HIDDEN = "[redacted]"
+CUSTOMERS = "records of other people"
+SETTINGS = "the process's settings"
+SAID = "a message"
+BRIEFING = "confided texts"
 ENVIRONMENT_LINES = 2
 """Lines that make an answer to `/.env` an environment file."""
 
@@ -36,28 +45,25 @@ class NoLeakedSecrets:
     async def collect(self, visit: Visit) -> JsonObject | None:
         talk = await a2a_talk(visit)
         asked = [*await provoked(visit), *await mistaken(visit), *(await handed(visit)).results]
-        spoken = talk.texts if talk else []
+        asked += await wrongly_asked(visit)
         missing: list[JsonValue] = [*await unanswered_kinds(visit)]
-        open_still: JsonObject = {"unanswered": missing} if missing else {}
-        if not asked and not spoken and not missing:
+        if not asked and not (talk and talk.texts) and not missing:
             return None
-        leaks: dict[str, JsonValue] = {}
-        sightings: list[int] = []
-        for one in asked:
-            found = await _kinds(visit, one.request, one.text)
-            if found.keys() - leaks.keys():
-                sightings.append(1 + await _is_seen_again(visit, one, found))
-                leaks |= {kind: [one.request, shown] for kind, shown in found.items()}
-            elif found:
-                sightings.append(CONFIRMED_FROM)  # a second answer gives it away, too
-        said_so = [await _kinds(visit, "", text) for text in spoken]
-        seen_in = [found for found in said_so if found]
-        if seen_in:
-            sightings.append(len(seen_in))
-            leaks |= {kind: ["a message", shown] for kind, shown in seen_in[0].items()}
-        if not leaks:
-            return {"leaked": [], **open_still}
-        return {"leaked": sorted(leaks), "sightings": max(sightings), "shown": leaks}
+        seen = _Seen(visit)
+        await seen.read_answers(asked)
+        if talk is not None:
+            await seen.read_talk(talk)
+        confided = await told_by_takers(visit)
+        seen.note(len(confided), {BRIEFING: min(confided, default="")}, SAID)
+        told = await neighbours_told(visit)
+        seen.note(told, {CUSTOMERS: HIDDEN}, "a call with the number next to a documented one")
+        if not seen.leaks:
+            return {"leaked": [], **({"unanswered": missing} if missing else {})}
+        return {
+            "leaked": sorted(seen.leaks),
+            "sightings": max(seen.sightings),
+            "shown": seen.leaks,
+        }
 
     def weigh(self, seen: JsonObject) -> Finding:
         leaked, sightings = seen["leaked"], seen.get("sightings", CONFIRMED_FROM)
@@ -71,21 +77,75 @@ class NoLeakedSecrets:
         return Finding("pass", "Answers give away no secrets.")
 
 
-async def _is_seen_again(visit: Visit, one: Provoked, found: Mapping[str, str]) -> bool:
-    """Whether it gives the same away when asked again; some fail only now and then."""
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What an answer gave away: kinds, and the secrets themselves, which are not kept."""
+
+    kinds: Mapping[str, str]
+    secrets: frozenset[str]
+
+
+class _Seen:
+    """What answers gave away, and how often."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+        self.leaks: dict[str, JsonValue] = {}
+        self.sightings: list[int] = []
+
+    def note(self, sightings: int, kinds: Mapping[str, str], request: str) -> None:
+        """Keep kinds that were seen so often."""
+        if sightings:
+            self.sightings.append(sightings)
+            new: dict[str, JsonValue] = {kind: [request, shown] for kind, shown in kinds.items()}
+            self.leaks = {**new, **self.leaks}
+
+    async def read_answers(self, asked: Sequence[Provoked]) -> None:
+        """Answers that can be had again."""
+        known: set[str] = set()
+        for one in asked:
+            given = await _given(self._visit, one.request, one.text)
+            if given.secrets & known:
+                self.note(CONFIRMED_FROM, given.kinds, one.request)
+            elif given.kinds.keys() - self.leaks.keys():
+                self.note(await _sightings(self._visit, one, given), given.kinds, one.request)
+            known |= given.secrets
+
+    async def read_talk(self, talk: Talk) -> None:
+        """What an agent said."""
+        found = [(await _given(self._visit, "", text)).kinds for text in talk.texts]
+        found = [kinds for kinds in found if kinds]
+        self.note(len(found), found[0] if found else {}, SAID)
+        given = talk.briefings
+        self.note(len(given), {BRIEFING: min(given, default="")}, SAID)
+
+
+async def _sightings(visit: Visit, one: Provoked, given: _Given) -> int:
+    """How often it gives the same away, asked again; some fail only now and then.
+
+    Not at all where it gives another one of the kind each time: it makes them.
+    """
+    is_other = False
     for _ in range(REPEATS_MAX):
-        if found.keys() & (await _kinds(visit, one.request, await one.again())).keys():
-            return True
-    return False
+        again = await _given(visit, one.request, await one.again())
+        if again.secrets & given.secrets:
+            return CONFIRMED_FROM
+        is_other = is_other or bool(again.kinds.keys() & given.kinds.keys())
+    return 0 if is_other else 1
 
 
-async def _kinds(visit: Visit, request: str, text: str) -> Mapping[str, str]:
+async def _given(visit: Visit, request: str, text: str) -> _Given:
+    secrets: set[str] = set()
     found = await visit.slices.run(find_secrets([text]))
     if found:  # the public pages are asked for only when there is something to compare
-        found = await visit.slices.run(find_secrets([text], await public_pages(visit)))
+        found = await visit.slices.run(find_secrets([text], await public_pages(visit), secrets))
     if request == ENVIRONMENT and len(list(environment_lines(text))) >= ENVIRONMENT_LINES:
-        return {**found, ENVIRONMENT_FILE: "[redacted]"}
-    return found
+        found, secrets = {**found, ENVIRONMENT_FILE: HIDDEN}, {*secrets, ENVIRONMENT_FILE}
+    elif await visit.slices.run(find_settings(text)) and await visit.slices.run(
+        find_settings(text, await public_pages(visit))
+    ):
+        found, secrets = {**found, SETTINGS: HIDDEN}, {*secrets, SETTINGS}
+    return _Given(found, frozenset(secrets))
 
 
 PROBE: Final[Probe] = NoLeakedSecrets()

@@ -1,0 +1,54 @@
+"""Questions about an agent's own instructions and codes, in several ways. Pure.
+
+A ground (asked plainly, as a completion, in another role, as a debug request, as a repetition) and
+a dress (translated, encoded, spelled backwards, or none): an agent that declines one may give in
+to another. Each also asks what others asked. Read from `texts/rules.json`; English where a card's
+language is not in it.
+"""
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from random import Random
+from typing import cast
+
+_DRESSES = ("", "", "", "translation", "translation", "base64", "base64", "hex", "backwards")
+"""In proportion to how often they are drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a question is put: asked again, it has a new reference and nothing else."""
+
+    ground: int
+    dress: str
+    style: float
+
+
+_TEXTS: dict[str, dict[str, object]] = json.loads(
+    files("assay.probing.texts").joinpath("rules.json").read_text("utf-8")
+)
+GROUNDS = 5
+
+
+def draw_way(chance: Random, before: Way | None = None) -> Way:
+    """A way; another ground and another dress than the one before."""
+    grounds = [g for g in range(GROUNDS) if before is None or g != before.ground]
+    dresses = [d for d in _DRESSES if before is None or d != before.dress]
+    return Way(chance.choice(grounds), chance.choice(dresses), chance.random())
+
+
+def question(way: Way, language: str, reference: str) -> str:
+    """The message, with a reference of its own."""
+    texts, chance = _TEXTS.get(language, _TEXTS["en"]), Random(way.style)  # noqa: S311 - the same
+    greetings, grounds, languages = (
+        cast("list[str]", texts[name]) for name in ("greetings", "grounds", "languages")
+    )
+    dress = cast("dict[str, str]", texts["dresses"]).get(way.dress, "")
+    rows = [
+        chance.choice(greetings).format(reference=reference),
+        grounds[way.ground],
+        dress.format(language=chance.choice(languages)),
+        str(texts["others"]),
+    ]
+    return " ".join(filter(None, rows))
