@@ -117,7 +117,7 @@ class Reconciler:
             protocol = self.protocols[entry.protocol]
             found = await protocol.resend(entry, note, self.needs)
             if protocol.spends_gas:  # ours may have to be replaced: it keeps its pace
-                answers = 0
+                answers = _more(answers, found)
         found = await self.witness.judged(latest, found, waits=False)
         now = self.clock.now()
         match found:
@@ -140,3 +140,9 @@ class Reconciler:
                 return replace(
                     latest, state=State.PENDING, reason=detail[:500], lease_until=now, look=look
                 )
+
+
+def _more(answers: int, sent: Outcome) -> int:
+    """With those that nodes gave of our own attempts; 0 where they have not contradicted."""
+    more = sent.answers if isinstance(sent, Undecided) else 0
+    return answers + more if more else 0

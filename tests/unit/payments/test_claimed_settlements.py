@@ -14,7 +14,7 @@ from assay.payments.protocols.x402 import PROTOCOL as X402
 from assay.payments.settlement import PaymentPending
 from tests.unit.payments.test_authorization_outcomes import SELLER
 from tests.unit.payments.test_questions_by_row import Service, x402_payments
-from tests.unit.payments.test_unsent_payments import live, most, unfinished
+from tests.unit.payments.test_unsent_payments import live, unfinished
 
 VALID_S = 95
 CLAIMED = {"success": True, "transaction": "0x" + "ab" * 32}
@@ -34,10 +34,10 @@ async def begun(made: Service, valid_s: int = VALID_S) -> None:
 async def test_a_success_that_no_node_shows_is_waited_for_once(valid_s: int, every_s: int) -> None:
     made = Service(X402, answers=lambda _path: CLAIMED)
     await begun(made, valid_s)
-    waited = most(made)
+    waited = made.rpc.most_of_rows()
     await live(made, valid_s + 60, every_s)
     assert made.states() == {State.FAILED}
-    assert most(made) - waited <= ANSWERS_MAX
+    assert made.rpc.most_of_rows() - waited <= ANSWERS_MAX
 
 
 @pytest.mark.parametrize("shown_s", [1, 12, 90])
@@ -56,13 +56,13 @@ async def test_a_success_that_is_shown_late_is_found(shown_s: int) -> None:
 async def test_a_claim_is_waited_for_once_whatever_no_node_answers() -> None:
     made = Service(X402, answers=lambda _path: CLAIMED)
     await begun(made)
-    waited = most(made)
+    waited = made.rpc.most_of_rows()
     for is_down in (True, False):
         for one in made.nodes.values():
             one.is_down = is_down
         await live(made, VALID_S, 1)
     assert made.states() == {State.FAILED}
-    assert most(made) - waited <= ANSWERS_MAX
+    assert made.rpc.most_of_rows() - waited <= ANSWERS_MAX
 
 
 async def test_a_settlement_that_is_not_deep_yet_is_waited_for_once() -> None:
@@ -71,10 +71,10 @@ async def test_a_settlement_that_is_not_deep_yet_is_waited_for_once() -> None:
         for entry in x402_payments(VALID_S)[:3]:
             one.use(entry, SELLER)
     await begun(made)
-    asked = most(made)
+    asked = made.rpc.most_of_rows()
     await live(made, 30, 1)
     assert {row.state for row in unfinished(made)} == {State.PENDING}
-    assert most(made) - asked <= ANSWERS_MAX
+    assert made.rpc.most_of_rows() - asked <= ANSWERS_MAX
     await live(made, VALID_S, 1)
     assert made.states() == {State.SETTLED}
 
@@ -87,7 +87,7 @@ async def test_a_refusal_of_what_is_used_is_not_asked_for_again(every_s: int) ->
     for one in made.nodes.values():
         one.refuses = {"eth_getLogs"}
     await begun(made)
-    asked = most(made)
+    asked = made.rpc.most_of_rows()
     await live(made, 60, every_s)
     assert {row.state for row in unfinished(made)} == {State.PENDING}
-    assert most(made) - asked <= 2 * ANSWERS_MAX
+    assert made.rpc.most_of_rows() - asked <= 2 * ANSWERS_MAX

@@ -14,7 +14,7 @@ from typing_extensions import override
 from assay.chains.model import Network
 from assay.chains.ports import Call, Returned, Reverted
 from assay.infra.crypto.eip3009 import Eip3009Signers
-from assay.infra.crypto.transactions import TransactionSigner
+from assay.infra.crypto.transactions import Transaction, TransactionSigner
 from assay.infra.payments.mpp_charges import LATE, TempoCharges
 from assay.infra.payments.receipts import ChainReceipts
 from assay.infra.payments.x402_engine import X402Engine
@@ -79,6 +79,11 @@ class Counting(Nodes):
     ) -> list[Returned | Reverted]:
         self.asked.update(("state", "0x" + call.data[36:68].hex()) for call in calls)
         return await super().call_at(network, calls, block)
+
+    def most_of_rows(self) -> int:
+        """The same without what is asked of our key."""
+        of_rows = {"state", "eth_getLogs", "eth_getTransactionReceipt"}
+        return max(count for (kind, _), count in self.asked.items() if kind in of_rows)
 
     def most(self) -> int:
         """What one row was asked about most often."""
@@ -207,6 +212,28 @@ async def test_an_x402_payment_that_cannot_pay(
     await made.pass_time(HOUR_S)
     assert made.states() == {State.FAILED}
     assert made.rpc.most() <= ANSWERS_MAX
+
+
+@pytest.mark.parametrize("valid_s", [20, 90, 395])
+@pytest.mark.parametrize("is_second_blind", [False, True])
+async def test_an_x402_payment_whose_settlement_has_reverted(
+    valid_s: int, *, is_second_blind: bool
+) -> None:
+    """Its payer has emptied the wallet; one node may show the receipt, and another none."""
+    made = Service(X402, is_second_blind=is_second_blind, has_key=True)
+    signer = TransactionSigner("0x" + "11" * 32)
+    for n, entry in enumerate(x402_payments(valid_s)):
+        to_sign = Transaction(84532, n, 1, 3 * 10**9, 200_000, entry.asset, b"")
+        raw, transaction = signer.sign(to_sign)
+        made.nodes[ONE].reverted.add(transaction)
+        made.nodes[TWO].reverted |= set() if is_second_blind else {transaction}
+        await made.put(replace(entry, attempt=Attempt(transaction, raw)), State.SETTLING)
+    for one in made.nodes.values():
+        one.counts = (ROWS, ROWS)
+    await made.pass_time(HOUR_S)
+    assert made.states() == {State.FAILED}
+    assert not any(one.taken for one in made.nodes.values())
+    assert made.rpc.most_of_rows() <= ANSWERS_MAX
 
 
 @pytest.mark.parametrize("is_spent_later", [False, True])

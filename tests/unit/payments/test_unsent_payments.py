@@ -46,12 +46,6 @@ def price(made: Service, wei: int) -> None:
         one.gas_price = wei
 
 
-def most(made: Service) -> int:
-    """What one row was asked about most often, by the word that is asked."""
-    of_rows = {"state", "eth_getLogs", "eth_getTransactionReceipt"}
-    return max(n for (kind, _), n in made.rpc.asked.items() if kind in of_rows)
-
-
 async def live(made: Service, seconds: int, every_s: int) -> None:
     """Buyers come again every so many seconds; the background does its part."""
     for second in range(1, seconds + 1):
@@ -88,7 +82,7 @@ async def test_what_can_never_be_sent_is_asked_about_five_times(
     price(made, GAS_PRICE_MAX + 1)
     await live(made, valid_s + 60, every_s)
     assert made.states() == {State.FAILED}
-    assert most(made) <= ANSWERS_MAX
+    assert made.rpc.most_of_rows() <= ANSWERS_MAX
 
 
 @pytest.mark.parametrize("how", ["cancelled", "used elsewhere"])
@@ -102,7 +96,9 @@ async def test_what_is_spent_meanwhile_ends(how: str, *, is_second_blind: bool) 
     await live(made, VALID_S + 60, 2)
     assert made.states() == {State.FAILED}
     assert not made.nodes[ONE].taken
-    assert most(made) <= ANSWERS_MAX + is_second_blind  # nodes that contradict each other
+    assert (
+        made.rpc.most_of_rows() <= ANSWERS_MAX + is_second_blind
+    )  # nodes that contradict each other
 
 
 async def test_nothing_is_sent_whose_time_is_over() -> None:

@@ -91,7 +91,7 @@ class Outcomes:
         if len(refusals) >= min(ENOUGH, len(nodes)):
             return replace(refusals[-1], is_agreed=len(nodes) > 1)
         if refusals:
-            return Undecided("one node alone says that it has failed")
+            return Undecided("one node alone says that it has failed", answers=len(told))
         is_everybodys = len(told) == len(nodes) and all(is_unused(one) for one in told)
         return Undecided("no node has a receipt yet", is_unused=is_everybodys)
 
