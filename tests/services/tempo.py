@@ -70,11 +70,15 @@ class Tempo:
         for slot in range(_TOKEN_SLOTS):
             word = self.request("eth_getStorageAt", PATH_USD, hex(slot), "latest")
             self.request("anvil_setStorageAt", self.dollar, hex(slot), word)
+        self.set_balance(owner, amount)
+        self._let_it_pay_fees(owner)
+
+    def set_balance(self, owner: str, amount: int) -> None:
+        """Give somebody so much of the dollar, without a transaction."""
         place = keccak256(
             bytes.fromhex(owner[2:].rjust(64, "0")) + _BALANCES_SLOT.to_bytes(32, "big")
         )
         self.request("anvil_setStorageAt", self.dollar, "0x" + place.hex(), f"0x{amount:064x}")
-        self._let_it_pay_fees(owner)
 
     def _let_it_pay_fees(self, owner: str) -> None:
         """Validators want pathUSD: without a pool to change the dollar in, nothing is mined."""
