@@ -167,6 +167,11 @@ def names_act(text: str) -> bool:
     return bool(words & (_ACTS - asked_about)) or any(part in cut for part in _ACT_PARTS)
 
 
+def tells_of_act(line: str) -> bool:
+    """Whether a line beside a call names an act anywhere, or begins with what may be one."""
+    return names_act(line) or (words_of(line[:TEXT_CHARS_MAX]) or [""])[0] in _ACTS
+
+
 _LEADS_TO_ORDER: Final = frozenset(
     {"please", "kindly", "and", "then", "now", "to", "must", "should"}
 )

@@ -28,6 +28,9 @@ TRIES_MAX = 6
 REFUSED_MAX = 4
 """Refusals of one operation that do not say what it knows."""
 
+SIZE_MIN = 5
+"""Lengths of requests from which on an answer may say so; smaller numbers are answers."""
+
 NOT_FOUND = frozenset({404, 410, 422, 400})
 _LIMITS = Limits(connect_s=2.0, total_s=ANSWER_WAIT_S, body_bytes_max=256 * 1024)
 
@@ -125,7 +128,7 @@ async def get(
 ) -> None:
     """Ask and note. A demand to wait is obeyed within reason."""
     asked = asked_as(name, arguments)
-    more: JsonObject = {"tool": name[:200], "input": bool(arguments)}
+    more: JsonObject = {"tool": name[:200], "input": bool(arguments), "sizes": _sizes(request)}
     if any(row["asked"] == asked[:ASKED_CHARS_MAX] for row in calls.notes.rows):
         request = replace(request, headers={**request.headers, **VisitHttp.REPEAT})
     for attempt in range(RETRIES_MAX):
@@ -149,6 +152,14 @@ async def get(
             {**request.headers, "cache-control": "no-cache"},
             request.body,
         )
+
+
+def _sizes(request: Outgoing) -> list[int]:
+    """How long a request is, and its parts: an answer that says so shows no work."""
+    path, _, query = request.url.partition("://")[2].partition("/")[2].partition("?")
+    text = (request.body or b"").decode("utf-8", "replace")
+    lengths = len(path) + 1, len(query), len(request.body or b""), len(text), len(text.split())
+    return sorted({length for length in lengths if length >= SIZE_MIN})
 
 
 def _messages(document: JsonValue) -> str:

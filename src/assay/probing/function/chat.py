@@ -14,17 +14,14 @@ from urllib.parse import urljoin, urlsplit
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.asking import ask, decode, is_html, retry_after_s, text_of
-from assay.probing.function.arguments import EXAMPLE, arguments_for
+from assay.probing.function.arguments import arguments_for
 from assay.probing.function.conversation import ANSWER_WAIT_S, converse
+from assay.probing.function.examples import EXAMPLE
 from assay.probing.function.identify import Address
 from assay.probing.function.markup import visible_text
 from assay.probing.function.messages import LIST, is_for_talk, message_in
-from assay.probing.function.openapi import (
-    Operation,
-    base_of,
-    operations_of,
-    request_for,
-)
+from assay.probing.function.openapi import base_of, operations_of
+from assay.probing.function.request import Operation, request_for
 from assay.probing.function.script import script_of
 from assay.probing.function.transcript import Transcript, random_for
 from assay.probing.function.words import leaves

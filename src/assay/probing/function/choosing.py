@@ -9,14 +9,13 @@ from random import Random
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.probing.asking import decode
 from assay.probing.function.arguments import (
-    BETWEEN,
-    EXAMPLE,
     POOL_MAX,
     UNKNOWABLE,
     Pools,
     arguments_for,
     stem_of,
 )
+from assay.probing.function.examples import BETWEEN, EXAMPLE
 from assay.probing.function.variation import varied
 from assay.probing.function.words import words_of
 

@@ -136,10 +136,11 @@ IDENTIFIER_MIN = 6
 
 
 def _counts_of(row: JsonObject) -> frozenset[str]:
-    """Counts of each text that a call was given, and of all of them together."""
+    """Counts of each text that a call was given, of all of them together, and of its request."""
+    sizes = frozenset(texts(row.get("sizes")))
     given = str(row.get("asked")).partition(" ")[2]
     found = counts_in(given).union(*(counts_in(text) for text in leaves(decode(given.encode()))))
-    return found | {str(len(given)), str(len(given.encode("utf-8", "replace")))}
+    return found | sizes | {str(len(given)), str(len(given.encode("utf-8", "replace")))}
 
 
 def _is_unsteady(places: Sequence[int], said: Sequence[Answered]) -> bool:
