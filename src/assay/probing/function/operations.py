@@ -12,7 +12,8 @@ from assay.kit.json import JsonObject, is_array, is_object
 from assay.probing.asking import ask, decode, unknown_url
 from assay.probing.function.addresses import fixed_part
 from assay.probing.function.calling import NOT_FOUND, Asked, Calls, get, varies
-from assay.probing.function.chat import Chat, bare_chat, documented_chat
+from assay.probing.function.chat import Chat, documented_chat
+from assay.probing.function.chat_found import bare_chat
 from assay.probing.function.choosing import Takes
 from assay.probing.function.graphql import prove_graphql
 from assay.probing.function.identify import ACCEPTS, Address, find_openapi, is_page

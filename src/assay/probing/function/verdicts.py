@@ -34,11 +34,12 @@ from assay.probing.function.words import (
 
 def judge(transcript: JsonObject) -> Verdict:
     """The verdict on what was seen of one service."""
-    end = transcript.get("end")
+    end, talk = transcript.get("end"), transcript.get("talk")
     if isinstance(end, str) and end in _ENDS:
-        return _ENDS[end]
+        said = judge_conversation(talk) if end == "page" and is_object(talk) else _ENDS[end]
+        return said if said.state == "functional" else _ENDS[end]
     rule = _RULES.get(str(transcript.get("kind")), judge_failures)
-    verdict, talk = rule(transcript), transcript.get("talk")
+    verdict = rule(transcript)
     if verdict.state == "functional" or not is_object(talk):
         return verdict
     return judge_conversation(talk)
