@@ -1,6 +1,7 @@
 """Calls of a proof of function over plain HTTP, and what is noted of their answers."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -11,6 +12,7 @@ from assay.probing.asking import answer_class, decode, is_html, retry_after_s
 from assay.probing.function.arguments import pools_of
 from assay.probing.function.choosing import Takes, asked_as, other_arguments, tells_known
 from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETRY_WAIT_S
+from assay.probing.function.rpc_methods import is_envelope
 from assay.probing.function.shapes import is_valid
 from assay.probing.function.tools import SAME_MAX, says_not_found
 from assay.probing.function.transcript import ASKED_CHARS_MAX, Transcript
@@ -158,13 +160,21 @@ def _sizes(request: Outgoing) -> list[int]:
     """How long a request is, and its parts: an answer that says so shows no work."""
     path, _, query = request.url.partition("://")[2].partition("/")[2].partition("?")
     text = (request.body or b"").decode("utf-8", "replace")
+    document = decode(request.body or b"")
+    members = [*document.values()] if is_object(document) else []
+    written = [json.dumps(v, separators=by) for v in members for by in (None, (",", ":"))]
     lengths = len(path) + 1, len(query), len(request.body or b""), len(text), len(text.split())
+    lengths = *lengths, *map(len, written)
     return sorted({length for length in lengths if length >= SIZE_MIN})
 
 
 def _messages(document: JsonValue) -> str:
-    """What the errors of a GraphQL answer without data say."""
-    errors = document.get("errors") if is_object(document) and not document.get("data") else None
+    """What the errors of a GraphQL answer without data say, or the error of JSON-RPC."""
+    if not is_object(document):
+        return ""
+    if is_envelope(document) and document.get("error"):
+        return "\n".join(leaves(document["error"]))
+    errors = None if document.get("data") else document.get("errors")
     rows = [error for error in errors if is_object(error)] if is_array(errors) else []
     return "\n".join(str(row.get("message") or "") for row in rows)
 
@@ -173,6 +183,9 @@ def _note(
     calls: Calls, role: str, asked: str, reply: Reply, schema: JsonValue, more: JsonObject
 ) -> None:
     document = decode(reply.body)
+    refused = _messages(document)
+    if is_object(document) and is_envelope(document) and "result" in document:
+        document = document["result"]
     said = (
         "\n".join(leaves(document))
         if document is not None
@@ -183,7 +196,6 @@ def _note(
         found = "not_found"
     elif found == "busy" and retry_after_s(reply) is not None:
         found = "busy_for"
-    refused = _messages(document)
     if found in {"ok", "not_found"} and refused:
         found, said = "not_found", refused  # as GraphQL refuses, with the status of success
     is_shaped = found == "ok" and is_valid(document, schema, calls.root)

@@ -19,6 +19,7 @@ from assay.probing.function.graphql import prove_graphql
 from assay.probing.function.identify import ACCEPTS, Address, find_openapi, is_page
 from assay.probing.function.openapi import base_of, operations_of, paths_of
 from assay.probing.function.request import Operation, request_for
+from assay.probing.function.rpc import prove_rpc
 from assay.probing.function.shown import declared_operation, demanding, operations_shown
 from assay.probing.function.tools import published_inputs
 from assay.probing.function.transcript import Transcript, random_for
@@ -86,22 +87,28 @@ async def _prove_bare(visit: Visit, address: Address, notes: Transcript) -> None
     calls = Calls(visit, notes, random_for(visit, address.service.endpoint))
     if _may_be_graphql(address) and await prove_graphql(calls, address):
         return
+    if not await prove_rpc(calls, address):
+        await _prove_plain(calls, address)
+    if is_page(address) and judge(notes.as_json()).state != "functional":
+        notes.members["end"] = "page"
+
+
+async def _prove_plain(calls: Calls, address: Address) -> None:
+    """Ask an address as it is declared, with other values, and as its site shows."""
     declared = None if is_page(address) else declared_operation(address.url)
     base = urljoin(address.url, "/").rstrip("/")
     if declared is not None:
         await _call(calls, base, *declared)
     elif not is_page(address):
         await get(calls, "call", "declared", Outgoing("GET", address.url, ACCEPTS), {})
-    if visit.announced:
+    if calls.visit.announced:
         await _ask_unknown(calls, address.url)
     calls.refuses_pages = True
     operation = declared[0] if declared else demanding(address.url, _demanded(address.reply))
     if operation is not None and not is_page(address):
         await _vary(calls, base, operation)
-    if judge(notes.as_json()).why != "results_vary":
+    if judge(calls.notes.as_json()).why != "results_vary":
         await prove_shown(calls, address)
-    if is_page(address) and judge(notes.as_json()).state != "functional":
-        notes.members["end"] = "page"
 
 
 async def _vary(calls: Calls, base: str, operation: Operation) -> bool:

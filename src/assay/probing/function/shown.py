@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue, is_object
-from assay.probing.function.acts import does_act, tells_of_act
+from assay.probing.function.acts import does_act, only_asks, tells_of_act
 from assay.probing.function.addresses import Called, called, values_at
 from assay.probing.function.examples import schema_like
 from assay.probing.function.request import Operation
@@ -136,5 +136,4 @@ def _may_act(one: Shown, *, is_only: bool) -> bool:
     if any(map(tells_of_act, beside)):
         return True
     name = _PREFIX.sub("", one.path)
-    told = ["", *beside, *(one.intro if is_only else ())]
-    return all(does_act(name, line) for line in told)
+    return not only_asks(name, [*beside, *(one.intro if is_only else ())])
