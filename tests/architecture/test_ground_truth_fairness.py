@@ -49,6 +49,7 @@ PROTOCOL = (
     "additionalProperties",
     "/v1/chat/completions",  # of OpenAI's API, which many others speak
     "structuredContent",  # of a tool's result in MCP
+    "rpc.discover",  # how a service describes itself: OpenRPC
     "service-desc",  # a relation of links: RFC 8631
 )
 """Media types, well-known paths, members of messages, an asset's address: each stands in a public

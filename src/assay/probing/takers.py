@@ -16,7 +16,8 @@ from assay.probing.answers import parts_said
 from assay.probing.asking import LIMITS, ask, decode, first, text_of
 from assay.probing.function.arguments import arguments_for
 from assay.probing.function.identify import Address, find_openapi
-from assay.probing.function.openapi import Operation, base_of, operations_of
+from assay.probing.function.openapi import base_of, operations_of
+from assay.probing.function.request import Operation
 from assay.probing.function.words import leaves
 from assay.probing.instructions import seeded
 from assay.probing.ports import AgentCallFailed, McpTool, ServiceKind, Visit

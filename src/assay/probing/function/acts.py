@@ -5,6 +5,7 @@ deletes, posts, signs or calls anything, in any language of a card.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from assay.probing.function.verbs import MORE_ACT_PARTS, MORE_ACTS, TELLS, TELLS_PARTS
@@ -167,6 +168,11 @@ def names_act(text: str) -> bool:
     return bool(words & (_ACTS - asked_about)) or any(part in cut for part in _ACT_PARTS)
 
 
+def tells_of_act(line: str) -> bool:
+    """Whether a line beside a call names an act anywhere, or begins with what may be one."""
+    return names_act(line) or (words_of(line[:TEXT_CHARS_MAX]) or [""])[0] in _ACTS
+
+
 _LEADS_TO_ORDER: Final = frozenset(
     {"please", "kindly", "and", "then", "now", "to", "must", "should"}
 )
@@ -218,6 +224,14 @@ def does_act(name: str, description: str, *, says_it_reads: bool = False) -> boo
     if began in _ACTS:
         return True
     return not (asks or says_it_reads or _tells(first) or not asks_for_act(first))
+
+
+def only_asks(name: str, told: Sequence[str]) -> bool:
+    """Whether a name, or one thing told of it, says that what it names tells something."""
+    words = words_of(_SPLIT.sub(" ", name[:TEXT_CHARS_MAX]))
+    if words and f"{words[0]}s" in TELLS and not names_act(name):
+        return True
+    return not all(does_act(name, line) for line in ("", *told))
 
 
 _CLAUSE_END = re.compile(r"[.;](?:\s|$)")

@@ -11,29 +11,21 @@ from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.domains import value_about, word_or_passage
+from assay.probing.function.examples import shown_value, with_examples
 from assay.probing.function.formats import FORMATS, in_order, named_format, noted_values
 from assay.probing.function.from_pattern import text_for
 from assay.probing.function.known_values import named_value, topics
 from assay.probing.function.shapes import DEPTH_MAX, fits
-from assay.probing.function.variation import figures_varied, values_like, varied
 
 PROPERTIES_MAX = 12
 """Required arguments beyond which a tool is left alone."""
 
-BETWEEN = re.compile(r"\s*(?:[,;/|\n]|\bor\b|\band\b)\s*")
-POOL_MAX, LISTED_WORDS_MAX, ITEMS = 40, 2, 4
+POOL_MAX, ITEMS, ITEMS_MAX = 40, 4, 8
 _SHORT = re.compile(
     r"(?:^|_)(?:prefix|suffix|name|code|id|slug|tag|symbol|unit|kind|type|category)(?:$|_)",
     re.IGNORECASE,
 )
 """Arguments that take no text of several sentences, whatever the description speaks of."""
-EXAMPLE = re.compile(
-    r"(?:e\.g\.|eg\.|for example|for instance|such as|examples?:|z\. ?b\.|zum beispiel|p\. ?ej\."
-    r"|por ejemplo|por exemplo|par exemple|per esempio|ad esempio|örneğin|например|مثلا|مثال:"
-    r"|예를 들면|예를 들어|예:|例えば|例如|例\uff1a|例:|比如|उदाहरण:)[,:、\uff0c]?\s*"
-    r"['\"`“(]?([#\w][^'\"`”);\n]{0,79}?)(?=['\"`”);]|[.?!,。]?\s*$|[.?!。]\s)",
-    re.IGNORECASE,
-)
 _BEGINS = re.compile(r"\bprefix\b|_prefix\b|(?:starts?|begins?|beginning) with", re.IGNORECASE)
 _FIRST_LETTERS: Final = ("b", "c", "a", "s", "m", "p", "t", "l")
 UNKNOWABLE = re.compile(
@@ -126,11 +118,11 @@ def _value(
     pooled = [v for v in _pooled(name, pools) if fits(v, kind)]
     if pooled:
         return random.choice(pooled)
-    shown = _shown(declared, kind, random)
+    if kind in {"array", "object"}:
+        return _composite(with_examples(declared), kind, root, pools, random, depth)
+    shown = shown_value(declared, kind, random)
     if shown is not None:
         return shown
-    if kind in {"array", "object"}:
-        return _composite(declared, kind, root, pools, random, depth)
     return _plain(name, declared, kind, random)
 
 
@@ -149,12 +141,21 @@ def _composite(
         return None
     if kind == "array":
         one = declared.get("items")
-        items = [_value("", one, root, pools, random, depth + 1) for _ in range(ITEMS)]
+        count = _count(declared)
+        items = [_value("", one, root, pools, random, depth + 1) for _ in range(count)]
         return None if None in items else items
     if kind == "object":
         whole = {**declared, "$defs": root} if root else declared
         return arguments_for(whole, pools, random)
     return None
+
+
+def _count(declared: JsonObject) -> int:
+    """How many members a list has: as many in every call, so that counts of them say nothing."""
+    least, most = declared.get("minItems"), declared.get("maxItems")
+    low = least if isinstance(least, int) else 0
+    high = most if isinstance(most, int) else ITEMS
+    return max(1, min(max(ITEMS, low), high, ITEMS_MAX))
 
 
 def _told(declared: JsonValue, about: str) -> JsonValue:
@@ -209,50 +210,6 @@ def _pooled(name: str, pools: Pools) -> Sequence[JsonValue]:
     if not found and stem.endswith("id"):
         return pools.get("id") or ()
     return found
-
-
-def _shown(declared: JsonObject, kind: str, random: Random) -> JsonValue:
-    """An example of the owner's, another value of its kind where we know one."""
-    examples = declared.get("examples")
-    given = list(examples) if is_array(examples) else []
-    given += [declared[m] for m in ("example", "default") if declared.get(m) is not None]
-    told = EXAMPLE.findall(str(declared.get("description") or "")[:900])
-    if kind == "string":
-        given += [part for text in told[:4] for part in _listed_in(text) or [text.strip()]]
-    fitting = [v for v in given if fits(v, kind) and v != ""]
-    if not fitting:
-        return None
-    value = random.choice(fitting)
-    if isinstance(value, str) and random.random() < (1 / 3 if len(fitting) == 1 else 5 / 6):
-        return value
-    if not isinstance(value, str):
-        return _other_figure(value, declared, kind, random)
-    like = values_like(value, random), figures_varied(value, random), varied(value, random)
-    known = [changed for changed in like if changed is not None]
-    if "pattern" in declared:  # its own examples say how long a value that fits is
-        known = [changed for changed in known if len(changed) == len(value)]
-    return random.choice(known) if known else value if random.random() < 1 / 3 else None
-
-
-def _other_figure(value: JsonValue, declared: JsonObject, kind: str, random: Random) -> JsonValue:
-    """A number of the size of an example, within its bounds; anything else as it is."""
-    if kind not in {"integer", "number"} or not isinstance(value, int | float):
-        return value
-    low, high = sorted((value * 0.6, value * 1.4))
-    least, most = declared.get("minimum"), declared.get("maximum")
-    low = max(low, least) if isinstance(least, int | float) else low
-    high = min(high, most) if isinstance(most, int | float) else high
-    if random.random() < 1 / 3 or high - low < 1:
-        return value
-    number = random.uniform(low, high)
-    return round(number) if kind == "integer" else round(number, 2)
-
-
-def _listed_in(text: str) -> list[str]:
-    """The members of a list of short names; none of anything else."""
-    parts = BETWEEN.split(text.strip())
-    is_list = len(parts) > 1 and all(0 < len(part.split()) <= LISTED_WORDS_MAX for part in parts)
-    return parts if is_list else []
 
 
 def _string(name: str, declared: JsonObject, random: Random) -> str | None:

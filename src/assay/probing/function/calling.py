@@ -1,6 +1,7 @@
 """Calls of a proof of function over plain HTTP, and what is noted of their answers."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -11,6 +12,7 @@ from assay.probing.asking import answer_class, decode, is_html, retry_after_s
 from assay.probing.function.arguments import pools_of
 from assay.probing.function.choosing import Takes, asked_as, other_arguments, tells_known
 from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETRY_WAIT_S
+from assay.probing.function.rpc_methods import is_envelope
 from assay.probing.function.shapes import is_valid
 from assay.probing.function.tools import SAME_MAX, says_not_found
 from assay.probing.function.transcript import ASKED_CHARS_MAX, Transcript
@@ -27,6 +29,9 @@ TRIES_MAX = 6
 
 REFUSED_MAX = 4
 """Refusals of one operation that do not say what it knows."""
+
+SIZE_MIN = 5
+"""Lengths of requests from which on an answer may say so; smaller numbers are answers."""
 
 NOT_FOUND = frozenset({404, 410, 422, 400})
 _LIMITS = Limits(connect_s=2.0, total_s=ANSWER_WAIT_S, body_bytes_max=256 * 1024)
@@ -125,7 +130,7 @@ async def get(
 ) -> None:
     """Ask and note. A demand to wait is obeyed within reason."""
     asked = asked_as(name, arguments)
-    more: JsonObject = {"tool": name[:200], "input": bool(arguments)}
+    more: JsonObject = {"tool": name[:200], "input": bool(arguments), "sizes": _sizes(request)}
     if any(row["asked"] == asked[:ASKED_CHARS_MAX] for row in calls.notes.rows):
         request = replace(request, headers={**request.headers, **VisitHttp.REPEAT})
     for attempt in range(RETRIES_MAX):
@@ -151,9 +156,25 @@ async def get(
         )
 
 
+def _sizes(request: Outgoing) -> list[int]:
+    """How long a request is, and its parts: an answer that says so shows no work."""
+    path, _, query = request.url.partition("://")[2].partition("/")[2].partition("?")
+    text = (request.body or b"").decode("utf-8", "replace")
+    document = decode(request.body or b"")
+    members = [*document.values()] if is_object(document) else []
+    written = [json.dumps(v, separators=by) for v in members for by in (None, (",", ":"))]
+    lengths = len(path) + 1, len(query), len(request.body or b""), len(text), len(text.split())
+    lengths = *lengths, *map(len, written)
+    return sorted({length for length in lengths if length >= SIZE_MIN})
+
+
 def _messages(document: JsonValue) -> str:
-    """What the errors of a GraphQL answer without data say."""
-    errors = document.get("errors") if is_object(document) and not document.get("data") else None
+    """What the errors of a GraphQL answer without data say, or the error of JSON-RPC."""
+    if not is_object(document):
+        return ""
+    if is_envelope(document) and document.get("error"):
+        return "\n".join(leaves(document["error"]))
+    errors = None if document.get("data") else document.get("errors")
     rows = [error for error in errors if is_object(error)] if is_array(errors) else []
     return "\n".join(str(row.get("message") or "") for row in rows)
 
@@ -162,6 +183,9 @@ def _note(
     calls: Calls, role: str, asked: str, reply: Reply, schema: JsonValue, more: JsonObject
 ) -> None:
     document = decode(reply.body)
+    refused = _messages(document)
+    if is_object(document) and is_envelope(document) and "result" in document:
+        document = document["result"]
     said = (
         "\n".join(leaves(document))
         if document is not None
@@ -172,7 +196,6 @@ def _note(
         found = "not_found"
     elif found == "busy" and retry_after_s(reply) is not None:
         found = "busy_for"
-    refused = _messages(document)
     if found in {"ok", "not_found"} and refused:
         found, said = "not_found", refused  # as GraphQL refuses, with the status of success
     is_shaped = found == "ok" and is_valid(document, schema, calls.root)

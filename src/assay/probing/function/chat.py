@@ -9,37 +9,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
-from urllib.parse import urljoin, urlsplit
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import ask, decode, is_html, retry_after_s, text_of
-from assay.probing.function.arguments import EXAMPLE, arguments_for
+from assay.probing.asking import decode, is_html, retry_after_s
+from assay.probing.function.arguments import arguments_for
 from assay.probing.function.conversation import ANSWER_WAIT_S, converse
+from assay.probing.function.examples import EXAMPLE
 from assay.probing.function.identify import Address
-from assay.probing.function.markup import visible_text
-from assay.probing.function.messages import LIST, is_for_talk, message_in
-from assay.probing.function.openapi import (
-    Operation,
-    base_of,
-    operations_of,
-    request_for,
-)
+from assay.probing.function.messages import message_in
+from assay.probing.function.openapi import base_of, operations_of
+from assay.probing.function.request import Operation, request_for
 from assay.probing.function.script import script_of
 from assay.probing.function.transcript import Transcript, random_for
 from assay.probing.function.words import leaves
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, CountsMessages, Visit
 
-COMPLETIONS: Final = "/chat/completions"
 ABOUT_CHARS_MAX = 1_000
-PAGE_CHARS_MAX = 32 * 1024
 EXAMPLES_MAX = 6
 _LIMITS = Limits(connect_s=2.0, total_s=ANSWER_WAIT_S, body_bytes_max=256 * 1024)
-_ERROR = 400
-_QUESTION: Final = re.compile(r"[\"“«「']([^\"“”«»「」'\n]{8,160}[?\uff1f])[\"”»」']")
-_NAMED: Final = re.compile(
-    r"\b(messages?|question|prompt|query|input|text|content|user_input|q)\b", re.IGNORECASE
-)
+ERROR_STATUS = 400
+QUESTION: Final = re.compile(r"[\"“«「']([^\"“”«»「」'\n]{8,160}[?\uff1f])[\"”»」']")
 
 
 @dataclass(slots=True)
@@ -97,7 +87,7 @@ class _Line:
         except EgressError as error:
             is_late = error.failure is Failure.TIMEOUT
             raise AgentCallFailed("timeout" if is_late else "unreachable", "") from error
-        if reply.status >= _ERROR:
+        if reply.status >= ERROR_STATUS:
             raise AgentCallFailed("error", "", reply.status, retry_after_s(reply))
         if is_html(reply):
             raise AgentCallFailed("protocol", "a page")
@@ -115,8 +105,12 @@ def said_in(reply: Reply) -> str:
         return reply.body[:8000].decode("utf-8", "replace")
     choices = document.get("choices") if is_object(document) else None
     first = choices[0] if is_array(choices) and choices else None
-    message = first.get("message") if is_object(first) else None
-    content = message.get("content") if is_object(message) else None
+    if not is_object(first):
+        return "\n".join(leaves(document))
+    message = first.get("message")
+    content = message.get("content") if is_object(message) else first.get("text")
+    if is_array(content):
+        content = "\n".join(str(part.get("text") or "") for part in content if is_object(part))
     return content if isinstance(content, str) else "\n".join(leaves(document))
 
 
@@ -130,52 +124,12 @@ def documented_chat(visit: Visit, address: Address) -> Chat | None:
         if not operation.is_talk:
             continue
         name = message_in(operation.schema)
-        card = _card(about, operation.about, _examples(operation, name))
-        return Chat(base + operation.path, card, _saying(visit, operation, base, name))
+        card = card_of(about, operation.about, _examples(operation, name))
+        return Chat(base + operation.path, card, saying(visit, operation, base, name))
     return None
 
 
-async def bare_chat(visit: Visit, address: Address) -> Chat | None:
-    """The same for an address without a document, by its path and what its site says of it."""
-    path = urlsplit(address.url).path.rstrip("/")
-    if not is_for_talk(path, ""):
-        return None
-    home = await ask(visit, Outgoing("GET", urljoin(address.url, "/"), {"accept": "*/*"}))
-    agent = visit.subject.agent
-    registered = agent.registration if agent else None
-    page = _plain(text_of(home)) if isinstance(home, Reply) and home.status < _ERROR else ""
-    own = [registered.name, registered.description] if registered else []
-    card = _card([*own], page, [*EXAMPLE.findall(page), *_QUESTION.findall(page)])
-    name = LIST if path.endswith(COMPLETIONS) else await _demanded(visit, address.url)
-    schema: JsonObject = {"properties": {name: {"type": "string"}}, "required": [name]}
-    if name == LIST:
-        model = await _model(visit, address.url)
-        taken: JsonObject = {name: {"type": "array"}, "model": {"type": "string", "const": model}}
-        schema = {"properties": taken, "required": [*taken]}
-    operation = Operation("POST", "", schema, dict.fromkeys((name, "model"), "body"), None)
-    return Chat(address.url, card, _saying(visit, operation, address.url, name))
-
-
-async def _model(visit: Visit, url: str) -> str:
-    """The first model that the service lists."""
-    listed = await ask(visit, Outgoing("GET", url.rpartition(COMPLETIONS)[0] + "/models"))
-    document = decode(listed.body) if isinstance(listed, Reply) else None
-    rows = document.get("data") if is_object(document) else None
-    first = rows[0] if is_array(rows) and rows else None
-    return str(first.get("id") or "default") if is_object(first) else "default"
-
-
-async def _demanded(visit: Visit, url: str) -> str:
-    """The member that a refusal of an empty object names as missing; `message` without."""
-    headers = {"accept": "application/json", "content-type": "application/json"}
-    heard = await ask(visit, Outgoing("POST", url, headers, b"{}"))
-    if not isinstance(heard, Reply) or heard.status < _ERROR:
-        return "message"
-    named = _NAMED.search(text_of(heard)[:2000])
-    return named[1].lower() if named else "message"
-
-
-def _saying(
+def saying(
     visit: Visit, operation: Operation, base: str, name: str
 ) -> Callable[[str], Outgoing | None]:
     """What says a text; other members are made of what is documented of them."""
@@ -219,10 +173,10 @@ def _examples(operation: Operation, name: str) -> list[str]:
     given: list[JsonValue] = [*(shown if is_array(shown) else ()), declared.get("example")]
     told = f"{declared.get('description') or ''} {operation.about}"
     texts = [e for e in given if isinstance(e, str)]
-    return [*texts, *EXAMPLE.findall(told), *_QUESTION.findall(told)]
+    return [*texts, *EXAMPLE.findall(told), *QUESTION.findall(told)]
 
 
-def _card(about: list[JsonValue], told: str, examples: list[str]) -> JsonObject:
+def card_of(about: list[JsonValue], told: str, examples: list[str]) -> JsonObject:
     """What a service says of itself, as a card says it."""
     name, *described = [" ".join(str(part or "").split())[:ABOUT_CHARS_MAX] for part in about] or [
         ""
@@ -234,8 +188,3 @@ def _card(about: list[JsonValue], told: str, examples: list[str]) -> JsonObject:
         "examples": [*dict.fromkeys(e.strip() for e in examples if e.strip())][:EXAMPLES_MAX],
     }
     return {"name": name, "description": description, "skills": [skill]}
-
-
-def _plain(page: str) -> str:
-    """A page without its marks."""
-    return " ".join(visible_text(page[:PAGE_CHARS_MAX]).split())

@@ -9,14 +9,13 @@ from random import Random
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.probing.asking import decode
 from assay.probing.function.arguments import (
-    BETWEEN,
-    EXAMPLE,
     POOL_MAX,
     UNKNOWABLE,
     Pools,
     arguments_for,
     stem_of,
 )
+from assay.probing.function.examples import BETWEEN, EXAMPLE
 from assay.probing.function.variation import varied
 from assay.probing.function.words import words_of
 
@@ -94,11 +93,23 @@ def _as_refusals_say(schema: JsonObject, rows: Sequence[JsonObject]) -> JsonObje
         ]
         about = [str(declared.get("description") or ""), *of_it] if is_object(declared) else []
         told[name] = (
-            {**declared, "description": ". ".join(about)}
+            {**declared, **_type_said(declared, of_it), "description": ". ".join(about)}
             if of_it and is_object(declared)
             else declared
         )
     return {**schema, "properties": told}
+
+
+def _type_said(declared: JsonObject, said: Sequence[str]) -> JsonObject:
+    """That an argument of which only the name was known is a number, where refusals say so."""
+    is_known = declared.keys() & {"enum", "const", "format", "pattern"} or declared.get("examples")
+    is_typed = "type" in declared and declared.get("examples") != []
+    if is_known or is_typed or not any(map(_NUMBERS.search, said)):
+        return {}
+    return {"type": "integer"}
+
+
+_NUMBERS = re.compile(r"\b(?:integers?|ints?|numbers?|numeric|floats?)\b", re.IGNORECASE)
 
 
 def _given(row: JsonObject) -> JsonObject:

@@ -4,6 +4,11 @@ import html
 from typing import Final
 
 _HIDDEN: Final = ("script", "style")
+_BLOCKS_TEXT: Final = "p br li ul ol div tr pre h1 h2 h3 h4 h5 h6 dt dd section"
+_BLOCKS: Final = frozenset(_BLOCKS_TEXT.split())
+"""Tags that begin a line, or end one."""
+
+_NAME_MAX: Final = 12
 
 
 def visible_text(page: str) -> str:
@@ -21,7 +26,8 @@ def visible_text(page: str) -> str:
         close = -1 if ends < 0 else page.find(">", ends)
         if close < 0:
             break
-        parts.append(" ")
+        name = low[start + 1 : start + 1 + _NAME_MAX].lstrip("/").split(">")[0].split()
+        parts.append("\n" if name and name[0].rstrip("/") in _BLOCKS else " ")
         place = close + 1
     else:
         parts.append(page[place:])

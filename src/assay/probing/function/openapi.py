@@ -1,40 +1,21 @@
 """Operations that an OpenAPI document describes and that only read. Pure."""
 
-import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from urllib.parse import quote, urlencode, urljoin
+from dataclasses import replace
+from urllib.parse import urljoin
 
-from assay.egress.ports import Outgoing
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.asking import same_site
 from assay.probing.function.acts import does_act
-from assay.probing.function.identify import ACCEPTS, Address
+from assay.probing.function.identify import Address
 from assay.probing.function.messages import is_for_talk, message_in
+from assay.probing.function.request import Operation
 from assay.probing.function.words import words_of
 
 OPERATIONS_MAX = 200
 _METHOD_SUFFIX = re.compile(r"(?:_|(?<=[a-z]))(?:get|post|Get|Post)$")
 """FastAPI and others end an operation's name with its method."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One documented operation that only reads, as far as its document can be believed."""
-
-    method: str
-    path: str
-    schema: JsonObject
-    """Of its required parameters, by name, as one object."""
-    places: JsonObject
-    """Where each parameter goes: `path`, `query` or `body`."""
-    answer: JsonValue
-    """Schema of its documented answer."""
-    about: str = ""
-    """What its document says that it does."""
-    is_talk: bool = False
-    """It is told something in words, and answers."""
 
 
 def operations_of(document: JsonObject) -> list[Operation]:
@@ -149,27 +130,6 @@ def _own_words(told: Sequence[str], name: str, document: JsonObject) -> str:
 
 
 _SPLIT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./]")
-
-
-def request_for(operation: Operation, base: str, arguments: JsonObject) -> Outgoing:
-    """The request that calls an operation with these arguments."""
-    path = operation.path
-    query: dict[str, str] = {}
-    body: dict[str, JsonValue] = {}
-    for name, value in arguments.items():
-        where = operation.places.get(name)
-        if where == "path":
-            path = path.replace("{" + name + "}", quote(str(value), safe=""))
-        elif where == "query":
-            query[name] = str(value).lower() if isinstance(value, bool) else str(value)
-        else:
-            body[name] = value
-    joined = base + "/" + path.lstrip("/") if path else base
-    url = joined + (f"?{urlencode(query)}" if query else "")
-    if operation.method == "POST":
-        headers = {**ACCEPTS, "content-type": "application/json"}
-        return Outgoing("POST", url, headers, json.dumps(body).encode())
-    return Outgoing(operation.method, url, ACCEPTS)
 
 
 def _parameters(item: JsonObject) -> list[JsonObject]:

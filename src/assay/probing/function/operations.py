@@ -5,33 +5,27 @@ Source: the design of evidence, section 2.
 """
 
 from functools import partial
-from random import Random
-from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from assay.egress.ports import Outgoing, Reply
 from assay.kit.json import JsonObject, is_array, is_object
 from assay.probing.asking import ask, decode, unknown_url
+from assay.probing.function.addresses import fixed_part
 from assay.probing.function.calling import NOT_FOUND, Asked, Calls, get, varies
-from assay.probing.function.chat import Chat, bare_chat, documented_chat
+from assay.probing.function.chat import Chat, documented_chat
+from assay.probing.function.chat_found import bare_chat
 from assay.probing.function.choosing import Takes
 from assay.probing.function.graphql import prove_graphql
 from assay.probing.function.identify import ACCEPTS, Address, find_openapi, is_page
-from assay.probing.function.known_values import named_value, topics
-from assay.probing.function.openapi import (
-    Operation,
-    base_of,
-    operations_of,
-    paths_of,
-    request_for,
-)
-from assay.probing.function.shown import operations_shown
+from assay.probing.function.openapi import base_of, operations_of, paths_of
+from assay.probing.function.request import Operation, request_for
+from assay.probing.function.rpc import prove_rpc
+from assay.probing.function.shown import declared_operation, demanding, operations_shown
 from assay.probing.function.tools import published_inputs
 from assay.probing.function.transcript import Transcript, random_for
-from assay.probing.function.variation import figures_varied, values_like, varied
 from assay.probing.function.verdicts import judge
 from assay.probing.ports import BudgetExhausted, Visit
 
-BARE_TRIES_MAX = 4
 PLAIN_MAX = 4
 """Operations without arguments that are asked, of which two have to be open."""
 
@@ -93,36 +87,35 @@ async def _prove_bare(visit: Visit, address: Address, notes: Transcript) -> None
     calls = Calls(visit, notes, random_for(visit, address.service.endpoint))
     if _may_be_graphql(address) and await prove_graphql(calls, address):
         return
-    if not is_page(address):
-        await get(calls, "call", "declared", Outgoing("GET", address.url, ACCEPTS), {})
-    if visit.announced:
-        await _ask_unknown(calls, address.url)
-    if not is_page(address):
-        await _vary_declared(calls, address)
-    if judge(notes.as_json()).why != "results_vary":
-        await prove_shown(calls, address)
+    if not await prove_rpc(calls, address):
+        await _prove_plain(calls, address)
     if is_page(address) and judge(notes.as_json()).state != "functional":
         notes.members["end"] = "page"
 
 
-async def _vary_declared(calls: Calls, address: Address) -> None:
-    parts, random = urlsplit(address.url), calls.random
-    given = parse_qsl(parts.query)
-    names = [name for name, _ in given] or _demanded(address.reply)
-    had: list[JsonObject] = []
+async def _prove_plain(calls: Calls, address: Address) -> None:
+    """Ask an address as it is declared, with other values, and as its site shows."""
+    declared = None if is_page(address) else declared_operation(address.url)
+    base = urljoin(address.url, "/").rstrip("/")
+    if declared is not None:
+        await _call(calls, base, *declared)
+    elif not is_page(address):
+        await get(calls, "call", "declared", Outgoing("GET", address.url, ACCEPTS), {})
+    if calls.visit.announced:
+        await _ask_unknown(calls, address.url)
+    calls.refuses_pages = True
+    operation = declared[0] if declared else demanding(address.url, _demanded(address.reply))
+    if operation is not None and not is_page(address):
+        await _vary(calls, base, operation)
+    if judge(calls.notes.as_json()).why != "results_vary":
+        await prove_shown(calls, address)
 
-    async def send(values: JsonObject) -> None:
-        url = parts._replace(query=urlencode(values)).geturl()
-        await get(calls, "call", "varied", Outgoing("GET", url, ACCEPTS), values)
 
-    for _ in range(BARE_TRIES_MAX if names else 0):
-        values = {name: _another(name, dict(given).get(name, ""), random) for name in names[:6]}
-        if values not in had:
-            had.append({**values})
-            await send(had[-1])
-        if judge(calls.notes.as_json()).why == "results_vary":
-            await send(had[0])  # what counts, or is made up, is not the same again
-            return
+async def _vary(calls: Calls, base: str, operation: Operation) -> bool:
+    send = partial(_call, calls, base, operation)
+    return await varies(
+        calls, Asked(Takes(operation.path, operation.schema, operation.about), send)
+    )
 
 
 async def prove_shown(calls: Calls, address: Address) -> None:
@@ -131,21 +124,19 @@ async def prove_shown(calls: Calls, address: Address) -> None:
     A page for people is no answer to them.
     """
     path = urlsplit(address.url).path.rstrip("/")
+    start = fixed_part(address.url)
     shown = [] if address.reply is None else operations_shown(address.reply.body, address.url)
     if not shown and path:
         home = await ask(calls.visit, Outgoing("GET", urljoin(address.url, "/"), ACCEPTS))
         body = home.body if isinstance(home, Reply) else b""
         shown = [
             o for o in operations_shown(body, urljoin(address.url, "/"))
-            if o.path == path or o.path.startswith(f"{path}/")
+            if f"{o.path}/".startswith(f"{start}/")
         ]  # fmt: skip
     calls.refuses_pages = True
     base = urljoin(address.url, "/").rstrip("/")
     for operation in shown:
-        send = partial(_call, calls, base, operation)
-        if await varies(
-            calls, Asked(Takes(operation.path, operation.schema, operation.about), send)
-        ):
+        if await _vary(calls, base, operation):
             return
 
 
@@ -155,13 +146,6 @@ def _may_be_graphql(address: Address) -> bool:
     places = (address.service.name, urlsplit(address.url).path, said)
     words = ("graphql", "graphiql") if is_page(address) else ("graph", "query", "gql")
     return any(word in place.casefold() for place in places for word in words)
-
-
-def _another(name: str, value: str, random: Random) -> str:
-    like = values_like(value, random), figures_varied(value, random), varied(value, random)
-    known = [changed for changed in like if changed is not None]
-    plain = value or named_value(name, random) or topics(random, 1)[0]
-    return random.choice(known) if known else plain
 
 
 def _demanded(reply: Reply | None) -> list[str]:

@@ -1,175 +1,139 @@
-"""Calls that a page or an index shows. Pure.
+"""Calls that a page or an index shows, as operations. Pure.
 
 Services without a document still say how they are called: by links, by `GET /rate?from=EUR`, by a
-`curl` line. Source: RFC 6570 (`{name}` in an address).
+`curl` line.
 """
 
-import html
-import json
 import re
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import decode
-from assay.probing.function.acts import does_act
-from assay.probing.function.linked import absolute
-from assay.probing.function.markup import visible_text
-from assay.probing.function.openapi import EXAMPLES_MAX, Operation
-from assay.probing.function.words import leaves
+from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.probing.function.acts import does_act, only_asks, tells_of_act
+from assay.probing.function.addresses import Called, called, values_at
+from assay.probing.function.examples import schema_like
+from assay.probing.function.request import Operation
+from assay.probing.function.shown_calls import Shown, calls_shown
 
-TEXT_CHARS_MAX = 32 * 1024
 SHOWN_MAX = 8
 """Operations read of one page."""
 
-CALLS_READ_MAX = 80
-BODY_CHARS_MAX = 800
-ABOUT_CHARS = 160
-"""Of the text before and after a call: what it is for."""
-
-_ATTRIBUTE: Final = re.compile(
-    r"""\b(?:href|src|action|url|data-url|spec-url)\s*[=:]\s*(?:"([^"]{1,500})"|'([^']{1,500})')""",
+_FIXED: Final = re.compile(
+    r"(?:^|[_-])(?:format|fmt|output|callback|pretty|v|version|lang|language|locale|units?|key|api_?key"
+    r"|token|sig|signature|secret|code_challenge|redirect|webhook)$",
     re.IGNORECASE,
 )
-_CALL: Final = re.compile(
-    r"(?:\b(GET|POST)\s+)?(?<![\w.:/<-])((?:https?://[\w.:\[\]-]{1,200})?"
-    r"/[\w~.%{}<>:@,/-]{0,200}(?:\?[^\s\"'`<>\\]{1,400}(?:<\w{1,40}>[^\s\"'`<>\\]{0,200}){0,4})?)"
+"""Arguments of a call that are left as they are shown."""
+
+_PREFIX: Final = re.compile(r"^(?:/(?:api|rest|rpc|v\d{1,3}))+(?=/)", re.IGNORECASE)
+_HANDS_OVER: Final = re.compile(
+    r"\b(?:send|post|submit|put|enter)\s+(?:in\s+)?(?:an?\s|the\s|your\s|some\s|two\s|three\s)?"
+    r"(?:\w{1,12}\s)?(?:json|forms?|body|numbers?|values?|lists?|plain text|parameters|fields)\b",
+    re.IGNORECASE,
 )
-_POSTS: Final = re.compile(r"\bPOST\b|\bcurl\b[^\n]{0,400}?\s(?:-d|--data(?:-raw)?|--json)\s")
-_PLACEHOLDER: Final = re.compile(r"[{<\[:](\w{1,40})[}>\]]?$|^$|^\.{2,3}$|^…$")
-_SEGMENT: Final = re.compile(r"^(?:\{(\w{1,40})\}|<(?:\w{1,20}:)?(\w{1,40})>|:(\w{1,40}))$")
-_SUFFIXES: Final = re.compile(r"\.(?:js|css|png|svg|ico|html?|jpe?g|gif|woff2?|webp|txt|xml)$")
+"""What a caller does in order to ask."""
 
 
 def operations_shown(body: bytes, url: str) -> list[Operation]:
     """The operations on its own origin that a text at `url` shows calls of, without an act.
 
-    Those of which it shows values come first. A `POST` needs the JSON that it takes.
+    Those of which it shows values come first. A `POST` needs the body that it takes.
     """
-    examples: dict[tuple[str, str], list[JsonObject]] = {}
-    about: dict[tuple[str, str], str] = {}
-    for method, path, given, told in _calls(body, url):
-        key = method, path
-        if key in examples or len(examples) < SHOWN_MAX:
-            examples.setdefault(key, []).append(given)
-            about.setdefault(key, told)
-    made = [_operation(key, rows, about[key]) for key, rows in examples.items()]
+    by_key: dict[tuple[str, str], list[Shown]] = {}
+    calls = calls_shown(body, url)
+    marked = [one for one in calls if None in one.given.values() and "{" in one.path]
+    for one in (_as_marked(call, marked) for call in calls):
+        key = one.method, one.path
+        if key in by_key or len(by_key) < SHOWN_MAX:
+            by_key.setdefault(key, []).append(one)
+    is_only = len({path for method, path in by_key if method == "POST"}) == 1
+    made = [_operation(rows, is_only=is_only) for rows in by_key.values()]
     found = [operation for operation in made if operation is not None]
     return sorted(found, key=lambda o: not _has_examples(o))
 
 
-def _has_examples(operation: Operation) -> bool:
-    return any(is_object(p) and p.get("examples") for p in _members(operation.schema).values())
-
-
-def _members(schema: JsonObject) -> JsonObject:
-    found = schema.get("properties")
-    return found if is_object(found) else {}
-
-
-def _calls(body: bytes, url: str) -> list[tuple[str, str, JsonObject, str]]:
-    """(method, path, values by name, what is said of it) of each call shown."""
-    document = decode(body)
-    text = body[:TEXT_CHARS_MAX].decode("utf-8", "replace")
-    linked: list[str] = []
-    if document is not None:
-        text = "\n".join(_lines(document))
-    elif "<" in text:
-        linked = [html.unescape(a or b) for a, b in _ATTRIBUTE.findall(text)]
-        text = visible_text(text)
-    found: list[tuple[str, str, JsonObject, str]] = []
-    for match in list(_CALL.finditer(text))[:CALLS_READ_MAX]:
-        told = text[max(0, match.start() - ABOUT_CHARS) : match.end() + ABOUT_CHARS]
-        first = max(0, match.start() - BODY_CHARS_MAX)
-        line = text[
-            max(first, text.rfind("\n", first, match.start())) : match.end() + BODY_CHARS_MAX
-        ]
-        method = match[1] or ("POST" if _POSTS.search(line) else "GET")
-        given = _json_after(text, match.end(), line) if method == "POST" else None
-        found += _call(method, match[2].rstrip(".,;:)"), given, url, told)
-    for link in linked[:CALLS_READ_MAX]:
-        found += _call("GET", link, None, url, "") if "?" in link or "{" in link else []
-    return found
-
-
-def _lines(document: JsonValue) -> list[str]:
-    """The texts of an index, each with the name that it stands under."""
-    if not is_object(document):
-        return leaves(document)
-    rows: list[str] = []
-    for name, value in document.items():
-        said = json.dumps(value, ensure_ascii=False) if is_object(value) else ""
-        rows += [f"{name} {said}"] if said else [f"{name} {leaf}" for leaf in leaves(value)]
-    return [row.replace('"', " ") if "/" in row and "{" not in row else row for row in rows]
-
-
-def _json_after(text: str, end: int, line: str) -> JsonObject | None:
-    """The JSON object beside a call: after it, or before it in a `curl` line."""
-    for part in (text[end : end + BODY_CHARS_MAX], line):
-        place = part.find("{")
-        while 0 <= place < BODY_CHARS_MAX:
-            try:
-                value, _ = json.JSONDecoder().raw_decode(part[place:])
-            except (ValueError, RecursionError):
-                place = part.find("{", place + 1)
-                continue
-            return value if is_object(value) else None
-    return None
-
-
-def _call(
-    method: str, shown: str, body: JsonObject | None, url: str, told: str
-) -> list[tuple[str, str, JsonObject, str]]:
-    joined = absolute(url, shown)
-    try:
-        parts, own = urlsplit(joined), urlsplit(url)
-        pairs = parse_qsl(parts.query, keep_blank_values=True)
-    except ValueError:
-        return []
-    if (parts.scheme, parts.netloc) != (own.scheme, own.netloc) or _SUFFIXES.search(parts.path):
-        return []
-    path = unquote(parts.path)
-    segments = [_SEGMENT.match(segment) for segment in path.split("/")]
-    names = [next(g for g in segment.groups() if g) for segment in segments if segment]
-    for place, segment in enumerate(segments):
-        if segment:
-            parted = path.split("/")
-            parted[place] = "{" + next(g for g in segment.groups() if g) + "}"
-            path = "/".join(parted)
-    shown_values = {n: None if _PLACEHOLDER.search(value) else value for n, value in pairs[:8]}
-    given: JsonObject = {**dict.fromkeys(names), **shown_values, **(body or {})}
-    if not given or (method == "POST" and body is None):
-        return []
-    return [(method, path, given, " ".join(told.split()))]
-
-
-def _operation(key: tuple[str, str], rows: Sequence[JsonObject], about: str) -> Operation | None:
-    method, path = key
-    if does_act(path, "", says_it_reads=method == "GET"):
+def declared_operation(url: str) -> tuple[Operation, JsonObject] | None:
+    """The declared address as a call, and the values it has; None where it has none."""
+    one = called(url)
+    if one is None or not any(one.given.values()):
         return None
-    required = [name for name in rows[0] if all(name in row for row in rows)]
+    given = {name: value for name, value in one.given.items() if value is not None}
+    return _operation_of(one, [given], ""), given
+
+
+def demanding(url: str, names: Sequence[str]) -> Operation | None:
+    """The declared address with arguments of which only the names are known."""
+    one = called(url)
+    if one is None or not names:
+        return None
+    given = dict.fromkeys(names)
+    return _operation_of(
+        Called(one.raw, given, dict.fromkeys(names, "query"), one.raw), [given], ""
+    )
+
+
+def _as_marked(call: Shown, marked: Sequence[Shown]) -> Shown:
+    """The call as one of another that names the values in its path."""
+    for other in marked:
+        values = values_at(other.path, call.raw) if other.method == call.method else None
+        if values is not None and call.path != other.path:
+            own = {n: v for n, v in call.given.items() if call.places[n] != "path"}
+            places = {n: p for n, p in call.places.items() if p != "path"}
+            return Shown(
+                call.method,
+                other.path,
+                call.raw,
+                {**values, **own},
+                {**dict.fromkeys(values, "path"), **places},
+                call.media,
+                f"{other.about} {call.about}",
+                call.beside,
+                call.intro,
+            )
+    return call
+
+
+def _has_examples(operation: Operation) -> bool:
+    properties = operation.schema.get("properties")
+    members: JsonObject = properties if is_object(properties) else {}
+    return any(is_object(p) and p.get("examples") != [] for p in members.values())
+
+
+def _operation(rows: Sequence[Shown], *, is_only: bool) -> Operation | None:
+    first = rows[0]
+    if _may_act(first, is_only=is_only):
+        return None
+    one = Called(first.path, first.given, first.places, first.raw)
+    made = _operation_of(one, [row.given for row in rows], first.about, first.method)
+    return Operation(
+        made.method, made.path, made.schema, made.places, None, made.about, media=first.media
+    )
+
+
+def _operation_of(
+    one: Called, rows: Sequence[JsonObject], about: str, method: str = "GET"
+) -> Operation:
+    names = [name for name in one.given if all(name in row for row in rows)]
     properties: dict[str, JsonValue] = {}
-    places: dict[str, JsonValue] = {}
-    for name in required:
-        values = [row[name] for row in rows if row[name] is not None]
-        properties[name] = _declared(values)
-        where = "body" if method == "POST" else "query"
-        places[name] = "path" if "{" + name + "}" in path else where
-    schema: JsonObject = {"properties": properties, "required": [*required]}
-    return Operation(method, path, schema, places, None, about) if required else None
+    for name in names:
+        values = [row[name] for row in rows]
+        known = [value for value in values if value is not None]
+        is_fixed = bool(known) and len(names) > 1 and bool(_FIXED.search(name))
+        properties[name] = {"enum": known} if is_fixed else schema_like(values)
+    places = {name: one.places[name] for name in names}
+    schema: JsonObject = {"properties": properties, "required": [*names]}
+    return Operation(method, one.path, schema, places, None, about)
 
 
-def _declared(values: Sequence[JsonValue]) -> JsonObject:
-    """A value's schema, by those that were shown."""
-    first = values[0] if values else ""
-    if is_object(first) or is_array(first):
-        return {"enum": [*values[:EXAMPLES_MAX]]}
-    kind = "boolean" if isinstance(first, bool) else "string"
-    if isinstance(first, int | float) and not isinstance(first, bool):
-        kind = "integer" if isinstance(first, int) else "number"
-    return {"type": kind, "examples": [*dict.fromkeys(map(_scalar, values))][:EXAMPLES_MAX]}
+def _may_act(one: Shown, *, is_only: bool) -> bool:
+    """Whether a call may do something, by its path and what is said beside it.
 
-
-def _scalar(value: JsonValue) -> str | int | float | bool | None:
-    return value if isinstance(value, str | int | float) else None
+    What is said before is of the only call by `POST`, if there is only one.
+    """
+    if one.method == "GET":
+        return does_act(one.path, "", says_it_reads=True)
+    beside = [_HANDS_OVER.sub(" ", line) for line in one.beside]
+    if any(map(tells_of_act, beside)):
+        return True
+    name = _PREFIX.sub("", one.path)
+    return not only_asks(name, [*beside, *(one.intro if is_only else ())])

@@ -34,11 +34,12 @@ from assay.probing.function.words import (
 
 def judge(transcript: JsonObject) -> Verdict:
     """The verdict on what was seen of one service."""
-    end = transcript.get("end")
+    end, talk = transcript.get("end"), transcript.get("talk")
     if isinstance(end, str) and end in _ENDS:
-        return _ENDS[end]
+        said = judge_conversation(talk) if end == "page" and is_object(talk) else _ENDS[end]
+        return said if said.state == "functional" else _ENDS[end]
     rule = _RULES.get(str(transcript.get("kind")), judge_failures)
-    verdict, talk = rule(transcript), transcript.get("talk")
+    verdict = rule(transcript)
     if verdict.state == "functional" or not is_object(talk):
         return verdict
     return judge_conversation(talk)
@@ -136,10 +137,11 @@ IDENTIFIER_MIN = 6
 
 
 def _counts_of(row: JsonObject) -> frozenset[str]:
-    """Counts of each text that a call was given, and of all of them together."""
+    """Counts of each text that a call was given, of all of them together, and of its request."""
+    sizes = frozenset(texts(row.get("sizes")))
     given = str(row.get("asked")).partition(" ")[2]
     found = counts_in(given).union(*(counts_in(text) for text in leaves(decode(given.encode()))))
-    return found | {str(len(given)), str(len(given.encode("utf-8", "replace")))}
+    return found | sizes | {str(len(given)), str(len(given.encode("utf-8", "replace")))}
 
 
 def _is_unsteady(places: Sequence[int], said: Sequence[Answered]) -> bool:

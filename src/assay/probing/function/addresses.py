@@ -1,0 +1,141 @@
+"""Addresses as calls: what in their paths and queries are values. Pure.
+
+Sources: RFC 6570 (`{name}` in an address); RFC 2606 (names for examples).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from assay.kit.json import JsonObject, JsonValue
+from assay.probing.function.examples import can_vary, is_placeholder
+from assay.probing.function.linked import absolute
+
+PAIRS_MAX = 8
+SEGMENTS_MAX = 12
+VALUES_MAX = 6
+"""Values of a path that are varied."""
+
+_SEGMENT: Final = re.compile(r"^(?:\{(\w{1,40})\}|<(?:\w{1,20}:)?(\w{1,40})>|:(\w{1,40}))$")
+_SUFFIXES: Final = re.compile(r"\.(?:js|css|png|svg|ico|html?|jpe?g|gif|woff2?|webp|txt|xml)$")
+_VERSION: Final = re.compile(r"v\d{1,2}(?:[.]\d{1,2})?", re.IGNORECASE)
+_HOLDERS_TEXT: Final = (
+    "agent agents bot bots user users u account accounts tenant tenants t org orgs app apps"
+    " service services profile profiles project workspace"
+)
+_HOLDERS: Final = frozenset(_HOLDERS_TEXT.split())
+"""What follows these is somebody's, and another value somebody else's."""
+
+_ANY_HOST: Final = re.compile(
+    r"(?:https?://)?(?:\$\{?\w{1,40}\}?|\{\w{1,40}\}|<[\w .-]{1,40}>|localhost"
+    r"|127\.0\.0\.1|0\.0\.0\.0|(?:[\w-]{1,40}\.){0,3}example(?:\.(?:com|org|net))?|your[\w.-]{0,60}|(?=:\d{0,5}(?:/|$)))"
+    r"(?::\d{1,5}|:)?(?=[/?]|$)",
+    re.IGNORECASE,
+)
+"""Hosts that stand for the reader's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """An address taken apart."""
+
+    path: str
+    """With `{name}` for each value."""
+    given: JsonObject
+    """The values by name; None where none is shown."""
+    places: JsonObject
+    raw: str
+    """The path as it was."""
+
+
+def own_address(shown: str, url: str) -> str:
+    """What an address shown at `url` is there: a placeholder for a host is its own."""
+    place = _ANY_HOST.match(shown)
+    if place is not None:
+        return absolute(url, shown[place.end() :] or "/")
+    own = urlsplit(url)
+    is_bare = shown.startswith(own.netloc) and shown[len(own.netloc) :][:1] in {"/", "?"}
+    return absolute(url, f"{own.scheme}://{shown}" if is_bare else shown)
+
+
+def called(address: str) -> Called | None:
+    """What an address asks; None of one that is no call of a service."""
+    try:
+        parts = urlsplit(address)
+        pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=64)
+    except ValueError:
+        return None
+    if _SUFFIXES.search(parts.path):
+        return None
+    raw = unquote(parts.path)
+    path, given = _template(raw)
+    places: dict[str, JsonValue] = dict.fromkeys(given, "path")
+    for name, value in by_name(pairs[:PAIRS_MAX]).items():
+        given.setdefault(name, value)
+        places.setdefault(name, "query")
+    return Called(path, given, places, raw)
+
+
+def by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, JsonValue]:
+    """Values by name: of a name that is given more than once, the list of them."""
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    shown = {name: [v for v in rows if not is_placeholder(v)] for name, rows in found.items()}
+    return {
+        name: None if not shown[name] else shown[name] if len(rows) > 1 else rows[0]
+        for name, rows in found.items()
+    }
+
+
+def _template(path: str) -> tuple[str, dict[str, JsonValue]]:
+    """The path with a name for each value in it, and the values."""
+    made: list[str] = []
+    given: dict[str, JsonValue] = {}
+    before = ""
+    for segment in path.split("/"):
+        marked = _SEGMENT.match(segment)
+        name = next(g for g in marked.groups() if g) if marked else ""
+        if not marked and len(given) < VALUES_MAX and _is_value(segment, before):
+            name = f"{before or 'path'} {chr(97 + len(given))}"
+        if name:
+            given[name] = None if marked else segment
+            made.append("{" + name + "}")
+        else:
+            made.append(segment)
+            before = segment
+    return "/".join(made), given
+
+
+def _is_value(segment: str, before: str) -> bool:
+    """Whether a segment is a number, a date, a code or another value that we know the like of.
+
+    `before` is the last that was none.
+    """
+    if before.casefold() in _HOLDERS or _VERSION.fullmatch(segment):
+        return False
+    return (bool(before) or any(map(str.isdigit, segment))) and can_vary(segment)
+
+
+def values_at(template: str, path: str) -> JsonObject | None:
+    """The values that a path has where a template has names; None where it is another's."""
+    wanted, had = template.strip("/").split("/"), path.strip("/").split("/")
+    if len(wanted) != len(had) or len(wanted) > SEGMENTS_MAX:
+        return None
+    given: dict[str, JsonValue] = {}
+    for one, other in zip(wanted, had, strict=True):
+        if one.startswith("{") and one.endswith("}"):
+            if not other or is_placeholder(other):
+                return None
+            given[one[1:-1]] = other
+        elif one != other:
+            return None
+    return given
+
+
+def fixed_part(address: str) -> str:
+    """The path of an address before its first value; where another call of it may begin."""
+    one = called(address)
+    return "" if one is None else one.path.partition("/{")[0].rstrip("/")

@@ -1,0 +1,86 @@
+"""An operation that only reads, and the request that calls it. Pure.
+
+Sources: OpenAPI 3.1, "Style Values"; OpenAPI 2.0, "Parameter Object"; URL Standard, section 5.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from assay.egress.ports import Outgoing
+from assay.kit.json import JsonObject, JsonValue, is_array
+from assay.probing.function.identify import ACCEPTS
+
+FORM: Final = "application/x-www-form-urlencoded"
+JOINED: Final[Mapping[str, str]] = {"csv": ",", "ssv": " ", "tsv": "\t", "pipes": "|"}
+"""What lists in one query value are joined by, by the place of the argument."""
+
+WHOLE: Final = "whole"
+TEXT: Final = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One documented operation that only reads, as far as its document can be believed."""
+
+    method: str
+    path: str
+    schema: JsonObject
+    """Of its required parameters, by name, as one object."""
+    places: JsonObject
+    """Where each parameter goes: `path`, `query` or one of `JOINED`, a member of a JSON `body` or
+    of a `form`; or the `whole` JSON body, or all of it as `text`."""
+    answer: JsonValue
+    """Schema of its documented answer."""
+    about: str = ""
+    """What its document says that it does."""
+    is_talk: bool = False
+    """It is told something in words, and answers."""
+    media: str = ""
+    """The type of a body that is text."""
+
+
+def request_for(operation: Operation, base: str, arguments: JsonObject) -> Outgoing:
+    """The request that calls an operation with these arguments."""
+    path = operation.path
+    query: dict[str, str | list[str]] = {}
+    body: dict[str, JsonValue] = {}
+    for name, value in arguments.items():
+        where = str(operation.places.get(name))
+        if where == "path":
+            path = path.replace("{" + name + "}", quote(_joined(value, ","), safe=","))
+        elif where == "query":
+            query[name] = list(map(_plain, value)) if is_array(value) else _plain(value)
+        elif where in JOINED:
+            query[name] = _joined(value, JOINED[where])
+        else:
+            body[name] = value
+    joined = base + "/" + path.lstrip("/") if path else base
+    url = joined + (f"?{urlencode(query, doseq=True)}" if query else "")
+    if operation.method != "POST":
+        return Outgoing(operation.method, url, ACCEPTS)
+    media, content = _body(operation, body)
+    return Outgoing("POST", url, {**ACCEPTS, "content-type": media}, content)
+
+
+def _body(operation: Operation, given: JsonObject) -> tuple[str, bytes]:
+    """The type and the bytes of a body with these members."""
+    places = {str(operation.places.get(name)) for name in given}
+    only = next(iter(given.values()), None)
+    if "form" in places:
+        pairs = {n: list(map(_plain, v)) if is_array(v) else _plain(v) for n, v in given.items()}
+        return FORM, urlencode(pairs, doseq=True).encode()
+    if TEXT in places:
+        return operation.media or "text/plain", _plain(only).encode("utf-8", "replace")
+    return "application/json", json.dumps(only if WHOLE in places else given).encode()
+
+
+def _plain(value: JsonValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _joined(value: JsonValue, mark: str) -> str:
+    rows: Sequence[JsonValue] = value if is_array(value) else [value]
+    return mark.join(map(_plain, rows))

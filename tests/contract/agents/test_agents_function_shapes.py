@@ -1,0 +1,46 @@
+"""Proof of function of services that only show how they are called: addresses and command lines.
+
+Each shape has its hollow twins: they say the same of themselves, and do no work.
+"""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from assay.chains.model import Service
+from assay.egress.url import EgressPolicy
+from assay.infra.http.egress import GuardedHttp
+from tests.contract.agents.test_agents_function import proven
+from tests.fakes import working_agents as agents
+from tests.fakes.http_shapes import HOLLOW, SHAPES, Handler, Shape
+
+
+@pytest.fixture
+async def http() -> AsyncGenerator[GuardedHttp]:
+    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
+    yield guarded
+    await guarded.aclose()
+
+
+async def state_of(
+    http: GuardedHttp, shape: Shape, handler: Handler | None = None, nonce: str = "one"
+) -> str:
+    async with agents.serving(lambda _: shape.app(handler)) as base:
+        [(_, state, _)] = await proven(http, Service("api", base + shape.declared), nonce=nonce)
+    return state
+
+
+@pytest.mark.parametrize("nonce", ["one", "two"])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+async def test_a_service_is_proven_by_the_call_that_it_shows(
+    http: GuardedHttp, shape: Shape, nonce: str
+) -> None:
+    assert await state_of(http, shape, nonce=nonce) == "functional"
+
+
+@pytest.mark.parametrize("hollow", HOLLOW.values(), ids=HOLLOW.keys())
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+async def test_its_hollow_twin_is_not(http: GuardedHttp, shape: Shape, hollow: Handler) -> None:
+    is_page = isinstance(shape.says, str)
+    state = await state_of(http, shape, hollow)
+    assert state == ("not_callable" if is_page else "not_functional")
