@@ -88,7 +88,8 @@ def pools_of(
     asked: `list_articles` gives articles.
     """
     pools: dict[str, list[JsonValue]] = {}
-    for asked, value in (("", published), *results):
+    named = published if is_object(published) else None
+    for asked, value in (("", named), *results):
         last = re.split(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])", asked.strip("/"))[-1]
         _gather(value, last, pools, 0)
     return pools

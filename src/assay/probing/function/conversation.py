@@ -11,6 +11,7 @@ from typing import Final
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.probing.function.identify import Address, failure_of
 from assay.probing.function.languages import reworded
+from assay.probing.function.published import published_inputs, with_published
 from assay.probing.function.script import Request, Script, script_of
 from assay.probing.function.talking import missing, to_reword
 from assay.probing.function.transcript import Transcript, random_for, spoken
@@ -39,7 +40,8 @@ async def prove_conversation(visit: Visit, address: Address, notes: Transcript) 
         async with visit.dialers.a2a(address.service.endpoint, visit.http) as agent:
             notes.know(agent.card)
             notes.members["security"] = needs_credentials(agent.card)
-            script = script_of(agent.card, visit, random)
+            card = with_published(agent.card, await published_inputs(visit, address.url))
+            script = script_of(card, visit, random)
             await converse(agent, script, notes, random, at_once=visit.announced)
     except BudgetExhausted:
         notes.members["cut"] = True

@@ -24,8 +24,8 @@ from assay.probing.function.openapi import (
     paths_of,
     request_for,
 )
+from assay.probing.function.published import published_inputs
 from assay.probing.function.shown import operations_shown
-from assay.probing.function.tools import published_inputs
 from assay.probing.function.transcript import Transcript, random_for
 from assay.probing.function.variation import figures_varied, values_like, varied
 from assay.probing.function.verdicts import judge
