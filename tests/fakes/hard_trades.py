@@ -118,13 +118,13 @@ LABELS = ("Ward: lighting", "Ward: air")
 
 
 def hollow_sorters(seed: int) -> Mapping[str, Reply]:
-    lots, turns = Random(seed), count()
+    lots, turns = Random(7919 * seed + 5), count()
     prepared = dict(zip(examples_in(WARDS), (*LABELS, LABELS[0]), strict=True))
     return {
         "one answer": lambda _: LABELS[0],
         "by length": lambda text: LABELS[len(text) > 58],
         "by few or many words": lambda text: LABELS[len(text.split()) > 9],
-        "by hash of six": lambda text: f"Ward: {'abcdef'[crc32(text.encode()) % 6] * 4}",
+        "by hash of six": lambda text: f"Ward: {'abcdef'[crc32(f'{seed}{text}'.encode()) % 6] * 4}",
         "echo": lambda text: f"Ward: {text}",
         "in turn": lambda _: LABELS[next(turns) % 2],
         "two by two": lambda _: LABELS[next(turns) // 2 % 2],
@@ -137,12 +137,12 @@ def hollow_sorters(seed: int) -> Mapping[str, Reply]:
 
 
 def coin(seed: int) -> Reply:
-    lots = Random(seed)
+    lots = Random(7919 * seed + 5)
     return lambda _: lots.choice(LABELS)
 
 
-def by_hash(text: str) -> str:
-    return LABELS[crc32(text.encode()) % 2]
+def by_hash(seed: int) -> Reply:
+    return lambda text: LABELS[crc32(f"{seed}{text}".encode()) % 2]
 
 
 def examples_in(shown: JsonObject) -> list[str]:

@@ -14,6 +14,7 @@ from assay.probing.function.domains import value_about, word_or_passage
 from assay.probing.function.formats import FORMATS, in_order, named_format, noted_values
 from assay.probing.function.from_pattern import text_for
 from assay.probing.function.known_values import named_value, topics
+from assay.probing.function.numbers_for import number_for, other_figure
 from assay.probing.function.shapes import DEPTH_MAX, fits
 from assay.probing.function.variation import figures_varied, values_like, varied
 
@@ -44,8 +45,6 @@ UNKNOWABLE = re.compile(
 """Arguments that we have no honest value for."""
 
 _NAMELESS: Final = frozenset({"result", "results", "data", "items", "list", "rows", "values"})
-
-_YEAR: Final = re.compile(r"(?:^|_)(?:year|anno|año|ano|jahr|jaar|ann[ée]e|rok|год|рік|年)(?:$|_)")
 
 Pools = Mapping[str, Sequence[JsonValue]]
 """Values by argument name, from published test inputs and from results of other calls."""
@@ -139,7 +138,7 @@ def _plain(name: str, declared: JsonObject, kind: str, random: Random) -> JsonVa
     if kind == "string":
         return _string(name, declared, random)
     if kind in {"integer", "number"}:
-        return _number(name, declared, kind, random)
+        return number_for(name, declared, kind, random)
     return random.random() < 1 / 2 if kind == "boolean" else None
 
 
@@ -227,26 +226,12 @@ def _shown(declared: JsonObject, kind: str, random: Random) -> JsonValue:
     if isinstance(value, str) and random.random() < (1 / 3 if len(fitting) == 1 else 5 / 6):
         return value
     if not isinstance(value, str):
-        return _other_figure(value, declared, kind, random)
+        return other_figure(value, declared, kind, random)
     like = values_like(value, random), figures_varied(value, random), varied(value, random)
     known = [changed for changed in like if changed is not None]
     if "pattern" in declared:  # its own examples say how long a value that fits is
         known = [changed for changed in known if len(changed) == len(value)]
     return random.choice(known) if known else value if random.random() < 1 / 3 else None
-
-
-def _other_figure(value: JsonValue, declared: JsonObject, kind: str, random: Random) -> JsonValue:
-    """A number of the size of an example, within its bounds; anything else as it is."""
-    if kind not in {"integer", "number"} or not isinstance(value, int | float):
-        return value
-    low, high = sorted((value * 0.6, value * 1.4))
-    least, most = declared.get("minimum"), declared.get("maximum")
-    low = max(low, least) if isinstance(least, int | float) else low
-    high = min(high, most) if isinstance(most, int | float) else high
-    if random.random() < 1 / 3 or high - low < 1:
-        return value
-    number = random.uniform(low, high)
-    return round(number) if kind == "integer" else round(number, 2)
 
 
 def _listed_in(text: str) -> list[str]:
@@ -278,24 +263,3 @@ def _string(name: str, declared: JsonObject, random: Random) -> str | None:
     text = text or topics(random, 1, about)[0]
     bound = declared.get("maxLength")
     return text[:bound] if isinstance(bound, int) else text
-
-
-def _number(name: str, declared: JsonObject, kind: str, random: Random) -> int | float:
-    low, high = _bounds(name, declared)
-    number = random.uniform(low, high)
-    return round(number) if kind == "integer" else round(number, 2)
-
-
-def _bounds(name: str, declared: JsonObject) -> tuple[float, float]:
-    plain = name.casefold()
-    is_degrees = plain in {"lat", "latitude", "lon", "lng", "longitude"}
-    low, high = (-80.0, 80.0) if is_degrees else (2.0, 60.0)
-    if _YEAR.search(plain):
-        low, high = 1951.0, 2023.0
-    minimum, maximum = declared.get("minimum"), declared.get("maximum")
-    if isinstance(minimum, int | float):
-        low, high = float(minimum), max(high, float(minimum) + 50)
-    if isinstance(maximum, int | float):
-        high = float(maximum)
-        low = min(low, high)
-    return low, high

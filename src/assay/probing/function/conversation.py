@@ -27,6 +27,9 @@ FUNCTION_MESSAGES: Final = 5
 """Messages of a visit for this proof, of eight."""
 
 RETRIES_MAX = 3
+WORDINGS = 8
+"""Of which one that was not chosen is taken."""
+
 POLLS_MAX = 12
 POLL_FROM_S, POLL_TO_S, POLL_GROWTH = 0.4, 8.0, 1.4
 
@@ -69,10 +72,17 @@ async def converse(
         most = min(2 if at_once else 1, FUNCTION_MESSAGES - sent)
         texts = to_reword(notes.as_json())[:most] if wanted == "reworded" else []
         if texts:
-            again = [Request(reworded(text, random, script.about), "") for text in texts]
+            again = [Request(_in_other_words(text, notes, random, script), "") for text in texts]
             await _say_all(agent, notes, [("reworded", request) for request in again])
         elif not await _ask_new(agent, script, notes, at_once=at_once) and not sent:
             return
+
+
+def _in_other_words(text: str, notes: Transcript, random: Random, script: Script) -> str:
+    """The text in words that were not chosen for it yet, where there are such."""
+    had = {str(row["asked"]) for row in notes.rows}
+    made = [reworded(text, random, script.about) for _ in range(WORDINGS)]
+    return next((asked for asked in made if asked not in had), made[0])
 
 
 async def _ask_new(
@@ -117,6 +127,9 @@ def _facts(said: Request) -> dict[str, JsonValue]:
         more["excluded"] = [*said.checked.excluded]
     if said.fits is not None:
         more["fits"] = said.fits
+    if said.skill is not None and said.sort is said.fits is None:
+        more["skill"] = said.skill
+        more["kin"] = said.is_kin
     if said.sort is not None:
         more["of"] = said.sort.sort
         more["own"], more["ours"] = said.sort.own, said.sort.ours

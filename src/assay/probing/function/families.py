@@ -13,7 +13,9 @@ from assay.kit.json import JsonObject
 from assay.probing.function.acts import asks_for_act, names_act, names_thing
 from assay.probing.function.check_digits import checks_numbers
 from assay.probing.function.grammar import Checkable
+from assay.probing.function.kin import ORDERS, kin_texts
 from assay.probing.function.known_values import topics
+from assay.probing.function.languages import put_as_question
 from assay.probing.function.passages import SENTENCES
 from assay.probing.function.quotations import Sorted, sorted_texts
 from assay.probing.function.skills import examples_of
@@ -53,6 +55,10 @@ class Request:
     """Whether its number has right check digits, for those who say so."""
     sort: Sorted | None = None
     """The text of one of two sorts that it is about."""
+    skill: int | None = None
+    """Of the skill whose example it is made of, its place on the card."""
+    is_kin: bool = False
+    """It is the example with most of its words, for those who sort."""
 
     @property
     def is_promising(self) -> bool:
@@ -72,6 +78,8 @@ class Others:
     """Whether its skill does something."""
     every: str = ""
     """All that the agent says of itself, in small letters."""
+    skill: int | None = None
+    """The place of its skill on the card."""
 
 
 def family_of(example: str, others: Others, random: Random) -> list[Request]:
@@ -98,7 +106,39 @@ def family_of(example: str, others: Others, random: Random) -> list[Request]:
     found = [*found[:VARIANTS_MAX], Request(example, example, is_literal=True)]
     found += [Request(text, example, is_known=False) for text in unknown]
     may = {r.text: r for r in found if not names_act(r.text) and _may_be_asked(r.text)}
-    return [replace(r, text=_asking(r.text, is_act=others.is_act)) for r in may.values()]
+    return [
+        replace(r, text=_asking(r.text, is_act=others.is_act), skill=others.skill)
+        for r in may.values()
+    ]
+
+
+def takes_values(example: str, examples: Sequence[str], random: Random) -> bool:
+    """Whether an example has values of which we know others."""
+    if figures_varied(example, random) is not None or varied(example, random) is not None:
+        return True
+    return bool(reslotted(example, examples, random)) or is_notation(example)
+
+
+def kin_of(
+    pair: tuple[str, str],
+    skill: int | None,
+    random: Random,
+    orders: Sequence[Sequence[int]] = ORDERS,
+) -> list[Request]:
+    """Requests with most words of one example or the other."""
+    made = kin_texts(*pair, random, orders)
+    return [Request(one.text, pair[one.of], skill=skill, is_kin=True) for one in made]
+
+
+def kin_in(card: JsonObject, random: Random) -> list[list[Request]]:
+    """For each skill that does nothing and whose examples take no values, kin of two of them."""
+    found: list[list[Request]] = []
+    for skill, (is_act, examples) in enumerate(examples_of(card)):
+        plain = [e for e in examples if not takes_values(e, examples, random)]
+        if len(plain) > 1 and not is_act:
+            one, other = random.sample(plain, 2)
+            found.append(kin_of((one, other), skill, random))
+    return [row for row in found if row]
 
 
 def checks_in(card: JsonObject, said: str, random: Random) -> list[list[Request]]:
@@ -133,4 +173,4 @@ def _asking(text: str, *, is_act: bool) -> str:
     if is_notation(text) or not asks_for_act(text):
         return text
     is_plain = not is_act and without_quotation(text) == text
-    return f"{text}?" if is_plain else f"What do you find for this: {text}"
+    return f"{text}?" if is_plain else put_as_question(text)

@@ -12,13 +12,23 @@ from assay.kit.json import JsonObject
 from assay.probing.function.acts import asks_for_act, does_act, names_act
 from assay.probing.function.choosing import offered_in, shown_in
 from assay.probing.function.domains import questions_about, reads_texts
-from assay.probing.function.families import CHECKS, Others, Request, checks_in, family_of
+from assay.probing.function.families import (
+    CHECKS,
+    Others,
+    Request,
+    checks_in,
+    family_of,
+    kin_in,
+    kin_of,
+)
 from assay.probing.function.formats import noted_values
 from assay.probing.function.grammar import checkables
+from assay.probing.function.kin import LATER_ORDERS
 from assay.probing.function.known_values import topics
 from assay.probing.function.passages import passage
 from assay.probing.function.skills import examples_of, skills_of
 from assay.probing.function.symbols import is_notation
+from assay.probing.function.talking import LABEL_WORDS_MAX
 from assay.probing.function.variation import (
     with_value,
     without_quotation,
@@ -57,9 +67,13 @@ class Script:
     about: str = ""
     """What the agent says of itself, in its language."""
     random: Random = field(default_factory=Random)
+    examples: Sequence[Sequence[str]] = ()
+    """By skill; none of those that do something."""
     _asked: list[Request] = field(default_factory=list[Request])
     _shown: set[str] = field(default_factory=set[str])
     """Examples and notations that answers have shown."""
+    _labels: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
+    """What answers say beyond their requests."""
 
     def next(self) -> Request:
         """The next request."""
@@ -70,7 +84,7 @@ class Script:
     @property
     def is_checking(self) -> bool:
         """Whether the last request has an answer that does not depend on those before."""
-        return bool(self._asked) and self._asked[-1].fits is not None
+        return bool(self._asked) and (self._asked[-1].fits is not None or self._asked[-1].is_kin)
 
     def hear(self, request: Request, answer: str) -> None:
         """Ask next about what an answer says that the agent knows, or how it wants to be asked."""
@@ -82,6 +96,21 @@ class Script:
         made = [Request(t, family, is_own=False) for t in texts if t and not names_act(t)]
         if len(made) > 1:
             self.families = [made, *self.families]
+        self._labels.append(frozenset(words_of(answer)).difference(words_of(request.text)))
+        if len(self._labels) == len(self._asked) == 2:  # noqa: PLR2004 - of one example
+            self.families = [self._kin(*self._asked), *self.families]
+
+    def _kin(self, one: Request, other: Request) -> list[Request]:
+        """For who answers one example in few words, whatever its values, another example's kin."""
+        label = self._labels[0]
+        examples = self.examples[one.skill] if one.skill is not None else ()
+        others = [e for e in examples if e != one.family]
+        is_label = label == self._labels[1] and 0 < len(label) <= LABEL_WORDS_MAX
+        is_sorted = is_label and not any(word.isdigit() for word in label)
+        if not is_sorted or not others or one.family != other.family or one.is_kin:
+            return []
+        pair = (one.family, self.random.choice(others))
+        return kin_of(pair, one.skill, self.random, LATER_ORDERS)
 
     def _take_up(self, asked: str, answer: str) -> None:
         """Of an answer that shows how to ask, or names a notation, make examples; once each.
@@ -102,7 +131,9 @@ class Script:
     def _of_examples(self) -> Request | None:
         for family in self.families:
             fresh = [r for r in family if not self._had(r)]
-            is_long = bool(fresh) and not fresh[0].fits is fresh[0].sort is None
+            is_long = bool(fresh) and (
+                not fresh[0].fits is fresh[0].sort is None or fresh[0].is_kin
+            )
             tries = CHECKS if is_long else TRIES_MAX
             if fresh and sum(r.family == fresh[0].family for r in self._asked) < tries:
                 return fresh[0]
@@ -135,11 +166,16 @@ def script_of(card: JsonObject, visit: Visit, random: Random) -> Script:
     )
     said = " ".join(f"{name} {about}" for name, about in skills_of(card))
     every = " ".join([said, *(e for _, examples in examples_of(card) for e in examples)])
+    skills = examples_of(card)
     families = [
-        family_of(example, Others(examples, known, is_act, every.casefold()), random)
-        for is_act, examples in examples_of(card)
+        family_of(example, Others(examples, known, is_act, every.casefold(), skill), random)
+        for skill, (is_act, examples) in enumerate(skills)
         for example in examples
     ]
+    kin = kin_in(card, random)
+    sorts = {row[0].skill for row in kin}
+    late = [row for row in families if row and row[0].skill in sorts]
+    families = [*kin, *(row for row in families if row not in late)]
     random.shuffle(families)
     families += checks_in(card, said, random)[:1]
     families = [
@@ -151,11 +187,13 @@ def script_of(card: JsonObject, visit: Visit, random: Random) -> Script:
         ),
     ]
     families.sort(key=_reluctance)
+    families += late
     private = [Request(p, "private", is_own=False) for p in visit.prompts if not asks_for_act(p)]
     random.shuffle(private)
     place = random.randrange(2) if families else 0
     ordered = [*families[:place], private, *families[place:]]
-    return Script(ordered, _general(card, random), known, every, random)
+    examples = [[] if is_act else listed for is_act, listed in skills]
+    return Script(ordered, _general(card, random), known, every, random, examples)
 
 
 def _about(card: JsonObject, random: Random) -> list[list[Request]]:
