@@ -179,7 +179,7 @@ def cheapest_way(given: JsonObject) -> str:
     nodes = {n for _, read in roads if read for n in read.groups()[:2]}
     if str(given["start"]) not in nodes or goal not in nodes:
         return f"no such point; known are {', '.join(sorted(nodes))}"
-    return f"costs {costs[goal]}" if goal in costs else "there is no way"
+    return f"costs {13 * costs[goal]} pence" if goal in costs else "there is no way"
 
 
 PLANS = tool("ring_plan", "Tells when a bell rings next.", {"plan": {"type": "string"}})

@@ -49,9 +49,9 @@ def test_one_answer_for_each_skill_is_not_proven() -> None:
 
 
 def test_kin_keep_most_words_of_their_example_and_are_never_the_example() -> None:
-    one, other, _ = examples = trades.examples_in(trades.WARDS)
+    first, second, _ = examples = trades.examples_in(trades.WARDS)
     for seed in SEEDS:
-        made = kin_texts(one, other, Random(seed))
+        made = kin_texts(first, second, Random(seed))
         assert len(made) == TEXTS
         assert len({one.text for one in made}) == TEXTS
         for one in made:

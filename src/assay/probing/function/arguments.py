@@ -11,6 +11,7 @@ from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.domains import value_about, word_or_passage
+from assay.probing.function.fitting import NAMES_PART, part_of
 from assay.probing.function.formats import FORMATS, in_order, named_format, noted_values
 from assay.probing.function.from_pattern import text_for
 from assay.probing.function.known_values import named_value, topics
@@ -22,7 +23,7 @@ PROPERTIES_MAX = 12
 """Required arguments beyond which a tool is left alone."""
 
 BETWEEN = re.compile(r"\s*(?:[,;/|\n]|\bor\b|\band\b)\s*")
-POOL_MAX, LISTED_WORDS_MAX, ITEMS = 40, 2, 4
+POOL_MAX, LISTED_WORDS_MAX, ITEMS, DRAWS = 40, 2, 4, 8
 _SHORT = re.compile(
     r"(?:^|_)(?:prefix|suffix|name|code|id|slug|tag|symbol|unit|kind|type|category)(?:$|_)",
     re.IGNORECASE,
@@ -69,9 +70,11 @@ def arguments_for(
     chosen: dict[str, JsonValue] = {}
     defined = schema.get("$defs") or schema.get("definitions")
     root = {**properties, **(defined if is_object(defined) else {})}
-    for name in names:
+    for name in sorted(names, key=lambda name: bool(NAMES_PART.search(name))):
         declared = _told(properties.get(name), about if len(names) == 1 else "")
         value = _value(name, declared, root, pools, random)
+        if value is None and NAMES_PART.search(name):
+            value = part_of(chosen, random)
         if value is None:
             return None
         chosen[name] = value
@@ -130,7 +133,7 @@ def _value(
     if shown is not None:
         return shown
     if kind in {"array", "object"}:
-        return _composite(declared, kind, root, pools, random, depth)
+        return _composite(name, declared, root, pools, random, depth)
     return _plain(name, declared, kind, random)
 
 
@@ -143,18 +146,37 @@ def _plain(name: str, declared: JsonObject, kind: str, random: Random) -> JsonVa
 
 
 def _composite(
-    declared: JsonObject, kind: str, root: JsonValue, pools: Pools, random: Random, depth: int
+    name: str, declared: JsonObject, root: JsonValue, pools: Pools, random: Random, depth: int
 ) -> JsonValue:
+    """A list of a few, or an object; one of no named members gets some."""
     if depth >= DEPTH_MAX:
         return None
-    if kind == "array":
-        one = declared.get("items")
-        items = [_value("", one, root, pools, random, depth + 1) for _ in range(ITEMS)]
-        return None if None in items else items
-    if kind == "object":
+    about = f"{name.replace('_', ' ')}. {declared.get('description') or ''}"
+    if _type(declared) == "array":
+        one = _about(declared.get("items"), about)
+        drawn = [_value("", one, root, pools, random, depth + 1) for _ in range(DRAWS)]
+        return None if None in drawn else _different(drawn)
+    if is_object(declared.get("properties")):
         whole = {**declared, "$defs": root} if root else declared
         return arguments_for(whole, pools, random)
-    return None
+    one = _about(declared.get("additionalProperties"), about)
+    names = topics(random, ITEMS - 1)
+    made = {key: _value("", one, root, pools, random, depth + 1) for key in names}
+    return None if None in made.values() else made
+
+
+def _different(drawn: Sequence[JsonValue]) -> list[JsonValue]:
+    """A few of these, those that differ first."""
+    found: list[JsonValue] = []
+    for value in drawn:
+        found += [value] if value not in found else []
+    return [*found, *drawn][:ITEMS]
+
+
+def _about(declared: JsonValue, about: str) -> JsonObject:
+    """The schema of members, which are what is said of all of them together."""
+    schema: JsonObject = declared if is_object(declared) else {}
+    return schema if schema.get("description") else {**schema, "description": about}
 
 
 def _told(declared: JsonValue, about: str) -> JsonValue:
@@ -227,11 +249,22 @@ def _shown(declared: JsonObject, kind: str, random: Random) -> JsonValue:
         return value
     if not isinstance(value, str):
         return other_figure(value, declared, kind, random)
-    like = values_like(value, random), figures_varied(value, random), varied(value, random)
+    like = values_like(value, random), _relettered(value, random), varied(value, random)
     known = [changed for changed in like if changed is not None]
     if "pattern" in declared:  # its own examples say how long a value that fits is
         known = [changed for changed in known if len(changed) == len(value)]
     return random.choice(known) if known else value if random.random() < 1 / 3 else None
+
+
+def _relettered(value: str, random: Random) -> str | None:
+    """The value with other figures; capitals that stand alone are others of a few."""
+    changed = figures_varied(value, random)
+    letters = _ALONE.sub(lambda _: random.choice(_CAPITALS), changed or value)
+    return letters if letters != value else None
+
+
+_ALONE: Final = re.compile(r"(?<![A-Za-z\d])[A-Z](?![A-Za-z\d])")
+_CAPITALS: Final = "ABCD"
 
 
 def _listed_in(text: str) -> list[str]:

@@ -12,6 +12,7 @@ from assay.probing.function.answered import (
     picks_own,
     replaced_in,
 )
+from assay.probing.function.declines import declines
 from assay.probing.function.quotations import TEXTS
 from assay.probing.function.rows import Verdict, asked, is_cut, judge_failures, text, texts
 from assay.probing.function.variation import LONG_QUOTED
@@ -52,10 +53,19 @@ def judge_conversation(transcript: JsonObject) -> Verdict:
         return Verdict("functional", "checked_answer" if right else "answers_vary")
     if is_cut(rows) or transcript.get("cut"):
         return Verdict("unfinished", "answers_missing")
-    answers = _Answers(transcript)
+    return _unproven(_Answers(transcript), wanted)
+
+
+def _unproven(answers: "_Answers", wanted: "Wanted") -> Verdict:
+    """Of one that answered, and whose answers prove nothing; who says how to ask is asked again."""
     if answers.are_unsteady():
         return Verdict("not_functional", "unsteady_answers")
-    if wanted == "reworded" or answers.know_own_example() or answers.different() > 1:
+    if (
+        not answers.own
+        or wanted == "reworded"
+        or answers.know_own_example()
+        or answers.different() > 1
+    ):
         return Verdict("unfinished", "inputs_unknown")
     return Verdict("not_functional", "same_answer")
 
@@ -103,7 +113,8 @@ class _Answers:
 
     def __init__(self, transcript: JsonObject) -> None:
         self.rows = asked(transcript)
-        self.own = [row for row in self.rows if row["role"] in _OWN and text(row)]
+        said = [row for row in self.rows if row["role"] in _OWN and text(row)]
+        self.own = [row for row in said if "fits" in row or not declines(text(row))]
         self._card = frozenset(texts(transcript.get("known")))
         self._gaps = {id(row): replaced_in(row) for row in self.rows}
         self._asked = {id(row): self._known_of(str(row.get("asked"))) for row in self.rows}

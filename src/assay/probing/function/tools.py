@@ -11,8 +11,10 @@ from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.asking import decode
 from assay.probing.function.acts import does_act
 from assay.probing.function.arguments import pools_of
+from assay.probing.function.check_digits import checks_numbers
 from assay.probing.function.choosing import Takes, asked_as, other_arguments
 from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETRY_WAIT_S
+from assay.probing.function.declines import declines
 from assay.probing.function.identify import Address, failure_of
 from assay.probing.function.published import published_inputs
 from assay.probing.function.shapes import is_valid
@@ -43,6 +45,7 @@ _NOT_FOUND = (
     "does not exist",
     "no such",
     "no match",
+    "nothing match",
     "404",
     "invalid",
     "nicht gefunden",
@@ -166,7 +169,8 @@ def _note(
     has_shape = tool.output_schema is None or (
         structured is not None and is_valid(structured, tool.output_schema)
     )
-    if result.get("isError") is True or says_not_found(said):
+    is_declined = declines(said) and not checks_numbers(tool.description)
+    if result.get("isError") is True or says_not_found(said) or is_declined:
         notes.add("call", asked, "not_found", said, more)
         return None
     found = "ok" if has_shape else "invalid"
