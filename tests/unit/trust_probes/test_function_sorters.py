@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from assay.probing.function.kin import TEXTS, kin_texts
+from assay.probing.function.kin import TEXTS, is_told, kin_texts
 from assay.probing.function.words import words_of
 from tests.fakes import hard_trades as trades
 from tests.unit.trust_probes.test_function_trades import talks
@@ -66,3 +66,36 @@ def test_kin_keep_most_words_of_their_example_and_are_never_the_example() -> Non
 def test_short_examples_and_examples_that_ask_for_acts_have_no_kin() -> None:
     assert kin_texts("Oslo", "Rome", Random(1)) == []
     assert kin_texts("Send the plans to Ada today", "Pay the mill by Friday noon", Random(1)) == []
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_an_answer_for_each_question_on_a_card_is_not_proven(at_once: bool) -> None:  # noqa: FBT001
+    shown = trades.card(
+        "Weights",
+        "Converts weights and lengths.",
+        "How many ounces are 12 kilograms of flour?",
+        "How long in feet is a rope of 30 metres?",
+        "Why does a scale creak at night?",
+    )
+
+    def prepared(text: str) -> str:
+        plain = text.casefold()
+        answers = {"how many": "Four hundred.", "how long": "Almost a hundred.", "why": "Rust."}
+        return next((said for word, said in answers.items() if word in plain), "Who knows.")
+
+    assert not any(talks((shown, prepared), seed, at_once=at_once) for seed in SEEDS)
+
+
+@pytest.mark.parametrize(
+    ("example", "is_statement"),
+    [
+        ("It has feathers, a beak and lays eggs", True),
+        ("Which kind is this: it has feathers and a beak", True),
+        ("Translate this: it has feathers and a beak", False),
+        ("Why does a scale creak at night?", False),
+        ("Convert 12 kilograms of flour to ounces", False),
+        ("Feathers", False),
+    ],
+)
+def test_only_what_tells_something_is_sorted(example: str, *, is_statement: bool) -> None:
+    assert is_told(example) is is_statement

@@ -13,7 +13,7 @@ from itertools import pairwise, product
 from random import Random
 from typing import Final
 
-from assay.probing.function.acts import asks_for_act, names_act
+from assay.probing.function.acts import asks_for_act, begins_to_ask, names_act
 from assay.probing.function.languages import is_common, put_as_question
 from assay.probing.function.variation import EXAMPLE_CHARS_MAX
 
@@ -56,7 +56,7 @@ def kin_texts(
     Neither kind is longer than the other throughout: the shorter ones say again what they say.
     """
     both = [text.strip()[:EXAMPLE_CHARS_MAX] for text in (one, other)]
-    if any(names_act(text) or len(_split(text)[1]) < WORDS_MIN for text in both):
+    if any(names_act(text) or not is_told(text) for text in both):
         return []
     made = [_variants(text, random) for text in both]
     short = min((0, 1), key=lambda of: len(made[of][0]))
@@ -71,6 +71,22 @@ def kin_texts(
     if any(asks_for_act(text) for text, _ in chosen):
         chosen = [(put_as_question(text, both[of]), of) for text, of in chosen]
     return [Kin(text, of) for text, of in chosen]
+
+
+def is_told(text: str) -> bool:
+    """Whether an example tells something, to be sorted by: a question wants its own answer."""
+    lead, words = _split(text)
+    if len(words) < WORDS_MIN or words[-1].endswith(("?", "\uff1f")):
+        return False
+    return bool(_SORTS.search(lead)) if lead else not begins_to_ask(text)
+
+
+_SORTS: Final = re.compile(
+    r"classif|categor|sort|label|detect|identif|rout|triage|which|kind|mood|tone|sentiment|topic"
+    r"|languag|spam|klassif|zuordn|erkenn|clasific|idioma|détect|classe|langue|riconosc|lingua"
+    r"|klasyfik|rozpozn|распозн|класс|розпізн|клас|分类|判断|分類|判定",
+    re.IGNORECASE,
+)
 
 
 def _first_two(texts: list[str], longest: str, is_short: bool) -> list[str]:  # noqa: FBT001
@@ -93,7 +109,7 @@ def _split(text: str) -> tuple[str, list[str]]:
 def _variants(text: str, random: Random) -> list[str]:
     """The text without one of its words, in three ways: the least of them first."""
     lead, words = _split(text)
-    inner = [n for n, word in enumerate(words) if 0 < n < len(words) - 1]
+    inner = list(range(1, len(words) - 1))
     plain = [n for n in inner if is_common(words[n].strip(",.;"))] or inner
     edge = 0 if len(words[0]) <= len(words[-1]) else len(words) - 1
     left_out = [edge, random.choice(plain)]
