@@ -147,8 +147,32 @@ def _function(
         f"{asks}: {said}.",
         "" if worst == "met" else why,
         is_fault=worst == "missing" and "not_functional" in best.values(),
-        action=_how_to_sell(policy) if best.get("x402") == "closed" else "",
+        action=_how_to_sell(policy) if best.get("x402") == "closed" else _what_to_publish(services),
     )
+
+
+def _what_to_publish(services: Mapping[str, list[JsonObject]]) -> str:
+    """What makes an agent provable of which no input is known that it answers."""
+    kinds = sorted(
+        kind
+        for kind, listed in services.items()
+        if _best(listed) == UNFINISHED and any(r.get("why") == "inputs_unknown" for r in listed)
+    )
+    wanted = dict.fromkeys(_TO_PUBLISH.get(kind, _VALUES) for kind in kinds)
+    where = "In /.well-known/agent-registration.json on the service's host, publish "
+    return f"{where}{'; '.join(wanted)}." if wanted else ""
+
+
+_VALUES: Final = (
+    "values that are found, two or more for each argument, by its name:"
+    ' {"testInputs": {"orderId": ["A-17", "B-20"]}}'
+)
+_TO_PUBLISH: Final[Mapping[str, str]] = {
+    "a2a": (
+        "messages that it answers, two or more that differ only in their values:"
+        ' {"testInputs": {"messages": ["Which bay holds A-17?", "Which bay holds B-20?"]}}'
+    ),
+}
 
 
 def _how_to_sell(policy: LadderPolicy) -> str:

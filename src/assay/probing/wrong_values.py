@@ -17,7 +17,8 @@ from assay.probing.asking import ask, first, text_of
 from assay.probing.conversations import CONFIRMED_FROM, is_tight
 from assay.probing.function.arguments import arguments_for
 from assay.probing.function.identify import Address
-from assay.probing.function.openapi import Operation, base_of, operations_of, request_for
+from assay.probing.function.openapi import Operation, base_of, operations_of
+from assay.probing.function.request import request_for
 from assay.probing.instructions import seeded, word
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ServiceKind, Visit
 from assay.probing.provoking import Provoked

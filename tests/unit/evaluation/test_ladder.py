@@ -92,6 +92,21 @@ def test_a_service_that_only_sells_is_told_what_would_prove_it() -> None:
     assert not other.action
 
 
+def test_who_cannot_be_asked_is_told_what_to_publish_for_its_kind_of_service() -> None:
+    unknown = {**WORKS, "state": "unfinished", "why": "inputs_unknown"}
+    actions = {
+        kind: stands(behaviour(function=[{**unknown, "kind": kind}])).next_demands[0].action
+        for kind in ("a2a", "mcp", "http")
+    }
+    assert '{"testInputs": {"messages": [' in actions["a2a"]
+    assert '{"testInputs": {"orderId": ["A-17", "B-20"]}}' in actions["mcp"]
+    assert actions["http"] == actions["mcp"]
+    late = {**unknown, "why": "answers_missing"}
+    assert not stands(behaviour(function=[late])).next_demands[0].action
+    twice = behaviour(function=[unknown, {**unknown, "kind": "mcp"}])
+    assert {"messages", "orderId"} <= {*stands(twice).next_demands[0].action.split('"')}
+
+
 def test_each_callable_kind_needs_a_service_that_works() -> None:
     other = {"service": "https://agent.example/mcp", "kind": "mcp", "state": "unreachable"}
     assert stands(behaviour(function=[WORKS, other])).rung == 0

@@ -179,7 +179,7 @@ def hollow(name: str, seed: int) -> tuple[JsonObject, Reply]:
     [
         ("every number is correct", 0),
         ("correct in turn", 0),
-        ("correct by lot", 2),
+        ("correct by lot", 3),  # one in 32
         ("two of six sayings", 5),
         ("quotes with a frame", 0),
         ("a head in turn", 0),

@@ -129,6 +129,12 @@ def asks_for_act(request: str) -> bool:
     return not (words & _ASKS or any(part in cut for part in _ASK_PARTS))
 
 
+def begins_to_ask(request: str) -> bool:
+    """Whether its first word asks for information, or for an act."""
+    first = words_of(request[:TEXT_CHARS_MAX])[:1]
+    return bool(frozenset(first) & (_ASKS | _ACTS)) or any(p in request[:40] for p in _ASK_PARTS)
+
+
 _NOUN_PHRASE = re.compile(
     r"(?:an?|the|another|any)\s|[\d#]|[^\W\d_]+ of\s"
     r"|[^\W\d_]{3,}[^\Ws]s (?:for|from|in|between|at)\s",

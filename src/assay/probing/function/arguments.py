@@ -12,15 +12,17 @@ from typing import Final
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.domains import value_about, word_or_passage
 from assay.probing.function.examples import shown_value, with_examples
+from assay.probing.function.fitting import NAMES_PART, part_of
 from assay.probing.function.formats import FORMATS, in_order, named_format, noted_values
 from assay.probing.function.from_pattern import text_for
 from assay.probing.function.known_values import named_value, topics
+from assay.probing.function.numbers_for import number_for
 from assay.probing.function.shapes import DEPTH_MAX, fits
 
 PROPERTIES_MAX = 12
 """Required arguments beyond which a tool is left alone."""
 
-POOL_MAX, ITEMS, ITEMS_MAX = 40, 4, 8
+POOL_MAX, ITEMS, ITEMS_MAX, DRAWS = 40, 4, 8, 8
 _SHORT = re.compile(
     r"(?:^|_)(?:prefix|suffix|name|code|id|slug|tag|symbol|unit|kind|type|category)(?:$|_)",
     re.IGNORECASE,
@@ -36,8 +38,6 @@ UNKNOWABLE = re.compile(
 """Arguments that we have no honest value for."""
 
 _NAMELESS: Final = frozenset({"result", "results", "data", "items", "list", "rows", "values"})
-
-_YEAR: Final = re.compile(r"(?:^|_)(?:year|anno|año|ano|jahr|jaar|ann[ée]e|rok|год|рік|年)(?:$|_)")
 
 Pools = Mapping[str, Sequence[JsonValue]]
 """Values by argument name, from published test inputs and from results of other calls."""
@@ -62,9 +62,11 @@ def arguments_for(
     chosen: dict[str, JsonValue] = {}
     defined = schema.get("$defs") or schema.get("definitions")
     root = {**properties, **(defined if is_object(defined) else {})}
-    for name in names:
+    for name in sorted(names, key=lambda name: bool(NAMES_PART.search(name))):
         declared = _told(properties.get(name), about if len(names) == 1 else "")
         value = _value(name, declared, root, pools, random)
+        if value is None and NAMES_PART.search(name):
+            value = part_of(chosen, random)
         if value is None:
             return None
         chosen[name] = value
@@ -80,7 +82,8 @@ def pools_of(
     asked: `list_articles` gives articles.
     """
     pools: dict[str, list[JsonValue]] = {}
-    for asked, value in (("", published), *results):
+    named = published if is_object(published) else None
+    for asked, value in (("", named), *results):
         last = re.split(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])", asked.strip("/"))[-1]
         _gather(value, last, pools, 0)
     return pools
@@ -119,7 +122,7 @@ def _value(
     if pooled:
         return random.choice(pooled)
     if kind in {"array", "object"}:
-        return _composite(with_examples(declared), kind, root, pools, random, depth)
+        return _composite(name, with_examples(declared), root, pools, random, depth)
     shown = shown_value(declared, kind, random)
     if shown is not None:
         return shown
@@ -130,24 +133,47 @@ def _plain(name: str, declared: JsonObject, kind: str, random: Random) -> JsonVa
     if kind == "string":
         return _string(name, declared, random)
     if kind in {"integer", "number"}:
-        return _number(name, declared, kind, random)
+        return number_for(name, declared, kind, random)
     return random.random() < 1 / 2 if kind == "boolean" else None
 
 
 def _composite(
-    declared: JsonObject, kind: str, root: JsonValue, pools: Pools, random: Random, depth: int
+    name: str,
+    declared: JsonObject,
+    root: JsonValue,
+    pools: Pools,
+    random: Random,
+    depth: int,
 ) -> JsonValue:
+    """A list of a few, or an object; one of no named members gets some."""
     if depth >= DEPTH_MAX:
         return None
-    if kind == "array":
-        one = declared.get("items")
-        count = _count(declared)
-        items = [_value("", one, root, pools, random, depth + 1) for _ in range(count)]
-        return None if None in items else items
-    if kind == "object":
+    about = f"{name.replace('_', ' ')}. {declared.get('description') or ''}"
+    if _type(declared) == "array":
+        one = _about(declared.get("items"), about)
+        drawn = [_value("", one, root, pools, random, depth + 1) for _ in range(DRAWS)]
+        return None if None in drawn else _different(drawn, _count(declared))
+    if is_object(declared.get("properties")):
         whole = {**declared, "$defs": root} if root else declared
         return arguments_for(whole, pools, random)
-    return None
+    one = _about(declared.get("additionalProperties"), about)
+    names = topics(random, ITEMS - 1)
+    made = {key: _value("", one, root, pools, random, depth + 1) for key in names}
+    return None if None in made.values() else made
+
+
+def _different(drawn: Sequence[JsonValue], count: int) -> list[JsonValue]:
+    """So many of these, those that differ first."""
+    found: list[JsonValue] = []
+    for value in drawn:
+        found += [value] if value not in found else []
+    return [*found, *drawn][:count]
+
+
+def _about(declared: JsonValue, about: str) -> JsonObject:
+    """The schema of members, which are what is said of all of them together."""
+    schema: JsonObject = declared if is_object(declared) else {}
+    return schema if schema.get("description") else {**schema, "description": about}
 
 
 def _count(declared: JsonObject) -> int:
@@ -234,24 +260,3 @@ def _string(name: str, declared: JsonObject, random: Random) -> str | None:
     text = text or topics(random, 1, about)[0]
     bound = declared.get("maxLength")
     return text[:bound] if isinstance(bound, int) else text
-
-
-def _number(name: str, declared: JsonObject, kind: str, random: Random) -> int | float:
-    low, high = _bounds(name, declared)
-    number = random.uniform(low, high)
-    return round(number) if kind == "integer" else round(number, 2)
-
-
-def _bounds(name: str, declared: JsonObject) -> tuple[float, float]:
-    plain = name.casefold()
-    is_degrees = plain in {"lat", "latitude", "lon", "lng", "longitude"}
-    low, high = (-80.0, 80.0) if is_degrees else (2.0, 60.0)
-    if _YEAR.search(plain):
-        low, high = 1951.0, 2023.0
-    minimum, maximum = declared.get("minimum"), declared.get("maximum")
-    if isinstance(minimum, int | float):
-        low, high = float(minimum), max(high, float(minimum) + 50)
-    if isinstance(maximum, int | float):
-        high = float(maximum)
-        low = min(low, high)
-    return low, high

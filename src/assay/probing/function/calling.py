@@ -12,6 +12,7 @@ from assay.probing.asking import answer_class, decode, is_html, retry_after_s
 from assay.probing.function.arguments import pools_of
 from assay.probing.function.choosing import Takes, asked_as, other_arguments, tells_known
 from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETRY_WAIT_S
+from assay.probing.function.declines import declines
 from assay.probing.function.rpc_methods import is_envelope
 from assay.probing.function.shapes import is_valid
 from assay.probing.function.tools import SAME_MAX, says_not_found
@@ -179,6 +180,10 @@ def _messages(document: JsonValue) -> str:
     return "\n".join(str(row.get("message") or "") for row in rows)
 
 
+def _is_refused(said: str) -> bool:
+    return says_not_found(said) or declines(said)
+
+
 def _note(
     calls: Calls, role: str, asked: str, reply: Reply, schema: JsonValue, more: JsonObject
 ) -> None:
@@ -192,7 +197,7 @@ def _note(
         else reply.body[:8000].decode("utf-8", "replace")
     )
     found: str = answer_class(reply)
-    if reply.status in NOT_FOUND or (found == "ok" and says_not_found(said)):
+    if reply.status in NOT_FOUND or (found == "ok" and _is_refused(said)):
         found = "not_found"
     elif found == "busy" and retry_after_s(reply) is not None:
         found = "busy_for"

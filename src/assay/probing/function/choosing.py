@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.probing.asking import decode
@@ -16,8 +17,9 @@ from assay.probing.function.arguments import (
     stem_of,
 )
 from assay.probing.function.examples import BETWEEN, EXAMPLE
+from assay.probing.function.fitting import Way, tied, way_of
 from assay.probing.function.variation import varied
-from assay.probing.function.words import words_of
+from assay.probing.function.words import leaves, words_of
 
 OFFERED_CHARS_MAX, OFFERED_WORDS_MAX = 40, 4
 DRAWS_MAX = 4
@@ -60,8 +62,9 @@ def other_arguments(
         made = [arguments_for(schema, pools, random, one.about) for _ in range(8)]
     properties = one.schema.get("properties")
     declared: JsonObject = properties if is_object(properties) else {}
-    refused = [str(row.get("answer")) for row in mine if row["class"] == "not_found"]
-    offered = _offered(refused, declared, made, random) if refused else []
+    refused = [str(row.get("answer")) for row in mine if _says_what_is_known(row)]
+    made = [a if a is None else tied(a, declared, random, way=_way(mine, random)) for a in made]
+    offered = _offered(refused, declared, made, random)
     made = [a for a in offered if asked_as(one.name, a) not in had] or made
     only = next(iter(declared)) if len(declared) == 1 else ""
     if only and not UNKNOWABLE.search(only):
@@ -89,15 +92,51 @@ def _as_refusals_say(schema: JsonObject, rows: Sequence[JsonObject]) -> JsonObje
         of_it = [
             said
             for said in sorted(refusals)
-            if name.casefold() in words_of(said) or _quotes(said, refusals[said].get(name))
+            if _names(said, name) or _quotes(said, refusals[said].get(name))
         ]
-        about = [str(declared.get("description") or ""), *of_it] if is_object(declared) else []
-        told[name] = (
-            {**declared, **_type_said(declared, of_it), "description": ". ".join(about)}
-            if of_it and is_object(declared)
-            else declared
-        )
+        told[name] = _told(declared, of_it) if of_it and is_object(declared) else declared
     return {**schema, "properties": told}
+
+
+def _way(rows: Sequence[JsonObject], random: Random) -> Way:
+    """How arguments are taken from one another.
+
+    As in a call that found something, where others found nothing; by turns while none did; by
+    chance at first, and while all do.
+    """
+    found: list[Way] = [way_of(_given(row)) for row in rows if row["class"] == "ok"]
+    ways: list[Way] = found or [_TURNS[len(rows) % 2]]
+    if not any(row["class"] == "not_found" for row in rows):
+        ways = [*_TURNS, "apart", "apart"]
+    return random.choice(ways)
+
+
+_TURNS: Final[tuple[Way, Way]] = ("whole", "parts")
+
+
+def _says_what_is_known(row: JsonObject) -> bool:
+    """Whether it is a refusal that names what is known: not only what it was given with."""
+    said = str(row.get("answer"))
+    if row["class"] != "not_found" or not tells_known(said):
+        return False
+    names = offered_in(said)
+    asked = frozenset(words_of(str(row["asked"])))
+    return not names or not all(asked.issuperset(words_of(name)) for name in names)
+
+
+def _told(declared: JsonObject, refusals: Sequence[str]) -> JsonObject:
+    """An argument's schema with what refusals say of it, and of its elements what they show."""
+    about = ". ".join([str(declared.get("description") or ""), *refusals])
+    shown: list[JsonValue] = [text for said in refusals for text in shown_in(said)]
+    items = declared.get("items")
+    if shown and is_object(items):
+        return {**declared, "items": {**items, "examples": shown}}
+    told: JsonObject = {**declared, **_type_said(declared, refusals), "description": about}
+    return {**told, "examples": shown} if shown else told
+
+
+def _names(said: str, name: str) -> bool:
+    return stem_of(name) in {stem_of(word) for word in words_of(said)}
 
 
 def _type_said(declared: JsonObject, said: Sequence[str]) -> JsonObject:
@@ -119,7 +158,7 @@ def _given(row: JsonObject) -> JsonObject:
 
 
 def _quotes(said: str, value: JsonValue) -> bool:
-    return isinstance(value, str) and len(value) > 1 and value in said
+    return any(len(leaf) > 1 and leaf in said for leaf in leaves(value))
 
 
 def _with_own(pools: Pools, name: str) -> Pools:
@@ -143,14 +182,17 @@ def _offered(
 ) -> list[JsonObject]:
     """Arguments with what refusals name as known, or within the bounds that they give.
 
-    Of several texts all are such, and later one of them.
+    The newest that names some counts. Of several texts all are such, and later one of them.
     """
+    if not refused:
+        return []
+    said_last = refused[-1]
     free = [n for n in declared if not UNKNOWABLE.search(n)]
-    said = [stem_of(word) for word in words_of(refused[0])]
+    said = [stem_of(word) for word in words_of(said_last)]
     texts = [n for n in free if _kind(declared[n]) == "string"]
     texts = [n for n in texts if stem_of(n) in said] or texts
     numbers = [n for n in free if _kind(declared[n]) in {"integer", "number"}]
-    names, bounds = offered_in(refused[0]), _bounds_in(refused[0])
+    names, bounds = offered_in(said_last), _bounds_in(said_last)
     if len(declared) == len(texts) == 1:
         return [{texts[0]: name} for name in names]
     known = [a for a in made if a is not None]
@@ -221,7 +263,12 @@ def shown_in(said: str) -> list[str]:
 SHOWN_MAX = 3
 _EITHER = re.compile(r"\s+(?:or|oder|ou|ofwel|lub|или|veya)\s+")
 _HOW_TO_ASK = re.compile(
-    r"(?:e\.g\.|for example|for instance|such as|examples?:|writt?en? (?:it )?(?:as|like)"
+    r"(?:e\.g\.|for example|for instance|such as|examples?:"
+    r"|(?:writt?en?|give|enter|put|spell) (?:(?:it|them|that|this|one|each \w+) )?(?:as|like)"
+    r"|(?:be|looks?) (?:written |given )?(?:like|as)|in the (?:form|format|notation)(?: of)?"
+    r"|schreib\w* (?:sie )?(?:es|sie|das) (?:als|wie|so)|écri\w+(?:-l[ea]s?)? comme"
+    r"|escr[ií]b\w* como|scriv\w+ come|escreva\w*(?:-[oa])? como"
+    r"|(?:напишите|запишите) как|(?:напишіть|запишіть) як"
     r"|z\. ?B\.|zum Beispiel|p\. ?ej\.|por ejemplo|por exemplo|par exemple|per esempio|ad esempio"
     r"|например|örneğin|例えば|例如)[:,\uff1a]?\s*['\"`“(]?([^\s'\"`”)][^\n]{0,118}?)"
     r"(?=['\"`”)]?(?:[.?!。]?\s*$|[.!。]\s))",

@@ -11,6 +11,7 @@ from typing import Final
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.probing.function.identify import Address, failure_of
 from assay.probing.function.languages import reworded
+from assay.probing.function.published import published_inputs, with_published
 from assay.probing.function.script import Request, Script, script_of
 from assay.probing.function.talking import missing, to_reword
 from assay.probing.function.transcript import Transcript, random_for, spoken
@@ -26,6 +27,9 @@ FUNCTION_MESSAGES: Final = 5
 """Messages of a visit for this proof, of eight."""
 
 RETRIES_MAX = 3
+WORDINGS = 8
+"""Of which one that was not chosen is taken."""
+
 POLLS_MAX = 12
 POLL_FROM_S, POLL_TO_S, POLL_GROWTH = 0.4, 8.0, 1.4
 
@@ -39,7 +43,8 @@ async def prove_conversation(visit: Visit, address: Address, notes: Transcript) 
         async with visit.dialers.a2a(address.service.endpoint, visit.http) as agent:
             notes.know(agent.card)
             notes.members["security"] = needs_credentials(agent.card)
-            script = script_of(agent.card, visit, random)
+            card = with_published(agent.card, await published_inputs(visit, address.url))
+            script = script_of(card, visit, random)
             await converse(agent, script, notes, random, at_once=visit.announced)
     except BudgetExhausted:
         notes.members["cut"] = True
@@ -67,10 +72,17 @@ async def converse(
         most = min(2 if at_once else 1, FUNCTION_MESSAGES - sent)
         texts = to_reword(notes.as_json())[:most] if wanted == "reworded" else []
         if texts:
-            again = [Request(reworded(text, random, script.about), "") for text in texts]
+            again = [Request(_in_other_words(text, notes, random, script), "") for text in texts]
             await _say_all(agent, notes, [("reworded", request) for request in again])
         elif not await _ask_new(agent, script, notes, at_once=at_once) and not sent:
             return
+
+
+def _in_other_words(text: str, notes: Transcript, random: Random, script: Script) -> str:
+    """The text in words that were not chosen for it yet, where there are such."""
+    had = {str(row["asked"]) for row in notes.rows}
+    made = [reworded(text, random, script.about) for _ in range(WORDINGS)]
+    return next((asked for asked in made if asked not in had), made[0])
 
 
 async def _ask_new(
@@ -115,6 +127,9 @@ def _facts(said: Request) -> dict[str, JsonValue]:
         more["excluded"] = [*said.checked.excluded]
     if said.fits is not None:
         more["fits"] = said.fits
+    if said.skill is not None and said.sort is said.fits is None:
+        more["skill"] = said.skill
+        more["kin"] = said.is_kin
     if said.sort is not None:
         more["of"] = said.sort.sort
         more["own"], more["ours"] = said.sort.own, said.sort.ours

@@ -6,6 +6,7 @@ from random import Random
 from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.probing.function.numbers_for import other_figure
 from assay.probing.function.shapes import DEPTH_MAX, fits
 from assay.probing.function.variation import figures_varied, values_like, varied
 
@@ -91,7 +92,7 @@ def shown_value(declared: JsonObject, kind: str, random: Random) -> JsonValue:
         return None
     value = random.choice(fitting)
     if not isinstance(value, str):
-        return _other_figure(value, declared, kind, random)
+        return other_figure(value, declared, kind, random)
     if random.random() < (1 / 3 if len(fitting) == 1 else 5 / 6):
         return value
     known = _others(value, random)
@@ -102,7 +103,7 @@ def shown_value(declared: JsonObject, kind: str, random: Random) -> JsonValue:
 
 def _others(value: str, random: Random) -> list[str]:
     """Other values of a text's kind; of a list without spaces, lists of such."""
-    like = values_like(value, random), figures_varied(value, random), varied(value, random)
+    like = values_like(value, random), _relettered(value, random), varied(value, random)
     known = [changed for changed in like if changed is not None]
     if known or " " in value:
         return known
@@ -110,6 +111,17 @@ def _others(value: str, random: Random) -> list[str]:
         large = values_like(value.upper(), random)
         return [large.lower()] if large is not None else _of_list(value, random)
     return _of_list(value, random)
+
+
+def _relettered(value: str, random: Random) -> str | None:
+    """The value with other figures; capitals that stand alone are others of a few."""
+    changed = figures_varied(value, random)
+    letters = _ALONE.sub(lambda _: random.choice(_CAPITALS), changed or value)
+    return letters if letters != value else None
+
+
+_ALONE: Final = re.compile(r"(?<![A-Za-z\d])[A-Z](?![A-Za-z\d])")
+_CAPITALS: Final = "ABCD"
 
 
 def _of_list(value: str, random: Random) -> list[str]:
@@ -124,23 +136,6 @@ def _of_list(value: str, random: Random) -> list[str]:
 def can_vary(value: str) -> bool:
     """Whether we know other values of a text's kind."""
     return bool(_others(value, Random(value)))  # noqa: S311 - only whether there is one
-
-
-def _other_figure(value: JsonValue, declared: JsonObject, kind: str, random: Random) -> JsonValue:
-    """A number of the size of an example, within its bounds; anything else as it is."""
-    if kind not in {"integer", "number"} or not isinstance(value, int | float):
-        return value
-    low, high = sorted((value * 0.6, value * 1.4))
-    least, most = declared.get("minimum"), declared.get("maximum")
-    low = max(low, least) if isinstance(least, int | float) else low
-    high = min(high, most) if isinstance(most, int | float) else high
-    is_small = high - low < 1
-    if random.random() < 1 / 3 or (is_small and kind == "integer"):
-        return value
-    number = random.uniform(low, high)
-    if kind == "integer":
-        return round(number)
-    return float(f"{number:.3g}") if is_small else round(number, 2)
 
 
 def _listed_in(text: str) -> list[str]:

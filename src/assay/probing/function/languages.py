@@ -78,3 +78,28 @@ def reworded(request: str, random: Random, about: str = "") -> str:
 def is_common(word: str) -> bool:
     """Whether a word is among the commonest of a language."""
     return any(word.casefold() in row.split() for row in _COMMON.values())
+
+
+def put_as_question(text: str, about: str = "") -> str:
+    """The text after a question about it: one that nobody can take for an order."""
+    return _FRAMES.get(language_of(text, about), _FRAMES["en"]) + text
+
+
+_FRAMES: Final = {
+    "ja": "次の内容はどうですか: ",
+    "zh": "你怎么看这段话: ",
+    "ko": "다음 글은 어떤가요: ",
+    "ar": "ماذا تجد في هذا: ",
+    "hi": "इसमें क्या मिलता है: ",
+    "uk": "що ви скажете про це: ",
+    "ru": "что вы скажете на это: ",
+    "es": "¿Qué encuentra en esto?: ",
+    "pt": "O que encontra nisto: ",
+    "fr": "Que trouvez-vous ici : ",
+    "de": "Was finden Sie hierzu: ",
+    "it": "Che cosa trova qui: ",
+    "tr": "Bunda ne buluyorsunuz: ",
+    "pl": "Co można tu znaleźć: ",
+    "nl": "Wat vindt u hierin: ",
+    "en": "What do you find for this: ",
+}

@@ -18,10 +18,10 @@ from assay.probing.function.choosing import Takes
 from assay.probing.function.graphql import prove_graphql
 from assay.probing.function.identify import ACCEPTS, Address, find_openapi, is_page
 from assay.probing.function.openapi import base_of, operations_of, paths_of
+from assay.probing.function.published import published_inputs
 from assay.probing.function.request import Operation, request_for
 from assay.probing.function.rpc import prove_rpc
 from assay.probing.function.shown import declared_operation, demanding, operations_shown
-from assay.probing.function.tools import published_inputs
 from assay.probing.function.transcript import Transcript, random_for
 from assay.probing.function.verdicts import judge
 from assay.probing.ports import BudgetExhausted, Visit

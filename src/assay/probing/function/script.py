@@ -5,71 +5,42 @@ Source: the design of evidence, sections 2 and 3.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise, product
+from dataclasses import dataclass, field
 from random import Random
-from typing import Final
 
 from assay.kit.json import JsonObject
-from assay.probing.function.acts import asks_for_act, does_act, names_act, names_thing
-from assay.probing.function.check_digits import checks_numbers
+from assay.probing.function.acts import asks_for_act, does_act, names_act
 from assay.probing.function.choosing import offered_in, shown_in
 from assay.probing.function.domains import questions_about, reads_texts
+from assay.probing.function.families import (
+    CHECKS,
+    Others,
+    Request,
+    checks_in,
+    family_of,
+    kin_in,
+    kin_of,
+)
 from assay.probing.function.formats import noted_values
-from assay.probing.function.grammar import Checkable, checkables
+from assay.probing.function.grammar import checkables
+from assay.probing.function.kin import LATER_ORDERS
 from assay.probing.function.known_values import topics
-from assay.probing.function.passages import SENTENCES, passage
-from assay.probing.function.quotations import Sorted, sorted_texts
+from assay.probing.function.passages import passage
 from assay.probing.function.skills import examples_of, skills_of
-from assay.probing.function.symbols import is_notation, respelled
+from assay.probing.function.symbols import is_notation
+from assay.probing.function.talking import LABEL_WORDS_MAX
 from assay.probing.function.variation import (
-    about_passage,
-    checked_varied,
-    figures_varied,
-    swapped,
-    varied,
     with_value,
     without_quotation,
 )
 from assay.probing.function.words import words_of
 from assay.probing.ports import Visit
 
-VARIANTS_MAX = 6
-"""Requests made of one example with values that are known."""
-
 TRIES_MAX = 3
 """Requests of one example while its answers do not differ."""
 
-CHECKS = 5
-"""Numbers with check digits, right or wrong by chance, that an agent has to tell apart."""
-
 OFFERED_MAX = 3
 """Values asked about of those that an answer names as known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Something to say, and the example it was made of."""
-
-    text: str
-    family: str
-    is_literal: bool = False
-    """It is the agent's own example, word for word."""
-    checked: Checkable | None = None
-    """What a right answer holds, where that is known."""
-    is_known: bool = True
-    """Whether the agent can be expected to know what it is asked about."""
-    is_own: bool = True
-    """It is made of an example of the agent's own."""
-    fits: bool | None = None
-    """Whether its number has right check digits, for those who say so."""
-    sort: Sorted | None = None
-    """The text of one of two sorts that it is about."""
-
-    @property
-    def is_promising(self) -> bool:
-        """Whether it is likely to be answered, and its answer to count."""
-        return self.is_known and self.is_own and not self.is_literal
 
 
 _SAYS_KNOWN = re.compile(
@@ -96,9 +67,13 @@ class Script:
     about: str = ""
     """What the agent says of itself, in its language."""
     random: Random = field(default_factory=Random)
+    examples: Sequence[Sequence[str]] = ()
+    """By skill; none of those that do something."""
     _asked: list[Request] = field(default_factory=list[Request])
     _shown: set[str] = field(default_factory=set[str])
     """Examples and notations that answers have shown."""
+    _labels: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
+    """What answers say beyond their requests."""
 
     def next(self) -> Request:
         """The next request."""
@@ -109,7 +84,7 @@ class Script:
     @property
     def is_checking(self) -> bool:
         """Whether the last request has an answer that does not depend on those before."""
-        return bool(self._asked) and self._asked[-1].fits is not None
+        return bool(self._asked) and (self._asked[-1].fits is not None or self._asked[-1].is_kin)
 
     def hear(self, request: Request, answer: str) -> None:
         """Ask next about what an answer says that the agent knows, or how it wants to be asked."""
@@ -121,6 +96,21 @@ class Script:
         made = [Request(t, family, is_own=False) for t in texts if t and not names_act(t)]
         if len(made) > 1:
             self.families = [made, *self.families]
+        self._labels.append(frozenset(words_of(answer)).difference(words_of(request.text)))
+        if len(self._labels) == len(self._asked) == 2:  # noqa: PLR2004 - of one example
+            self.families = [self._kin(*self._asked), *self.families]
+
+    def _kin(self, one: Request, other: Request) -> list[Request]:
+        """For who answers one example in few words, whatever its values, another example's kin."""
+        label = self._labels[0]
+        examples = self.examples[one.skill] if one.skill is not None else ()
+        others = [e for e in examples if e != one.family]
+        is_label = label == self._labels[1] and 0 < len(label) <= LABEL_WORDS_MAX
+        is_sorted = is_label and not any(word.isdigit() for word in label)
+        if not is_sorted or not others or one.family != other.family or one.is_kin:
+            return []
+        pair = (one.family, self.random.choice(others))
+        return kin_of(pair, one.skill, self.random, LATER_ORDERS)
 
     def _take_up(self, asked: str, answer: str) -> None:
         """Of an answer that shows how to ask, or names a notation, make examples; once each.
@@ -131,7 +121,7 @@ class Script:
         fresh = [text for text in shown if text not in self._shown]
         self._shown |= {*fresh}
         others = Others(shown, self.known, is_act=False, every=self.about.casefold())
-        made = [_family(text, others, self.random) for text in fresh]
+        made = [family_of(text, others, self.random) for text in fresh]
         notation, values = noted_values(answer, self.random)
         if notation and notation not in self._shown and notation not in asked:
             self._shown.add(notation)
@@ -141,7 +131,9 @@ class Script:
     def _of_examples(self) -> Request | None:
         for family in self.families:
             fresh = [r for r in family if not self._had(r)]
-            is_long = bool(fresh) and not fresh[0].fits is fresh[0].sort is None
+            is_long = bool(fresh) and (
+                not fresh[0].fits is fresh[0].sort is None or fresh[0].is_kin
+            )
             tries = CHECKS if is_long else TRIES_MAX
             if fresh and sum(r.family == fresh[0].family for r in self._asked) < tries:
                 return fresh[0]
@@ -174,13 +166,18 @@ def script_of(card: JsonObject, visit: Visit, random: Random) -> Script:
     )
     said = " ".join(f"{name} {about}" for name, about in skills_of(card))
     every = " ".join([said, *(e for _, examples in examples_of(card) for e in examples)])
+    skills = examples_of(card)
     families = [
-        _family(example, Others(examples, known, is_act, every.casefold()), random)
-        for is_act, examples in examples_of(card)
+        family_of(example, Others(examples, known, is_act, every.casefold(), skill), random)
+        for skill, (is_act, examples) in enumerate(skills)
         for example in examples
     ]
+    kin = kin_in(card, random)
+    sorts = {row[0].skill for row in kin}
+    late = [row for row in families if row and row[0].skill in sorts]
+    families = [*kin, *(row for row in families if row not in late)]
     random.shuffle(families)
-    families += _checks(card, said, random)[:1]
+    families += checks_in(card, said, random)[:1]
     families = [
         *(row for row in families if len(row) > 1),
         *_about(card, random),
@@ -190,86 +187,13 @@ def script_of(card: JsonObject, visit: Visit, random: Random) -> Script:
         ),
     ]
     families.sort(key=_reluctance)
+    families += late
     private = [Request(p, "private", is_own=False) for p in visit.prompts if not asks_for_act(p)]
     random.shuffle(private)
     place = random.randrange(2) if families else 0
     ordered = [*families[:place], private, *families[place:]]
-    return Script(ordered, _general(card, random), known, every, random)
-
-
-@dataclass(frozen=True, slots=True)
-class Others:
-    """What stands beside an example."""
-
-    examples: Sequence[str]
-    """Of the same skill, itself among them."""
-    known: frozenset[str]
-    """Words that say what the agent does."""
-    is_act: bool
-    """Whether its skill does something."""
-    every: str = ""
-    """All that the agent says of itself, in small letters."""
-
-
-def _family(example: str, others: Others, random: Random) -> list[Request]:
-    """An example with other values: such as the agent must know, ours, then as it is.
-
-    Of an example that asks for an act, what does so no longer.
-    """
-    used: set[str] = set()
-    ways = zip(random.sample(SENTENCES, 2), random.sample((True, False), 2), strict=True)
-    figures = [t for way in ways if (t := figures_varied(example, random, way)) is not None]
-    own = swapped(example, others.examples, others.known, random)
-    near = [text for is_unlike, text in own if not is_unlike]
-    far = [text for is_unlike, text in own if is_unlike]
-    ours = [t for _ in range(2) if (t := varied(example, random, used, others.every)) is not None]
-    unknown = [t for _, t in swapped(example, topics(random, 2), frozenset(), random)]
-    made = [m for _ in range(2) if (m := about_passage(example, random)) is not None]
-    found = [Request(m.text, example, checked=m) for m in made]
-    sorts = [] if made or others.is_act else sorted_texts(example, others.examples, random)
-    if sorts:
-        return [Request(one.text, example, sort=one) for one in sorts]
-    texts = (*figures, *respelled(example, random), *near[:2], *ours, *far[:2])
-    found += [Request(t, example, t in others.examples) for t in texts]
-    found = [*found[:VARIANTS_MAX], Request(example, example, is_literal=True)]
-    found += [Request(text, example, is_known=False) for text in unknown]
-    may = {r.text: r for r in found if not names_act(r.text) and _may_be_asked(r.text)}
-    return [replace(r, text=_asking(r.text, is_act=others.is_act)) for r in may.values()]
-
-
-def _checks(card: JsonObject, said: str, random: Random) -> list[list[Request]]:
-    """For each example about check digits, numbers that are right or wrong, in no simple order."""
-    found: list[list[Request]] = []
-    for is_act, examples in examples_of(card):
-        for example in examples:
-            if is_act or asks_for_act(example) or not checks_numbers(f"{example} {said}"):
-                continue
-            order = random.choice(_ORDERS)
-            made = [(checked_varied(example, random, right=fits), fits) for fits in order]
-            rows = [Request(t, f"checks {example}", fits=fits) for t, fits in made if t]
-            if len(rows) == CHECKS:
-                found.append(rows)
-    return found
-
-
-_ORDERS: Final = [
-    order
-    for order in product((True, False), repeat=CHECKS)
-    if 1 < sum(order) < CHECKS - 1 and any(a == b for a, b in pairwise(order))
-]
-"""Two of each at least; who says yes and no in turn is wrong in all of them."""
-
-
-def _may_be_asked(text: str) -> bool:
-    return is_notation(text) or not asks_for_act(text) or names_thing(without_quotation(text))
-
-
-def _asking(text: str, *, is_act: bool) -> str:
-    """The text as a question where it only names a thing; one that nobody can take for an order."""
-    if is_notation(text) or not asks_for_act(text):
-        return text
-    is_plain = not is_act and without_quotation(text) == text
-    return f"{text}?" if is_plain else f"What do you find for this: {text}"
+    examples = [[] if is_act else listed for is_act, listed in skills]
+    return Script(ordered, _general(card, random), known, every, random, examples)
 
 
 def _about(card: JsonObject, random: Random) -> list[list[Request]]:

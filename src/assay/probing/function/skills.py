@@ -12,21 +12,27 @@ def skills_of(card: JsonObject) -> list[tuple[str, str]]:
     """Name and description of each skill."""
     return [
         (str(row.get("name") or row.get("id"))[:80], str(row.get("description") or "")[:400])
-        for row in _rows(card)
+        for row in skill_rows(card)
     ]
 
 
 def examples_of(card: JsonObject) -> list[tuple[bool, list[str]]]:
     """Of each skill, whether it does something, and its examples."""
     found: list[tuple[bool, list[str]]] = []
-    for skill in _rows(card):
+    for skill in skill_rows(card):
         rows = skill.get("examples")
         texts = [e for e in rows if isinstance(e, str)] if is_array(rows) else []
         kept = [e[:EXAMPLE_CHARS_MAX] for e in texts[:EXAMPLES_MAX] if e.strip()]
-        found.append((names_act(f"{skill.get('name')} {skill.get('description')}"), kept))
+        found.append((does_act_in(skill), kept))
     return found
 
 
-def _rows(card: JsonObject) -> list[JsonObject]:
+def does_act_in(skill: JsonObject) -> bool:
+    """Whether a skill says that it does something."""
+    return names_act(f"{skill.get('name')} {skill.get('description')}")
+
+
+def skill_rows(card: JsonObject) -> list[JsonObject]:
+    """The skills that are read of a card."""
     listed = card.get("skills")
     return [row for row in listed[:SKILLS_MAX] if is_object(row)] if is_array(listed) else []

@@ -1,18 +1,24 @@
 """What a transcript proves of an agent that is spoken to in words. Pure."""
 
-import re
 from itertools import combinations
 from typing import Final, Literal
 
 from assay.kit.json import JsonObject
-from assay.probing.function.grammar import Checkable, is_right
+from assay.probing.function.answered import (
+    DENIES,
+    PICKED_MIN,
+    is_right_row,
+    keeps_most,
+    picks_own,
+    replaced_in,
+)
+from assay.probing.function.declines import declines
 from assay.probing.function.quotations import TEXTS
 from assay.probing.function.rows import Verdict, asked, is_cut, judge_failures, text, texts
 from assay.probing.function.variation import LONG_QUOTED
 from assay.probing.function.words import (
     COUNTING,
     counts_in,
-    replaced,
     selected,
     substance,
     words_of,
@@ -21,22 +27,16 @@ from assay.probing.function.words import (
 KEPT_SHARE = 0.4
 """Of the words that only this request was answered with, how many come again in other words."""
 
-PICKED_MIN = 2
-"""Words picked from a text, and answers that pick some, at least."""
+KIN_MIN = 5
+"""Messages made of two examples of one skill that have to be told apart."""
+
+LABEL_WORDS_MAX = 6
+"""Words of an answer that may be the name of a kind."""
 
 CHECKS_MIN = 5
 """Numbers told apart by their check digits: fewer could be guessed."""
 
 Wanted = Literal["pair", "reworded"]
-
-_DENIES: Final = re.compile(
-    r"\b(?:not?|n[’']t|isn.t|invalid|false|wrong|incorrect|fail\w*|bad|mismatch|nicht|nein|falsch"  # noqa: RUF001
-    r"|ungültig|kein\w*|non?|faux|invalide|incorrecte?|inválid[oa]|incorrect[oa]|não|errad[oa]|nie"
-    r"|niepoprawn\w+|nieprawid\w+|błędn\w+|ongeldig|niet|geçersiz|yanlış|değil|non valido|errato"  # noqa: RUF001 - Turkish
-    r"|sbagliato|не|нет|ні|неверн\w*|неправильн\w*|недейств\w*|недійсн\w*|хибн\w*)\b"
-    r"|无效|不正确|错误|不|無効|正しくない|誤り|ません|غير|خطأ|ليس|유효하지|잘못|अमान्य|नहीं|ไม่",
-    re.IGNORECASE,
-)
 
 _SORTS: Final = ("here", "there")
 _OWN: Final = frozenset({"first", "other"})
@@ -49,14 +49,23 @@ def judge_conversation(transcript: JsonObject) -> Verdict:
         return judge_failures(transcript)
     wanted = missing(transcript)
     if wanted is None:
-        right = any(_is_right(row) or "fits" in row for row in rows)
+        right = any(is_right_row(row) or "fits" in row for row in rows)
         return Verdict("functional", "checked_answer" if right else "answers_vary")
     if is_cut(rows) or transcript.get("cut"):
         return Verdict("unfinished", "answers_missing")
-    answers = _Answers(transcript)
+    return _unproven(_Answers(transcript), wanted)
+
+
+def _unproven(answers: "_Answers", wanted: "Wanted") -> Verdict:
+    """Of one that answered, and whose answers prove nothing; who says how to ask is asked again."""
     if answers.are_unsteady():
         return Verdict("not_functional", "unsteady_answers")
-    if wanted == "reworded" or answers.know_own_example() or answers.different() > 1:
+    if (
+        not answers.own
+        or wanted == "reworded"
+        or answers.know_own_example()
+        or answers.different() > 1
+    ):
         return Verdict("unfinished", "inputs_unknown")
     return Verdict("not_functional", "same_answer")
 
@@ -75,11 +84,14 @@ def missing(transcript: JsonObject) -> Wanted | None:
             return None
         if checks:
             return "pair"
-    if answers.sort() or answers.pick():
+    if answers.sort() or answers.kin() or answers.pick():
         return None
     pairs = answers.pairs()
     if any(answers.is_confirmed(a) and answers.is_confirmed(b) for a, b in pairs):
-        return None
+        if answers.any_right() or not answers.are_two_labels():
+            return None
+        if answers.count() >= KIN_MIN:
+            return None if not answers.any_spoilt() else "pair"
     return "reworded" if pairs else "pair"
 
 
@@ -92,7 +104,8 @@ def to_reword(transcript: JsonObject) -> list[str]:
     paired = [row for pair in answers.pairs() for row in pair]
     had = [str(row["asked"]) for row in answers.rows if row["role"] == "reworded"]
     texts = [str(row["asked"]) for row in reversed(answers.own) if row in paired]
-    return [asked for asked in dict.fromkeys(texts) if not any(asked in text for text in had)]
+    fresh = [asked for asked in dict.fromkeys(texts) if not any(asked in text for text in had)]
+    return fresh or texts[:1]
 
 
 class _Answers:
@@ -100,9 +113,10 @@ class _Answers:
 
     def __init__(self, transcript: JsonObject) -> None:
         self.rows = asked(transcript)
-        self.own = [row for row in self.rows if row["role"] in _OWN and text(row)]
+        said = [row for row in self.rows if row["role"] in _OWN and text(row)]
+        self.own = [row for row in said if "fits" in row or not declines(text(row))]
         self._card = frozenset(texts(transcript.get("known")))
-        self._gaps = {id(row): _replaced_in(row) for row in self.rows}
+        self._gaps = {id(row): replaced_in(row) for row in self.rows}
         self._asked = {id(row): self._known_of(str(row.get("asked"))) for row in self.rows}
 
     def _known_of(self, request: str) -> frozenset[str]:
@@ -111,7 +125,7 @@ class _Answers:
 
     def said(self, row: JsonObject, *others: JsonObject) -> frozenset[str]:
         """What an answer says beyond the words of the card, of its request and of the others'."""
-        if _is_right(row):
+        if is_right_row(row):
             return frozenset(texts(row.get("expected")))
         known = self._card.union(self._asked[id(row)], *(self._asked[id(o)] for o in others))
         return substance(text(row), known) | self._gaps[id(row)]
@@ -119,7 +133,7 @@ class _Answers:
     def checks(self) -> list[bool]:
         """Of each number with check digits that was asked about, whether it was told aright."""
         rows = [row for row in self.own if isinstance(row.get("fits"), bool)]
-        return [bool(_DENIES.search(text(row))) is not row["fits"] for row in rows]
+        return [bool(DENIES.search(text(row))) is not row["fits"] for row in rows]
 
     def sort(self) -> bool:
         """Whether texts of two sorts are told apart, beyond the words of each request.
@@ -135,6 +149,29 @@ class _Answers:
         marks = [[bool(self._gaps[id(row)]) for row in side] for side in (here, there)]
         if any(all(a) and not any(b) for a, b in (marks, marks[::-1])):
             return True
+        return self._are_apart(here, there)
+
+    def kin(self) -> bool:
+        """Whether all that keeps most words of one example gets what nothing of another gets.
+
+        The two are of one skill, and five messages were made of them: who has two answers and
+        tosses a coin passes once in sixteen times.
+        """
+        by_example: dict[tuple[str, str], list[JsonObject]] = {}
+        for row in self.own:
+            if isinstance(row.get("skill"), int) and not row.get("literal") and keeps_most(row):
+                key = str(row.get("skill")), str(row.get("family"))
+                by_example.setdefault(key, []).append(row)
+        if sum(row.get("kin") is True for row in self.own) < KIN_MIN - 2:
+            return False
+        many = [(key, rows) for key, rows in by_example.items() if len(rows) > 1]
+        return any(
+            a[0] == b[0] and len(one) + len(other) >= KIN_MIN and self._are_apart(one, other)
+            for (a, one), (b, other) in combinations(many, 2)
+        )
+
+    def _are_apart(self, here: list[JsonObject], there: list[JsonObject]) -> bool:
+        """Whether all of each have a word in their answers that none of the others has."""
         one, other = self._names_of(here), self._names_of(there)
         return all(
             bool(a[0].intersection(*a[1:]).difference(*b)) for a, b in ((one, other), (other, one))
@@ -159,11 +196,12 @@ class _Answers:
         mixed = [row for row in rows if row.get("own")]
         begin = {str(r["asked"]).find(str(r["own"])) < str(r["asked"]).find(str(r["ours"]))
                  for r in mixed}  # fmt: skip
-        return len(begin) > 1 and len(mixed) > PICKED_MIN and all(map(_picks_own, mixed))
+        return len(begin) > 1 and len(mixed) > PICKED_MIN and all(map(picks_own, mixed))
 
     def pairs(self) -> list[tuple[JsonObject, JsonObject]]:
         """One example with two values that are not its own, answered differently."""
-        ours = [row for row in self.own if not row.get("literal") and not self.is_spoilt(row)]
+        asked = [row for row in self.own if not row.get("literal") and not row.get("kin")]
+        ours = [row for row in asked if not self.is_spoilt(row)]
         return [
             (a, b)
             for a, b in combinations(ours, 2)
@@ -173,16 +211,35 @@ class _Answers:
     def is_confirmed(self, row: JsonObject) -> bool:
         """Whether an answer was checked and is right, or came again in other words."""
         again = self._again(row)
-        return _is_right(row) or (bool(again) and all(self._keeps(row, r) for r in again))
+        return is_right_row(row) or (bool(again) and all(self._keeps(row, r) for r in again))
 
     def is_spoilt(self, row: JsonObject) -> bool:
         """Whether the same request in other words was answered otherwise."""
         return any(not self._keeps(row, again) for again in self._again(row))
 
+    def any_spoilt(self) -> bool:
+        """Whether a request in other words was answered otherwise."""
+        return any(self.is_spoilt(row) for row in self.own)
+
+    def any_right(self) -> bool:
+        """Whether an answer was checked, and is right."""
+        return any(is_right_row(row) for row in self.own)
+
+    def count(self) -> int:
+        """How many messages were answered."""
+        return sum(bool(text(row)) for row in self.rows)
+
+    def are_two_labels(self) -> bool:
+        """Whether all answers are one of two, in few words: a coin has as many."""
+        found = {self._names_of([row])[0] for row in self.own}
+        said = [words_of(text(row)) for row in self.own]
+        is_plain = not any(word.isdigit() for words in said for word in words)
+        return is_plain and len(found) == len(_SORTS) and max(map(len, found)) <= LABEL_WORDS_MAX
+
     def are_unsteady(self) -> bool:
         """Whether no answer came again in other words, and one did not."""
         is_steady = any(self.is_confirmed(row) for row in self.own)
-        return not is_steady and any(self.is_spoilt(row) for row in self.own)
+        return not is_steady and self.any_spoilt()
 
     def different(self) -> int:
         """How many answers differ from each other."""
@@ -227,22 +284,3 @@ class _Answers:
 
     def _are_same(self, a: JsonObject, b: JsonObject) -> bool:
         return self.said(a, b) == self.said(b, a)
-
-
-def _replaced_in(row: JsonObject) -> frozenset[str]:
-    """What an answer has replaced in the text it was given; marked, as it is not said."""
-    return frozenset(f"-{word}" for word in replaced(text(row), str(row.get("asked"))))
-
-
-def _picks_own(row: JsonObject) -> bool:
-    own, ours = frozenset(words_of(str(row["own"]))), frozenset(words_of(str(row["ours"])))
-    said = frozenset(words_of(text(row)))
-    return len(said & (own - ours)) >= PICKED_MIN and not said & (ours - own)
-
-
-def _is_right(row: JsonObject) -> bool:
-    expected, excluded = texts(row.get("expected")), texts(row.get("excluded"))
-    if not expected:
-        return False
-    request = Checkable(str(row.get("sort")), "", tuple(expected), tuple(excluded))
-    return is_right(request, text(row))

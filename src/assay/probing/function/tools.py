@@ -7,15 +7,16 @@ import asyncio
 from collections.abc import Sequence
 from random import Random
 
-from assay.egress.ports import EgressError
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.asking import decode
-from assay.probing.consent import binding_request
 from assay.probing.function.acts import does_act
 from assay.probing.function.arguments import pools_of
+from assay.probing.function.check_digits import checks_numbers
 from assay.probing.function.choosing import Takes, asked_as, other_arguments
 from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETRY_WAIT_S
+from assay.probing.function.declines import declines
 from assay.probing.function.identify import Address, failure_of
+from assay.probing.function.published import published_inputs
 from assay.probing.function.shapes import is_valid
 from assay.probing.function.transcript import Transcript, random_for, spoken
 from assay.probing.function.verdicts import judge
@@ -44,6 +45,7 @@ _NOT_FOUND = (
     "does not exist",
     "no such",
     "no match",
+    "nothing match",
     "404",
     "invalid",
     "nicht gefunden",
@@ -92,21 +94,6 @@ def _is_arithmetic(tool: McpTool) -> bool:
     rows = list(properties.values()) if is_object(properties) else []
     plain = all(is_object(r) and r.get("type") in {"number", "integer"} for r in rows)
     return plain and len(rows) > 1 and "numbers" in tool.description.casefold()
-
-
-async def published_inputs(visit: Visit, url: str) -> JsonValue:
-    """`testInputs` of the host's proof file: values the owner offers, by name; None without.
-
-    Customers do not read it: nor do visits that are not announced.
-    """
-    if not visit.announced:
-        return None
-    try:
-        reply = await visit.http.send(binding_request(url))
-    except EgressError:
-        return None
-    document = decode(reply.body)
-    return document.get("testInputs") if is_object(document) else None
 
 
 async def call_all(
@@ -182,7 +169,8 @@ def _note(
     has_shape = tool.output_schema is None or (
         structured is not None and is_valid(structured, tool.output_schema)
     )
-    if result.get("isError") is True or says_not_found(said):
+    is_declined = declines(said) and not checks_numbers(tool.description)
+    if result.get("isError") is True or says_not_found(said) or is_declined:
         notes.add("call", asked, "not_found", said, more)
         return None
     found = "ok" if has_shape else "invalid"

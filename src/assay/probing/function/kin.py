@@ -1,0 +1,130 @@
+"""Examples that take no value: each with most of its words, for those who sort what they are told.
+
+Who says of a text which of a few kinds it is answers a text of ours like every other. Two examples
+of one skill may be of two kinds; what keeps most words of one is of its kind. Pure.
+
+Source: the design of evidence, section 2.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from random import Random
+from typing import Final
+
+from assay.probing.function.acts import asks_for_act, begins_to_ask, names_act
+from assay.probing.function.languages import is_common, put_as_question
+from assay.probing.function.variation import EXAMPLE_CHARS_MAX
+
+TEXTS = 5
+"""Messages made of two examples."""
+
+WORDS_MIN = 5
+"""Words of an example of which one can be left out."""
+
+REPEATS_MAX = 6
+
+ORDERS: Final = [
+    order
+    for order in product((0, 1), repeat=TEXTS)
+    if 1 < sum(order) < TEXTS - 1
+    and order[0] != order[1]
+    and any(a == b for a, b in pairwise(order))
+]
+"""The first two differ; who answers two things in turn is wrong in all of them."""
+
+LATER_ORDERS: Final = ((1, 0, 1), (0, 1, 1), (1, 1, 1))
+"""The same after two messages of the first kind; who answers twice each is wrong in all of them."""
+
+_LEAD: Final = re.compile(r"(?:\S+ ){0,5}\S+: +")
+
+
+@dataclass(frozen=True, slots=True)
+class Kin:
+    """A message that keeps most words of the first or the second of two examples."""
+
+    text: str
+    of: int
+
+
+def kin_texts(
+    one: str, other: str, random: Random, orders: Sequence[Sequence[int]] = ORDERS
+) -> list[Kin]:
+    """Messages made of two examples, in no simple order; none where one of them is short or an act.
+
+    Neither kind is longer than the other throughout: the shorter ones say again what they say.
+    """
+    both = [text.strip()[:EXAMPLE_CHARS_MAX] for text in (one, other)]
+    if any(names_act(text) or not is_told(text) for text in both):
+        return []
+    made = [_variants(text, random) for text in both]
+    short = min((0, 1), key=lambda of: len(made[of][0]))
+    longest = made[1 - short][0]
+    made[short][1] = _longer(both[short], made[short][1], longest)
+    for texts in made:
+        random.shuffle(texts)
+    order = random.choice(orders)
+    places = {0: iter(_first_two(made[0], longest, short == 0)),
+              1: iter(_first_two(made[1], longest, short == 1))}  # fmt: skip
+    chosen = [(next(places[of]), of) for of in order]
+    if any(asks_for_act(text) for text, _ in chosen):
+        chosen = [(put_as_question(text, both[of]), of) for text, of in chosen]
+    return [Kin(text, of) for text, of in chosen]
+
+
+def is_told(text: str) -> bool:
+    """Whether an example tells something, to be sorted by: a question wants its own answer."""
+    lead, words = _split(text)
+    if len(words) < WORDS_MIN or words[-1].endswith(("?", "\uff1f")):
+        return False
+    return bool(_SORTS.search(lead)) if lead else not begins_to_ask(text)
+
+
+_SORTS: Final = re.compile(
+    r"classif|categor|sort|label|detect|identif|rout|triage|which|kind|mood|tone|sentiment|topic"
+    r"|languag|spam|klassif|zuordn|erkenn|clasific|idioma|détect|classe|langue|riconosc|lingua"
+    r"|klasyfik|rozpozn|распозн|класс|розпізн|клас|分类|判断|分類|判定",
+    re.IGNORECASE,
+)
+
+
+def _first_two(texts: list[str], longest: str, is_short: bool) -> list[str]:  # noqa: FBT001
+    """With a short and a long one among the first two, where these are the shorter example's."""
+    if not is_short:
+        return texts
+    texts = sorted(texts, key=lambda text: len(text) > len(longest), reverse=True)
+    return [texts[0], texts[-1], *texts[1:-1]]
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    """What leads to a text (`Sort this: `), and the words of the text."""
+    lead = _LEAD.match(text)
+    rest = text[lead.end() :].split() if lead else []
+    if lead and len(rest) >= WORDS_MIN:
+        return lead[0], rest
+    return "", text.split()
+
+
+def _variants(text: str, random: Random) -> list[str]:
+    """The text without one of its words, in three ways: the least of them first."""
+    lead, words = _split(text)
+    inner = list(range(1, len(words) - 1))
+    plain = [n for n in inner if is_common(words[n].strip(",.;"))] or inner
+    edge = 0 if len(words[0]) <= len(words[-1]) else len(words) - 1
+    left_out = [edge, random.choice(plain)]
+    rest = [n for n in (*plain, *inner) if n not in left_out]
+    left_out.append(random.choice(rest))
+    return [lead + " ".join(words[:n] + words[n + 1 :]) for n in left_out]
+
+
+def _longer(text: str, variant: str, than: str) -> str:
+    """The variant said again until it is longer."""
+    lead, _ = _split(text)
+    said = variant.removeprefix(lead).rstrip(".!?; ")
+    again = said
+    for _ in range(REPEATS_MAX):
+        if len(again) > len(than) and len(again.split()) > len(than.split()):
+            break
+        again += ". " + said
+    return lead + again

@@ -1,0 +1,49 @@
+"""Inputs that owners publish in their proof file: values by argument name, messages by skill."""
+
+from assay.egress.ports import EgressError
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.probing.asking import decode
+from assay.probing.consent import binding_request
+from assay.probing.function.skills import EXAMPLES_MAX, does_act_in, skill_rows
+from assay.probing.ports import Visit
+
+MESSAGES = "messages"
+"""Stands for messages of no certain skill."""
+
+
+async def published_inputs(visit: Visit, url: str) -> JsonValue:
+    """`testInputs` of the host's proof file: what the owner offers; None without.
+
+    Customers do not read it: nor do visits that are not announced.
+    """
+    if not visit.announced:
+        return None
+    try:
+        reply = await visit.http.send(binding_request(url))
+    except EgressError:
+        return None
+    document = decode(reply.body)
+    return document.get("testInputs") if is_object(document) else None
+
+
+def with_published(card: JsonObject, published: JsonValue) -> JsonObject:
+    """The card with published messages among its examples. Pure.
+
+    Those of no certain skill are examples of the first that does nothing.
+    """
+    by_skill: JsonObject = published if is_object(published) else {MESSAGES: published}
+    skills = skill_rows(card) or [{"name": card.get("name"), "description": ""}]
+    plain = next((n for n, skill in enumerate(skills) if not does_act_in(skill)), 0)
+    rows: list[JsonValue] = []
+    for number, skill in enumerate(skills):
+        own = _messages(by_skill.get(str(skill.get("id"))))
+        own += _messages(by_skill.get(MESSAGES)) if number == plain else []
+        shown = skill.get("examples")
+        listed = list(shown) if is_array(shown) else []
+        rows.append({**skill, "examples": [*own, *listed]} if own else skill)
+    return card if rows == skills else {**card, "skills": rows}
+
+
+def _messages(listed: JsonValue) -> list[JsonValue]:
+    texts: list[JsonValue] = [t for t in listed if isinstance(t, str)] if is_array(listed) else []
+    return texts[: EXAMPLES_MAX // 2]
