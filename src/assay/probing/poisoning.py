@@ -134,7 +134,7 @@ def _counts(kind: str, unseen: Signs, plain: str) -> bool:
         return bool(unseen.found & ALONE) or unseen.is_pair
     if kind == "hidden comment":
         return bool(unseen.found) or _COMMANDING.search(plain[:_SHORT]) is not None
-    return kind != "coded letters" or bool(unseen.found)
+    return kind not in _SELDOM or bool(unseen.found)
 
 
 def _is_proven(kind: str, unseen: Signs, plain: str) -> bool:
@@ -151,6 +151,7 @@ def _is_proven(kind: str, unseen: Signs, plain: str) -> bool:
     return kind == "hidden data"
 
 
+_SELDOM = frozenset({"coded letters", "wiped lines"})
 _UNSEEN = frozenset({"invisible tag characters", "terminal escape"})
 _SHORT = 4_000
 _OPEN_MAX = 2
