@@ -101,12 +101,12 @@ def _read(said: Said, meter: Meter, found: Duties) -> Sliced[None]:
     text = said.text[:TEXT_MAX]
     is_hidden = any(hidden_passages(text)) or any(wiped_passages(text))
     for number, (sentence, is_far) in enumerate(_sentences(text, is_far=is_hidden)):
-        if meter.spend(32 + 4 * len(sentence)):
+        if meter.spend(32 + 8 * len(sentence)):
             yield
         words = words_of(sentence)
         if said.is_answer and "reader" in before | classes_in(words):
             trades = frozenset[str]()
-        signs = Sentence(words, said, trades, is_first=not number).signs()
+        signs = Sentence.of(words, said, trades, is_first=not number).signs()
         signs |= frozenset({"far"} if is_far and signs else ())
         found.add(signs, before, is_answer=said.is_answer)
         before = signs - {"authority"}

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-STEM_MIN, STEM_MAX = 2, 14
-"""Characters of a stem."""
+STEM_MIN = 2
+"""Characters of the shortest stem."""
 
 RUN_MAX = 8
 """Characters of a word in a script that is written without spaces."""
@@ -41,6 +41,8 @@ class _Table:
     words: Mapping[str, frozenset[str]]
     stems: Mapping[str, frozenset[str]]
     phrases: Mapping[str, Sequence[tuple[tuple[str, ...], str]]]
+    lengths: Mapping[str, Sequence[int]]
+    """The lengths of stems by their first two characters, the longest first."""
 
 
 def _table(classes: Mapping[str, Mapping[str, str]]) -> _Table:
@@ -59,10 +61,12 @@ def _table(classes: Mapping[str, Mapping[str, str]]) -> _Table:
         else:
             known = stems if entry.endswith("*") else words
             known.setdefault(entry.rstrip("*"), set()).add(name)
+    begun = {stem[:STEM_MIN] for stem in stems}
     return _Table(
         {word: frozenset(one) for word, one in words.items()},
         {stem: frozenset(one) for stem, one in stems.items()},
         phrases,
+        {two: sorted({len(s) for s in stems if s[:2] == two}, reverse=True) for two in begun},
     )
 
 
@@ -72,7 +76,7 @@ _TABLE: Final = _table(_DATA["classes"])
 def classes_of(word: str) -> frozenset[str]:
     """The classes of a word in lower case: as it is, and by its longest stem."""
     found = _TABLE.words.get(word, _NONE)
-    for length in range(min(len(word), STEM_MAX), STEM_MIN - 1, -1):
+    for length in _TABLE.lengths.get(word[:STEM_MIN], ()):
         stem = _TABLE.stems.get(word[:length])
         if stem is not None:
             return found | stem
@@ -153,7 +157,8 @@ _TOKEN = re.compile(
     r"|(?P<wallet>\b0x[0-9a-f]{40}\b)"
     r"|(?P<mail>\b[\w.+-]{1,40}+@[\w-]{1,40}+(?:\.[\w-]{2,20}+){1,4})"
     r"|(?P<home>(?:~|\$home\b|%\w{4,16}%|/home/\w{1,32}|/root|/etc)(?:[/\\][\w.*-]{1,40}){1,6})"
-    r"|(?P<dotfile>(?:(?<![\w.])\.|\bdot (?:slash )?)(?:env|ssh|aws|netrc|npmrc|kube|pgpass|pypirc|gnupg)\b)"
+    r"|(?P<dotfile>(?:(?<![\w.])\.|\bdot (?:slash )?)"
+    r"(?:env|ssh|aws|netrc|npmrc|kube|pgpass|pypirc|gnupg)\b)"
     r"|(?P<word>[^\W_]{1,64}(?:['\u2019][^\W_]{1,12})?)"
     r"|(?P<mark>[^\w\s-]|(?<!\w)-|-(?!\w)|[\u2013\u2014])"
 )

@@ -9,6 +9,7 @@ from typing import Final
 from assay.probing.demands import Said
 from assay.probing.lexicon import Word, classes_in, words_of
 
+_MANY: Final = frozenset({"commands"})
 _SHORT: Final = 12
 """Words of a sentence that only names its reader."""
 
@@ -25,11 +26,19 @@ _TRADES: Final = {
 }
 """What a tool may ask for whose purpose has words of these classes."""
 
+_THINGS: Final = frozenset({"talk", "message", "rules", "place", "key", "repo"})
+_TELLING: Final = _THINGS | {
+    *("command", "tool", "rank", "task", "reader", "authority", "agreed", "hush", "tell"),
+    *("lie", "outrank", "outside", "within", "slot", "duty", "call"),
+}
+"""Classes without which a sentence holds no sign."""
+
 _OWNED: Final = frozenset({"all", "any", "every", "other", "others"})
-_VAGUE: Final = frozenset({"context", "dialog", "chat", "chats"})
+_VAGUE: Final = frozenset({"context", "dialog", "chat", "chats", "exchange"})
 """Words of interfaces too."""
 
 _INVOKING: Final = frozenset({"by", "for", "per", "under", "as", "our", "your"})
+_SOURCES: Final = frozenset({"from", "in"})
 _LINKS: Final = frozenset({"(", "[", "<"})
 _PASSIVE: Final = frozenset(
     {"with", "of", "by", "from", "are", "is", "was", "were", "be", "have", "has", "had"}
@@ -59,10 +68,19 @@ class Sentence:
     said: Said
     trades: frozenset[str]
     is_first: bool
+    known: frozenset[str]
+    """The classes of its words."""
+
+    @classmethod
+    def of(
+        cls, words: Sequence[Word], said: Said, trades: frozenset[str], *, is_first: bool
+    ) -> Sentence:
+        """A sentence of a text."""
+        return cls(words, said, trades, is_first, classes_in(words))
 
     def signs(self) -> frozenset[str]:
         """What it asks beyond the tool's work, and what goes with it."""
-        if self._is_report():
+        if not self.known & _TELLING or self._is_report():
             return frozenset()
         asked = self._asked() if self._is_order() else ()
         return frozenset((*self._said_besides(), *asked))
@@ -157,7 +175,10 @@ class Sentence:
 
     def _meddled(self) -> Iterator[str]:
         """What is ordered about other tools, commands and the choice among agents."""
-        if self._has_all("command") and self._moves("alter") and "commands" not in self.trades:
+        is_yours = self._has("you") or self._has("reader")
+        are_many = is_yours and any(word.text in _MANY for word in self.words)
+        is_any = are_many or self._has_all("command")
+        if is_any and self._moves("alter") and "commands" not in self.trades:
             yield from ("commands", "altered")
         if self._follows("tool", "other") and "tools" not in self.trades:
             yield from ("tools",) if self._moves("alter", "avoid", "send") else ()
@@ -175,7 +196,7 @@ class Sentence:
 
     def _moves(self, *kinds: str) -> bool:
         """Whether a verb of a kind is ordered here."""
-        return any(
+        return not self.known.isdisjoint(kinds) and any(
             word.classes & {*kinds}
             and "neg" not in self._between(n - 3, n)
             and (_is_imperative(word) or self._between(n - 8, n) & {"duty", "reader"})
@@ -186,13 +207,13 @@ class Sentence:
         return self._follows(name, "all")
 
     def _follows(self, name: str, before: str) -> bool:
-        return any(
+        return name in self.known and any(
             name in word.classes and before in self._between(n - 3, n)
             for n, word in enumerate(self.words)
         )
 
     def _has(self, name: str) -> bool:
-        return any(name in word.classes for word in self.words)
+        return name in self.known
 
     def _between(self, first: int, last: int) -> frozenset[str]:
         return classes_in(self.words[max(0, first) : max(0, last)])
@@ -211,18 +232,19 @@ _BASE: Final = frozenset({"embed", "pass"})
 def _things(words: Sequence[Word]) -> Iterator[str]:
     """What a sentence names that belongs to the reader, or to those it works for."""
     for n, word in enumerate(words):
-        if "ident" in classes_in(words[n + 1 : n + 2]):
+        if not word.classes & _THINGS or "ident" in classes_in(words[n + 1 : n + 2]):
             continue
         near = classes_in(words[max(0, n - 4) : n + 5])
         is_talk = "talk" in word.classes and (
-            word.text not in _VAGUE or "whole" in classes_in(words[max(0, n - 2) : n])
+            word.text not in _VAGUE or "whole" in classes_in(words[max(0, n - 2) : n + 3])
         )
-        if is_talk or ("message" in word.classes and "whole" in near):
+        is_source = not _SOURCES.isdisjoint(one.text for one in words[max(0, n - 3) : n])
+        if is_talk or ("message" in word.classes and "whole" in near and not is_source):
             yield "talk"
         yield from word.classes & {"rules", "place"}
         if "key" in word.classes:
             before = {one.text for one in words[max(0, n - 2) : n]}
-            if before & _OWNED or "foreign" in near:
+            if before & _OWNED or near & {"foreign", "repo"}:
                 yield "key"
         if "repo" in word.classes and classes_in(words[max(0, n - 3) : n]) & {"other", "foreign"}:
             yield "repo"
