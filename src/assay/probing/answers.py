@@ -24,7 +24,7 @@ def named_data(answer: JsonValue) -> str:
 def _named(value: JsonValue, names: tuple[str, ...], depth: int) -> Iterator[str]:
     if is_object(value) and depth:
         for name, one in value.items():
-            yield from _named(one, (*names[-_NAMES_MAX:], name), depth - 1)
+            yield from _named(one, (*names, name)[-_NAMES_MAX:], depth - 1)
     elif is_array(value) and not isinstance(value, str) and depth:
         for one in value:
             yield from _named(one, names, depth - 1)
@@ -33,7 +33,7 @@ def _named(value: JsonValue, names: tuple[str, ...], depth: int) -> Iterator[str
 
 
 _DEPTH_MAX = 24
-_NAMES_MAX = 2
+_NAMES_MAX = 3
 _LINES_MAX = 2_000
 
 

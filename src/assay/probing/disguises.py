@@ -110,7 +110,7 @@ def concealed(text: str, disguises: set[str]) -> Iterator[str]:
             yield from read(text)
 
 
-def _encoded(text: str) -> Iterator[str]:
+def encoded_texts(text: str) -> Iterator[str]:
     """What base64 and hexadecimal runs say, where they say text."""
     for _, blob in zip(range(_BLOBS_MAX), blobs(text), strict=False):
         for decoded in (_from_hex(blob), _from_base64(blob)):
@@ -197,7 +197,7 @@ _SPLIT_GAP = 16
 
 _READERS: Mapping[str, Callable[[str], Iterable[str]]] = {
     "hidden comment": _comments,
-    "encoded instructions": _encoded,
+    "encoded instructions": encoded_texts,
     "invisible tag characters": _tagged,
     "coded letters": _unescaped,
     "spaced letters": _despaced,

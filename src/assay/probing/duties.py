@@ -11,24 +11,26 @@ Source: verdict, section 7.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Final
 
 from assay.kit.slices import Meter, Sliced
 from assay.probing.demands import Said
+from assay.probing.disguises import encoded_texts
 from assay.probing.escapes import SEQUENCE, hidden_passages, wiped_passages
 from assay.probing.lexicon import classes_in, words_of
 from assay.probing.orders import Sentence, asks_by_name, trades_of
 
-TEXT_MAX = 65_536
+TEXT_MAX = 262_144
 """Characters read of one text."""
 
-DOCUMENT_MAX = 131_072
+DOCUMENT_MAX = 262_144
 """Characters read of one document."""
 
 GROUPS_MAX = 2_000
 """Tools, skills or texts read of one document."""
 
-SENTENCES_MAX = 1_200
+SENTENCES_MAX = 20_000
 """Sentences read of one text."""
 
 SENTENCE_MAX = 400
@@ -42,7 +44,7 @@ SECOND: Final[Mapping[str, frozenset[str]]] = {
     for name, others in {
         "object": "sent hush consent authority reader far rank tools whatever",
         "commands": "altered",
-        "tools": "hush consent authority reader far lie outrank",
+        "tools": "hush consent authority reader far lie outrank diverted",
         "rank": "object hush others whatever",
         "execute": "hush consent authority far outrank",
         "money": "hush consent far",
@@ -100,7 +102,8 @@ def _read(said: Said, meter: Meter, found: Duties) -> Sliced[None]:
     before = frozenset[str]()
     text = said.text[:TEXT_MAX]
     is_hidden = any(hidden_passages(text)) or any(wiped_passages(text))
-    for number, (sentence, is_far) in enumerate(_sentences(text, is_far=is_hidden)):
+    told = chain(_sentences(text, is_far=is_hidden), _coded(text))
+    for number, (sentence, is_far) in enumerate(told):
         if meter.spend(32 + 8 * len(sentence)):
             yield
         words = words_of(sentence)
@@ -110,6 +113,15 @@ def _read(said: Said, meter: Meter, found: Duties) -> Sliced[None]:
         signs |= frozenset({"far"} if is_far and signs else ())
         found.add(signs, before, is_answer=said.is_answer)
         before = signs - {"authority"}
+
+
+def _coded(text: str) -> Iterator[tuple[str, bool]]:
+    """The sentences of what is encoded in a text."""
+    for _, decoded in zip(range(_CODED_MAX), encoded_texts(text), strict=False):
+        yield from islice(_sentences(decoded, is_far=False), _CODED_MAX)
+
+
+_CODED_MAX = 20
 
 
 def _sentences(text: str, *, is_far: bool) -> Iterator[tuple[str, bool]]:

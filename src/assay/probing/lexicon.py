@@ -124,7 +124,8 @@ def _read(sentence: str) -> Iterator[tuple[str, str, bool]]:
 def _parts(text: str) -> Iterator[str]:
     """The words of a run: one, or those of a script without spaces."""
     if text[0] < "\u0600":
-        yield text
+        elided = _ELIDED.match(text)
+        yield from elided.groups() if elided else (text,)
     elif text[0] < "\u0700":
         yield _bare(text)
     elif not _UNSPACED.search(text):
@@ -158,10 +159,12 @@ _TOKEN = re.compile(
     r"|(?P<mail>\b[\w.+-]{1,40}+@[\w-]{1,40}+(?:\.[\w-]{2,20}+){1,4})"
     r"|(?P<home>(?:~|\$home\b|%\w{4,16}%|/home/\w{1,32}|/root|/etc)(?:[/\\][\w.*-]{1,40}){1,6})"
     r"|(?P<dotfile>(?:(?<![\w.])\.|\bdot (?:slash )?)"
-    r"(?:env|ssh|aws|netrc|npmrc|kube|pgpass|pypirc|gnupg)\b)"
+    r"(?:env|ssh|aws|azure|netrc|npmrc|kube|docker|pgpass|pypirc|gnupg)\b)"
+    r"|(?P<code>`(?=[\w.-]{1,40}`))"
     r"|(?P<word>[^\W_]{1,64}(?:['\u2019][^\W_]{1,12})?)"
     r"|(?P<mark>[^\w\s-]|(?<!\w)-|-(?!\w)|[\u2013\u2014])"
 )
+_ELIDED = re.compile(r"([^\W_]{1,4})['\u2019]([^\W_]{3,})")
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 _PREFIXES = re.compile(
     "^[\u0648\u0641]?(?:[\u0628\u0643]?\u0627\u0644|\u0644\u0644|[\u0644\u0628])?"

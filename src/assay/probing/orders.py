@@ -9,11 +9,12 @@ from typing import Final
 from assay.probing.demands import Said
 from assay.probing.lexicon import Word, classes_in, words_of
 
+_RELATIVE: Final = frozenset({"that", "which"})
 _MANY: Final = frozenset({"commands"})
 _SHORT: Final = 12
 """Words of a sentence that only names its reader."""
 
-_VERBS: Final = frozenset({"call", "send", "read", "alter", "execute", "avoid", "rank"})
+_VERBS: Final = frozenset({"call", "send", "read", "alter", "execute", "avoid", "rank", "divert"})
 _TRADES: Final = {
     "talk": {"talk", "message", "speech"},
     "place": {"place", "computer", "login", "key", "command"},
@@ -29,7 +30,7 @@ _TRADES: Final = {
 _THINGS: Final = frozenset({"talk", "message", "rules", "place", "key", "repo"})
 _TELLING: Final = _THINGS | {
     *("command", "tool", "rank", "task", "reader", "authority", "agreed", "hush", "tell"),
-    *("lie", "outrank", "outside", "within", "slot", "duty", "call"),
+    *("lie", "guide", "traffic", "outrank", "outside", "within", "slot", "duty", "call"),
 }
 """Classes without which a sentence holds no sign."""
 
@@ -108,7 +109,7 @@ class Sentence:
     def _is_addressed(self, n: int) -> bool:
         """Whether a reader is spoken to: is to do something, is named first, or is called you."""
         after = self.words[n + 1 : n + 8]
-        if self._does(n) or "duty" in self._between(n + 1, n + 4):
+        if self._does(n) or "duty" in self._between(n + 1, n + 7):
             return True
         is_named = self.words[n].after or "addressing" in self._between(n - 4, n)
         if is_named and any(word.after == ":" for word in after):
@@ -126,7 +127,7 @@ class Sentence:
                 "tell" in word.classes and "neg" in self._between(n - 4, n + 2)
             ):
                 yield "hush"
-            if "agreed" in word.classes and "already" in self._between(n - 5, n + 6):
+            if "agreed" in word.classes and "already" in self._between(n - 5, n + 7):
                 yield "consent"
             if "authority" in word.classes and self._is_invoked(n):
                 yield "authority"
@@ -168,6 +169,8 @@ class Sentence:
         is_work = self._has_all("task") or (self._has("task") and self._has("person"))
         if is_addressed and is_work and (self._moves("send") or "go" in marks):
             yield from ("object", "sent")
+        if self._has("guide") and self._moves("send"):
+            yield "object"
         if "\u00a7wallet" in marks and self._moves("execute", "send"):
             yield "money"
         if self._moves("execute") and self._has("within"):
@@ -177,11 +180,15 @@ class Sentence:
         """What is ordered about other tools, commands and the choice among agents."""
         is_yours = self._has("you") or self._has("reader")
         are_many = is_yours and any(word.text in _MANY for word in self.words)
-        is_any = are_many or self._has_all("command")
+        is_any = are_many or (self._has("command") and self._has("all"))
         if is_any and self._moves("alter") and "commands" not in self.trades:
             yield from ("commands", "altered")
-        if self._follows("tool", "other") and "tools" not in self.trades:
-            yield from ("tools",) if self._moves("alter", "avoid", "send") else ()
+        if self._follows("traffic", "all") and self._moves("divert") and self._goes_out():
+            yield from ("commands", "altered")
+        are_others = self._follows("tool", "other") or self._are_described("tool")
+        if are_others and self._moves("alter", "avoid", "send") and "tools" not in self.trades:
+            yield "tools"
+            yield from ("diverted",) if self._moves("send") and self._goes_out() else ()
         if self._has("reader") and self._moves("rank") and "rank" not in self.trades:
             yield from ("rank",) if self._has("first") else ()
             yield from ("others",) if self._moves("avoid") else ()
@@ -205,6 +212,11 @@ class Sentence:
 
     def _has_all(self, name: str) -> bool:
         return self._follows(name, "all")
+
+    def _are_described(self, name: str) -> bool:
+        """Whether others are meant: tools that do this, servers which do that."""
+        following = zip(self.words, self.words[1:], strict=False)
+        return any(name in w.classes and after.text in _RELATIVE for w, after in following)
 
     def _follows(self, name: str, before: str) -> bool:
         return name in self.known and any(
