@@ -30,7 +30,7 @@ DOCUMENT_MAX = 262_144
 GROUPS_MAX = 2_000
 """Tools, skills or texts read of one document."""
 
-SENTENCES_MAX = 20_000
+SENTENCES_MAX = 24_000
 """Sentences read of one text."""
 
 SENTENCE_MAX = 400

@@ -154,7 +154,7 @@ def _cut(text: str) -> Iterator[str]:
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 _TOKEN = re.compile(
-    r"(?P<url>https?://[^\s<>\"'`)]{1,200})"
+    r"(?P<url>https?:/{2}[^\s<>\"'`)]{1,200})"
     r"|(?P<wallet>\b0x[0-9a-f]{40}\b)"
     r"|(?P<mail>\b[\w.+-]{1,40}+@[\w-]{1,40}+(?:\.[\w-]{2,20}+){1,4})"
     r"|(?P<home>(?:~|\$home\b|%\w{4,16}%|/home/\w{1,32}|/root|/etc)(?:[/\\][\w.*-]{1,40}){1,6})"
