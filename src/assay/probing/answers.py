@@ -1,6 +1,8 @@
 """What agents and tools say in an answer, and what they say of themselves. Pure."""
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 
 from assay.kit.json import JsonValue, is_array, is_object
 from assay.probing.asking import said
@@ -11,6 +13,28 @@ def parts_said(answer: JsonValue) -> list[str]:
     """What an agent itself said: its texts together, then its data, without what is empty."""
     data = "\n".join(_data(answer))
     return [part for part in (said(answer), data) if part]
+
+
+def named_data(answer: JsonValue) -> str:
+    """An answer's data line by line, each after the names it is kept under: a name can order."""
+    data = answer.get("structuredContent") if is_object(answer) else None
+    return "\n".join(islice(_named(data, (), _DEPTH_MAX), _LINES_MAX))
+
+
+def _named(value: JsonValue, names: tuple[str, ...], depth: int) -> Iterator[str]:
+    if is_object(value) and depth:
+        for name, one in value.items():
+            yield from _named(one, (*names, name)[-_NAMES_MAX:], depth - 1)
+    elif is_array(value) and not isinstance(value, str) and depth:
+        for one in value:
+            yield from _named(one, names, depth - 1)
+    elif isinstance(value, str):
+        yield f"{' '.join(names)}: {value}"
+
+
+_DEPTH_MAX = 24
+_NAMES_MAX = 3
+_LINES_MAX = 2_000
 
 
 def _data(answer: JsonValue) -> list[str]:

@@ -34,6 +34,10 @@ class Said:
     is_argument: bool = False
     says_purpose: bool = False
     """Whether it begins with what the tool or skill does, and not with an order."""
+    name: str = ""
+    """Of an argument."""
+    is_answer: bool = False
+    """Whether a call was answered so: it does not say what the tool is for."""
 
 
 def is_beyond(said: Iterable[Said], meter: Meter | None = None) -> Sliced[bool]:

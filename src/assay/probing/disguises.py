@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import unescape
 
 from assay.kit.slices import Meter, Sliced, occurs
+from assay.probing.escapes import hidden_passages, wiped_passages
 from assay.probing.text_forms import LOOK_ALIKE
 
 REACH = 256
@@ -32,6 +33,7 @@ SECRETIVE = frozenset(
         "look-alike letters",
         "spaced letters",
         "terminal escape",
+        "wiped lines",
         "zero-width characters",
     }
 )
@@ -61,6 +63,7 @@ def find_disguises(text: str, meter: Meter) -> Sliced[set[str]]:
 _SIMPLE: Mapping[str, str] = {
     "hidden comment": "<!--",
     "terminal escape": "\x1b[",
+    "wiped lines": "\x1b[",
     "coded letters": "&#",
 }
 _RUN_BEGINS = re.compile(r"[A-Za-z0-9+/_-]{32}")
@@ -107,7 +110,7 @@ def concealed(text: str, disguises: set[str]) -> Iterator[str]:
             yield from read(text)
 
 
-def _encoded(text: str) -> Iterator[str]:
+def encoded_texts(text: str) -> Iterator[str]:
     """What base64 and hexadecimal runs say, where they say text."""
     for _, blob in zip(range(_BLOBS_MAX), blobs(text), strict=False):
         for decoded in (_from_hex(blob), _from_base64(blob)):
@@ -174,11 +177,6 @@ def _unescaped(text: str) -> Iterator[str]:
 _ENTITIES = re.compile(r"(?:&#x?[0-9A-Fa-f]{2,6};\s?){4,400}")
 
 
-def _blanked(text: str) -> Iterator[str]:
-    """What stands after a sign to show nothing, up to the next sign."""
-    yield from (part.partition("\x1b[")[0] for part in text.split("\x1b[8m")[1:20])
-
-
 def _split(text: str) -> Iterator[str]:
     """Where invisible characters stand close together, what is left without them."""
     places = [match.start() for match in _JOINER.finditer(text)]
@@ -199,12 +197,13 @@ _SPLIT_GAP = 16
 
 _READERS: Mapping[str, Callable[[str], Iterable[str]]] = {
     "hidden comment": _comments,
-    "encoded instructions": _encoded,
+    "encoded instructions": encoded_texts,
     "invisible tag characters": _tagged,
     "coded letters": _unescaped,
     "spaced letters": _despaced,
     "bidirectional override": _overridden,
-    "terminal escape": _blanked,
+    "terminal escape": hidden_passages,
+    "wiped lines": wiped_passages,
     "zero-width characters": _split,
     "look-alike letters": lambda text: [text.casefold().translate(LOOK_ALIKE)],
 }

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from assay.probing.answers import parts_said
+from assay.kit.json import JsonObject
+from assay.probing.answers import named_data, parts_said
 from assay.probing.asking import first
 from assay.probing.conversations import a2a_talk
 from assay.probing.listing import Called, ListedOnce
@@ -44,9 +45,14 @@ def _as_provoked(visit: Visit, url: str, call: Called) -> Provoked:
                 result = await server.call_tool(call.name, call.arguments)
         except (AgentCallFailed, BudgetExhausted):
             return ""
-        return "\n".join(parts_said(result))
+        return _text_of(result)
 
-    return Provoked("tools/call", "\n".join(parts_said(call.result)), again)
+    return Provoked("tools/call", _text_of(call.result), again)
+
+
+def _text_of(result: JsonObject) -> str:
+    """What a result says, and the names of its members."""
+    return "\n".join([*parts_said(result), *filter(None, [named_data(result)])])
 
 
 async def said_by_agent(visit: Visit) -> Sequence[str]:

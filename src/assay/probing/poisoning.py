@@ -118,10 +118,11 @@ def _read(text: str, meter: Meter, found: Poison) -> Sliced[None]:
     seen = yield from find_signs((yield from _plain(text, meter)), meter)
     plain = yield from _plain("\n".join(concealed(text, disguises))[: len(text)], meter)
     unseen = yield from find_signs(plain, meter)
+    unshown = yield from _plain("\n".join(concealed(text, disguises & _UNSEEN))[:_SHORT], meter)
     kinds = {kind for kind in disguises if _counts(kind, unseen, plain)}
     if (seen.found | unseen.found) & ALONE or seen.is_pair:
         kinds.add("instructions to the reader")
-    if seen.is_pair or unseen.is_pair or any(_is_proven(kind, unseen, plain) for kind in kinds):
+    if seen.is_pair or unseen.is_pair or any(_is_proven(kind, unseen, unshown) for kind in kinds):
         found.proven |= kinds
     elif kinds and len(found.open_texts) < _OPEN_MAX:
         found.open_texts.append(text[:_SHORT])
@@ -134,16 +135,16 @@ def _counts(kind: str, unseen: Signs, plain: str) -> bool:
         return bool(unseen.found & ALONE) or unseen.is_pair
     if kind == "hidden comment":
         return bool(unseen.found) or _COMMANDING.search(plain[:_SHORT]) is not None
-    return kind != "coded letters" or bool(unseen.found)
+    return kind not in _SELDOM or bool(unseen.found)
 
 
-def _is_proven(kind: str, unseen: Signs, plain: str) -> bool:
+def _is_proven(kind: str, unseen: Signs, unshown: str) -> bool:
     """Whether a disguise and what is said by it are two signs.
 
     Sentences in characters that no screen shows are meant for a model; any order in them is one.
     """
     if kind in _UNSEEN:
-        return bool(CLAUSE.search(plain[:_SHORT]) or ORDERS.search(plain[:_SHORT]))
+        return bool(CLAUSE.search(unshown) or ORDERS.search(unshown))
     if kind in COMMON:
         return bool(unseen.found & ALONE)
     if kind in SECRETIVE:
@@ -151,6 +152,7 @@ def _is_proven(kind: str, unseen: Signs, plain: str) -> bool:
     return kind == "hidden data"
 
 
+_SELDOM = frozenset({"coded letters", "wiped lines"})
 _UNSEEN = frozenset({"invisible tag characters", "terminal escape"})
 _SHORT = 4_000
 _OPEN_MAX = 2

@@ -40,7 +40,9 @@ def purpose(name: str, description: str) -> str:
     return f"{_WORDS.sub(' ', name)} {first}"[:PURPOSE_MAX]
 
 
-_END = re.compile(r"(?<=[?!.])\s|[\n\u3002\uff01\uff1f]")
+_END = re.compile(
+    r"(?<=[?!.])(?:\s|(?=[<\x1b\x9b]|[A-Z][a-z]{1,12}\s))|[\n\x1b\x9b\u3002\uff01\uff1f]"
+)
 _WORDS = re.compile(r"[_\-./]|(?<=[a-z])(?=[A-Z])")
 
 
@@ -63,7 +65,9 @@ def card_groups(card: JsonValue) -> Sequence[Group]:
         return []
     name, description = str(card.get("name", "")), str(card.get("description", ""))
     about = purpose(name, description)
-    groups: list[Group] = [[Said(description, about, says_purpose=True)]]
+    rest = {key: one for key, one in card.items() if key not in {"name", "description", "skills"}}
+    general = Said(description, about, says_purpose=True)
+    groups: list[Group] = [[general, Said(_joined(strings(rest)), about)]]
     for row in _rows(card.get("skills")):
         said = str(row.get("description", ""))
         own = f"{about} {purpose(str(row.get('name', '')), said)}"
@@ -105,15 +109,17 @@ def _operation(path: str, row: JsonObject, about: str) -> Group:
     return [
         *(Said(text, own, says_purpose=True) for text in texts if text),
         *_arguments(named, own),
-        *_arguments({"body": body}, own),
+        Said(_joined(strings(body)), own, is_argument=True),
         Said(_joined(strings(row.get("responses"))), own),
     ]
 
 
 def _arguments(rows: Mapping[str, JsonValue], about: str) -> list[Said]:
     """What is said of each argument, with its defaults, choices and examples."""
-    described = (row for row in rows.values() if is_object(row))
-    return [Said(_joined(strings(row)), about, is_argument=True) for row in described]
+    return [
+        Said(_joined(strings(row)), about, is_argument=True, name=name)
+        for name, row in rows.items()
+    ]
 
 
 def _rows(value: JsonValue) -> Sequence[JsonObject]:

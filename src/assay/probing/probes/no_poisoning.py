@@ -10,6 +10,7 @@ from assay.probing.asking import ask, decode, first, text_of
 from assay.probing.asks import find_asks
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.demands import Said, is_beyond
+from assay.probing.duties import find_duties
 from assay.probing.heard import heard_of, said_by_agent
 from assay.probing.poisoning import Poison, find_alike, judge_texts
 from assay.probing.ports import (
@@ -39,6 +40,7 @@ from assay.probing.visiting import VisitHttp
 ALIKE = "look-alike name"
 BEYOND = "demand beyond its purpose"
 ASKED = "request beyond its purpose"
+ORDERED = "order beyond its own work"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,9 @@ async def _judged(visit: Visit, read: _Read) -> Poison:
     if (await visit.slices.run(find_asks(read.groups))).is_proven:
         found.kinds.add(ASKED)
         found.proven.add(ASKED)
+    if (await visit.slices.run(find_duties(read.groups))).is_proven:
+        found.kinds.add(ORDERED)
+        found.proven.add(ORDERED)
     return found
 
 
@@ -202,11 +207,14 @@ async def _server(visit: Visit) -> _Read | None:
         async with visit.dialers.mcp(service.service.endpoint, visit.http) as server:
             listed = await server.list_texts()
             content = await server.read_first() if listed else None
-            rows = [*listed, *([content] if content else [])]
-            texts = [server.instructions, *("\n".join(strings(row)) for row in rows)]
+            texts = [server.instructions, *("\n".join(strings(row)) for row in listed)]
     except AgentCallFailed:
         return None
-    return await _spoken(visit, texts)
+    read = await _spoken(visit, texts)
+    if not content:
+        return read
+    more = await _spoken(visit, ["\n".join(strings(content))], is_answer=True)
+    return _Read([*read.texts, *more.texts], [*read.said, *more.said], [*read.groups, *more.groups])
 
 
 async def _openapi(visit: Visit) -> _Read | None:
@@ -217,10 +225,10 @@ async def _openapi(visit: Visit) -> _Read | None:
     return _Read(["\n".join(strings(document))], groups=openapi_groups(document))
 
 
-async def _spoken(visit: Visit, texts: Sequence[str]) -> _Read:
+async def _spoken(visit: Visit, texts: Sequence[str], *, is_answer: bool = False) -> _Read:
     """Texts that are no tool's own description: what they are for is what the tools are for."""
     about, purposes = await _about(visit), await _purposes(visit)
-    groups = [[Said(text, purposes)] for text in texts]
+    groups = [[Said(text, purposes, is_answer=is_answer)] for text in texts]
     return _Read(texts, [Said(text, about) for text in texts], groups)
 
 
@@ -229,7 +237,7 @@ async def _answers(visit: Visit) -> _Read | None:
     texts = dict.fromkeys(
         [*(one.text for one in await heard_of(visit)), *await said_by_agent(visit)]
     )
-    return await _spoken(visit, [*texts]) if texts else None
+    return await _spoken(visit, [*texts], is_answer=True) if texts else None
 
 
 async def _answers_again(visit: Visit) -> _Read | None:
@@ -238,11 +246,11 @@ async def _answers_again(visit: Visit) -> _Read | None:
     again = [
         await one.again() for one in await heard_of(visit) if await _is_poisoned(visit, one.text)
     ]
-    return await _spoken(visit, [*again, *spoken[1:]])
+    return await _spoken(visit, [*again, *spoken[1:]], is_answer=True)
 
 
 async def _is_poisoned(visit: Visit, text: str) -> bool:
-    return bool((await _judged(visit, await _spoken(visit, [text]))).proven)
+    return bool((await _judged(visit, await _spoken(visit, [text], is_answer=True))).proven)
 
 
 async def _about(visit: Visit) -> str:

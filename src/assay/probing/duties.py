@@ -1,0 +1,141 @@
+"""Orders to whoever reads a document, about what is not the document's own work. Pure.
+
+An order alone is ordinary: documentation is full of them. What it is about decides: things that are
+not the tool's (a conversation, files of a home, keys of others), work of other tools, commands of a
+shell, the choice among agents. Each such thing is one sign; a second of another kind (where it is
+to go, that nobody is to know, that consent was given, in whose name) makes the finding. Words are
+known by class (`lexicon`), so that no sentence is looked for.
+Source: verdict, section 7.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Final
+
+from assay.kit.slices import Meter, Sliced
+from assay.probing.demands import Said
+from assay.probing.disguises import encoded_texts
+from assay.probing.escapes import SEQUENCE, hidden_passages, wiped_passages
+from assay.probing.lexicon import classes_in, words_of
+from assay.probing.orders import Sentence, asks_by_name, trades_of
+
+TEXT_MAX = 262_144
+"""Characters read of one text."""
+
+DOCUMENT_MAX = 262_144
+"""Characters read of one document."""
+
+GROUPS_MAX = 2_000
+"""Tools, skills or texts read of one document."""
+
+SENTENCES_MAX = 24_000
+"""Sentences read of one text."""
+
+SENTENCE_MAX = 400
+"""Characters of a sentence: a longer one is read in pieces."""
+
+OVERLAP = 80
+"""Characters that two pieces of a sentence share."""
+
+SECOND: Final[Mapping[str, frozenset[str]]] = {
+    name: frozenset(others.split())
+    for name, others in {
+        "object": "sent hush consent authority reader far rank tools whatever",
+        "commands": "altered",
+        "tools": "hush consent authority reader far lie outrank diverted",
+        "rank": "object hush others whatever",
+        "execute": "hush consent authority far outrank",
+        "money": "hush consent far",
+        "order": "far",
+    }.items()
+}
+"""What is beyond a document's own work, and the signs that with it are more than a warning."""
+
+_ADDRESSED: Final = frozenset({"reader", "consent", "next"})
+
+
+@dataclass(slots=True)
+class Duties:
+    """The signs of a document, and whether two independent ones stand together."""
+
+    signs: set[str] = field(default_factory=set[str])
+    is_proven: bool = False
+
+    def add(self, signs: frozenset[str], before: frozenset[str], *, is_answer: bool) -> None:
+        """The signs of a sentence, after those of the one before it.
+
+        What a call was answered may be anybody's text: it counts if it speaks to the reader.
+        """
+        self.signs |= signs
+        if is_answer and not (signs | before) & _ADDRESSED:
+            return
+        near = signs | before
+        if "placed" in signs and "thing" in before:
+            near |= {"object", "sent"}
+        elif "object" not in signs:
+            near -= {"reader"} - before
+        if is_answer:
+            near -= {"reader", "far"}
+        self.is_proven = self.is_proven or any(
+            thing in near and near & others for thing, others in SECOND.items()
+        )
+
+
+def find_duties(groups: Iterable[Sequence[Said]], meter: Meter | None = None) -> Sliced[Duties]:
+    """What a document orders its reader to do beyond its own work."""
+    meter, left, found = meter or Meter(), DOCUMENT_MAX, Duties()
+    for _, group in zip(range(GROUPS_MAX), groups, strict=False):
+        for said in group:
+            yield from _read(said, meter, found)
+            left -= len(said.text) + len(said.name)
+        if left <= 0:
+            break
+    return found
+
+
+def _read(said: Said, meter: Meter, found: Duties) -> Sliced[None]:
+    trades = trades_of(said.about[:SENTENCE_MAX])
+    if said.name:
+        found.add(asks_by_name(said.name[:SENTENCE_MAX], trades), frozenset(), is_answer=False)
+    before = frozenset[str]()
+    text = said.text[:TEXT_MAX]
+    is_hidden = any(hidden_passages(text)) or any(wiped_passages(text))
+    told = chain(_sentences(text, is_far=is_hidden), _coded(text))
+    for number, (sentence, is_far) in enumerate(told):
+        if meter.spend(32 + 8 * len(sentence)):
+            yield
+        words = words_of(sentence)
+        if said.is_answer and "reader" in before | classes_in(words):
+            trades = frozenset[str]()
+        signs = Sentence.of(words, said, trades, is_first=not number).signs()
+        signs |= frozenset({"far"} if is_far and signs else ())
+        found.add(signs, before, is_answer=said.is_answer)
+        before = signs - {"authority"}
+
+
+def _coded(text: str) -> Iterator[tuple[str, bool]]:
+    """The sentences of what is encoded in a text."""
+    for _, decoded in zip(range(_CODED_MAX), encoded_texts(text), strict=False):
+        yield from islice(_sentences(decoded, is_far=False), _CODED_MAX)
+
+
+_CODED_MAX = 20
+
+
+def _sentences(text: str, *, is_far: bool) -> Iterator[tuple[str, bool]]:
+    """The sentences, a long one in overlapping pieces; whether one is kept out of sight."""
+    rows = 0
+    for line in _GAP.split(SEQUENCE.sub("\n", text)):
+        for part in filter(str.strip, _STOP.split(line)):
+            for at in range(0, max(1, len(part) - OVERLAP), SENTENCE_MAX - OVERLAP):
+                yield part[at : at + SENTENCE_MAX], is_far
+                rows += 1
+                if rows >= SENTENCES_MAX:
+                    return
+        is_far = True
+
+
+_GAP = re.compile(r"(?:[^\S\n]{0,8}\n){12,}")
+_STOP = re.compile(r"[\n\r\u3002\uff01\uff1f\u061f]|(?<=[;.!?])\s")
