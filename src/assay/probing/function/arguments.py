@@ -15,9 +15,11 @@ from assay.probing.function.fitting import NAMES_PART, part_of
 from assay.probing.function.formats import FORMATS, in_order, named_format, noted_values
 from assay.probing.function.from_pattern import text_for
 from assay.probing.function.known_values import named_value, topics
+from assay.probing.function.material import WORDS_MIN, quoted_in, retold
 from assay.probing.function.numbers_for import number_for, other_figure
 from assay.probing.function.shapes import DEPTH_MAX, fits
-from assay.probing.function.variation import figures_varied, values_like, varied
+from assay.probing.function.slots import relettered
+from assay.probing.function.variation import values_like, varied
 
 PROPERTIES_MAX = 12
 """Required arguments beyond which a tool is left alone."""
@@ -241,6 +243,7 @@ def _shown(declared: JsonObject, kind: str, random: Random) -> JsonValue:
     told = EXAMPLE.findall(str(declared.get("description") or "")[:900])
     if kind == "string":
         given += [part for text in told[:4] for part in _listed_in(text) or [text.strip()]]
+        given = quoted_in(str(declared.get("description") or "")) or given
     fitting = [v for v in given if fits(v, kind) and v != ""]
     if not fitting:
         return None
@@ -249,22 +252,13 @@ def _shown(declared: JsonObject, kind: str, random: Random) -> JsonValue:
         return value
     if not isinstance(value, str):
         return other_figure(value, declared, kind, random)
-    like = values_like(value, random), _relettered(value, random), varied(value, random)
+    if len(value.split()) >= WORDS_MIN:
+        return retold(value, random)
+    like = values_like(value, random), relettered(value, random), varied(value, random)
     known = [changed for changed in like if changed is not None]
     if "pattern" in declared:  # its own examples say how long a value that fits is
         known = [changed for changed in known if len(changed) == len(value)]
     return random.choice(known) if known else value if random.random() < 1 / 3 else None
-
-
-def _relettered(value: str, random: Random) -> str | None:
-    """The value with other figures; capitals that stand alone are others of a few."""
-    changed = figures_varied(value, random)
-    letters = _ALONE.sub(lambda _: random.choice(_CAPITALS), changed or value)
-    return letters if letters != value else None
-
-
-_ALONE: Final = re.compile(r"(?<![A-Za-z\d])[A-Z](?![A-Za-z\d])")
-_CAPITALS: Final = "ABCD"
 
 
 def _listed_in(text: str) -> list[str]:
