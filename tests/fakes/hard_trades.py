@@ -280,6 +280,18 @@ SENDER = card(
     *examples_in(PROMISES),
 )
 
+PROMISE_TOOL = tool(
+    "find_promises",
+    "Finds who promised what in notes such as “Ada will send the plans by Friday;"
+    " it rained all day; Ben agreed to book the room on Tuesday”.",
+    {"notes": {"type": "string"}},
+)
+
+
+def finds_promises(given: JsonObject) -> str:
+    return keeps_promises(str(given["notes"]))
+
+
 # Whose results are random by nature.
 
 DICE = tool("roll", "Rolls random dice.", {"dice": {"type": "string", "examples": ["2d6", "3d8"]}})

@@ -199,6 +199,22 @@ def orders_act(clause: str) -> bool:
     return not any(acts) or any(a and lead for a, lead in zip(acts, leads, strict=True))
 
 
+def orders_reader(clause: str) -> bool:
+    """The same of a text that is only to be read: what somebody agreed to do, others do."""
+    if not names_act(clause):
+        return False
+    words = words_of(_SPLIT.sub(" ", clause[:TEXT_CHARS_MAX]))
+    while words and words[0] in _JOINS:
+        words = words[1:]
+    pairs = list(zip(["please", *words], words, strict=False))
+    acts = [word in _ACTS for word in words]
+    told = _LEADS_TO_ORDER - {"to", "and"}
+    return not any(acts) or any(a and one in told for a, (one, _) in zip(acts, pairs, strict=True))
+
+
+_JOINS: Final = frozenset({"and", "then", "so", "also", "or"})
+
+
 def names_thing(request: str) -> bool:
     """Whether a request is no sentence but the name of a thing, which can be asked about."""
     text = request.strip()

@@ -6,9 +6,11 @@ from random import Random
 from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.probing.function.material import WORDS_MIN, quoted_in, retold
 from assay.probing.function.numbers_for import other_figure
 from assay.probing.function.shapes import DEPTH_MAX, fits
-from assay.probing.function.variation import figures_varied, values_like, varied
+from assay.probing.function.slots import relettered
+from assay.probing.function.variation import values_like, varied
 
 EXAMPLES_MAX: Final = 8
 MEMBERS_MAX: Final = 12
@@ -87,6 +89,7 @@ def shown_value(declared: JsonObject, kind: str, random: Random) -> JsonValue:
     told = EXAMPLE.findall(str(declared.get("description") or "")[:900])
     if kind == "string":
         given += [part for text in told[:4] for part in _listed_in(text) or [text.strip()]]
+        given = [*quoted_in(str(declared.get("description") or ""))] or given
     fitting = [v for v in given if fits(v, kind) and v != ""]
     if not fitting:
         return None
@@ -95,6 +98,8 @@ def shown_value(declared: JsonObject, kind: str, random: Random) -> JsonValue:
         return other_figure(value, declared, kind, random)
     if random.random() < (1 / 3 if len(fitting) == 1 else 5 / 6):
         return value
+    if len(value.split()) >= WORDS_MIN:
+        return retold(value, random)
     known = _others(value, random)
     if "pattern" in declared:  # its own examples say how long a value that fits is
         known = [changed for changed in known if len(changed) == len(value)]
@@ -103,7 +108,7 @@ def shown_value(declared: JsonObject, kind: str, random: Random) -> JsonValue:
 
 def _others(value: str, random: Random) -> list[str]:
     """Other values of a text's kind; of a list without spaces, lists of such."""
-    like = values_like(value, random), _relettered(value, random), varied(value, random)
+    like = values_like(value, random), relettered(value, random), varied(value, random)
     known = [changed for changed in like if changed is not None]
     if known or " " in value:
         return known
@@ -111,17 +116,6 @@ def _others(value: str, random: Random) -> list[str]:
         large = values_like(value.upper(), random)
         return [large.lower()] if large is not None else _of_list(value, random)
     return _of_list(value, random)
-
-
-def _relettered(value: str, random: Random) -> str | None:
-    """The value with other figures; capitals that stand alone are others of a few."""
-    changed = figures_varied(value, random)
-    letters = _ALONE.sub(lambda _: random.choice(_CAPITALS), changed or value)
-    return letters if letters != value else None
-
-
-_ALONE: Final = re.compile(r"(?<![A-Za-z\d])[A-Z](?![A-Za-z\d])")
-_CAPITALS: Final = "ABCD"
 
 
 def _of_list(value: str, random: Random) -> list[str]:

@@ -16,6 +16,7 @@ from assay.probing.function.grammar import Checkable
 from assay.probing.function.kin import ORDERS, kin_texts
 from assay.probing.function.known_values import topics
 from assay.probing.function.languages import put_as_question
+from assay.probing.function.material import material_in
 from assay.probing.function.passages import SENTENCES
 from assay.probing.function.quotations import Sorted, sorted_texts
 from assay.probing.function.skills import examples_of
@@ -128,6 +129,14 @@ def kin_of(
     """Requests with most words of one example or the other."""
     made = kin_texts(*pair, random, orders)
     return [Request(one.text, pair[one.of], skill=skill, is_kin=True) for one in made]
+
+
+def read_in(card: JsonObject, random: Random) -> list[list[Request]]:
+    """For skills that only read, texts that tell of acts, to be read."""
+    return [
+        [Request(one.text, text, sort=one) for one in made]
+        for text, made in material_in(card, random)
+    ]
 
 
 def kin_in(card: JsonObject, random: Random) -> list[list[Request]]:

@@ -7,7 +7,7 @@ Source: the design of evidence, section 2.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from random import Random
@@ -46,22 +46,30 @@ class Sorted:
     """The rest, before or after it."""
 
 
-def sorted_texts(example: str, examples: Sequence[str], random: Random) -> list[Sorted]:
+def sorted_texts(
+    example: str,
+    examples: Sequence[str],
+    random: Random,
+    *,
+    orders: Callable[[str], bool] = orders_act,
+    like: Callable[[str, Random], str] | None = None,
+) -> list[Sorted]:
     """The example's question about five texts of two sorts, in no simple order; none without.
 
     Those of one sort are made of one text of the agent's own: other values, not all of its words,
-    sentences of ours around it. The other sort is another text of its own, or ours alone.
+    sentences of ours around it. The other sort is another text of its own, or ours alone. Clauses
+    that `orders` finds to ask for an act are left out.
     """
     quoted = LONG_QUOTED.search(example)
-    if quoted is None or not _clauses(quoted[2]) or names_act(example[: quoted.start()]):
+    if quoted is None or not _clauses(quoted[2], orders) or names_act(example[: quoted.start()]):
         return []
     found = [q[2] for one in examples if one != example and (q := LONG_QUOTED.search(one))]
-    others = [text for text in found if _clauses(text)]
+    others = [text for text in found if _clauses(text, orders)]
     here, there = quoted[2], random.choice(others) if others else ""
     made: list[Sorted] = []
     for number, is_here in enumerate(random.choice(_ORDERS)):
         given = here if is_here else there
-        own = _like(given, random) if given else ""
+        own = _like((like or _varied)(given, random), given, orders) if given else ""
         ours = scenery(random, 4 + number % 2 - bool(own))
         parts = [part for part in (own, ours) if part]
         random.shuffle(parts)
@@ -70,24 +78,27 @@ def sorted_texts(example: str, examples: Sequence[str], random: Random) -> list[
     return made
 
 
-def _like(own: str, random: Random) -> str:
+def _varied(own: str, random: Random) -> str:
     changed = figures_varied(own, random) or own
-    changed = varied(changed, random) or changed
-    clauses = _clauses(changed) or _clauses(own)
+    return varied(changed, random) or changed
+
+
+def _like(changed: str, own: str, orders: Callable[[str], bool]) -> str:
+    clauses = _clauses(changed, orders) or _clauses(own, orders)
     return _without_edge(clauses[0]) if len(clauses) == 1 else " ".join(clauses)
 
 
-def _clauses(text: str) -> list[str]:
-    """Its clauses that name no act."""
+def _clauses(text: str, orders: Callable[[str], bool]) -> list[str]:
+    """Its clauses that ask for no act."""
     found = [clause.strip() for clause in _CLAUSE.findall(text)]
-    parts = [part for clause in found for part in _parts(clause)]
+    parts = [part for clause in found for part in _parts(clause, orders)]
     return [part for part in parts if len(part.split()) >= WORDS_MIN]
 
 
-def _parts(clause: str) -> list[str]:
-    if not orders_act(clause):
+def _parts(clause: str, orders: Callable[[str], bool]) -> list[str]:
+    if not orders(clause):
         return [clause]
-    return [part.strip() + "." for part in clause.split(",") if not orders_act(part)]
+    return [part.strip() + "." for part in clause.split(",") if not orders(part)]
 
 
 def _without_edge(clause: str) -> str:

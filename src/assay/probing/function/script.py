@@ -20,6 +20,7 @@ from assay.probing.function.families import (
     family_of,
     kin_in,
     kin_of,
+    read_in,
 )
 from assay.probing.function.formats import noted_values
 from assay.probing.function.grammar import checkables
@@ -175,7 +176,7 @@ def script_of(card: JsonObject, visit: Visit, random: Random) -> Script:
     kin = kin_in(card, random)
     sorts = {row[0].skill for row in kin}
     late = [row for row in families if row and row[0].skill in sorts]
-    families = [*kin, *(row for row in families if row not in late)]
+    families = [*kin, *read_in(card, random), *(row for row in families if row not in late)]
     random.shuffle(families)
     families += checks_in(card, said, random)[:1]
     families = [

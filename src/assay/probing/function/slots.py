@@ -102,3 +102,14 @@ def _run(given: Sequence[str], random: Random) -> str:
     return "".join(
         random.choice(letters.upper() if kind == "A" else letters) for _ in range(length)
     )
+
+
+def relettered(value: str, random: Random) -> str | None:
+    """The value with other figures; capitals that stand alone are others of a few."""
+    changed = figures_varied(value, random)
+    letters = _ALONE.sub(lambda _: random.choice(_CAPITALS), changed or value)
+    return letters if letters != value else None
+
+
+_ALONE: Final = re.compile(r"(?<![A-Za-z\d])[A-Z](?![A-Za-z\d])")
+_CAPITALS: Final = "ABCD"

@@ -16,6 +16,7 @@ from assay.probing.function.choosing import Takes, asked_as, other_arguments
 from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETRY_WAIT_S
 from assay.probing.function.declines import declines
 from assay.probing.function.identify import Address, failure_of
+from assay.probing.function.material import unquoted
 from assay.probing.function.published import published_inputs
 from assay.probing.function.shapes import is_valid
 from assay.probing.function.transcript import Transcript, random_for, spoken
@@ -83,7 +84,7 @@ def is_safe(tool: McpTool) -> bool:
     """Whether a tool can be called without an act. What cannot be told is one."""
     if tool.changes:
         return False
-    if not does_act(tool.name, tool.description, says_it_reads=tool.read_only):
+    if not does_act(tool.name, unquoted(tool.description), says_it_reads=tool.read_only):
         return True
     return not tool.read_only and _is_arithmetic(tool)
 

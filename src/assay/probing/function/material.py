@@ -1,0 +1,105 @@
+"""Texts that tell of acts, for those who only read them: framed as what they are. Pure.
+
+`Ada will send the plans by Friday` is no order to who extracts promises from notes. A message gives
+it as a text to read, with other names, days and numbers; who does more than read is not asked.
+"""
+
+import re
+from random import Random
+from typing import Final
+
+from assay.kit.json import JsonObject
+from assay.probing.function.acts import names_act, orders_reader
+from assay.probing.function.known_values import KINDS
+from assay.probing.function.languages import language_of, put_as_question
+from assay.probing.function.quotations import Sorted, sorted_texts
+from assay.probing.function.skills import examples_of, skills_of
+from assay.probing.function.variation import figures_varied, varied
+from assay.probing.function.words import words_of
+
+WORDS_MIN = 8
+"""Words of a text of which parts can be left out."""
+
+_READS: Final = re.compile(
+    r"\b(?:extract|find|read|summar|condens|identif|detect|pick|spot|highlight|recogni|analy|digest"
+    r"|list|collect|abstract|outlin|extrah|find|lies|fasst|zusammen|erkenn|extrae|encuentra|resum"
+    r"|lee\b|identific|extrait|trouve|lit\b|résum|relève|estrae|trova|legge|riassum|extrai|lê\b"
+    r"|encontra|wyci[aą]g|znajd|czyta|streszcz|haalt|vindt|leest|vat\b|извлека|находит|читает"
+    r"|витяга|знаход|чита|підсумов)|抽出|要約|読み|提取|总结|摘要|추출|요약|يستخرج|يلخص",
+    re.IGNORECASE,
+)
+_QUOTED: Final = re.compile(r"[\"“«「]([^\"“”«»「」]{25,600})[\"”»」]")
+_FRAMES: Final = {
+    "en": "What can be read in these lines, which are here for reading alone: ",
+    "de": "Was steht in diesen Zeilen, die allein zum Lesen da sind: ",
+    "fr": "Que dit ce texte, qui est seulement à lire : ",
+    "es": "¿Qué dice este texto, que es solo para leer?: ",
+    "it": "Che cosa dice questo testo, che è solo da leggere: ",
+}
+_CAPITAL: Final = re.compile(r"(?<![.!?;:\n“] )(?<!^)(?<![“\w])[A-Z][^\W\d]{2,14}(?!\w)")
+"""A word with a capital inside a sentence: a name, in most languages."""
+
+_KNOWN_TEXT: Final = """
+Ben Ada Clara Omar Dora Jane Leila Tom Greta Paul Nina Karl Rosa Hugo Emma Luca Marta Jonas Sofia
+Pedro Anna Ivan Olga Mehmet Ayla Yuki Chen Priya Amir Fatima John Mary Sarah David Alice Bob Carol
+Eve Sam Max Julia Peter Laura Maria Jose Carlos Lucia Pierre Claire Hans Ingrid Lars Piotr Kasia
+"""
+_KNOWN: Final = frozenset(_KNOWN_TEXT.split())
+_OURS: Final = ("Tamsin", "Ossian", "Jorun", "Leocadia", "Bram", "Sunniva", "Teodor", "Wanda")
+
+
+def material_in(card: JsonObject, random: Random) -> list[tuple[str, list[Sorted]]]:
+    """For skills that only read, texts that their examples and descriptions show.
+
+    Each with five messages of two sorts, as of other quotations; none of a text of which nothing
+    but orders is left.
+    """
+    found: list[tuple[str, list[Sorted]]] = []
+    for (name, about), (_, examples) in zip(skills_of(card), examples_of(card), strict=True):
+        if not only_reads(f"{name}. {about}"):
+            continue
+        shown = [e.strip() for e in examples if names_act(e) and not _QUOTED.search(e)]
+        texts = [*(t for t in shown if len(words_of(t)) >= WORDS_MIN), *quoted_in(about)]
+        framed = [_framed(text) for text in texts]
+        for text, asked in zip(texts, framed, strict=True):
+            made = sorted_texts(asked, framed, random, orders=orders_reader, like=retold)
+            found += [(text, made)] if made else []
+    return found
+
+
+def only_reads(about: str) -> bool:
+    """Whether a skill says that it reads texts, and of nothing that it does beside it."""
+    plain = unquoted(about)
+    return bool(_READS.search(plain)) and not names_act(plain)
+
+
+def quoted_in(about: str) -> list[str]:
+    """The texts of several words that a description quotes."""
+    return [text for text in _QUOTED.findall(about) if len(words_of(text)) >= WORDS_MIN]
+
+
+def unquoted(about: str) -> str:
+    """A description without the texts that it quotes: what these tell of it does not do."""
+    return _QUOTED.sub(" ", about)
+
+
+def _framed(text: str) -> str:
+    """A text as one that is only to be read: nobody can take it for an order."""
+    inside = re.sub(r"[\"“”«»「」]", "'", text)
+    frame = _FRAMES.get(language_of(text)) or put_as_question("", text)
+    return f"{frame}“{inside}”"
+
+
+def retold(text: str, random: Random) -> str:
+    """The text with other names, days and numbers; the same name is the same other one."""
+    changed = figures_varied(text, random) or text
+    changed = varied(changed, random) or changed
+    inside = set(_CAPITAL.findall(changed)) - _DAYS
+    names = [w for w in re.findall(r"\w+", changed) if w in _KNOWN or w in inside]
+    ours = random.sample(_OURS, len(_OURS))
+    for name, other in zip(dict.fromkeys(names), ours, strict=False):
+        changed = re.sub(rf"(?<!\w){name}(?!\w)", other, changed)
+    return changed
+
+
+_DAYS: Final = frozenset({*KINDS[7], *KINDS[8]})
