@@ -33,6 +33,9 @@ GROUPS_MAX = 2_000
 SENTENCES_MAX = 24_000
 """Sentences read of one text."""
 
+BLOCK_CHARS = 8_192
+"""Characters of a text that are cut into sentences at once."""
+
 SENTENCE_MAX = 400
 """Characters of a sentence: a longer one is read in pieces."""
 
@@ -102,17 +105,19 @@ def _read(said: Said, meter: Meter, found: Duties) -> Sliced[None]:
     before = frozenset[str]()
     text = said.text[:TEXT_MAX]
     is_hidden = any(hidden_passages(text)) or any(wiped_passages(text))
-    told = chain(_sentences(text, is_far=is_hidden), _coded(text))
-    for number, (sentence, is_far) in enumerate(told):
-        if meter.spend(32 + 8 * len(sentence)):
+    told, is_first = chain(_sentences(text, is_far=is_hidden), _coded(text)), True
+    for sentence, is_far in islice(told, SENTENCES_MAX):
+        if meter.spend(32 + 8 * len(sentence) if sentence else BLOCK_CHARS // 4):
             yield
+        if not sentence:
+            continue
         words = words_of(sentence)
         if said.is_answer and "reader" in before | classes_in(words):
             trades = frozenset[str]()
-        signs = Sentence.of(words, said, trades, is_first=not number).signs()
+        signs = Sentence.of(words, said, trades, is_first=is_first).signs()
         signs |= frozenset({"far"} if is_far and signs else ())
         found.add(signs, before, is_answer=said.is_answer)
-        before = signs - {"authority"}
+        before, is_first = signs - {"authority"}, False
 
 
 def _coded(text: str) -> Iterator[tuple[str, bool]]:
@@ -125,16 +130,18 @@ _CODED_MAX = 20
 
 
 def _sentences(text: str, *, is_far: bool) -> Iterator[tuple[str, bool]]:
-    """The sentences, a long one in overlapping pieces; whether one is kept out of sight."""
-    rows = 0
-    for line in _GAP.split(SEQUENCE.sub("\n", text)):
-        for part in filter(str.strip, _STOP.split(line)):
-            for at in range(0, max(1, len(part) - OVERLAP), SENTENCE_MAX - OVERLAP):
-                yield part[at : at + SENTENCE_MAX], is_far
-                rows += 1
-                if rows >= SENTENCES_MAX:
-                    return
-        is_far = True
+    """The sentences, a long one in overlapping pieces; whether one is kept out of sight.
+
+    Block by block; each begins with an empty one, for the work of cutting it up.
+    """
+    for start in range(0, max(1, len(text) - OVERLAP), BLOCK_CHARS - OVERLAP):
+        yield "", is_far
+        block = SEQUENCE.sub("\n", text[start : start + BLOCK_CHARS])
+        for number, lines in enumerate(_GAP.split(block)):
+            is_far = is_far or number > 0
+            for part in filter(str.strip, _STOP.split(lines)):
+                for at in range(0, max(1, len(part) - OVERLAP), SENTENCE_MAX - OVERLAP):
+                    yield part[at : at + SENTENCE_MAX], is_far
 
 
 _GAP = re.compile(r"(?:[^\S\n]{0,8}\n){12,}")
