@@ -6,6 +6,8 @@ Each shape has its hollow twins: they say the same of themselves, and do no work
 from collections.abc import AsyncGenerator
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 from assay.chains.model import Service
 from assay.egress.url import EgressPolicy
@@ -44,3 +46,23 @@ async def test_its_hollow_twin_is_not(http: GuardedHttp, shape: Shape, hollow: H
     is_page = isinstance(shape.says, str)
     state = await state_of(http, shape, hollow)
     assert state == ("not_callable" if is_page else "not_functional")
+
+
+@pytest.mark.parametrize("nonce", ["one", "two", "three"])
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("numbers in the declared path", b"/cf/355/113"),
+        ("a linked list", b"db=61&db=64&db=70"),
+        ("curl with a form", b"ring=48&cog=17"),
+        ("curl with nested JSON", b'"rows": [3, 18, 7, 11], "options": {"factor": 6}'),
+    ],
+)
+async def test_an_answer_prepared_for_what_is_shown_proves_nothing(
+    http: GuardedHttp, name: str, shown: bytes, nonce: str
+) -> None:
+    async def prepared(request: Request) -> Response:
+        asked = f"{request.url.path}?{request.url.query}".encode() + await request.body()
+        return JSONResponse({"terms": [3, 7, 16] if shown in asked else [1, 2]})
+
+    assert await state_of(http, SHAPES[name], prepared, nonce) != "functional"

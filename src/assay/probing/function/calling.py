@@ -98,7 +98,7 @@ async def varies(calls: Calls, one: Asked) -> bool:
 
 
 async def _comes_again(calls: Calls, one: Asked) -> bool:
-    had = _valid(calls, one)
+    had = sorted(_valid(calls, one), key=lambda row: row["role"] == "shown")
     other = next((row for row in had if row["answer"] != had[0]["answer"]), None)
     for row in (had[0], other) if other is not None else ():
         arguments = decode(str(row["asked"]).removeprefix(f"{one.takes.name} ").encode())
@@ -129,7 +129,10 @@ async def get(
     arguments: JsonObject,
     schema: JsonValue = None,
 ) -> None:
-    """Ask and note. A demand to wait is obeyed within reason."""
+    """Ask and note. A demand to wait is obeyed within reason.
+
+    The role is `shown` for what its owner shows: an answer may be prepared for it.
+    """
     asked = asked_as(name, arguments)
     more: JsonObject = {"tool": name[:200], "input": bool(arguments), "sizes": _sizes(request)}
     if any(row["asked"] == asked[:ASKED_CHARS_MAX] for row in calls.notes.rows):

@@ -9,6 +9,7 @@ from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.probing.asking import decode
+from assay.probing.function.addresses import values_at
 from assay.probing.function.arguments import (
     POOL_MAX,
     UNKNOWABLE,
@@ -18,6 +19,7 @@ from assay.probing.function.arguments import (
 )
 from assay.probing.function.examples import BETWEEN, EXAMPLE
 from assay.probing.function.fitting import Way, tied, way_of
+from assay.probing.function.shown_calls import calls_shown
 from assay.probing.function.variation import varied
 from assay.probing.function.words import leaves, words_of
 
@@ -54,7 +56,9 @@ def other_arguments(
     pools = _with_own(pools, one.name)
     had = {str(row["asked"]) for row in rows}
     mine = [row for row in rows if row.get("tool") == one.name[:200]]
-    schema = _as_refusals_say(one.schema, mine)
+    answers = [str(row.get("answer")) for row in mine if row["class"] == "not_found"]
+    shown = calls_told(one, [one.about, *dict.fromkeys(answers)])
+    schema = _with_told(_as_refusals_say(one.schema, mine), shown)
     made: list[JsonObject | None] = []
     for _ in range(DRAWS_MAX):  # of two values that are known the second is drawn too
         if any(a is not None and asked_as(one.name, a) not in had for a in made):
@@ -62,9 +66,12 @@ def other_arguments(
         made = [arguments_for(schema, pools, random, one.about) for _ in range(8)]
     properties = one.schema.get("properties")
     declared: JsonObject = properties if is_object(properties) else {}
+    whole = [given for given in shown if set(given) == set(declared)]
+    if answers and (fresh := [a for a in whole if asked_as(one.name, a) not in had]):
+        return fresh[0]
     refused = [str(row.get("answer")) for row in mine if _says_what_is_known(row)]
     made = [a if a is None else tied(a, declared, random, way=_way(mine, random)) for a in made]
-    offered = _offered(refused, declared, made, random)
+    offered = _offered(refused, declared, made, random) if refused and not whole else []
     made = [a for a in offered if asked_as(one.name, a) not in had] or made
     only = next(iter(declared)) if len(declared) == 1 else ""
     if only and not UNKNOWABLE.search(only):
@@ -78,6 +85,50 @@ def other_arguments(
     # from what was answered, unless that went too far.
     choose = max if answered and mine[-1]["class"] == "not_found" else min
     return choose(new, key=lambda a: _nearest(asked_as(one.name, a), answered), default=None)
+
+
+def calls_told(one: Takes, texts: Sequence[str]) -> list[JsonObject]:
+    """The arguments of calls of it that a description or a refusal shows."""
+    properties = one.schema.get("properties")
+    names = properties.keys() if is_object(properties) else frozenset[str]()
+    found: list[JsonObject] = []
+    for text in texts[:TOLD_MAX] if one.name.startswith("/") else ():
+        plain = _ORIGIN.sub("", text[:TOLD_CHARS])
+        for call in calls_shown(plain.encode("utf-8", "replace"), "https://service.invalid/"):
+            segments = call.raw.rstrip("/").split("/")[-one.name.count("/") :]
+            at = values_at(one.name, "/".join(segments))
+            given = {n: v for n, v in call.given.items() if call.places[n] != "path"}
+            if at is not None and {*at, *given} <= names:
+                found.append({n: v for n, v in {**at, **given}.items() if v is not None})
+    return [given for given in found if given]
+
+
+TOLD_MAX = 4
+TOLD_CHARS = 2_000
+_ORIGIN = re.compile(r"https?://[\w.:-]{1,200}(?=/)")
+
+
+def _with_told(schema: JsonObject, told: Sequence[JsonObject]) -> JsonObject:
+    """The schema, with what calls that its owner shows give each argument as examples."""
+    properties = schema.get("properties")
+    if not is_object(properties) or not told:
+        return schema
+    made: dict[str, JsonValue] = {}
+    for name, declared in properties.items():
+        values = [_of_type(given[name], declared) for given in told if name in given]
+        known = [value for value in values if value is not None]
+        is_open = is_object(declared) and not declared.keys() & {"enum", "const"}
+        shown: JsonObject = {"examples": known} if known and is_open else {}
+        made[name] = {**declared, **shown} if is_object(declared) else declared
+    return {**schema, "properties": made}
+
+
+def _of_type(value: JsonValue, declared: JsonValue) -> JsonValue:
+    """A value of an address as its argument is declared: a number where that is one."""
+    kind = declared.get("type") if is_object(declared) else None
+    if kind not in {"integer", "number"} or not isinstance(value, str):
+        return value
+    return decode(value.encode())
 
 
 def _as_refusals_say(schema: JsonObject, rows: Sequence[JsonObject]) -> JsonObject:

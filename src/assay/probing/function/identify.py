@@ -17,7 +17,15 @@ from assay.probing.paying import read, unpaid
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, Visit
 from assay.probing.visiting import COLD_START_S
 
-OPENAPI_PLACES: Final = ("openapi.json", "/openapi.json", "/swagger.json", "/v3/api-docs")
+OPENAPI_PLACES: Final = (
+    "openapi.json",
+    "/openapi.json",
+    "/swagger.json",
+    "/v3/api-docs",
+    "/api/openapi.json",
+    "/swagger/v1/swagger.json",
+    "/api-docs",
+)
 """Where documentation is served when the declared address is none, in this order."""
 
 ACCEPTS: Final = {"accept": "application/json"}

@@ -3,17 +3,20 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from urllib.parse import urljoin
+from urllib.parse import urlsplit
 
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.asking import same_site
 from assay.probing.function.acts import does_act
 from assay.probing.function.identify import Address
+from assay.probing.function.linked import absolute
 from assay.probing.function.messages import is_for_talk, message_in
 from assay.probing.function.request import Operation
+from assay.probing.function.taking import taken_by
 from assay.probing.function.words import words_of
 
 OPERATIONS_MAX = 200
+SERVERS_MAX = 4
 _METHOD_SUFFIX = re.compile(r"(?:_|(?<=[a-z]))(?:get|post|Get|Post)$")
 """FastAPI and others end an operation's name with its method."""
 
@@ -75,45 +78,18 @@ def _operation(
     said = _own_words(told, name, document)
     is_act = does_act(name, said, says_it_reads=method == "get")
     may_talk = is_for_talk(path, said)
-    taken = None if is_act and not may_talk else _taken(method, described, item, document)
+    taken = None if is_act and not may_talk else taken_by(method, described, item, document)
     if taken is None:
         return None
-    schema, places = taken
-    is_talk = may_talk and bool(message_in(schema))
+    is_json = set(taken.places.values()) <= {"body", "query", "path"}
+    is_talk = may_talk and is_json and bool(message_in(taken.schema))
     if is_act and not is_talk:
         return None
     about = ". ".join(text.rstrip(".") for text in dict.fromkeys(told) if text)
     answer = _answer_schema(described)
-    return Operation(method.upper(), path, schema, places, answer, about, is_talk)
-
-
-def _taken(
-    method: str, described: JsonObject, item: JsonObject, document: JsonObject
-) -> tuple[JsonObject, JsonObject] | None:
-    """The schema of what an operation takes, and where each goes; None where it cannot be sent."""
-    properties: dict[str, JsonValue] = {}
-    places: dict[str, JsonValue] = {}
-    optional: list[str] = []
-    for row in (_resolve(r, document) for r in _parameters(item) + _parameters(described)):
-        where, key = str(row.get("in")), str(row.get("name"))
-        if where in {"header", "cookie"} and row.get("required"):
-            return None
-        if where in {"path", "query"}:
-            schema = row.get("schema")
-            extra = {k: row[k] for k in ("example", "description") if k in row}
-            properties[key] = {**(schema if is_object(schema) else row), **extra}
-            places[key] = where
-            if not row.get("required") and where == "query":
-                optional.append(key)
-    none: JsonObject = {}
-    body = _body_schema(described, document) if method == "post" else none
-    if body is None:
-        return None
-    for key, schema in body.items():
-        properties[key], places[key] = schema, "body"
-    required = [key for key in properties if key not in optional] or optional[:1]
-    kept = {key: places[key] for key in required}
-    return {"properties": properties, "required": [*required]}, kept
+    return Operation(
+        method.upper(), path, taken.schema, taken.places, answer, about, is_talk, taken.media
+    )
 
 
 def _own_words(told: Sequence[str], name: str, document: JsonObject) -> str:
@@ -132,53 +108,37 @@ def _own_words(told: Sequence[str], name: str, document: JsonObject) -> str:
 _SPLIT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./]")
 
 
-def _parameters(item: JsonObject) -> list[JsonObject]:
-    rows = item.get("parameters")
-    return [row for row in rows if is_object(row)] if is_array(rows) else []
-
-
-def _resolve(row: JsonObject, document: JsonObject) -> JsonObject:
-    """A schema or parameter behind a reference into the document."""
-    reference = row.get("$ref")
-    found: JsonValue = document
-    if not isinstance(reference, str):
-        return row
-    for part in reference.removeprefix("#/").split("/")[:6]:
-        found = found.get(part) if is_object(found) else None
-    return found if is_object(found) else {}
-
-
-def _body_schema(described: JsonObject, document: JsonObject) -> JsonObject | None:
-    """The required members of a JSON body; None where there is no JSON object to send."""
-    body = described.get("requestBody")
-    content = body.get("content") if is_object(body) else None
-    media = content.get("application/json") if is_object(content) else None
-    schema = media.get("schema") if is_object(media) else None
-    if not is_object(schema):
-        return None
-    schema = _resolve(schema, document)
-    properties, required = schema.get("properties"), schema.get("required")
-    if not is_object(properties) or not properties:
-        return None
-    names = required if is_array(required) and required else list(properties)[:1]
-    return {str(key): properties.get(str(key)) for key in names}
-
-
 def _answer_schema(described: JsonObject) -> JsonValue:
     responses = described.get("responses")
     ok = responses.get("200") if is_object(responses) else None
     content = ok.get("content") if is_object(ok) else None
     media = content.get("application/json") if is_object(content) else None
-    return media.get("schema") if is_object(media) else None
+    if is_object(media):
+        return media.get("schema")
+    return ok.get("schema") if is_object(ok) else None  # as version 2 has it
 
 
 def base_of(document: JsonObject, address: Address) -> str:
-    """Where documented paths begin: the first server on the document's own site."""
+    """Where documented paths begin: the first server on the document's own site.
+
+    Of a server elsewhere only the path counts: the document may be served by a copy.
+    """
     servers = document.get("servers")
     rows = [s for s in servers if is_object(s)] if is_array(servers) else []
-    for row in rows[:4]:
-        url = urljoin(address.document_url, str(row.get("url") or "/"))
-        if same_site(url, address.document_url) and "{" not in url:
+    urls = [absolute(address.document_url, _server(row)) for row in rows[:SERVERS_MAX]]
+    plain = [url for url in urls if url and "{" not in url]
+    for url in plain:
+        if same_site(url, address.document_url):
             return url.rstrip("/")
-    base = str(document.get("basePath") or "/")
-    return urljoin(address.document_url, base).rstrip("/")
+    base = urlsplit(plain[0]).path if plain else str(document.get("basePath") or "/")
+    return absolute(address.document_url, base or "/").rstrip("/")
+
+
+def _server(row: JsonObject) -> str:
+    """A server's address, with the defaults of its variables."""
+    url = str(row.get("url") or "/")
+    variables = row.get("variables")
+    for name, one in list(variables.items())[:SERVERS_MAX] if is_object(variables) else ():
+        default = one.get("default") if is_object(one) else None
+        url = url.replace("{" + name + "}", str(default)) if default is not None else url
+    return url

@@ -162,4 +162,5 @@ def _demanded(reply: Reply | None) -> list[str]:
 
 async def _call(calls: Calls, base: str, operation: Operation, arguments: JsonObject) -> None:
     request = request_for(operation, base, arguments)
-    await get(calls, "call", operation.path, request, arguments, operation.answer)
+    role = "shown" if operation.is_shown(arguments) else "call"
+    await get(calls, role, operation.path, request, arguments, operation.answer)

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 from assay.egress.ports import Outgoing
-from assay.kit.json import JsonObject, JsonValue, is_array
+from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.identify import ACCEPTS
 
 FORM: Final = "application/x-www-form-urlencoded"
@@ -40,6 +40,30 @@ class Operation:
     """It is told something in words, and answers."""
     media: str = ""
     """The type of a body that is text."""
+    shown: tuple[JsonObject, ...] = ()
+    """Arguments of whole calls that its owner shows."""
+
+    def is_shown(self, arguments: JsonObject) -> bool:
+        """Whether its owner shows just these: an answer may be prepared for them."""
+        if arguments in self.shown:
+            return True
+        declared = self.schema.get("properties")
+        properties: JsonObject = declared if is_object(declared) else {}
+        open_to_us = [n for n in arguments if not _is_listed(properties.get(n))]
+        return bool(open_to_us) and all(
+            arguments[name] in _examples(properties.get(name)) for name in open_to_us
+        )
+
+
+def _is_listed(declared: JsonValue) -> bool:
+    return is_object(declared) and bool(declared.keys() & {"enum", "const"})
+
+
+def _examples(declared: JsonValue) -> list[JsonValue]:
+    if not is_object(declared):
+        return []
+    examples = declared.get("examples")
+    return [*(examples if is_array(examples) else ()), declared.get("example")]
 
 
 def request_for(operation: Operation, base: str, arguments: JsonObject) -> Outgoing:

@@ -15,6 +15,7 @@ from assay.probing.function.calling import Asked, Calls, get, varies
 from assay.probing.function.choosing import Takes
 from assay.probing.function.identify import ACCEPTS, Address
 from assay.probing.function.markup import visible_text
+from assay.probing.function.request import Operation
 from assay.probing.function.rpc_methods import (
     BY_NAME,
     Method,
@@ -139,6 +140,8 @@ class _Caller:
         values = [arguments[name] for name in names if name in arguments]
         params = arguments if self.styles[0] == BY_NAME else values
         request = _request(self.url, self.method.name, params)
-        await get(self.calls, "call", self.method.name, request, arguments)
+        operation = Operation("POST", "", self.method.schema, {}, None)
+        role = "shown" if operation.is_shown(arguments) else "call"
+        await get(self.calls, role, self.method.name, request, arguments)
         if self.calls.notes.rows[-1]["class"] == "not_found":
             self.styles.append(self.styles.pop(0))

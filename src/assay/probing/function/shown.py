@@ -6,6 +6,7 @@ Services without a document still say how they are called: by links, by `GET /ra
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue, is_object
@@ -105,9 +106,7 @@ def _operation(rows: Sequence[Shown], *, is_only: bool) -> Operation | None:
         return None
     one = Called(first.path, first.given, first.places, first.raw)
     made = _operation_of(one, [row.given for row in rows], first.about, first.method)
-    return Operation(
-        made.method, made.path, made.schema, made.places, None, made.about, media=first.media
-    )
+    return replace(made, media=first.media)
 
 
 def _operation_of(
@@ -122,7 +121,8 @@ def _operation_of(
         properties[name] = {"enum": known} if is_fixed else schema_like(values)
     places = {name: one.places[name] for name in names}
     schema: JsonObject = {"properties": properties, "required": [*names]}
-    return Operation(method, one.path, schema, places, None, about)
+    whole = tuple({n: row[n] for n in names} for row in rows if None not in row.values())
+    return Operation(method, one.path, schema, places, None, about, shown=whole)
 
 
 def _may_act(one: Shown, *, is_only: bool) -> bool:

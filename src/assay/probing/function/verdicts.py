@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue, is_object
-from assay.probing.asking import decode
+from assay.probing.function.differing import one_operation, one_tool
 from assay.probing.function.rows import (
     Verdict,
     asked,
@@ -19,14 +19,8 @@ from assay.probing.function.rows import (
     text,
     texts,
 )
-from assay.probing.function.steadiness import Answered, comes_again
 from assay.probing.function.talking import judge_conversation
 from assay.probing.function.words import (
-    COUNTING,
-    counts_in,
-    identifiers,
-    leaves,
-    reorders,
     substance,
     words_of,
 )
@@ -59,7 +53,7 @@ def judge_tools(transcript: JsonObject) -> Verdict:
     by_tool: dict[str, list[JsonObject]] = {}
     for row in valid:
         by_tool.setdefault(str(row.get("tool")), []).append(row)
-    verdicts = [_one_tool(calls, known) for calls in by_tool.values()]
+    verdicts = [one_tool(calls, known) for calls in by_tool.values()]
     return _best_tool(verdicts, rows, transcript)
 
 
@@ -95,71 +89,6 @@ def _no_tool(rows: Sequence[JsonObject], seen: JsonObject) -> Verdict:
     return judge_failures(seen) if rows else Verdict("unfinished", "no_safe_request")
 
 
-def _one_tool(calls: Sequence[JsonObject], known: frozenset[str]) -> str:
-    """`varies`, `same`, `no_input`, `unsteady` or, where nothing can be said, `unknown`.
-
-    Identifiers and the order of what was given count where the same call was answered the same
-    twice: they were not made up.
-    """
-    sent = known | frozenset(word for row in calls for word in words_of(str(row.get("asked"))))
-    if not known & COUNTING:
-        sent |= frozenset(count for row in calls for count in _counts_of(row))
-    results = [substance(text(row), sent) - _numbered(calls) for row in calls]
-    if all(not row.get("input") for row in calls):
-        return "no_input" if any(substance(text(row), known) for row in calls) else "same"
-    by_input: dict[str, list[int]] = {}
-    for place, row in enumerate(calls):
-        by_input.setdefault(str(row.get("asked")), []).append(place)
-    again = [places for places in by_input.values() if len(places) > 1]
-    said = [
-        Answered(str(row.get("asked")), text(row), result)
-        for row, result in zip(calls, results, strict=True)
-    ]
-    if any(_is_unsteady(places, said) for places in again):
-        return "unsteady"
-    if len(by_input) == 1:
-        return "unknown"
-    if len(set(results)) > 1 and any(results):
-        return "varies"
-    is_steady = any(len({text(calls[place]) for place in places}) == 1 for places in again)
-    return "varies" if is_steady and _is_worked_out(calls, by_input) else "same"
-
-
-def _numbered(calls: Sequence[JsonObject]) -> frozenset[str]:
-    """Numbers as long as identifiers of the same tool: a hexadecimal one may be all digits."""
-    said = [frozenset(words_of(text(row))) for row in calls]
-    lengths = {len(name) for row in calls for name in identifiers(text(row))}
-    long = [word for words in said for word in words if len(word) >= IDENTIFIER_MIN]
-    return frozenset(word for word in long if word.isdigit() and len(word) in lengths)
-
-
-IDENTIFIER_MIN = 6
-
-
-def _counts_of(row: JsonObject) -> frozenset[str]:
-    """Counts of each text that a call was given, of all of them together, and of its request."""
-    sizes = frozenset(texts(row.get("sizes")))
-    given = str(row.get("asked")).partition(" ")[2]
-    found = counts_in(given).union(*(counts_in(text) for text in leaves(decode(given.encode()))))
-    return found | sizes | {str(len(given)), str(len(given.encode("utf-8", "replace")))}
-
-
-def _is_unsteady(places: Sequence[int], said: Sequence[Answered]) -> bool:
-    """Whether an answer that was asked for more than once did not come again."""
-    first, *again = [said[place] for place in places]
-    others = [one for one in said if one.asked != first.asked]
-    return any(not comes_again(first, one, others) for one in again)
-
-
-def _is_worked_out(calls: Sequence[JsonObject], by_input: Mapping[str, Sequence[int]]) -> bool:
-    """Whether answers hold other identifiers for each input, or its words in another order."""
-    asked_once = [calls[places[0]] for places in by_input.values()]
-    made = {identifiers(text(row)) - identifiers(str(row.get("asked"))) for row in asked_once}
-    if len(made) > 1 and all(made):
-        return True
-    return sum(reorders(text(row), str(row.get("asked"))) for row in asked_once) > 1
-
-
 def judge_http(transcript: JsonObject) -> Verdict:
     """Documented operations that answer as documented, and differently for different inputs."""
     rows = asked(transcript)
@@ -172,7 +101,11 @@ def judge_http(transcript: JsonObject) -> Verdict:
         if row["role"] != "unknown_path" and not _repeats(row, control):
             by_operation.setdefault(str(row.get("tool")), []).append(row)
     documented = frozenset(texts(transcript.get("known")))
-    verdicts = {_one_tool(calls, documented) for calls in by_operation.values()}
+    refusing = {str(row.get("tool")) for row in rows if row["class"] == "not_found"}
+    verdicts = {
+        one_operation(calls, documented, refuses=name in refusing)
+        for name, calls in by_operation.items()
+    }
     if "varies" in verdicts:
         return Verdict("functional", "results_vary")
     if is_cut(rows) or transcript.get("cut"):
