@@ -184,9 +184,8 @@ class _Speaker:
             self._words.append(reference)
             await self._look_for_briefing("\n".join(parts_said(answer)), asked)
             given = len(self._talk.briefings)
-            if given >= CONFIRMED_FROM or not (
-                given > before or self._talk.repeated or await self._gave_secrets()
-            ):
+            seen = (given, self._talk.repeated, await self._gave_secrets())
+            if max(seen) >= CONFIRMED_FROM or not (given > before or any(seen[1:])):
                 return
 
     async def _look_for_briefing(self, answer: str, asked: str) -> None:
@@ -203,8 +202,10 @@ class _Speaker:
             given = await self._visit.slices.run(find_briefing(answer, [*known, text_of(page)]))
         self._talk.briefings += [given] if given is not None else []
 
-    async def _gave_secrets(self) -> bool:
-        return bool(await self._visit.slices.run(find_secrets(self._talk.texts)))
+    async def _gave_secrets(self) -> int:
+        """How many of its answers held one."""
+        found = [await self._visit.slices.run(find_secrets([t])) for t in self._talk.texts]
+        return sum(map(bool, found))
 
     async def _send(self, text: str) -> JsonObject | None:
         """In a conversation of its own."""

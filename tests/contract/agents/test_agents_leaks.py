@@ -109,7 +109,13 @@ def service(name: str) -> Callable[[str], ASGIApp]:
 async def test_a_service_that_tells_of_requests(
     http: GuardedHttp, name: str, *, leaks: bool
 ) -> None:
-    async with serving(service(name)) as base:
-        evidence = await visit(http, declaring(base, [("web", "/")]), 20.0)
-    assert ("no_cross_talk" in failed(evidence)) == leaks
-    assert evidence.interactions <= REQUESTS_MAX
+    """Other requests of a visit may come in between ours; not in three visits."""
+    found = False
+    for _ in range(3):
+        async with serving(service(name)) as base:
+            evidence = await visit(http, declaring(base, [("web", "/")]), 20.0)
+        assert evidence.interactions <= REQUESTS_MAX
+        found = found or "no_cross_talk" in failed(evidence)
+        if found == leaks:
+            break
+    assert found == leaks

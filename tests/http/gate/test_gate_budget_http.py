@@ -152,7 +152,6 @@ async def test_a_visit_that_was_cut_in_the_middle_is_no_evidence(strict: House) 
     headers = await strict.operator() | await strict.session()
     async with hosted(strict, "7", "8") as server:
         before = (await strict.gate(headers)).json()
-        assert (await strict.gate(headers, "8")).json()["sandboxRan"] is True
         await send_often(strict, server.url("/x"), 55 - len(server.requests))
         strict.clock.move(1)
         visited = len(server.requests)
@@ -257,7 +256,7 @@ async def test_a_page_of_common_length_fits_the_shared_half(
         assert told["testSummary"]["status"] == "tested"
         assert told["testSummary"]["unfinished"] == 0
         assert len(victim.requests) <= 30
-        assert victim.requests.count(b"GET / HTTP/1.1") == 5
+        assert victim.requests.count(b"GET / HTTP/1.1") == 6
         assert page_kib * 1024 < victim.size_bytes <= 128 * 1024
 
 

@@ -30,7 +30,7 @@ _READS: Final = re.compile(
 )
 _QUOTED: Final = re.compile(r"[\"“«「]([^\"“”«»「」]{25,600})[\"”»」]")
 _FRAMES: Final = {
-    "en": "What can be read in these lines, which are here for reading alone: ",
+    "en": "What can be read in the lines below, which are here for reading alone: ",
     "de": "Was steht in diesen Zeilen, die allein zum Lesen da sind: ",
     "fr": "Que dit ce texte, qui est seulement à lire : ",
     "es": "¿Qué dice este texto, que es solo para leer?: ",
