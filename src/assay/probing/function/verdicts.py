@@ -11,6 +11,7 @@ from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.probing.asking import decode
+from assay.probing.function.arranged import arranged_in, given_of, values_of
 from assay.probing.function.rows import (
     Verdict,
     asked,
@@ -103,7 +104,7 @@ def _one_tool(calls: Sequence[JsonObject], known: frozenset[str]) -> str:
     sent = known | frozenset(word for row in calls for word in words_of(str(row.get("asked"))))
     if not known & COUNTING:
         sent |= frozenset(count for row in calls for count in _counts_of(row))
-    results = [substance(text(row), sent) - _numbered(calls) for row in calls]
+    results = [substance(text(row), sent) - _numbered(calls) | arranged_in(row) for row in calls]
     if all(not row.get("input") for row in calls):
         return "no_input" if any(substance(text(row), known) for row in calls) else "same"
     by_input: dict[str, list[int]] = {}
@@ -137,7 +138,7 @@ IDENTIFIER_MIN = 6
 
 def _counts_of(row: JsonObject) -> frozenset[str]:
     """Counts of each text that a call was given, and of all of them together."""
-    given = str(row.get("asked")).partition(" ")[2]
+    given = given_of(row)
     found = counts_in(given).union(*(counts_in(text) for text in leaves(decode(given.encode()))))
     return found | {str(len(given)), str(len(given.encode("utf-8", "replace")))}
 
@@ -155,7 +156,7 @@ def _is_worked_out(calls: Sequence[JsonObject], by_input: Mapping[str, Sequence[
     made = {identifiers(text(row)) - identifiers(str(row.get("asked"))) for row in asked_once}
     if len(made) > 1 and all(made):
         return True
-    return sum(reorders(text(row), str(row.get("asked"))) for row in asked_once) > 1
+    return sum(any(reorders(text(r), v) for v in values_of(r)) for r in asked_once) > 1
 
 
 def judge_http(transcript: JsonObject) -> Verdict:
