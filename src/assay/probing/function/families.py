@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from assay.kit.json import JsonObject
-from assay.probing.function.acts import asks_for_act, does_act, names_act, names_thing
+from assay.probing.function.acts import asks_for_act, does_act, is_statement, names_act, names_thing
 from assay.probing.function.check_digits import checks_numbers
 from assay.probing.function.grammar import Checkable
 from assay.probing.function.kin import ORDERS, kin_texts
@@ -111,7 +111,8 @@ def family_of(example: str, others: Others, random: Random) -> list[Request]:
     found = [*found[:VARIANTS_MAX], Request(example, example, is_literal=True)]
     found += [Request(text, example, is_known=False) for text in unknown]
     harmless = [r for r in found if not names_act(r.text)]
-    may = {r.text: r for r in harmless if others.tells or _may_be_asked(r.text)}
+    is_told = others.tells and is_statement(example)
+    may = {r.text: r for r in harmless if is_told or _may_be_asked(r.text)}
     return [
         replace(r, text=_asking(r.text, is_act=others.is_act), skill=others.skill)
         for r in may.values()

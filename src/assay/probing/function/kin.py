@@ -13,7 +13,7 @@ from itertools import pairwise, product
 from random import Random
 from typing import Final
 
-from assay.probing.function.acts import asks_for_act, begins_to_ask, names_act
+from assay.probing.function.acts import asks_for_act, is_statement, names_act
 from assay.probing.function.languages import is_common, put_as_question
 from assay.probing.function.variation import EXAMPLE_CHARS_MAX
 
@@ -82,7 +82,7 @@ def is_told(text: str) -> bool:
     lead, words = _split(text)
     if len(words) < WORDS_MIN or words[-1].endswith(("?", "\uff1f")):
         return False
-    return bool(_SORTS.search(lead)) if lead else not begins_to_ask(text)
+    return bool(_SORTS.search(lead)) if lead else is_statement(text)
 
 
 _SORTS: Final = re.compile(
