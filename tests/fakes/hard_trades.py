@@ -292,37 +292,11 @@ def finds_promises(given: JsonObject) -> str:
     return keeps_promises(str(given["notes"]))
 
 
-# Whose results are random by nature.
-
-DICE = tool("roll", "Rolls random dice.", {"dice": {"type": "string", "examples": ["2d6", "3d8"]}})
-PASSWORDS = tool(
-    "password",
-    "Generates a random password.",
-    {"length": {"type": "integer", "minimum": 8, "maximum": 40}},
-)
-
-
-def rolls(lots: Random) -> Work:
-    def roll(given: JsonObject) -> str:
-        read = re.fullmatch(r"([1-9]\d?)d([1-9]\d{0,2})", str(given["dice"]))
-        if read is None:
-            return "dice are written like 2d6"
-        rolled = [lots.randint(1, int(read[2])) for _ in range(int(read[1]))]
-        return f"rolled {', '.join(map(str, rolled))}, {sum(rolled)} in all"
-
-    return roll
-
-
-def password(lots: Random) -> Work:
-    letters = "abcdefghjkmnpqrstuvwxyzABCDEFGHJKMNPQRSTUVWXYZ23456789"
-    return lambda given: "".join(lots.choices(letters, k=int(str(given["length"]))))
-
-
 # Who arranges what it was given.
 
 CITES = card(
     "Citation desk",
-    "Turns a book into a reference.",
+    "Shows how a printed work is cited.",
     "Reference for: Jane Doe, The Quiet Harbour, 1999",
     "Reference for: Omar Haddad, Lamps of the North, 2007",
 )

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from assay.kit.json import JsonObject
+from assay.probing.function.arranged import initials_in
 from assay.probing.function.grammar import Checkable, is_right
 from assay.probing.function.rows import text, texts
 from assay.probing.function.words import replaced, words_of
@@ -25,8 +26,10 @@ KIN_SHARE = 0.6
 
 
 def replaced_in(row: JsonObject) -> frozenset[str]:
-    """What an answer has replaced in the text it was given; marked, as it is not said."""
-    return frozenset(f"-{word}" for word in replaced(text(row), str(row.get("asked"))))
+    """What an answer has replaced in what it was given; marked, as it is not said."""
+    given = str(row.get("asked"))
+    words = frozenset(f"-{word}" for word in replaced(text(row), given))
+    return words | initials_in(text(row), given)
 
 
 def keeps_most(row: JsonObject) -> bool:

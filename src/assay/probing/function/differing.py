@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from assay.kit.json import JsonObject
 from assay.probing.asking import decode
+from assay.probing.function.arranged import arranged_in, given_of, values_of
 from assay.probing.function.rows import text, texts
 from assay.probing.function.steadiness import Answered, comes_again
 from assay.probing.function.words import (
@@ -29,7 +30,7 @@ def one_tool(calls: Sequence[JsonObject], known: frozenset[str]) -> str:
     sent = known | frozenset(word for row in calls for word in words_of(str(row.get("asked"))))
     if not known & COUNTING:
         sent |= frozenset(count for row in calls for count in _counts_of(row))
-    results = [substance(text(row), sent) - _numbered(calls) for row in calls]
+    results = [substance(text(row), sent) - _numbered(calls) | arranged_in(row) for row in calls]
     if all(not row.get("input") for row in calls):
         return "no_input" if any(substance(text(row), known) for row in calls) else "same"
     by_input: dict[str, list[int]] = {}
@@ -79,7 +80,7 @@ IDENTIFIER_MIN = 6
 def _counts_of(row: JsonObject) -> frozenset[str]:
     """Counts of each text that a call was given, of all of them together, and of its request."""
     sizes = frozenset(texts(row.get("sizes")))
-    given = str(row.get("asked")).partition(" ")[2]
+    given = given_of(row)
     found = counts_in(given).union(*(counts_in(text) for text in leaves(decode(given.encode()))))
     return found | sizes | {str(len(given)), str(len(given.encode("utf-8", "replace")))}
 
@@ -97,4 +98,4 @@ def _is_worked_out(calls: Sequence[JsonObject], by_input: Mapping[str, Sequence[
     made = {identifiers(text(row)) - identifiers(str(row.get("asked"))) for row in asked_once}
     if len(made) > 1 and all(made):
         return True
-    return sum(reorders(text(row), str(row.get("asked"))) for row in asked_once) > 1
+    return sum(any(reorders(text(r), v) for v in values_of(r)) for r in asked_once) > 1

@@ -10,16 +10,16 @@ from random import Random
 from typing import Final
 
 from assay.kit.json import JsonObject
-from assay.probing.function.acts import asks_for_act, names_act, names_thing
+from assay.probing.function.acts import asks_for_act, does_act, is_statement, names_act, names_thing
 from assay.probing.function.check_digits import checks_numbers
 from assay.probing.function.grammar import Checkable
 from assay.probing.function.kin import ORDERS, kin_texts
 from assay.probing.function.known_values import topics
 from assay.probing.function.languages import put_as_question
-from assay.probing.function.material import material_in
+from assay.probing.function.material import has_names, material_in, retold
 from assay.probing.function.passages import SENTENCES
 from assay.probing.function.quotations import Sorted, sorted_texts
-from assay.probing.function.skills import examples_of
+from assay.probing.function.skills import examples_of, skills_of
 from assay.probing.function.slots import reslotted
 from assay.probing.function.symbols import is_notation, respelled
 from assay.probing.function.variation import (
@@ -81,6 +81,8 @@ class Others:
     """All that the agent says of itself, in small letters."""
     skill: int | None = None
     """The place of its skill on the card."""
+    tells: bool = False
+    """Whether its skill says that it only tells: what is no question is put as one."""
 
 
 def family_of(example: str, others: Others, random: Random) -> list[Request]:
@@ -102,11 +104,15 @@ def family_of(example: str, others: Others, random: Random) -> list[Request]:
     if sorts:
         return [Request(one.text, example, sort=one) for one in sorts]
     slots = reslotted(example, others.examples, random)[:2]
-    texts = (*figures, *respelled(example, random), *slots, *near[:2], *ours, *far[:2])
+    names = [retold(example, random)] if figures and has_names(example) else []
+    texts = (*figures[:1], *names, *figures[1:], *respelled(example, random))
+    texts += (*slots, *near[:2], *ours, *far[:2])
     found += [Request(t, example, t in others.examples) for t in texts]
     found = [*found[:VARIANTS_MAX], Request(example, example, is_literal=True)]
     found += [Request(text, example, is_known=False) for text in unknown]
-    may = {r.text: r for r in found if not names_act(r.text) and _may_be_asked(r.text)}
+    harmless = [r for r in found if not names_act(r.text)]
+    is_told = others.tells and is_statement(example)
+    may = {r.text: r for r in harmless if is_told or _may_be_asked(r.text)}
     return [
         replace(r, text=_asking(r.text, is_act=others.is_act), skill=others.skill)
         for r in may.values()
@@ -124,7 +130,7 @@ def kin_of(
     pair: tuple[str, str],
     skill: int | None,
     random: Random,
-    orders: Sequence[Sequence[int]] = ORDERS,
+    orders: Sequence[tuple[int, ...]] = ORDERS,
 ) -> list[Request]:
     """Requests with most words of one example or the other."""
     made = kin_texts(*pair, random, orders)
@@ -142,9 +148,10 @@ def read_in(card: JsonObject, random: Random) -> list[list[Request]]:
 def kin_in(card: JsonObject, random: Random) -> list[list[Request]]:
     """For each skill that does nothing and whose examples take no values, kin of two of them."""
     found: list[list[Request]] = []
+    tells = [not does_act(name, about) for name, about in skills_of(card)]
     for skill, (is_act, examples) in enumerate(examples_of(card)):
         plain = [e for e in examples if not takes_values(e, examples, random)]
-        if len(plain) > 1 and not is_act:
+        if len(plain) > 1 and not is_act and tells[skill]:
             one, other = random.sample(plain, 2)
             found.append(kin_of((one, other), skill, random))
     return [row for row in found if row]
@@ -181,5 +188,5 @@ def _asking(text: str, *, is_act: bool) -> str:
     """The text as a question where it only names a thing; one that nobody can take for an order."""
     if is_notation(text) or not asks_for_act(text):
         return text
-    is_plain = not is_act and without_quotation(text) == text
-    return f"{text}?" if is_plain else put_as_question(text)
+    is_plain = not is_act and without_quotation(text) == text and names_thing(text)
+    return f"{text}?" if is_plain else put_as_question(text, text)

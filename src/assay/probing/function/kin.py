@@ -13,7 +13,7 @@ from itertools import pairwise, product
 from random import Random
 from typing import Final
 
-from assay.probing.function.acts import asks_for_act, begins_to_ask, names_act
+from assay.probing.function.acts import asks_for_act, is_statement, names_act
 from assay.probing.function.languages import is_common, put_as_question
 from assay.probing.function.variation import EXAMPLE_CHARS_MAX
 
@@ -34,7 +34,7 @@ ORDERS: Final = [
 ]
 """The first two differ; who answers two things in turn is wrong in all of them."""
 
-LATER_ORDERS: Final = ((1, 0, 1), (0, 1, 1), (1, 1, 1))
+LATER_ORDERS: Final = ((1, 0, 1), (0, 1, 1))
 """The same after two messages of the first kind; who answers twice each is wrong in all of them."""
 
 _LEAD: Final = re.compile(r"(?:\S+ ){0,5}\S+: +")
@@ -49,28 +49,32 @@ class Kin:
 
 
 def kin_texts(
-    one: str, other: str, random: Random, orders: Sequence[Sequence[int]] = ORDERS
+    one: str, other: str, random: Random, orders: Sequence[tuple[int, ...]] = ORDERS
 ) -> list[Kin]:
     """Messages made of two examples, in no simple order; none where one of them is short or an act.
 
-    Neither kind is longer than the other throughout: the shorter ones say again what they say.
+    Neither kind is longer than the other throughout: one of the shorter says again what it says.
     """
     both = [text.strip()[:EXAMPLE_CHARS_MAX] for text in (one, other)]
     if any(names_act(text) or not is_told(text) for text in both):
         return []
     made = [_variants(text, random) for text in both]
-    short = min((0, 1), key=lambda of: len(made[of][0]))
-    longest = made[1 - short][0]
-    made[short][1] = _longer(both[short], made[short][1], longest)
-    for texts in made:
-        random.shuffle(texts)
+    plain = [texts[0] for texts in made]
+    for of, texts in enumerate(made):
+        texts[1] = _longer(both[of], texts[1], plain[1 - of])
     order = random.choice(orders)
-    places = {0: iter(_first_two(made[0], longest, short == 0)),
-              1: iter(_first_two(made[1], longest, short == 1))}  # fmt: skip
-    chosen = [(next(places[of]), of) for of in order]
+    uses = [_in_use(texts, order.count(of), random) for of, texts in enumerate(made)]
+    chosen = [(uses[of].pop(), of) for of in order]
     if any(asks_for_act(text) for text, _ in chosen):
         chosen = [(put_as_question(text, both[of]), of) for text, of in chosen]
     return [Kin(text, of) for text, of in chosen]
+
+
+def _in_use(texts: list[str], count: int, random: Random) -> list[str]:
+    """The long one and as many others as are asked, in any order."""
+    chosen = [texts[1], texts[0], texts[2]][:count]
+    random.shuffle(chosen)
+    return chosen
 
 
 def is_told(text: str) -> bool:
@@ -78,7 +82,7 @@ def is_told(text: str) -> bool:
     lead, words = _split(text)
     if len(words) < WORDS_MIN or words[-1].endswith(("?", "\uff1f")):
         return False
-    return bool(_SORTS.search(lead)) if lead else not begins_to_ask(text)
+    return bool(_SORTS.search(lead)) if lead else is_statement(text)
 
 
 _SORTS: Final = re.compile(
@@ -87,14 +91,6 @@ _SORTS: Final = re.compile(
     r"|klasyfik|rozpozn|распозн|класс|розпізн|клас|分类|判断|分類|判定",
     re.IGNORECASE,
 )
-
-
-def _first_two(texts: list[str], longest: str, is_short: bool) -> list[str]:  # noqa: FBT001
-    """With a short and a long one among the first two, where these are the shorter example's."""
-    if not is_short:
-        return texts
-    texts = sorted(texts, key=lambda text: len(text) > len(longest), reverse=True)
-    return [texts[0], texts[-1], *texts[1:-1]]
 
 
 def _split(text: str) -> tuple[str, list[str]]:

@@ -30,7 +30,7 @@ _READS: Final = re.compile(
 )
 _QUOTED: Final = re.compile(r"[\"“«「]([^\"“”«»「」]{25,600})[\"”»」]")
 _FRAMES: Final = {
-    "en": "What can be read in the lines below, which are here for reading alone: ",
+    "en": "What do these words tell, which are there for reading alone: ",
     "de": "Was steht in diesen Zeilen, die allein zum Lesen da sind: ",
     "fr": "Que dit ce texte, qui est seulement à lire : ",
     "es": "¿Qué dice este texto, que es solo para leer?: ",
@@ -94,12 +94,24 @@ def retold(text: str, random: Random) -> str:
     """The text with other names, days and numbers; the same name is the same other one."""
     changed = figures_varied(text, random) or text
     changed = varied(changed, random) or changed
-    inside = set(_CAPITAL.findall(changed)) - _DAYS
-    names = [w for w in re.findall(r"\w+", changed) if w in _KNOWN or w in inside]
+    names = _names_in(changed)
     ours = random.sample(_OURS, len(_OURS))
     for name, other in zip(dict.fromkeys(names), ours, strict=False):
         changed = re.sub(rf"(?<!\w){name}(?!\w)", other, changed)
     return changed
+
+
+def has_names(text: str) -> bool:
+    """Whether names of people may be in a text, in full."""
+    return bool(_FULL_NAME.search(text))
+
+
+_FULL_NAME: Final = re.compile(r"(?<!\w)[A-Z][^\W\d]{2,14} [A-Z][^\W\d]{2,14}(?!\w)")
+
+
+def _names_in(text: str) -> list[str]:
+    inside = set(_CAPITAL.findall(text)) - _DAYS
+    return [word for word in re.findall(r"\w+", text) if word in _KNOWN or word in inside]
 
 
 _DAYS: Final = frozenset({*KINDS[7], *KINDS[8]})

@@ -168,8 +168,13 @@ def script_of(card: JsonObject, visit: Visit, random: Random) -> Script:
     said = " ".join(f"{name} {about}" for name, about in skills_of(card))
     every = " ".join([said, *(e for _, examples in examples_of(card) for e in examples)])
     skills = examples_of(card)
+    tells = [not does_act(name, about) for name, about in skills_of(card)]
     families = [
-        family_of(example, Others(examples, known, is_act, every.casefold(), skill), random)
+        family_of(
+            example,
+            Others(examples, known, is_act, every.casefold(), skill, tells=tells[skill]),
+            random,
+        )
         for skill, (is_act, examples) in enumerate(skills)
         for example in examples
     ]
@@ -193,7 +198,8 @@ def script_of(card: JsonObject, visit: Visit, random: Random) -> Script:
     random.shuffle(private)
     place = random.randrange(2) if families else 0
     ordered = [*families[:place], private, *families[place:]]
-    examples = [[] if is_act else listed for is_act, listed in skills]
+    both = zip(tells, skills, strict=True)
+    examples = [listed if only and not is_act else [] for only, (is_act, listed) in both]
     return Script(ordered, _general(card, random), known, every, random, examples)
 
 

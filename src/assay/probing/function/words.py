@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import SequenceMatcher
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Final
 
 from assay.kit.json import JsonValue, is_array, is_object
@@ -88,7 +88,7 @@ def substance(answer: str, known: frozenset[str]) -> frozenset[str]:
     """What an answer says beyond `known` words: numbers, and words with a meaning.
 
     Of an answer without a letter or digit (Morse code, braille, emoji) its signs are the words, of
-    one in letters (notes, moves, grades) all of these in their order.
+    one in letters (notes, moves, grades) all that stand together with a new one.
     """
     joined = "".join(sorted(known))
     said = words_of(answer)
@@ -105,7 +105,22 @@ def substance(answer: str, known: frozenset[str]) -> frozenset[str]:
     short = frozenset(word for word in new if len(word) <= SHORT_CHARS) - _SHORT_EMPTY
     if found or len(short) < SHORT_NEEDED:
         return found
-    return frozenset({" ".join(word for word in said if len(word) <= SHORT_CHARS)})
+    runs = [_between(run, short) for run in _short_runs(said)]
+    return frozenset({" ".join(word for run in runs for word in run)})
+
+
+def _short_runs(said: list[str]) -> list[list[str]]:
+    return [[*run] for is_short, run in groupby(said, _is_short) if is_short]
+
+
+def _is_short(word: str) -> bool:
+    return len(word) <= SHORT_CHARS
+
+
+def _between(run: list[str], new: frozenset[str]) -> list[str]:
+    """The run from its first to its last new word."""
+    places = [place for place, word in enumerate(run) if word in new]
+    return run[places[0] : places[-1] + 1] if places else []
 
 
 def counts_in(text: str) -> frozenset[str]:

@@ -1,0 +1,64 @@
+"""Answers that arrange what they were given: what a template that inserts it cannot do. Pure.
+
+A reference, a name card or a date in another notation has no word that was not in the request.
+Parts of a value in another order, and initials in place of names, are still not to be had by
+putting values into a text.
+"""
+
+from itertools import pairwise
+from typing import Final
+
+from assay.kit.json import JsonObject, is_object
+from assay.probing.asking import decode
+from assay.probing.function.rows import text
+from assay.probing.function.words import leaves, words_of
+
+VALUE_WORDS_MAX: Final = 12
+
+
+def initials_in(answer: str, given: str) -> frozenset[str]:
+    """Initials beside the word that they stood beside in what was given, where names are left out.
+
+    `Doe, J.` of `Jane Doe`; each marked, as it is not said.
+    """
+    had, said = words_of(given), words_of(answer)
+    pairs = {frozenset(pair) for pair in pairwise(said)}
+    return frozenset(
+        f"~{first[0]} {last}"
+        for first, last in pairwise(had)
+        if len(first) > 1 < len(last)
+        and first not in said
+        and first[0].isalpha()
+        and frozenset((first[0], last)) in pairs
+    )
+
+
+def rearranged(answer: str, value: str) -> frozenset[str]:
+    """The words of one value as they stand together in an answer, if in another order only."""
+    own, said = words_of(value), words_of(answer)
+    count = len(own)
+    if not 1 < count <= VALUE_WORDS_MAX or len(set(own)) < count:
+        return frozenset()
+    runs = [said[n : n + count] for n in range(len(said) - count + 1)]
+    if own in runs:
+        return frozenset()
+    return frozenset("~" + " ".join(run) for run in runs if sorted(run) == sorted(own))
+
+
+def given_of(row: JsonObject) -> str:
+    """What a call was given, as it stands in a transcript: behind its name."""
+    return str(row.get("asked")).partition(" ")[2]
+
+
+def values_of(row: JsonObject) -> list[str]:
+    """Each argument of a call, with all that is in it."""
+    given = decode(given_of(row).encode())
+    return [" ".join(leaves(v)) for v in given.values()] if is_object(given) else []
+
+
+def arranged_in(row: JsonObject) -> frozenset[str]:
+    """What an answer has made of the arguments of its call, and does not say in other words."""
+    found: set[str] = set()
+    for value in values_of(row):
+        found |= rearranged(text(row), value) | initials_in(text(row), value)
+    return frozenset(found)
