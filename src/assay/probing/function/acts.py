@@ -129,25 +129,6 @@ def asks_for_act(request: str) -> bool:
     return not (words & _ASKS or any(part in cut for part in _ASK_PARTS))
 
 
-_SUBJECTS_TEXT: Final = (
-    "the a an my our your his her its their this that these those i we you he she it they there"
-    " der die das ein eine mein meine unser unsere dieser diese dieses ich wir er sie es el la los"
-    " las un una mi mis nuestro nuestra este esta le les une mon ma mes notre nos ce cette il elle"
-    " lo gli uno mio mia nostro questo questa o os as um uma meu minha nosso het een mijn ons onze"
-)
-_SUBJECTS: Final = frozenset(_SUBJECTS_TEXT.split())
-_NAMED_DATA: Final = re.compile(r"(?:[^\W\d_]+ ){0,4}[^\W\d_]+ ?: +\S")
-
-
-def is_statement(text: str) -> bool:
-    """Whether a text begins as one that tells something, or names what follows behind a colon.
-
-    An order in words that nobody knows begins with a verb.
-    """
-    first = words_of(text[:TEXT_CHARS_MAX])[:1]
-    return bool(frozenset(first) & _SUBJECTS) or bool(_NAMED_DATA.match(text))
-
-
 _NOUN_PHRASE = re.compile(
     r"(?:an?|the|another|any)\s|[\d#]|[^\W\d_]+ of\s"
     r"|[^\W\d_]{3,}[^\Ws]s (?:for|from|in|between|at)\s",

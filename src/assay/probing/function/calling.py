@@ -10,9 +10,10 @@ from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.asking import answer_class, decode, is_html, retry_after_s
 from assay.probing.function.arguments import pools_of
-from assay.probing.function.choosing import Takes, asked_as, other_arguments, tells_known
+from assay.probing.function.choosing import Takes, asked_as, other_arguments
 from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETRY_WAIT_S
 from assay.probing.function.declines import declines
+from assay.probing.function.refusals import tells_known
 from assay.probing.function.rpc_methods import is_envelope
 from assay.probing.function.shapes import is_valid
 from assay.probing.function.tools import SAME_MAX, says_not_found

@@ -11,25 +11,18 @@ from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.probing.asking import decode
 from assay.probing.function.addresses import values_at
 from assay.probing.function.arguments import (
-    POOL_MAX,
     UNKNOWABLE,
     Pools,
     arguments_for,
     stem_of,
 )
-from assay.probing.function.examples import BETWEEN, EXAMPLE
 from assay.probing.function.fitting import Way, tied, way_of
+from assay.probing.function.refusals import bounds_in, offered_in, shown_in, tells_known
 from assay.probing.function.shown_calls import calls_shown
 from assay.probing.function.variation import varied
 from assay.probing.function.words import leaves, words_of
 
-OFFERED_CHARS_MAX, OFFERED_WORDS_MAX = 40, 4
 DRAWS_MAX = 4
-_LEADS_TO_LIST = re.compile(
-    r":\s|\b(?:one of|try|choose|among|are|sind|son|sont|sono"
-    r"|são)\b",
-    re.IGNORECASE,
-)
 
 
 def asked_as(name: str, arguments: JsonObject) -> str:
@@ -243,7 +236,7 @@ def _offered(
     texts = [n for n in free if _kind(declared[n]) == "string"]
     texts = [n for n in texts if stem_of(n) in said] or texts
     numbers = [n for n in free if _kind(declared[n]) in {"integer", "number"}]
-    names, bounds = offered_in(said_last), _bounds_in(said_last)
+    names, bounds = offered_in(said_last), bounds_in(said_last)
     if len(declared) == len(texts) == 1:
         return [{texts[0]: name} for name in names]
     known = [a for a in made if a is not None]
@@ -268,18 +261,6 @@ def _kind(declared: JsonValue) -> str:
     return str(declared.get("type") or "string")
 
 
-def _bounds_in(said: str) -> tuple[int, int] | None:
-    """The bounds that a short refusal gives: its only two numbers, the lower one first."""
-    numbers = [
-        int(n) for n in re.findall(r"(?<![\w.,-])\d{1,9}(?![\w,-]|\.\d)", said[:BOUNDS_CHARS])
-    ]
-    is_range = len(numbers) == 2 and numbers[0] < numbers[1]  # noqa: PLR2004 - from and to
-    return (numbers[0], numbers[1]) if is_range and len(said) <= BOUNDS_CHARS else None
-
-
-BOUNDS_CHARS = 200
-
-
 def _like_answered(rows: Sequence[JsonObject], random: Random) -> list[str]:
     """What was answered, where other things were refused, with another value of its kind."""
     if not rows or rows[-1]["class"] != "not_found":
@@ -294,43 +275,3 @@ def _nearest(asked: str, before: Sequence[Sequence[str]]) -> float:
     """How much of a request stands in one of those before, 0 to 1."""
     words = set(words_of(asked))
     return max((len(words & set(row)) / len(words | set(row)) for row in before), default=0.0)
-
-
-def offered_in(said: str) -> list[str]:
-    """The short names that a refusal lists, and its examples: what a service says it knows."""
-    shown = [text.strip() for text in EXAMPLE.findall(said[:900])[:2]]
-    listed = _LEADS_TO_LIST.split(said[:2000].strip(" .?!"))[-1]
-    names = [name.strip("'\"` .") for name in BETWEEN.split(listed)]
-    is_list = 1 < len(names) <= POOL_MAX and all(map(_is_name, names))
-    return [name for name in (*shown, *(names if is_list else ())) if name]
-
-
-def shown_in(said: str) -> list[str]:
-    """The requests that an answer shows for others to follow; few and short."""
-    shown = [part for text in _HOW_TO_ASK.findall(said[:900]) for part in _EITHER.split(text)]
-    return [*dict.fromkeys(text.strip(" .") for text in shown[:SHOWN_MAX] if text.strip(" ."))]
-
-
-SHOWN_MAX = 3
-_EITHER = re.compile(r"\s+(?:or|oder|ou|ofwel|lub|или|veya)\s+")
-_HOW_TO_ASK = re.compile(
-    r"(?:e\.g\.|for example|for instance|such as|examples?:"
-    r"|(?:writt?en?|give|enter|put|spell) (?:(?:it|them|that|this|one|each \w+) )?(?:as|like)"
-    r"|(?:be|looks?) (?:written |given )?(?:like|as)|in the (?:form|format|notation)(?: of)?"
-    r"|schreib\w* (?:sie )?(?:es|sie|das) (?:als|wie|so)|écri\w+(?:-l[ea]s?)? comme"
-    r"|escr[ií]b\w* como|scriv\w+ come|escreva\w*(?:-[oa])? como"
-    r"|(?:напишите|запишите) как|(?:напишіть|запишіть) як"
-    r"|z\. ?B\.|zum Beispiel|p\. ?ej\.|por ejemplo|por exemplo|par exemple|per esempio|ad esempio"
-    r"|например|örneğin|例えば|例如)[:,\uff1a]?\s*['\"`“(]?([^\s'\"`”)][^\n]{0,118}?)"
-    r"(?=['\"`”)]?(?:[.?!。]?\s*$|[.!。]\s))",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
-def tells_known(said: str) -> bool:
-    """Whether a refusal says what is known, or within which bounds."""
-    return bool(offered_in(said)) or _bounds_in(said) is not None
-
-
-def _is_name(text: str) -> bool:
-    return len(text) <= OFFERED_CHARS_MAX and len(text.split()) <= OFFERED_WORDS_MAX

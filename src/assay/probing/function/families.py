@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from assay.kit.json import JsonObject
-from assay.probing.function.acts import asks_for_act, does_act, is_statement, names_act, names_thing
+from assay.probing.function.acts import asks_for_act, does_act, names_act, names_thing
 from assay.probing.function.check_digits import checks_numbers
 from assay.probing.function.grammar import Checkable
 from assay.probing.function.kin import ORDERS, kin_texts
@@ -21,6 +21,7 @@ from assay.probing.function.passages import SENTENCES
 from assay.probing.function.quotations import Sorted, sorted_texts
 from assay.probing.function.skills import examples_of, skills_of
 from assay.probing.function.slots import reslotted
+from assay.probing.function.statements import is_statement
 from assay.probing.function.symbols import is_notation, respelled
 from assay.probing.function.variation import (
     about_passage,

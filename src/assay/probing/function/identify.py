@@ -28,6 +28,9 @@ OPENAPI_PLACES: Final = (
 )
 """Where documentation is served when the declared address is none, in this order."""
 
+PLACES_OF_SEVERAL = 3
+"""Of these, in an announced visit of several services, which has few requests for each."""
+
 ACCEPTS: Final = {"accept": "application/json"}
 
 
@@ -106,7 +109,9 @@ async def find_openapi(visit: Visit, address: Address) -> bool:
         address.url.rstrip("/") + "/" if "." not in address.url.rpartition("/")[2] else address.url
     )
     linked = [] if address.reply is None else documents_linked(address.reply, address.url)
-    for url in dict.fromkeys([*linked, *(urljoin(base, place) for place in OPENAPI_PLACES)]):
+    is_tight = visit.announced and len(visit.services) > 1
+    places = OPENAPI_PLACES[:PLACES_OF_SEVERAL] if is_tight else OPENAPI_PLACES
+    for url in dict.fromkeys([*linked, *(urljoin(base, place) for place in places)]):
         try:
             found_at, reply = await follow(visit.http, Outgoing("GET", url, ACCEPTS), LIMITS)
         except EgressError as error:

@@ -13,8 +13,9 @@ from itertools import pairwise, product
 from random import Random
 from typing import Final
 
-from assay.probing.function.acts import asks_for_act, is_statement, names_act
+from assay.probing.function.acts import asks_for_act, names_act
 from assay.probing.function.languages import is_common, put_as_question
+from assay.probing.function.statements import is_statement
 from assay.probing.function.variation import EXAMPLE_CHARS_MAX
 
 TEXTS = 5

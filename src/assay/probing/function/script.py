@@ -10,7 +10,6 @@ from random import Random
 
 from assay.kit.json import JsonObject
 from assay.probing.function.acts import asks_for_act, does_act, names_act
-from assay.probing.function.choosing import offered_in, shown_in
 from assay.probing.function.domains import questions_about, reads_texts
 from assay.probing.function.families import (
     CHECKS,
@@ -27,6 +26,7 @@ from assay.probing.function.grammar import checkables
 from assay.probing.function.kin import LATER_ORDERS
 from assay.probing.function.known_values import topics
 from assay.probing.function.passages import passage
+from assay.probing.function.refusals import offered_in, shown_in
 from assay.probing.function.skills import examples_of, skills_of
 from assay.probing.function.symbols import is_notation
 from assay.probing.function.talking import LABEL_WORDS_MAX

@@ -1,0 +1,39 @@
+"""Whether a text tells something, and asks for nothing. Pure.
+
+Source: the design of evidence, section 2.
+"""
+
+import re
+from typing import Final
+
+from assay.probing.function.words import words_of
+
+TEXT_CHARS: Final = 2_000
+_BEGINS: Final = (
+    *("i we you he", "she it they", "there the a an", "my our your", "its his her", "these those"),
+    *("this that their", "der die das ein", "eine mein meine", "unser unsere", "dieser diese"),
+    *("dieses ich wir", "er sie es el la", "los las un una", "mi mis nuestro", "nuestra este"),
+    *("esta le les", "une mon ma mes", "notre nos ce", "cette il elle", "lo gli uno mio"),
+    *(
+        "mia nostro",
+        "questo questa",
+        "o os as um uma",
+        "meu minha nosso",
+        "het een mijn",
+        "ons onze",
+    ),
+)
+_TELLING: Final = frozenset(" ".join(_BEGINS).split())
+_NAMED_DATA: Final = re.compile(r"(?:[^\W\d_]+ ){0,4}[^\W\d_]+ ?: +\S")
+_PLURAL_OF: Final = re.compile(
+    r"[a-z]{2,30}[a-rt-z]s (?:along|at|between|for|from|in|near|of|on|under|with) ", re.IGNORECASE
+)
+
+
+def is_statement(text: str) -> bool:
+    """Whether a text begins as one that tells something, or names what follows behind a colon.
+
+    An order in words that nobody knows begins with a verb.
+    """
+    first = words_of(text[:TEXT_CHARS])[:1]
+    return bool(frozenset(first) & _TELLING or _NAMED_DATA.match(text) or _PLURAL_OF.match(text))
