@@ -27,8 +27,6 @@ LATE_S: Final = 15.0
 """After the end of an authorisation: by then a block is younger than it, on chains that stand."""
 
 _GROWS_MAX = 16
-_USED = 1000
-"""Added to the answers of a payment that is used: more than any can come to before its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +36,12 @@ class Look:
     at: datetime | None = None
     """Not before this moment; None: at once."""
     questions: int = 0
-    """Answers of nodes that decided nothing, and `_USED`; one question is for many at once."""
+    """Answers of nodes that decided nothing; one question is for many at once."""
     misses: int = 0
     """Looks in a row that no node answered."""
-
-    @property
-    def is_used(self) -> bool:
-        """Whether it is used, by what was shown or claimed, though not yet whether it has paid."""
-        return self.questions >= _USED
-
-    @property
-    def _answers(self) -> int:
-        return self.questions % _USED
+    is_used: bool = False
+    """The payment is used, by what was shown or claimed, though not yet whether it has paid: from
+    now on its looks alone ask the chain."""
 
     def is_due(self, now: datetime) -> bool:
         """Whether the chain may be asked now."""
@@ -61,27 +53,23 @@ class Look:
 
     def has_left(self, answers: int) -> bool:
         """Whether so many answers more leave what is kept for the payment's end."""
-        return self._answers + answers + AT_END <= ANSWERS_MAX
-
-    def used(self) -> "Look":
-        """The same of a payment that is used: from now on its looks alone ask the chain."""
-        return self if self.is_used else replace(self, questions=self.questions + _USED)
+        return self.questions + answers + AT_END <= ANSWERS_MAX
 
     def answered(self, now: datetime, expires_at: datetime, answers: int = 1) -> "Look":
         """The one after answers that decided nothing, in time for the payment's own end.
 
         `answers`: of how many nodes; 0 where one cannot say, and has to be asked again before.
         """
-        wait_s = _grown(FIRST_S, FACTOR, self._answers, MOST_S)
+        wait_s = _grown(FIRST_S, FACTOR, self.questions, MOST_S)
         at, end = now + timedelta(seconds=wait_s), expires_at + timedelta(seconds=LATE_S)
-        after = Look(at, self.questions + max(answers, 1))
+        after = replace(self, at=at, questions=self.questions + max(answers, 1), misses=0)
         is_spent = answers > 0 and not after.has_left(answers)
         return replace(after, at=end) if now < end and (is_spent or end < at) else after
 
     def missed(self, now: datetime) -> "Look":
         """The one after a question that no node answered."""
         wait_s = _grown(MISSED_FIRST_S, MISSED_FACTOR, self.misses, MISSED_MOST_S)
-        return Look(now + timedelta(seconds=wait_s), self.questions, self.misses + 1)
+        return replace(self, at=now + timedelta(seconds=wait_s), misses=self.misses + 1)
 
 
 AT_ONCE: Final = Look()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from assay.kit.errors import Unavailable
-from assay.payments.looks import AT_ONCE, Look
+from assay.payments.looks import AT_ONCE
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided, is_unused
 from assay.payments.settlement import Settlement
@@ -41,7 +41,9 @@ async def find_out(
     if not is_unused(found):
         return await _written(settlement, known, found)
     if is_refused:
-        counted = replace(known, look=Look(now, known.look.questions + EVERY_NODE), lease_until=now)
+        asked = known.look.questions + EVERY_NODE
+        look = replace(known.look, at=now, questions=asked, misses=0)
+        counted = replace(known, look=look, lease_until=now)
         await settlement.moved(counted, State.RELEASED, reason=known.reason)
     return None
 

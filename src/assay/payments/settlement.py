@@ -184,7 +184,7 @@ class Settlement:
                 is_claimed = outcome.is_used and not look.is_used
                 if latest.attempt.transaction or look.at is None or is_claimed:
                     look = look.sent(now)
-                look = look.used() if is_claimed else look
+                look = replace(look, is_used=look.is_used or is_claimed)
                 put_off = replace(latest, reason=reason, lease_until=now, look=look)
                 await self.ledger.put_off([put_off])
                 raise self.pending(put_off)

@@ -19,7 +19,7 @@ from assay.payments.claims import Claim, Sighting
 from assay.payments.cover import require_cover
 from assay.payments.fresh import fresh_entry
 from assay.payments.gas import GasOffer
-from assay.payments.looks import AT_ONCE, Look
+from assay.payments.looks import AT_ONCE
 from assay.payments.model import (
     Entry,
     Headers,
@@ -170,7 +170,7 @@ class Till:
         if state is State.RELEASED:
             self._rows.count(held.bearer)
         now = self._clock.now()
-        entry = replace(held.entry, look=Look(now, held.entry.look.questions))
+        entry = replace(held.entry, look=replace(held.entry.look, at=now, misses=0))
         await self._ledger.move(entry, state, reason=reason, lease_until=now)
 
     def is_good(self, held: Held, work_s: float) -> bool:
@@ -248,7 +248,8 @@ class Till:
 
     def _unserved(self, entry: Entry, sighting: Sighting) -> Entry:
         """An entry about to be released: whether the chain is asked before it is believed."""
-        look = Look(self._clock.now(), entry.look.questions + sighting.answers)
+        asked = entry.look.questions + sighting.answers
+        look = replace(entry.look, at=self._clock.now(), questions=asked, misses=0)
         return replace(entry, look=look if sighting.was_unused else AT_ONCE)
 
     async def _claimed_meanwhile(

@@ -163,7 +163,7 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *(("wrappers", "revision"), ("payments", "wrapper_revision")),
                 *(("payments", "idempotency_key"), ("payments", "earlier_tx")),
                 *(("payments", "look_us"), ("payments", "questions"), ("payments", "misses")),
-                *(("payments", "watch_us"), ("payments", "fee_rate")),
+                *(("payments", "watch_us"), ("payments", "fee_rate"), ("payments", "is_used")),
                 *(("payments", "direct_fee"), ("payments", "direct_fee_payee")),
                 *(("evaluations", "rung"), ("evaluations", "policy"), ("wrappers", "cold_start")),
                 *(("snapshots", "evidence_hash"), ("snapshots", "record")),

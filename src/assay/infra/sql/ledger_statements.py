@@ -54,7 +54,7 @@ MOVE_WATCHED = (
     .values({name: bindparam(name) for name in (*CHANGING, "watch_us")})
 )
 """Into a state that says when it is watched next."""
-RELEASING = (*CHANGING, "look_us", "questions", "misses")
+RELEASING = (*CHANGING, "look_us", "questions", "misses", "is_used")
 MOVE_RELEASED = (
     update(payments)
     .where(*_AS_READ)
@@ -74,6 +74,7 @@ PUTTING_OFF = (
     "look_us",
     "questions",
     "misses",
+    "is_used",
 )
 PUT_OFF = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in PUTTING_OFF})
 _OPEN = or_(payments.c.state == State.SETTLING, payments.c.state == State.PENDING)

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection, inspect, text
 
-HEAD = "0031"
+HEAD = "0032"
 """The newest file in `migrations/versions`; a test holds the two together."""
 
 

@@ -50,6 +50,7 @@ def values_of(entry: Entry) -> dict[str, object]:
         "look_us": look_us(entry.look),
         "questions": entry.look.questions,
         "misses": entry.look.misses,
+        "is_used": entry.look.is_used,
         "watch_us": None,
         "wrapper_revision": entry.wrapper_revision,
         "idempotency_key": entry.idempotency_key,
@@ -99,7 +100,10 @@ def entry_of(row: Row) -> Entry:
         settled_at=None if row["settled_us"] is None else from_us(row["settled_us"]),
         gas=gas_of(row),
         look=Look(
-            from_us(row["look_us"]) if row["look_us"] else None, row["questions"], row["misses"]
+            from_us(row["look_us"]) if row["look_us"] else None,
+            row["questions"],
+            row["misses"],
+            row["is_used"],
         ),
         wrapper_revision=row["wrapper_revision"],
         idempotency_key=row["idempotency_key"],

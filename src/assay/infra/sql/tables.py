@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
     text,
 )
 
@@ -207,6 +208,7 @@ payments = Table(
     Column("look_us", BigInteger, nullable=False, server_default="0"),
     Column("questions", Integer, nullable=False, server_default="0"),
     Column("misses", Integer, nullable=False, server_default="0"),
+    Column("is_used", Boolean, nullable=False, server_default=false()),
     # What the platform takes, None for nothing, and what it was paid beside the seller.
     Column("fee_rate", String(32)),
     Column("direct_fee", BigInteger, nullable=False, server_default="0"),
