@@ -112,9 +112,12 @@ class MemoryLedgerStore:
         self._write(moved)
         return moved
 
-    async def claim_due(self, now: datetime, until: datetime, at_most: int) -> Sequence[Entry]:
-        due = sorted((at, one) for one, at in self.looks.items() if at <= now)[:at_most]
-        rows = {row.id: row for row in self.rows.values()}
+    async def claim_due(
+        self, network: str, now: datetime, until: datetime, at_most: int
+    ) -> Sequence[Entry]:
+        rows = {row.id: row for row in self.rows.values() if row.network == network}
+        due = sorted((at, one) for one, at in self.looks.items() if at <= now and one in rows)
+        due = due[:at_most]
         for _, one in due:
             self._look_at(one, None if rows[one].state in _OPEN else until)
         return [rows[one] for _, one in due if rows[one].state not in _OPEN]

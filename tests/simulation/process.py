@@ -151,7 +151,7 @@ class Process:
             for work in (
                 reconcile_forever(self.till, NETWORK.id, log),
                 purge_forever(self.ledger, KEEP, clock, log),
-                watch_forever(watcher, log),
+                watch_forever(watcher, NETWORK.id, log),
             )
         ]
 

@@ -171,8 +171,10 @@ class LedgerClient:
     ) -> Claim:
         return await self._ask(lambda: self.disk.claim(fresh, failures_since, gas))
 
-    async def claim_due(self, now: datetime, until: datetime, at_most: int) -> Sequence[Entry]:
-        return await self._ask(lambda: self.disk.claim_due(now, until, at_most))
+    async def claim_due(
+        self, network: str, now: datetime, until: datetime, at_most: int
+    ) -> Sequence[Entry]:
+        return await self._ask(lambda: self.disk.claim_due(network, now, until, at_most))
 
     async def plan(self, plans: Sequence[Plan]) -> None:
         await self._ask(lambda: self.disk.plan(plans))

@@ -59,8 +59,10 @@ Plan = tuple[str, datetime | None]
 class WatchStore(Port):
     """When entries are looked at next."""
 
-    async def claim_due(self, now: datetime, until: datetime, at_most: int) -> Sequence[Entry]:
-        """Entries that are due; to other processes they are due at `until`.
+    async def claim_due(
+        self, network: str, now: datetime, until: datetime, at_most: int
+    ) -> Sequence[Entry]:
+        """Entries of the network that are due; to other processes they are due at `until`.
 
         Those that money came in for go first, but for a share that is left to those that ended
         unpaid, of which payers take turns. Those of `OPEN` are not due until they have settled.
@@ -96,35 +98,35 @@ class Watcher:
         self._clock = clock
         self._sending = asyncio.Semaphore(SENT_AT_ONCE)
 
-    async def run(self) -> list[Entry]:
-        """Look at all that is due; the entries that changed. A network that is down ends it."""
+    async def run(self, network: str) -> list[Entry]:
+        """Look at all that is due on a network; the entries that changed.
+
+        Where no node answers, the rest is left to the next pass.
+        """
         changed: list[Entry] = []
         while True:
-            now = self._clock.now()
-            due = await self._store.claim_due(now, self._settlement.lease(), LOOKED_AT_ONCE)
-            found = await self._looks(due)
+            now, until = self._clock.now(), self._settlement.lease()
+            due = await self._store.claim_due(network, now, until, LOOKED_AT_ONCE)
+            found = await self._looks(network, due)
             for fault in found:
                 if isinstance(fault, Exception):
-                    raise fault  # once the other networks are done
+                    raise fault  # once the others are done
             changed += [entry for some in found if isinstance(some, list) for entry in some]
             if len(due) < LOOKED_AT_ONCE or None in found:
                 return changed
 
-    async def _looks(self, due: Sequence[Entry]) -> list[list[Entry] | Exception | None]:
-        """What has changed, by network; None where no node answers."""
-        groups: dict[tuple[str, int], list[Entry]] = {}
-        unpaid: dict[str, list[Entry]] = {}
+    async def _looks(
+        self, network: str, due: Sequence[Entry]
+    ) -> list[list[Entry] | Exception | None]:
+        """What has changed; None where no node answers."""
+        groups: dict[int, list[Entry]] = {}
+        unpaid = [entry for entry in due if entry.state in _REOPENED]
         for entry in due:
-            if entry.state in _REOPENED:
-                unpaid.setdefault(entry.network, []).append(entry)
-            else:
-                groups.setdefault((entry.network, self._turn(entry)), []).append(entry)
-        return await all_results(
-            [
-                *(self._look(network, turn, some) for (network, turn), some in groups.items()),
-                *(self._look_at_unpaid(network, some) for network, some in unpaid.items()),
-            ]
-        )
+            if entry.state not in _REOPENED:
+                groups.setdefault(self._turn(entry), []).append(entry)
+        looks = [self._look(network, turn, some) for turn, some in groups.items()]
+        looks += [self._look_at_unpaid(network, unpaid)] if unpaid else []
+        return await all_results(looks)
 
     def _turn(self, entry: Entry) -> int:
         """Which view looks: they take turns, the one without the first endpoint begins."""

@@ -388,9 +388,9 @@ def _see_payments_through(app: App, tasks: Tasks) -> None:
     settings, log = app.settings, app.log
     for network in payment_rows(settings):
         tasks.spawn(f"reconcile {network}", reconcile_forever(app.till, network, log))
+        tasks.spawn(f"watch {network}", watch_forever(app.watcher, network, log))
     keep = timedelta(hours=settings.paid_response_hours)
     tasks.spawn("paid answers", purge_forever(app.ledger, keep, app.clock, log))
-    tasks.spawn("watch", watch_forever(app.watcher, log))
     tasks.spawn("transfers", send_transfers_forever(app.transfers, log))
 
 

@@ -58,12 +58,12 @@ async def purge_forever(ledger: LedgerStore, keep: timedelta, clock: Clock, log:
         await asyncio.sleep(PURGE_EVERY_S)
 
 
-async def watch_forever(watcher: Watcher, log: Log) -> None:
-    """Look at settled payments again; a chain or store that is down is asked again."""
+async def watch_forever(watcher: Watcher, network: str, log: Log) -> None:
+    """Look at settled payments of one network again; what is down is asked again."""
     while True:
         await asyncio.sleep(RECONCILE_EVERY_S)
         try:
-            for entry in await watcher.run():
+            for entry in await watcher.run(network):
                 log.warning("a settled payment moved", payment=entry.id, state=entry.state.value)
         except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
             log.warning("payments could not be looked at again", error=repr(error))

@@ -93,7 +93,7 @@ class Room:
     async def look(self, seconds: float = 11) -> list[Entry]:
         """Let time pass, and take the looks that are due."""
         self.clock.move(seconds)
-        return await self.watcher.run()
+        return await self.watcher.run(self.network.id)
 
     async def reconcile(self) -> Sequence[Entry]:
         self.clock.move(10)

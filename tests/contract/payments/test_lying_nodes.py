@@ -110,7 +110,7 @@ async def passes(shop: Room, seconds: int) -> None:
     for _ in range(seconds // 5):
         shop.clock.move(5)
         await shop.settlement.reconcile(is_due_only=True)
-        await shop.watcher.run()
+        await shop.look(0)
 
 
 async def settled_at_last(shop: Room, entry: Entry) -> bool:

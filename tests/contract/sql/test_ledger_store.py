@@ -26,6 +26,7 @@ from tests.fakes.ledger import MemoryLedgerStore
 
 CLOCK = FrozenClock()
 HOUR = timedelta(hours=1)
+NETWORK = "eip155:8453"
 RATE = Decimal("0.3")
 
 
@@ -34,7 +35,7 @@ def entry(nonce: str = "0x1", amount: int = 10, **fields: object) -> Entry:
     made = Entry(
         id=new_id(),
         protocol="x402",
-        network="eip155:8453",
+        network=NETWORK,
         asset="0x" + "aa" * 20,
         payer="0x" + "bb" * 20,
         nonce=nonce,

@@ -14,7 +14,7 @@ from assay.infra.sql.rebuild import SqlRollupProof
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt
 from assay.payments.watcher import ENDED, LOOKS
-from tests.contract.sql.test_ledger_store import CLOCK, HOUR, entry
+from tests.contract.sql.test_ledger_store import CLOCK, HOUR, NETWORK, entry
 from tests.fakes.clock import FrozenClock
 
 LONG = timedelta(days=1)
@@ -43,7 +43,7 @@ async def moved(ledger: SqlLedgerStore, made: Entry, state: State) -> Entry:
 
 async def due(watches: SqlWatchStore, after: timedelta, at_most: int = 100) -> list[str]:
     now = CLOCK.now() + after
-    return [one.id for one in await watches.claim_due(now, now + HOUR, at_most)]
+    return [one.id for one in await watches.claim_due(NETWORK, now, now + HOUR, at_most)]
 
 
 async def funnel(database: Database) -> tuple[int, int, int]:

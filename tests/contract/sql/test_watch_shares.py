@@ -12,7 +12,7 @@ from assay.infra.sql.payment_rows import values_of
 from assay.infra.sql.payment_watches import SqlWatchStore
 from assay.infra.sql.tables import payments
 from assay.payments.model import Entry, State
-from tests.contract.sql.test_ledger_store import CLOCK, HOUR, entry
+from tests.contract.sql.test_ledger_store import CLOCK, HOUR, NETWORK, entry
 
 AT_MOST = 200
 
@@ -46,7 +46,7 @@ def settled(number: int) -> Entry:
 
 async def due(watches: SqlWatchStore) -> list[Entry]:
     now = CLOCK.now()
-    return list(await watches.claim_due(now, now + HOUR, AT_MOST))
+    return list(await watches.claim_due(NETWORK, now, now + HOUR, AT_MOST))
 
 
 async def test_2000_released_rows_do_not_delay_the_look_of_one_that_paid(
@@ -91,9 +91,21 @@ async def test_the_looks_are_found_by_their_indexes(database: Database) -> None:
         for condition, index in (("NOT NULL", "settled"), ("NULL", "unpaid")):
             plan = await connection.execute(
                 text(
-                    "EXPLAIN QUERY PLAN SELECT id FROM payments WHERE watch_us <= :now"  # noqa: S608
-                    f" AND settled_us IS {condition} ORDER BY watch_us LIMIT 200"
+                    "EXPLAIN QUERY PLAN SELECT id FROM payments"  # noqa: S608
+                    " WHERE network = :network"
+                    f" AND watch_us <= :now AND settled_us IS {condition}"
+                    " ORDER BY watch_us LIMIT 200"
                 ),
-                {"now": 1},
+                {"network": NETWORK, "now": 1},
             )
             assert f"ix_payments_watch_{index}" in " ".join(str(row) for row in plan)
+
+
+async def test_each_network_has_looks_of_its_own(
+    database: Database, watches: SqlWatchStore
+) -> None:
+    others = [entry(f"0xc{n}", network="eip155:1", state=State.RELEASED) for n in range(AT_MOST)]
+    await watched(database, others, before=HOUR)
+    real = settled(1)
+    await watched(database, [real], before=timedelta(seconds=1))
+    assert [one.id for one in await due(watches)] == [real.id]

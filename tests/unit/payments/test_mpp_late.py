@@ -66,10 +66,10 @@ async def test_one_that_was_refused_and_is_mined_before_its_end_is_settled() -> 
     await made.put(payment(), State.SETTLING, State.FAILED)
     made.move((CHALLENGE + LATE).total_seconds())
     mine(made)
-    await made.watcher.run()
+    await made.watch()
     assert made.states() == {State.FAILED}
     made.clock.move(ENDED.total_seconds())
-    await made.watcher.run()
+    await made.watch()
     assert made.states() == {State.SETTLED}
 
 

@@ -235,11 +235,11 @@ async def test_a_transaction_that_pays_one_of_them_after_a_reorganisation_is_rev
     made = Service(Node(receipt(BOTH), height=5))
     await made.put(State.SETTLED)
     made.clock.move(6)
-    assert await made.watcher.run() == []
+    assert await made.watcher.run(TEMPO.id) == []
     assert made.row().state is State.SETTLED
     made.node.shown = receipt(HALVES["the seller's part"])
     made.clock.move(200)
-    (changed,) = await made.watcher.run()
+    (changed,) = await made.watcher.run(TEMPO.id)
     assert (changed.state, made.row().state) == (State.REVERSED, State.REVERSED)
 
 

@@ -135,6 +135,11 @@ class Service:
             protocols, first.needs, self.ledger, self.clock, lease, witness
         )
         self.watcher = Watcher(self.settlement, witness, self.ledger, self.clock)
+        self.networks = tuple(networks)
+
+    async def watch(self) -> list[Entry]:
+        """A pass over every network."""
+        return [one for name in self.networks for one in await self.watcher.run(name)]
 
     def facilitator(
         self, engine: X402Engine, answers: Callable[[str], dict[str, Any]]
@@ -184,7 +189,7 @@ class Service:
         for _ in range(int(seconds // RECONCILE_EVERY_S)):
             self.move(RECONCILE_EVERY_S)
             await self.settlement.reconcile(is_due_only=True)
-            await self.watcher.run()
+            await self.watch()
 
     def states(self) -> set[State]:
         return {row.state for row in self.ledger.rows.values()}

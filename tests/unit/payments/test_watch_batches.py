@@ -19,7 +19,7 @@ async def test_more_than_one_batch_is_looked_at_in_one_pass() -> None:
         (transaction,) = {node.use(entry, SELLER) for node in made.nodes.values()}
         await made.put(replace(entry, attempt=Attempt(transaction)), State.SETTLED)
     made.move(LOOKS[0].total_seconds())
-    assert await made.watcher.run() == []
+    assert await made.watch() == []
     assert len(made.ledger.looks) == MANY
     assert min(made.ledger.looks.values()) > made.clock.now()
     # A batch is one exchange: the receipts of it, and the height.
@@ -34,5 +34,5 @@ async def test_a_network_that_cannot_be_asked_ends_the_pass() -> None:
     for one in made.nodes.values():
         one.is_down = True
     made.move(LOOKS[0].total_seconds())
-    assert await made.watcher.run() == []
+    assert await made.watch() == []
     assert max(one.tried for one in made.nodes.values()) == 1

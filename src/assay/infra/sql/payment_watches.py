@@ -21,23 +21,22 @@ UNPAID_SHARE: Final = 4
 UNPAID_WINDOW: Final = 2000
 """Of those, the ones due longest among which payers take turns."""
 
+_OF_NETWORK = payments.c.network == bindparam("a_network")
 _IS_DUE = payments.c.watch_us <= bindparam("now_us")
 _SETTLED = (
     select(payments.c.id)
-    .where(_IS_DUE, payments.c.settled_us.is_not(None))
+    .where(_OF_NETWORK, _IS_DUE, payments.c.settled_us.is_not(None))
     .order_by(payments.c.watch_us)
     .limit(bindparam("at_most"))
 )
 _window = (
-    select(payments.c.id, payments.c.network, payments.c.payer, payments.c.watch_us)
-    .where(_IS_DUE, payments.c.settled_us.is_(None))
+    select(payments.c.id, payments.c.payer, payments.c.watch_us)
+    .where(_OF_NETWORK, _IS_DUE, payments.c.settled_us.is_(None))
     .order_by(payments.c.watch_us)
     .limit(bindparam("window"))
     .subquery()
 )
-_turn = func.row_number().over(
-    partition_by=(_window.c.network, _window.c.payer), order_by=_window.c.watch_us
-)
+_turn = func.row_number().over(partition_by=_window.c.payer, order_by=_window.c.watch_us)
 _UNPAID = select(_window.c.id).order_by(_turn, _window.c.watch_us).limit(bindparam("at_most"))
 """Each payer's first before anybody's second."""
 
@@ -54,8 +53,10 @@ class SqlWatchStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def claim_due(self, now: datetime, until: datetime, at_most: int) -> Sequence[Entry]:
-        values = {"now_us": to_us(now), "at_most": at_most}
+    async def claim_due(
+        self, network: str, now: datetime, until: datetime, at_most: int
+    ) -> Sequence[Entry]:
+        values = {"a_network": network, "now_us": to_us(now), "at_most": at_most}
         async with self._database.read() as connection:
             settled = (await connection.execute(_SETTLED, values)).scalars().all()
             values["window"] = UNPAID_WINDOW

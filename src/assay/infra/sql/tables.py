@@ -222,11 +222,11 @@ payments = Table(
     Index("ix_payments_state", "state", "lease_us"),
     Index("ix_payments_operator", "operator_id", "created_us"),
     *(
-        Index(name, column, sqlite_where=where, postgresql_where=where)
-        for name, column, where in (
-            ("ix_payments_watch_settled", "watch_us", _WATCH_SETTLED),
-            ("ix_payments_watch_unpaid", "watch_us", _WATCH_UNPAID),
-            ("ix_payments_ended", "expires_us", _ENDED),
+        Index(name, *columns, sqlite_where=where, postgresql_where=where)
+        for name, columns, where in (
+            ("ix_payments_watch_settled", ("network", "watch_us"), _WATCH_SETTLED),
+            ("ix_payments_watch_unpaid", ("network", "watch_us"), _WATCH_UNPAID),
+            ("ix_payments_ended", ("expires_us",), _ENDED),
         )
     ),
     Index("ix_payments_settled", "settled_us", sqlite_where=_SETTLED, postgresql_where=_SETTLED),
