@@ -12,7 +12,7 @@ from assay.control.fetching import fetch
 from assay.control.ports import LookUpUnavailable
 from assay.control.publish import WELL_KNOWN
 from assay.control.scope import scope_of
-from assay.egress.budget import EgressUse, UseClass, egress_use
+from assay.egress.budget import RESERVED, egress_use
 from assay.egress.ports import SafeHttp
 from assay.kit.cache import Cache
 from assay.kit.clock import Clock
@@ -29,9 +29,6 @@ HOSTS_MAX: Final = 3
 REDIRECTS_MAX: Final = 2
 READ_S: Final = 1.0
 """How long somebody waits for a file; who asks for an evaluation may be waiting, too."""
-
-READER: Final = "files of hosts"
-"""Whom the requests are counted for: what ids that are flooded in use up is not theirs."""
 
 _OK = 200
 
@@ -66,7 +63,9 @@ class HostFiles:
         return False
 
     async def _read(self, origin: str) -> Named:
-        with egress_use(EgressUse(UseClass.RESERVED, agent=READER)):
+        # Counted for nobody: neither out of what flooded ids use up, nor as one who asks beside an
+        # agent that is being visited, which would leave that visit half of the budget.
+        with egress_use(RESERVED):
             reply = await fetch(self._http, origin + WELL_KNOWN, REDIRECTS_MAX)
         return read_document(read_json(reply.body)) if reply.status == _OK else Named()
 

@@ -1,11 +1,17 @@
 """Who may use which part of a budget: accounts, agents, hosts that consent, the IPFS gateway."""
 
+from dataclasses import replace
+
+from assay.chains.model import Service
 from assay.chains.ports import DocumentOverBudget
+from assay.chains.subject import Subject
+from assay.control.host_files import HostFiles
 from assay.egress.budget import BudgetRules, Ceiling, EgressUse, UseClass, egress_use
 from assay.egress.ports import Outgoing, Reply
 from assay.infra.http.documents import GuardedDocuments
 from assay.infra.sql.engine import Database
 from tests.fakes.clock import FrozenClock
+from tests.fakes.trust import NETWORK, WALLET, onchain_agent
 from tests.services.egress_process import OK, Process
 from tests.services.victim import suffering
 
@@ -55,6 +61,19 @@ async def test_who_was_refused_counts_as_asking_for_two_minutes(
         await one.ask(victim.url(), gate("b", "2"))
         clock.move(121)
         assert await one.ask_often(victim.url(), gate("a", "1")) == 60
+
+
+async def test_reading_a_hosts_file_leaves_a_visit_there_its_whole_budget(
+    one: Process, clock: FrozenClock
+) -> None:
+    async with suffering(OK) as victim:
+        made = onchain_agent()
+        assert made.registration is not None
+        file = replace(made.registration, services=(Service("web", victim.url()),))
+        agent = Subject(NETWORK, "7", WALLET, replace(made, registration=file))
+        assert not await HostFiles(one.http, clock).name(agent)
+        assert len(victim.requests) == 1
+        assert await one.ask_often(victim.url(), gate("a", "1")) == 59
 
 
 async def test_gates_of_an_account_leave_its_quarter_of_the_shared_half(one: Process) -> None:
