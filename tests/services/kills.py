@@ -142,12 +142,13 @@ class Life:
 
 
 def _is_running(pid: int) -> bool:
-    """Whether a process is there, and no zombie."""
+    """Whether a process is there, and no zombie: threads of one that is keep its port."""
     try:
         said = Path(f"/proc/{pid}/stat").read_text("ascii")
+        threads = len([*Path(f"/proc/{pid}/task").iterdir()])
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return said.rpartition(")")[2].split()[0] != "Z"
+    return threads > 1 or said.rpartition(")")[2].split()[0] != "Z"
 
 
 def _answers(address: str) -> bool:
