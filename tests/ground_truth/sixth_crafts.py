@@ -6,7 +6,6 @@ import math
 import random
 import re
 from collections.abc import Sequence
-from fractions import Fraction
 
 NEEDLES: Sequence[tuple[float, str, str]] = (
     (2.0, "0", "14"), (2.25, "1", "13"), (2.75, "2", "12"), (3.0, "-", "11"), (3.25, "3", "10"),
@@ -14,8 +13,10 @@ NEEDLES: Sequence[tuple[float, str, str]] = (
     (5.5, "9", "5"), (6.0, "10", "4"), (6.5, "10.5", "3"), (8.0, "11", "0"), (9.0, "13", "00"),
     (10.0, "15", "000"),
 )  # fmt: skip
-YARNS = {"lace": (800, "2.0-2.75"), "fingering": (420, "2.25-3.25"), "sport": (320, "3.25-3.75"),
-         "dk": (240, "3.75-4.5"), "worsted": (200, "4.5-5.5"), "bulky": (120, "5.5-8.0")}  # fmt: skip
+YARNS = {
+    "lace": (800, "2.0-2.75"), "fingering": (420, "2.25-3.25"), "sport": (320, "3.25-3.75"),
+    "dk": (240, "3.75-4.5"), "worsted": (200, "4.5-5.5"), "bulky": (120, "5.5-8.0"),
+}  # fmt: skip
 GARMENTS = {"hat": 200, "scarf": 400, "socks": 380, "mittens": 180, "shawl": 640, "jumper": 1300}
 """Metres at fingering weight."""
 
@@ -89,8 +90,8 @@ MASKS = (
     ("EMAIL", r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
     ("IBAN", r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"),
     ("CARD", r"\b(?:\d{4}[ -]?){3}\d{4}\b"),
-    ("IP", r"\b(?:\d{1,3}\.){3}\d{1,3}\b"),
-    ("PHONE", r"(?<![\w.])\+?\d[\d /()-]{7,}\d\b"),
+    ("IP", r"\b\d{1,3}(?:\.\d{1,3}){3}\b"),
+    ("PHONE", r"(?<![.\w])\+?\d[\d /()-]{7,}\d\b"),
 )
 
 
@@ -205,9 +206,3 @@ def ics(title: str, start: dt.datetime, minutes: int, place: str, every: str) ->
     rows += [f"LOCATION:{escaped[1]}"] if place else []
     rows += [f"RRULE:FREQ={every.upper()}"] if every != "never" else []
     return "\r\n".join([*rows, "END:VEVENT", "END:VCALENDAR"])
-
-
-def in_quarters(number: float) -> str:
-    """1.75 as 1 3/4."""
-    whole, rest = divmod(round(number * 4), 4)
-    return " ".join(str(p) for p in (whole, Fraction(rest, 4)) if p) or "0"

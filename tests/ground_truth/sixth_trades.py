@@ -160,7 +160,7 @@ def triage(text: str, _talk: list[str]) -> Outcome:
 PLANTS = {
     "snake plant": ("low", True, 19, "every three weeks", "stands neglect"),
     "cast iron plant": ("low", False, 34, "every two weeks", "shrugs off draughts and shade"),
-    "parlour palm": ("low", False, 22, "once a week", "stays soft, green and below a chair's height"),
+    "parlour palm": ("low", False, 22, "once a week", "stays below a chair's height"),
     "spider plant": ("medium", False, 9, "once a week", "gives you babies to share"),
     "peace lily": ("medium", True, 16, "twice a week", "droops when thirsty and forgives at once"),
     "calathea": ("medium", False, 27, "twice a week", "folds its leaves at night"),
