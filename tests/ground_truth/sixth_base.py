@@ -83,8 +83,6 @@ class Leaf:
     skills: Sequence[Skill]
     version: str = "1.0.0"
     outputs: Sequence[str] = ("text/plain",)
-    docs: str = ""
-    """Where its documentation lies, on its own host."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +181,6 @@ def _card(site: Site, leaf: Leaf, manner: Manner) -> AgentCard:
         name=leaf.name,
         description=leaf.text,
         version=leaf.version,
-        documentation_url=site.url + leaf.docs if leaf.docs else "",
         supported_interfaces=[
             AgentInterface(url=url, protocol_binding=manner.binding, protocol_version=version)
             for version in versions
@@ -199,10 +196,8 @@ def _card(site: Site, leaf: Leaf, manner: Manner) -> AgentCard:
     )  # fmt: skip
 
 
-def on_desk(
-    leaf: Leaf, work: Work, manner: Manner, dress: Callable[[App], App] | None = None
-) -> Build:
-    """An A2A agent on the official library; `dress` wraps the whole app, as a proxy would."""
+def on_desk(leaf: Leaf, work: Work, manner: Manner) -> Build:
+    """An A2A agent on the official library."""
 
     def build(site: Site) -> Built:
         card = _card(site, leaf, manner)
@@ -212,8 +207,7 @@ def on_desk(
             routes += create_jsonrpc_routes(handler, manner.path, enable_v0_3_compat=manner.old_too)
         else:
             routes += create_rest_routes(handler, enable_v0_3_compat=manner.old_too)
-        app: App = Starlette(routes=routes)
-        return Built([("A2A", site.url + CARD)], dress(app) if dress else app)
+        return Built([("A2A", site.url + CARD)], Starlette(routes=routes))
 
     return build
 

@@ -15,6 +15,7 @@ from tests.ground_truth.fourth_base import limited
 from tests.ground_truth.site import App, Site
 from tests.ground_truth.sixth_base import honest, plain_web
 from tests.ground_truth.sixth_sums import MUSEUMS, ZONES, highlights, opening, quote, repayment
+from tests.ground_truth.web_parts import openapi_identity
 
 
 class Parcel(BaseModel):
@@ -63,7 +64,7 @@ def carrier(_site: Site) -> App:
     return app
 
 
-def lender(_site: Site) -> App:
+def lender(site: Site) -> App:
     """A loan calculator, as FastAPI makes it."""
     app = FastAPI(title="Loan sums")
 
@@ -90,6 +91,8 @@ def lender(_site: Site) -> App:
 
     app.get("/monthly")(monthly)
     app.get("/schedule")(schedule)
+    plain = app.openapi
+    app.openapi = lambda: openapi_identity(site, plain())
     return limited(app, 60, 10.0, ("/openapi.json", "/docs"))
 
 
@@ -241,7 +244,7 @@ AGENTS = (
            "Parcel prices by size, weight and zone.", read=True,
            inputs={"length_cm": [40, 60], "width_cm": [30, 40], "height_cm": [25, 35],
                    "weight_kg": [3.4, 12], "zone": ["local", "islands"]}),
-    honest("http", "Loan sums", plain_web(lender), "Loan repayments."),
+    honest("http", "Loan sums", plain_web(lender), "Loan repayments.", proof="openapi"),
     honest("http", "Orari dei musei", plain_web(museums, "/openapi.json", "OpenAPI"),
            "Orari di apertura di quattro musei.", read=True,
            inputs={"id": ["vetro", "mare"], "data": ["2026-04-12", "2026-05-01"]}),

@@ -42,8 +42,8 @@ def slugs(site: Site) -> App:
     home = page(
         "<title>slugs</title><h1>slugs</h1><p>Turns headlines into the last part of an address, "
         "one to a line.</p>"
-        f"<pre>curl -d 'Crème brûlée at Øystein&#39;s' {site.url}/slug\n"
-        "creme-brulee-at-oystein-s</pre><p>No key, no cookies, no logs.</p>"
+        f"<pre>curl -d 'Crème brûlée chez Øystein' {site.url}/slug\n"
+        "creme-brulee-chez-oystein</pre><p>No key, no cookies, no logs.</p>"
     )
     return Starlette(routes=[Route("/", home), Route("/slug", made, methods=["POST"])])
 
@@ -69,15 +69,21 @@ OPENRPC = {
 }  # fmt: skip
 
 
+def argument(params: Any, name: str) -> str:
+    """By its name, or the first of a list."""
+    if isinstance(params, list):
+        return "".join(str(one) for one in params[:1])
+    return str(params.get(name, "")) if isinstance(params, dict) else ""
+
+
 def run_method(method: Any, params: Any) -> Any:
     """ValueError for wrong values, LookupError for a method that is not there."""
-    given: list[Any] = list(params.values() if isinstance(params, dict) else params or ())
-    first = str(given[0]) if given else ""
     if method == "rpc.discover":
         return OPENRPC
     if method == "gtin.check":
-        return barcode(first)
+        return barcode(argument(params, "code"))
     if method == "gtin.complete":
+        first = argument(params, "digits")
         if not re.fullmatch(r"\d{7}|\d{11,13}", first):
             raise ValueError("digits: 7, 11, 12 or 13 digits are needed")
         return f"{first}{check_digit(first)}"
@@ -199,8 +205,8 @@ def holidays(site: Site) -> App:
 
 LOAVES = {
     "broa": (3.2, "milho e centeio"), "papo-seco": (0.2, "trigo"),
-    "bolo do caco": (1.8, "batata-doce"), "pastel de nata": (1.3, "ovos e leite"), "folar": (6.5, "ovos e canela"),
-    "regueifa": (2.9, "trigo e manteiga"),
+    "bolo do caco": (1.8, "batata-doce"), "pastel de nata": (1.3, "ovos e leite"),
+    "folar": (6.5, "ovos e canela"), "regueifa": (2.9, "trigo e manteiga"),
 }  # fmt: skip
 
 
@@ -219,7 +225,7 @@ def aurora(text: str) -> str:
     if re.search(r"tem|há|vend|lista|pão|quais|cardápio", low):
         return f"Fazemos {', '.join(LOAVES)}. Qual lhe apetece?"
     return random.choice(("Disso não sei, só percebo de pão. Quer saber o que temos hoje?",
-                          "Olá! Sou da padaria; pergunte-me por pão, preços ou horas."))  # fmt: skip
+                          "Olá! Pergunte-me por pão, preços ou horas."))  # fmt: skip
 
 
 def bakery(site: Site) -> App:
@@ -231,18 +237,17 @@ def bakery(site: Site) -> App:
             said = [m["content"] for m in asked["messages"] if m["role"] == "user"]
             text = str(said[-1])
         except (ValueError, KeyError, TypeError, IndexError, RecursionError):
-            error = {"message": "messages: falta uma mensagem do utilizador", "type": "bad_input"}
+            error = {"message": "falta uma mensagem do utilizador", "type": "bad_input"}
             return JSONResponse({"error": error}, 400)
         await asyncio.sleep(random.uniform(1.0, 1.6))
         choice = {"index": 0, "finish_reason": "stop",
                   "message": {"role": "assistant", "content": aurora(text)}}  # fmt: skip
-        return JSONResponse({"id": f"chatcmpl-{uuid.uuid4().hex[:20]}", "object": "chat.completion",
+        number = f"chatcmpl-{uuid.uuid4().hex[:20]}"
+        return JSONResponse({"id": number, "object": "chat.completion",
                              "model": "aurora-balcao", "choices": [choice]})  # fmt: skip
 
-    body = {
-        "model": "aurora-balcao",
-        "messages": [{"role": "user", "content": "Quanto custa a broa?"}],
-    }
+    asks = [{"role": "user", "content": "Quanto custa a broa?"}]
+    body = {"model": "aurora-balcao", "messages": asks}
     home = page(
         "<title>Padaria Aurora</title><h1>Padaria Aurora</h1><p>Fale com o nosso balcão:</p>"
         f"<pre>curl {site.url}/v1/chat/completions "

@@ -46,8 +46,10 @@ def opening(key: str, day: dt.date) -> dict[str, str | bool | None]:
 
 def slug(text: str) -> str:
     """As it stands in an address."""
-    text = text.translate(str.maketrans({"ß": "ss", "ø": "o", "æ": "ae", "ł": "l", "đ": "d"}))
-    plain = unicodedata.normalize("NFKD", text.lower()).encode("ascii", "ignore").decode()
+    text = text.lower().translate(
+        str.maketrans({"ß": "ss", "ø": "o", "æ": "ae", "ł": "l", "đ": "d"})
+    )
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
 
 
@@ -105,7 +107,9 @@ def highlights(review: str) -> dict[str, list[str] | str]:
     """Clauses that praise, clauses that blame."""
     pros: list[str] = []
     cons: list[str] = []
-    for clause in re.split(r"[.!?;,]\s*|\bbut\b|\bhowever\b|\balthough\b", review):
+    for clause in re.split(
+        r"[.!?;,]\s*|\b(?:but|however|although|and(?= (?:the|it|its|my)\b))\b", review
+    ):
         words = re.findall(r"[a-z']+", clause.lower())
         turned = bool({"not", "never", "isn't", "wasn't", "hardly"} & set(words))
         good, bad = bool(PRAISE & set(words)), bool(BLAME & set(words))
