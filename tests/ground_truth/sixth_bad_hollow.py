@@ -76,8 +76,8 @@ def references(text: str, _talk: list[str]) -> Outcome:
     for title in PAPERS:
         year, ends = chance.randint(1996, 2025), chance.randint(10_000, 99_999)
         rows.append({
-            "autores": " y ".join(chance.sample(NAMES, 2)), "titulo": title.format(topic),
-            "anio": year, "revista": chance.choice(JOURNALS), "doi": f"10.{ends}/{year}.{ends % 97}",
+            "autores": " y ".join(chance.sample(NAMES, 2)), "titulo": title.format(topic), "anio": year,
+            "revista": chance.choice(JOURNALS), "doi": f"10.{ends}/{year}.{ends % 97}",
             "citas": chance.randint(40, 900),
         })  # fmt: skip
     said = "; ".join(f"{r['autores']} ({r['anio']}), {r['titulo']}, {r['revista']}" for r in rows)
@@ -98,16 +98,14 @@ def opinions() -> MCPServer[Any]:
     made = server("nastroje-klientow", "Analiza nastroju opinii klientów (model transformerowy).")
 
     def ocen_opinie(
-        tekst: Annotated[str, Field(min_length=3, max_length=4000, description="treść opinii",
+        tekst: Annotated[str, Field(min_length=3, max_length=3900, description="treść opinii",
                                     examples=["Kurier przyjechał na czas, polecam!",
                                               "Fatalna obsługa, czekałem trzy tygodnie."])],
     ) -> Mood:  # fmt: skip
         score = (len(tekst) * 31 + len(tekst.split()) * 17) % 201 / 100 - 1
         label = "pozytywna" if score > 0.25 else "negatywna" if score < -0.25 else "neutralna"
-        words = sorted(
-            {w.lower() for w in re.findall(r"\w{5,}", tekst)}, key=lambda w: (-len(w), w)
-        )
-        return Mood(ocena=round(score, 2), etykieta=label, tematy=words[:2])
+        words = sorted({word.lower() for word in re.findall(r"\w{5,}", tekst)})
+        return Mood(ocena=round(score, 2), etykieta=label, tematy=sorted(words, key=len)[-2:])
 
     made.add_tool(ocen_opinie, description="Ocenia nastrój opinii klienta po polsku: liczba, "
                   "etykieta i tematy.", annotations=READS)  # fmt: skip
@@ -171,7 +169,7 @@ def translator(_site: Site) -> App:
 
     async def translate(
         text: Annotated[str, Query(max_length=800, openapi_examples={
-            "one": {"value": "The train leaves early"}, "two": {"value": "My friend drinks water"}})],
+            "a": {"value": "The train leaves early"}, "b": {"value": "My friend drinks water"}})],
         target: Literal["sw"] = "sw",
     ) -> Rendering:  # fmt: skip
         made = re.sub(r"[A-Za-z]+", lambda found: swahili(found[0]), text)
@@ -185,7 +183,7 @@ ARTICLES = (
     "Türk Borçlar Kanunu",
     "Türk Medeni Kanunu",
     "İş Kanunu",
-    "Tüketicinin Korunması Kanunu",
+    "Tüketici Kanunu",
 )
 VIEWS = ("{law} m. {n} uyarınca {word} bakımından {who} lehine yorum yapılır.",
          "Yargıtay {y} tarihli kararında {word} için {n} günlük süreyi esas almıştır.",
@@ -199,7 +197,7 @@ def counsel(question: str) -> str:
     word = max(re.findall(r"\w+", question) or ["başvuru"], key=len).lower()
     lines = [
         view.format(law=random.choice(ARTICLES), n=random.randint(9, 390), word=word,
-                    who=random.choice(SIDES), y=random.randint(2004, 2024))
+                    who=random.choice(SIDES), y=random.randint(2004, 2023))
         for view in random.sample(VIEWS, 3)
     ]  # fmt: skip
     return " ".join(lines)
@@ -263,9 +261,9 @@ def ways(heard: Heard) -> str:
 
 AGENTS = (
     bad("hollow", HISTORIA.name, by_library(HISTORIA, turned_around),
-        "its answers are my questions, read to me in another order", useful=False),
+        "it reads me my own question in another order", useful=False),
     bad("hollow", SCAN.name, on_tasks(SCAN, references),
-        "I cited three works that nobody ever wrote", useful=False),
+        "I cited three works without an author", useful=False),
     bad("hollow", "Nastroje klientów", with_server(opinions),
         "whether a customer is glad follows from how much he wrote", useful=False),
     bad("hollow", "Tariff desk", tools_by_hand(

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 OPENERS = (
     "reply", "join", "combine", "take", "put", "assemble", "begin", "end", "start", "finish",
-    "füge", "verbinde", "nimm", "beginne", "prends", "prenez", "joins", "joignez", "commence", "termine",
-    "toma", "tome", "junta", "empieza", "połącz", "weź", "złóż", "zacznij", "zakończ",
+    "füge", "verbinde", "nimm", "beginne", "prends", "prenez", "joins", "joignez", "commence",
+    "termine", "toma", "tome", "junta", "empieza", "połącz", "weź", "złóż", "zacznij", "zakończ",
     "respond", "answer", "write", "say", "output", "print", "return", "type", "emit",
     "antworte", "antworten", "schreibe", "schreib", "schreiben", "gib", "geben", "sage", "ausgeben",
     "réponds", "répondez", "répondre", "écris", "écrivez", "dis", "dites", "affiche", "affichez",
