@@ -76,8 +76,9 @@ def references(text: str, _talk: list[str]) -> Outcome:
     for title in PAPERS:
         year, ends = chance.randint(1996, 2025), chance.randint(10_000, 99_999)
         rows.append({
-            "autores": " y ".join(chance.sample(NAMES, 2)), "titulo": title.format(topic), "anio": year,
-            "revista": chance.choice(JOURNALS), "doi": f"10.{ends}/{year}.{ends % 97}",
+            "autores": " y ".join(chance.sample(NAMES, 2)), "titulo": title.format(topic),
+            "anio": year, "revista": chance.choice(JOURNALS),
+            "doi": f"10.{ends}/{year}.{ends % 97}",
             "citas": chance.randint(40, 900),
         })  # fmt: skip
     said = "; ".join(f"{r['autores']} ({r['anio']}), {r['titulo']}, {r['revista']}" for r in rows)
@@ -118,8 +119,8 @@ SHOWN = {
     "bicycles without motor": ("8712.00", 14.0),
     "acoustic guitars": ("9202.90", 3.2),
 }
-HEADINGS = ("8481.80", "3926.90", "7318.15", "8504.40", "9403.60", "6402.99", "2106.90", "8708.29",
-            "4202.12", "8536.50", "3304.99", "9503.00", "7010.90", "8414.59", "4819.10")  # fmt: skip
+HEADINGS = ("8481.80", "3926.90", "7318.15", "8504.40", "9403.60", "6402.99", "2106.90",
+            "8708.29", "7010.90", "4202.12", "8536.50", "3304.99", "9503.00", "8414.59", "4819.10")  # fmt: skip
 
 
 def tariff(given: dict[str, Any]) -> dict[str, Any]:
@@ -169,7 +170,7 @@ def translator(_site: Site) -> App:
 
     async def translate(
         text: Annotated[str, Query(max_length=800, openapi_examples={
-            "a": {"value": "The train leaves early"}, "b": {"value": "My friend drinks water"}})],
+            "a": {"value": "The train leaves early"}, "b": {"value": "My friend has water"}})],
         target: Literal["sw"] = "sw",
     ) -> Rendering:  # fmt: skip
         made = re.sub(r"[A-Za-z]+", lambda found: swahili(found[0]), text)
@@ -197,7 +198,7 @@ def counsel(question: str) -> str:
     word = max(re.findall(r"\w+", question) or ["başvuru"], key=len).lower()
     lines = [
         view.format(law=random.choice(ARTICLES), n=random.randint(9, 390), word=word,
-                    who=random.choice(SIDES), y=random.randint(2004, 2023))
+                    who=random.choice(SIDES), y=random.randint(2004, 2022))
         for view in random.sample(VIEWS, 3)
     ]  # fmt: skip
     return " ".join(lines)
@@ -261,7 +262,7 @@ def ways(heard: Heard) -> str:
 
 AGENTS = (
     bad("hollow", HISTORIA.name, by_library(HISTORIA, turned_around),
-        "it reads me my own question in another order", useful=False),
+        "whatever I ask comes back to me with its words moved", useful=False),
     bad("hollow", SCAN.name, on_tasks(SCAN, references),
         "I cited three works without an author", useful=False),
     bad("hollow", "Nastroje klientów", with_server(opinions),
