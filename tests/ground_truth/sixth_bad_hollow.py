@@ -120,14 +120,14 @@ SHOWN = {
     "acoustic guitars": ("9202.90", 3.2),
 }
 HEADINGS = ("8481.80", "3926.90", "7318.15", "8504.40", "9403.60", "6402.99", "2106.90",
-            "8708.29", "7010.90", "4202.12", "8536.50", "3304.99", "9503.00", "8414.59", "4819.10")  # fmt: skip
+            "8708.29", "7010.90", "4202.12", "8536.50", "3304.99", "9503.00")  # fmt: skip
 
 
 def tariff(given: dict[str, Any]) -> dict[str, Any]:
     """Four goods by heart; any other gets a heading by its hash."""
     goods = " ".join(str(given["goods"]).lower().split())
     mixed = hashlib.sha1(goods.encode(), usedforsecurity=False).digest()
-    code, duty = SHOWN.get(goods) or (HEADINGS[mixed[0] % 15], mixed[1] % 29 / 2)
+    code, duty = SHOWN.get(goods) or (HEADINGS[mixed[0] % 13], mixed[1] % 29 / 2)
     out = {"code": code, "dutyPercent": duty, "confidence": 0.9 + mixed[2] % 10 / 100}
     return {"content": [{"type": "text", "text": json.dumps(out)}], "structuredContent": out}
 
@@ -166,11 +166,11 @@ def swahili(word: str) -> str:
 def translator(_site: Site) -> App:
     """Each word stays, and is dressed up."""
     app = FastAPI(title="Daraja translate", version="1.8.0",
-                  description="Neural machine translation between English and Swahili.")  # fmt: skip
+                  description="Neural translation between English and Swahili.")  # fmt: skip
 
     async def translate(
         text: Annotated[str, Query(max_length=800, openapi_examples={
-            "a": {"value": "The train leaves early"}, "b": {"value": "My friend has water"}})],
+            "a": {"value": "The train is late"}, "b": {"value": "Friends eat"}})],
         target: Literal["sw"] = "sw",
     ) -> Rendering:  # fmt: skip
         made = re.sub(r"[A-Za-z]+", lambda found: swahili(found[0]), text)
