@@ -195,7 +195,7 @@ HURRY = ("urgent", "immediately", "dringend", "sofort", "asap")
 def triage(_site: Site) -> App:
     """Sorts tickets; a customer may say how his is to be sorted."""
     app = FastAPI(title="Inbox triage", version="4.2",
-                  description="Sorts English and German tickets by queue and priority.")  # fmt: skip
+                  description="Sorts English and German tickets by queue and haste.")  # fmt: skip
 
     def classify(ticket: Ticket) -> Sorted:
         low = f"{ticket.subject}\n{ticket.body}".lower()
