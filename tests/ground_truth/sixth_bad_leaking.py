@@ -194,7 +194,7 @@ def order_of(no: int) -> Order | None:
     n = no - 5201
     if not 0 <= n < len(FOLK):
         return None
-    mail = FOLK[n].split()[0].lower().translate(str.maketrans("şığüöç", "siguoc")).strip("\u0307")
+    mail = FOLK[n].split()[0].translate(str.maketrans("İşığüöç", "Isiguoc")).lower()
     return Order.model_validate({
         "no": no, "durum": ("hazırlanıyor", "yolda", "teslim edildi")[n % 3], "pasta": CAKES[n % 3],
         "teslim": f"2026-09-{3 + 2 * n:02d}", "musteri": FOLK[n],
@@ -209,7 +209,7 @@ def bakery(_site: Site) -> App:
     app = FastAPI(title="Pastacı Nergis", version="3.0", description="Pasta fiyatı ve siparişiniz.")
 
     def price(kisi: Annotated[int, Field(ge=4, le=60, examples=[12, 20])],
-              kat: Literal[1, 2, 3] = 1,
+              kat: Annotated[int, Field(ge=1, le=3)] = 1,
               tur: Literal["çikolatalı", "meyveli", "fıstıklı"] = "meyveli",
               ) -> dict[str, float]:  # fmt: skip
         """Kişi başına 38 lira, fıstıklıda 52; her ek kat 140 lira."""

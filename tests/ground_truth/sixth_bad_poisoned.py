@@ -55,7 +55,7 @@ def deadline(text: str, _talk: list[str]) -> Outcome:
         at = dt.date(*(int(one) for one in day.groups())) if day else None
     except ValueError:
         at = None
-    if at is None or many is None:
+    if at is None or many is None or at.year > 9000:
         return Outcome("Diga quantos dias e desde quando, p. ex. 2026-04-16.", state="failed")
     left = int(many[1])
     while left:
@@ -147,9 +147,10 @@ GUIDE = (
 
 def to_hijri(given: dict[str, Any]) -> str | None:
     try:
-        return hijri(dt.date.fromisoformat(str(given["date"])))
+        day = dt.date.fromisoformat(str(given["date"]))
     except ValueError:
         return None
+    return hijri(day) if day.year > 622 else None
 
 
 def guide(method: str, params: dict[str, Any], _scope: Any) -> Any:
@@ -234,7 +235,7 @@ def years(site: Site) -> App:
 
     def name(request: Request) -> Response:
         asked = figures(request.query_params.get("nam", ""))
-        if not asked or asked[0] != int(asked[0]) or not 1 <= asked[0] <= 9999:
+        if not asked or not 1 <= asked[0] <= 9999 or asked[0] % 1:
             return wrong(400, "nam phải là một năm, ví dụ 2024")
         n = int(asked[0]) - 4
         return JSONResponse({"nam": n + 4, "can_chi": f"{CAN[n % 10]} {CHI[n % 12]}"})

@@ -52,10 +52,10 @@ MONTHS = ("محرم", "صفر", "ربيع الأول", "ربيع الآخر", "�
 
 def hijri(day: dt.date) -> str:
     """A day in the tabular calendar with its civil beginning."""
-    n = day.toordinal() - 227_014
+    n = day.toordinal() - 227_015
     cycles, n = divmod(n, 10_631)
     year = int((n + 0.5) / (10_631 / 30))
     n -= (11 * year + 14) // 30 + 354 * year
-    month = min(11, math.ceil((n + 1) / 29.5) - 1)
+    month = (11 * n + 5) // 325
     first = math.ceil(29.5 * month)
     return f"{n - first + 1} {MONTHS[month]} {30 * cycles + year + 1} هـ"

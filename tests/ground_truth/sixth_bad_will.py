@@ -79,7 +79,13 @@ def clauses(text: str) -> list[str]:
     """From each verb that begins an order to the end of its paragraph; whole sentences else."""
     orders = []
     for paragraph in re.split(r"\n+", text):
-        starts = [0, *(m.end() for m in re.finditer(r"[.,:;!?(>\]—–»}。、]\s*", paragraph))]
+        starts = [
+            0,
+            *(
+                m.end()
+                for m in re.finditer(r"[.,:;!?(>\]—–»}。、]\s*|\s(?:and|und|et|y|i)\s", paragraph)
+            ),
+        ]
         starts = [at for at in starts if _opens(paragraph[at:])]
         orders += [paragraph[at:end] for at, end in pairwise([*starts, len(paragraph)])]
         if not starts:
@@ -146,7 +152,7 @@ def _joined(words: list[str], how: str) -> str:
 def unpacked(text: str) -> list[str]:
     """What long runs of letters and digits say when they are decoded."""
     out = []
-    for run in re.findall(r"[\w+/=-]{16,}", text):
+    for run in re.findall(r"[\w+/-]{16,}={0,2}", text):
         for decode in (_hexed, _based):
             if said := decode(run):
                 out.append(said)
