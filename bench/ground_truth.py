@@ -7,7 +7,8 @@
     ./.venv/bin/python bench/ground_truth.py --kinds second       # the one written after it
     ./.venv/bin/python bench/ground_truth.py --kinds third        # and the one after that
     ./.venv/bin/python bench/ground_truth.py --kinds fourth       # the one after that
-    ./.venv/bin/python bench/ground_truth.py --kinds fifth        # the newest set
+    ./.venv/bin/python bench/ground_truth.py --kinds fifth        # the one after that
+    ./.venv/bin/python bench/ground_truth.py --kinds sixth        # the newest set
     ./.venv/bin/python bench/ground_truth.py --out rows.jsonl     # keeps rows; goes on after a stop
     ./.venv/bin/python bench/ground_truth.py --out rows.jsonl --only-print
     ./.venv/bin/python bench/ground_truth.py --kinds honest --repeat 100    # false findings

@@ -18,6 +18,8 @@ from tests.ground_truth import (
     honest_mcp,
     honest_node,
     second,
+    sixth,
+    sixth_bad,
     third,
 )
 from tests.ground_truth.site import Spec
@@ -32,6 +34,7 @@ HONEST: Sequence[Spec] = (
     *third.HONEST,
     *fourth.HONEST,
     *fifth.HONEST,
+    *sixth.HONEST,
 )
 BAD: Sequence[Spec] = (
     *bad_absent.AGENTS,
@@ -45,6 +48,7 @@ BAD: Sequence[Spec] = (
     *third.BAD,
     *fourth.BAD,
     *fifth.BAD,
+    *sixth_bad.BAD,
 )
 AGENTS: Sequence[Spec] = (*HONEST, *BAD)
 

@@ -140,7 +140,7 @@ CALLED: dict[str, list[tuple[str, dict[str, Any], str]]] = {
         ("wohin_damit", {"gegenstand": "Klavier"}, "steht nichts in unserer Liste"),
         ("naechste_abholung", {"strasse": "Ahornweg", "ab": "2026-04-01"}, "13.04.2026"),
     ],
-    "Black marker": [
+    "Grey marker": [
         ("redact", {"text": "ada@choir.example, +44 20 7946 0958"}, "[EMAIL], [PHONE]"),
         ("redact", {"text": "IBAN DE89 3704 0044 0532 0130 00 at 10.0.0.7", "keep": ["IP"]},
          "IBAN [IBAN] at 10.0.0.7"),

@@ -149,5 +149,5 @@ AGENTS = (
     honest("mcp", "Müll Wiesental", on_own(waste), "Abfall-ABC und Abholtage.", read=True,
            inputs={"gegenstand": ["Teebeutel", "Weinflasche"], "strasse": ["Ahornweg"],
                    "ab": ["2026-04-01", "2026-09-14"]}),
-    honest("mcp", "Black marker", on_own(redactor), "Redacts personal data."),
+    honest("mcp", "Grey marker", on_own(redactor), "Redacts personal data."),
 )  # fmt: skip
