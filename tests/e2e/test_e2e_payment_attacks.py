@@ -22,6 +22,7 @@ from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.postgres import postgres
 from tests.services.raw_client import RawClient
 from tests.services.shop import (
+    EARLY,
     NETWORK,
     USDC,
     Dollars,
@@ -865,7 +866,7 @@ def test_a_retry_gets_the_stored_answer_and_the_same_receipt(
 
 def elsewhere() -> httpx2.Client:
     """A client at another network address than `Shop.http`."""
-    transport = httpx2.HTTPTransport(local_address="127.0.0.2")
+    transport = httpx2.HTTPTransport(local_address="127.0.0.2", limits=EARLY)
     return httpx2.Client(transport=transport, timeout=40)
 
 

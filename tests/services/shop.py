@@ -29,6 +29,8 @@ ENGINE, MINTER, SELLER, PLATFORM = ACCOUNTS[0], ACCOUNTS[2], ACCOUNTS[30], ACCOU
 
 NETWORK, USDC = "eip155:84532", dollars.BASE_SEPOLIA_USDC
 PASSWORD = "correct horse battery"
+EARLY = httpx2.Limits(keepalive_expiry=2)
+"""Connections are given up before the service does so, which is when both use one at a time."""
 NO_CHAIN = {
     "local": {
         "chain_id": 31337,
@@ -284,7 +286,7 @@ def shop(
     }
     with (
         served(folder, NO_CHAIN, files=files, **given) as server,
-        httpx2.Client(timeout=40) as http,
+        httpx2.Client(timeout=40, limits=EARLY) as http,
     ):
         if port:
             server.address = f"http://127.0.0.1:{port}"

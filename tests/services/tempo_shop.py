@@ -15,7 +15,7 @@ from mpp.methods.tempo import client as tempo_client
 from mpp.methods.tempo.account import TempoAccount
 
 from tests.services.assay import served
-from tests.services.shop import NO_CHAIN, Shop, Upstream, upstream
+from tests.services.shop import EARLY, NO_CHAIN, Shop, Upstream, upstream
 from tests.services.tempo import KEY, Tempo
 
 SELLER = "0x" + "ab" * 20
@@ -48,7 +48,7 @@ def opened(
     with (
         upstream() as up,
         served(folder, NO_CHAIN, **given) as server,
-        httpx2.Client(timeout=40, trust_env=False) as http,
+        httpx2.Client(timeout=40, trust_env=False, limits=EARLY) as http,
     ):
         if port:
             server.address = f"http://127.0.0.1:{port}"

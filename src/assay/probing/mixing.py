@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from random import Random
 
 from assay.probing.answers import says_it_shares
-from assay.probing.conversations import CONFIRMED_FROM, is_tight
+from assay.probing.conversations import CONFIRMED_FROM, is_tight, require_room
 from assay.probing.instructions import seeded, word
 from assay.probing.overhearing import said_over_http
 from assay.probing.ports import BudgetExhausted, Visit
@@ -87,6 +87,7 @@ class _Mixer:
         """Whether its results hold words of ours."""
         results: dict[int, str] = {}
         for number in range(len(ENDINGS) * TIMES):
+            require_room(self._visit)
             kind = number % len(ENDINGS)
             pair = _endings(self._chance, kind, self._another(kind))
             first, second = await self._say(pair, apart=number >= APART_FROM)

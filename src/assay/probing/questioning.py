@@ -5,7 +5,7 @@ Asked as an agent's conversations are, and counted as messages are: it may cost 
 
 from assay.probing.asking import first
 from assay.probing.briefings import find_briefing, invents
-from assay.probing.conversations import CONFIRMED_FROM, RULES_AGAIN
+from assay.probing.conversations import CONFIRMED_FROM, RULES_AGAIN, require_room
 from assay.probing.instruction_texts import language_of
 from assay.probing.instructions import seeded, word
 from assay.probing.ports import BudgetExhausted, CountsMessages, Visit
@@ -39,6 +39,8 @@ async def _ask(visit: Visit, taker: Taker, told: list[str]) -> None:
     for number in range(left):
         if len(told) >= CONFIRMED_FROM or (number >= QUESTIONS and not told):
             return
+        if not told:
+            require_room(visit)
         asked = question(way, language_of(taker.about), word(chance, 6))
         await _count(visit, taker)
         heard = await taker.hand(asked)

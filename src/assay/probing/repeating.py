@@ -5,7 +5,7 @@ session it may be meant, so it counts only when another session hears it. Source
 """
 
 from assay.probing.answers import says_it_shares
-from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, is_tight
+from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, is_tight, require_room
 from assay.probing.instructions import seeded, word
 from assay.probing.overhearing import said_over_http
 from assay.probing.ports import BudgetExhausted, Visit
@@ -27,6 +27,7 @@ async def _repeated(visit: Visit) -> int:
         asked = [t for t in await takers(visit) if t.usual and not says_it_shares(t.about)]
         for taker in [] if is_tight(visit) else asked[:1]:
             for _ in range(ROUNDS if visit.announced else ROUNDS_UNANNOUNCED):
+                require_room(visit)
                 if await listener.hears(taker, apart=False):
                     return await _confirmed(listener, taker)
     except BudgetExhausted:

@@ -108,6 +108,11 @@ class VisitHttp:
         """Whether a host's egress budget cut this visit short."""
 
     @property
+    def left(self) -> int:
+        """Requests that may still be sent."""
+        return max(0, self._requests_max - self.sent)
+
+    @property
     def left_s(self) -> float:
         """Seconds until the visit ends."""
         return max(0.0, self._ends_s - self._clock.monotonic_s())

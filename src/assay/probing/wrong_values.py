@@ -14,7 +14,7 @@ from assay.egress.ports import Outgoing, Reply
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.answers import parts_said
 from assay.probing.asking import ask, first, text_of
-from assay.probing.conversations import CONFIRMED_FROM, is_tight
+from assay.probing.conversations import CONFIRMED_FROM, is_tight, require_room
 from assay.probing.function.arguments import arguments_for
 from assay.probing.function.identify import Address
 from assay.probing.function.openapi import Operation, base_of, operations_of
@@ -67,6 +67,7 @@ async def _wrongly_asked(visit: Visit) -> Sequence[Provoked]:
     start = chance.randrange(len(kinds))
     try:
         for number in range(most if found else 0):
+            require_room(visit)
             reader = found[number % len(found)]
             turn = start + number + number // len(found) * (len(found) % len(kinds) == 0)
             one = await _asked(reader, kinds[turn % len(kinds)], chance)
