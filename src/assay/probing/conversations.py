@@ -82,7 +82,7 @@ def is_tight(visit: Visit) -> bool:
     return visit.announced and len(visit.services) > 1
 
 
-ROOM: Final = 20
+ROOM: Final = 12
 """Requests that what goes on for as long as nothing is found leaves to the other checks."""
 
 
