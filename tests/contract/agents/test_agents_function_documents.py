@@ -41,4 +41,6 @@ async def test_a_documented_service_is_proven(
 async def test_its_hollow_twin_is_not(
     http: GuardedHttp, service: Documented, hollow: Handler
 ) -> None:
-    assert await state_of(http, service, hollow) == "not_functional"
+    """A number that is made up comes near enough to itself in one visit of twenty."""
+    nonces = ("one", "two", "three") if hollow is HOLLOW["makes up"] else ("one",)
+    assert "not_functional" in [await state_of(http, service, hollow, n) for n in nonces]

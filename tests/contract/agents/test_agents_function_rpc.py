@@ -45,9 +45,11 @@ async def test_methods_that_ask_are_called(http: GuardedHttp, shape: str, nonce:
 async def test_who_only_speaks_the_envelope_is_not_functional(
     http: GuardedHttp, shape: str, result: Result
 ) -> None:
+    """A number that is made up comes near enough to itself in one visit of twenty."""
     service = services()[shape]
-    state = await state_of(http, service, result, "one")
-    assert state == ("not_callable" if service.page else "not_functional")
+    right = "not_callable" if service.page else "not_functional"
+    nonces = ("one", "two", "three") if result is HOLLOW["makes up"] else ("one",)
+    assert right in [await state_of(http, service, result, nonce) for nonce in nonces]
 
 
 async def test_no_method_that_may_act_is_called(http: GuardedHttp) -> None:
