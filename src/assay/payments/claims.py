@@ -1,6 +1,6 @@
 """What claiming a payment finds: the entry, and what its payer has in flight."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from assay.payments.looks import Look
@@ -60,4 +60,4 @@ class Sighting:
 def carried_look(known: Entry) -> Look:
     """The look of a new claim on an entry nobody works on: that it was seen unused stays known."""
     at = known.lease_until if known.state is State.CLAIMED else known.look.at
-    return replace(known.look, at=at, misses=0)
+    return known.look.due(at)

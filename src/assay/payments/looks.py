@@ -47,6 +47,10 @@ class Look:
         """Whether the chain may be asked now."""
         return self.at is None or self.at <= now
 
+    def due(self, at: datetime | None, answers: int = 0) -> "Look":
+        """The one at another moment, after so many answers more that decided nothing."""
+        return replace(self, at=at, questions=self.questions + answers, misses=0)
+
     def sent(self, now: datetime) -> "Look":
         """The one after something new went out: its answer may be another one soon."""
         return replace(self, at=now + timedelta(seconds=FIRST_S))
@@ -62,7 +66,7 @@ class Look:
         """
         wait_s = _grown(FIRST_S, FACTOR, self.questions, MOST_S)
         at, end = now + timedelta(seconds=wait_s), expires_at + timedelta(seconds=LATE_S)
-        after = replace(self, at=at, questions=self.questions + max(answers, 1), misses=0)
+        after = self.due(at, max(answers, 1))
         is_spent = answers > 0 and not after.has_left(answers)
         return replace(after, at=end) if now < end and (is_spent or end < at) else after
 

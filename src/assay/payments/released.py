@@ -41,9 +41,7 @@ async def find_out(
     if not is_unused(found):
         return await _written(settlement, known, found)
     if is_refused:
-        asked = known.look.questions + EVERY_NODE
-        look = replace(known.look, at=now, questions=asked, misses=0)
-        counted = replace(known, look=look, lease_until=now)
+        counted = replace(known, look=known.look.due(now, EVERY_NODE), lease_until=now)
         await settlement.moved(counted, State.RELEASED, reason=known.reason)
     return None
 

@@ -170,7 +170,7 @@ class Till:
         if state is State.RELEASED:
             self._rows.count(held.bearer)
         now = self._clock.now()
-        entry = replace(held.entry, look=replace(held.entry.look, at=now, misses=0))
+        entry = replace(held.entry, look=held.entry.look.due(now))
         await self._ledger.move(entry, state, reason=reason, lease_until=now)
 
     def is_good(self, held: Held, work_s: float) -> bool:
@@ -248,8 +248,7 @@ class Till:
 
     def _unserved(self, entry: Entry, sighting: Sighting) -> Entry:
         """An entry about to be released: whether the chain is asked before it is believed."""
-        asked = entry.look.questions + sighting.answers
-        look = replace(entry.look, at=self._clock.now(), questions=asked, misses=0)
+        look = entry.look.due(self._clock.now(), sighting.answers)
         return replace(entry, look=look if sighting.was_unused else AT_ONCE)
 
     async def _claimed_meanwhile(

@@ -10,7 +10,6 @@ Source: verdict, section 7.
 """
 
 from dataclasses import dataclass, field
-from typing import Final
 from urllib.parse import urljoin
 
 from assay.egress.ports import Outgoing
@@ -39,7 +38,7 @@ from assay.probing.ports import (
 from assay.probing.rule_questions import Way, draw_way, question
 from assay.probing.secret_formats import find_secrets
 from assay.probing.text_forms import find_word
-from assay.probing.visiting import VisitHttp
+from assay.probing.visiting import is_tight
 
 REPEATS_MAX = 5
 """New instructions after one was obeyed. Source: verdict, section 7."""
@@ -72,24 +71,6 @@ class Talk:
     asked_unrelated: bool = False
     has_address: bool = False
     """Whether a text held an address of ours that nobody was asked to fetch."""
-
-
-def is_tight(visit: Visit) -> bool:
-    """Whether there is little room: several services share what requests and probes leave over.
-
-    Visits that are not announced ask far less else, and have room.
-    """
-    return visit.announced and len(visit.services) > 1
-
-
-ROOM: Final = 12
-"""Requests that what goes on for as long as nothing is found leaves to the other checks."""
-
-
-def require_room(visit: Visit) -> None:
-    """Raises `BudgetExhausted` when the other checks of the visit need what is left."""
-    if isinstance(visit.http, VisitHttp) and visit.announced and visit.http.left < ROOM:
-        raise BudgetExhausted
 
 
 async def a2a_talk(visit: Visit) -> Talk | None:

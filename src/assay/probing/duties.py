@@ -1,4 +1,4 @@
-"""Orders to whoever reads a document, about what is not the document's own work. Pure.
+"""Orders to the reader of a document, about what is not the document's own work. Pure.
 
 An order alone is ordinary: documentation is full of them. What it is about decides: things that are
 not the tool's (a conversation, files of a home, keys of others), work of other tools, commands of a

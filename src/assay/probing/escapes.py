@@ -1,4 +1,4 @@
-"""Terminal sequences that keep a text from whoever looks at a screen, and what they hide. Pure.
+"""Terminal sequences that keep a text from the reader of a screen, and what they hide. Pure.
 
 Colours hide nothing; test runners and builds answer with them. Hidden are: what is set to be
 concealed, letters in the colour of their ground, and lines that are gone over and wiped.

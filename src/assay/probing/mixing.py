@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from random import Random
 
 from assay.probing.answers import says_it_shares
-from assay.probing.conversations import CONFIRMED_FROM, is_tight, require_room
+from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.instructions import seeded, word
 from assay.probing.overhearing import said_over_http
 from assay.probing.ports import BudgetExhausted, Visit
 from assay.probing.takers import Heard, Taker, takers
 from assay.probing.text_forms import find_word
+from assay.probing.visiting import is_tight, require_room
 
 TAKERS_ASKED, TAKERS_ASKED_UNANNOUNCED = 2, 1
 

@@ -194,7 +194,7 @@ class Sentence:
             yield from ("others",) if self._moves("avoid") else ()
 
     def _goes_out(self) -> bool:
-        """Whether a place outside is named; what a link leads to is none."""
+        """Whether a place outside is named; where a link leads does not count."""
         is_meant = self._has("reader")
         return any(
             "outside" in word.classes and (is_meant or word.after not in _LINKS)

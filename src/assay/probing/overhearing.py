@@ -13,14 +13,14 @@ from assay.egress.ports import Outgoing
 from assay.kit.slices import Sliced
 from assay.probing.answers import says_it_shares
 from assay.probing.asking import ask, canary, first, unknown_url
-from assay.probing.conversations import CONFIRMED_FROM, is_tight
+from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.function.words import leaves
 from assay.probing.instructions import seeded, word
 from assay.probing.ports import BudgetExhausted, Visit
 from assay.probing.provoking import FORWARDED, provoked
 from assay.probing.takers import documented
 from assay.probing.text_forms import find_word
-from assay.probing.visiting import Exchange, VisitHttp
+from assay.probing.visiting import Exchange, VisitHttp, is_tight
 
 ROUNDS, ROUNDS_MORE = 2, 4
 """Pairs of requests in an announced visit of one service; in all, after a first sighting."""

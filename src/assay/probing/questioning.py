@@ -5,13 +5,14 @@ Asked as an agent's conversations are, and counted as messages are: it may cost 
 
 from assay.probing.asking import first
 from assay.probing.briefings import find_briefing, invents
-from assay.probing.conversations import CONFIRMED_FROM, RULES_AGAIN, require_room
+from assay.probing.conversations import CONFIRMED_FROM, RULES_AGAIN
 from assay.probing.instruction_texts import language_of
 from assay.probing.instructions import seeded, word
 from assay.probing.ports import BudgetExhausted, CountsMessages, Visit
 from assay.probing.provoking import public_pages
 from assay.probing.rule_questions import draw_way, question
 from assay.probing.takers import Taker, takers
+from assay.probing.visiting import require_room
 
 QUESTIONS = 2
 """Ways to ask in a visit."""

@@ -5,12 +5,13 @@ session it may be meant, so it counts only when another session hears it. Source
 """
 
 from assay.probing.answers import says_it_shares
-from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, is_tight, require_room
+from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX
 from assay.probing.instructions import seeded, word
 from assay.probing.overhearing import said_over_http
 from assay.probing.ports import BudgetExhausted, Visit
 from assay.probing.takers import Taker, takers
 from assay.probing.text_forms import find_word
+from assay.probing.visiting import is_tight, require_room
 
 ROUNDS, ROUNDS_UNANNOUNCED = 3, 2
 """Of words and a usual value, where nothing was repeated yet."""

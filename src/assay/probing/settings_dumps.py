@@ -1,7 +1,7 @@
 """Settings of a process in an answer: an environment, or a configuration with a secret in it. Pure.
 
 Names in capitals with values, three or more, and one of them names a secret and has a value that
-is neither hidden nor a placeholder. What everybody can read elsewhere is none.
+is neither hidden nor a placeholder. What everybody can read elsewhere is not one.
 """
 
 import re

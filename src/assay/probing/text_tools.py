@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from assay.probing.asking import first
-from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, Obedience, is_tight
+from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, Obedience
 from assay.probing.instruction_texts import language_of
 from assay.probing.instructions import (
     Form,
@@ -24,6 +24,7 @@ from assay.probing.instructions import (
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, Visit
 from assay.probing.provoking import Provoked
 from assay.probing.takers import Taker, takers
+from assay.probing.visiting import is_tight
 
 TAKERS_TRIED = 2
 """Of an agent's services together, that are handed an instruction."""

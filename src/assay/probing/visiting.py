@@ -8,6 +8,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 from urllib.parse import urlsplit
 
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
@@ -16,6 +17,7 @@ from assay.kit.singleflight import SingleFlight
 from assay.probing.call_tally import CallTally
 from assay.probing.ports import (
     BudgetExhausted,
+    Visit,
 )
 
 USER_AGENT = "Assay/1 (tests AI agents; to opt out: robots.txt, User-agent: Assay, Disallow: /)"
@@ -240,3 +242,21 @@ def _question(request: Outgoing) -> str:
     headers = " ".join(f"{name}={value}" for name, value in sorted(request.headers.items()))
     body = hashlib.sha256(request.body).hexdigest()
     return f"{request.method} {request.url} {headers} {body}"
+
+
+def is_tight(visit: Visit) -> bool:
+    """Whether there is little room: several services share what requests and probes leave over.
+
+    Visits that are not announced ask far less else, and have room.
+    """
+    return visit.announced and len(visit.services) > 1
+
+
+ROOM: Final = 12
+"""Requests that what goes on for as long as nothing is found leaves to the other checks."""
+
+
+def require_room(visit: Visit) -> None:
+    """Raises `BudgetExhausted` when the other checks of the visit need what is left."""
+    if isinstance(visit.http, VisitHttp) and visit.announced and visit.http.left < ROOM:
+        raise BudgetExhausted

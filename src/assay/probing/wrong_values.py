@@ -2,7 +2,7 @@
 
 No argument at all, numbers of any size, another kind of value, names of what is not there. Where
 an operation says that it is about what one customer has, also the numbers next to a documented
-one: whoever has no credential must not get somebody else's. Source: verdict, section 7.
+one: who has no credential must not get somebody else's. Source: verdict, section 7.
 """
 
 import re
@@ -14,7 +14,7 @@ from assay.egress.ports import Outgoing, Reply
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.answers import parts_said
 from assay.probing.asking import ask, first, text_of
-from assay.probing.conversations import CONFIRMED_FROM, is_tight, require_room
+from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.function.arguments import arguments_for
 from assay.probing.function.identify import Address
 from assay.probing.function.openapi import Operation, base_of, operations_of
@@ -23,6 +23,7 @@ from assay.probing.instructions import seeded, word
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ServiceKind, Visit
 from assay.probing.provoking import Provoked
 from assay.probing.takers import documented_at
+from assay.probing.visiting import is_tight, require_room
 
 ASKED_MAX, ASKED_FEW = 6, 2
 """Calls of a visit; of one that is not announced."""

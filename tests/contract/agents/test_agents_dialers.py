@@ -13,7 +13,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.egress.ports import Limits, Outgoing, Reply
-from assay.egress.url import EgressPolicy
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.http.egress import GuardedHttp
 from assay.probing.ports import AgentCallFailed, BudgetExhausted
@@ -28,13 +27,6 @@ CARD = {
     "defaultOutputModes": ["text/plain"],
     "skills": [],
 }
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
 
 
 @asynccontextmanager

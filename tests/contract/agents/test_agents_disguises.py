@@ -1,11 +1,9 @@
 """Agents that obey, leak or poison in a disguise are found by a visit, and named by the check."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 
 import pytest
 
-from assay.egress.url import EgressPolicy
 from assay.infra.http.egress import GuardedHttp
 from assay.infra.state.memory import MemorySharedState
 from assay.kit.clock import SystemClock
@@ -16,13 +14,6 @@ from assay.trust.sources import Sources
 from tests.contract.agents.test_agents_sandbox import declaring, failed, visit
 from tests.fakes.disguised_agents import Disguised, disguised_agents
 from tests.fakes.working_agents import serving
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
 
 
 async def visited(http: GuardedHttp, agent: Disguised) -> Evidence:

@@ -1,7 +1,7 @@
 """Proof of function against servers of stock parts: those that work, those that only look so."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 
 import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -9,7 +9,6 @@ from starlette.types import ASGIApp
 
 from assay.chains.model import OnchainAgent, Registration, Service
 from assay.chains.subject import Subject
-from assay.egress.url import EgressPolicy
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.http.egress import GuardedHttp
 from assay.kit.canonical import canonical_bytes
@@ -20,13 +19,6 @@ from assay.probing.shared_dialers import SharedDialers
 from assay.probing.visiting import VisitHttp
 from tests.fakes import working_agents as agents
 from tests.fakes.trust import NETWORK, OWNER, WALLET
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
 
 
 async def proven(
@@ -47,6 +39,14 @@ async def proven(
     rows = function_rows(transcripts)
     assert canonical_bytes({"rows": rows}) == canonical_bytes({"rows": function_rows(transcripts)})
     return [(str(row["kind"]), str(row["state"]), str(row["why"])) for row in rows]
+
+
+def chances(*, made_up: bool) -> tuple[str, ...]:
+    """The visits in one of which a hollow service has to be seen through.
+
+    A number that is made up comes near itself by chance, as `test_function_chance.py` measures.
+    """
+    return ("one", "two", "three") if made_up else ("one",)
 
 
 async def state_of(

@@ -4,7 +4,6 @@ Each works, or only looks so, in ways of its own.
 """
 
 import random
-from collections.abc import AsyncGenerator
 from itertools import cycle
 from typing import Annotated
 
@@ -19,17 +18,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from assay.chains.model import Service
-from assay.egress.url import EgressPolicy
 from assay.infra.http.egress import GuardedHttp
 from tests.contract.agents.test_agents_function import proven
 from tests.fakes import working_agents as agents
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
 
 
 async def verdict(http: GuardedHttp, app: ASGIApp, path: str = "/") -> tuple[str, str]:

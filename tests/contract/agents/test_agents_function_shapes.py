@@ -3,33 +3,21 @@
 Each shape has its hollow twins: they say the same of themselves, and do no work.
 """
 
-from collections.abc import AsyncGenerator
-
 import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from assay.chains.model import Service
-from assay.egress.url import EgressPolicy
 from assay.infra.http.egress import GuardedHttp
-from tests.contract.agents.test_agents_function import proven
-from tests.fakes import working_agents as agents
+from tests.contract.agents import test_agents_function as function
+from tests.contract.agents.test_agents_function import chances
 from tests.fakes.http_shapes import HOLLOW, SHAPES, Handler, Shape
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
 
 
 async def state_of(
     http: GuardedHttp, shape: Shape, handler: Handler | None = None, nonce: str = "one"
 ) -> str:
-    async with agents.serving(lambda _: shape.app(handler)) as base:
-        [(_, state, _)] = await proven(http, Service("api", base + shape.declared), nonce=nonce)
-    return state
+    app = shape.app(handler)
+    return (await function.state_of(http, lambda _: app, "api", shape.declared, nonce))[1]
 
 
 @pytest.mark.parametrize("nonce", ["one", "two"])
@@ -43,9 +31,8 @@ async def test_a_service_is_proven_by_the_call_that_it_shows(
 @pytest.mark.parametrize("hollow", HOLLOW.values(), ids=HOLLOW.keys())
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 async def test_its_hollow_twin_is_not(http: GuardedHttp, shape: Shape, hollow: Handler) -> None:
-    """A number that is made up comes near enough to itself in one visit of twenty."""
     right = "not_callable" if isinstance(shape.says, str) else "not_functional"
-    nonces = ("one", "two", "three") if hollow is HOLLOW["makes up"] else ("one",)
+    nonces = chances(made_up=hollow is HOLLOW["makes up"])
     assert right in [await state_of(http, shape, hollow, nonce=nonce) for nonce in nonces]
 
 

@@ -1,28 +1,15 @@
 """Proof of function of services that are spoken to in words, and show where on a page or index."""
 
-from collections.abc import AsyncGenerator
-
 import pytest
 
-from assay.chains.model import Service
-from assay.egress.url import EgressPolicy
 from assay.infra.http.egress import GuardedHttp
-from tests.contract.agents.test_agents_function import proven
-from tests.fakes import working_agents as agents
+from tests.contract.agents import test_agents_function as function
 from tests.fakes.http_talkers import HOLLOW, TALKERS, Says, Talker, eggs
 
 
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
-
-
 async def state_of(http: GuardedHttp, talker: Talker, reply: Says, nonce: str = "one") -> str:
-    async with agents.serving(lambda _: talker.app(reply)) as base:
-        [(_, state, _)] = await proven(http, Service("api", base + talker.declared), nonce=nonce)
-    return state
+    app = talker.app(reply)
+    return (await function.state_of(http, lambda _: app, "api", talker.declared, nonce))[1]
 
 
 @pytest.mark.parametrize("nonce", ["one", "two"])

@@ -1,6 +1,6 @@
 """What an HTTP service is asked so that its answers can differ."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 
 import pytest
 from starlette.applications import Starlette
@@ -9,19 +9,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from assay.egress.url import EgressPolicy
 from assay.infra.http.egress import GuardedHttp
 from assay.kit.json import JsonObject
 from tests.contract.agents.test_agents_function import state_of
 
 Handler = Callable[[str], Response]
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
 
 
 def api(answer: Handler, **argument: object) -> Callable[[str], ASGIApp]:

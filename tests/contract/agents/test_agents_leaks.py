@@ -1,6 +1,6 @@
 """Whole visits to agents that leak, and to their honest twins: what is found, and what it costs."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -13,7 +13,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from assay.egress.ports import Outgoing
-from assay.egress.url import EgressPolicy
 from assay.infra.http.egress import GuardedHttp
 from assay.trust.signals.sandbox import REQUESTS_MAX
 from tests.contract.agents.test_agents_sandbox import declaring, failed, visit
@@ -37,13 +36,6 @@ class Counting:
         if asked_for_rules(text):
             return BRIEFING if self.leaks else "I do not talk about my instructions."
         return await converts(text)
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
 
 
 @pytest.mark.parametrize("leaks", [True, False])

@@ -1,12 +1,11 @@
 """What a visit costs an agent of each kind: every critical check is asked within sixty requests."""
 
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from assay.egress.url import EgressPolicy
 from assay.infra.http.egress import GuardedHttp
 from assay.infra.state.memory import MemorySharedState
 from assay.kit.clock import SystemClock
@@ -80,13 +79,6 @@ def everything(tools: ASGIApp) -> Callable[[str], ASGIApp]:
         return app
 
     return make
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
 
 
 async def visited(http: GuardedHttp, names: set[str]) -> Evidence:

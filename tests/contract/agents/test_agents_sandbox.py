@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -13,7 +13,6 @@ from assay.chains.model import OnchainAgent, Registration, Service
 from assay.chains.registration import parse_registration
 from assay.chains.subject import Subject
 from assay.control.identity import Control
-from assay.egress.url import EgressPolicy
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.http.egress import GuardedHttp
 from assay.kit.canonical import canonical_bytes
@@ -38,13 +37,6 @@ PAID_ONLY = {name for name in PROBES if name.startswith("x402_")} | {
     "ssrf_bait",
 }
 """Probes of what this agent does not have: a price, a wallet in its file, addresses to call."""
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
 
 
 def subject(agent: Agent, **services: str) -> Subject:

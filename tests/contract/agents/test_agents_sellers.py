@@ -1,7 +1,7 @@
 """Sellers by x402: what a visit asks of them, and what it makes of it."""
 
 import itertools
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from zlib import crc32
 
 import pytest
@@ -12,18 +12,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from assay.chains.model import Service
-from assay.egress.url import EgressPolicy
 from assay.infra.http.egress import GuardedHttp
 from tests.contract.agents.test_agents_function import proven
 from tests.fakes import working_agents as agents
 from tests.fakes.trust import WALLET
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
 
 
 def stall(

@@ -1,14 +1,12 @@
 """MCP over its older transport: stock servers, and streams that are not what they say."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 
 import pytest
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 
 from assay.egress.ports import Limits, Outgoing, Reply
-from assay.egress.url import EgressPolicy
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.http.egress import GuardedHttp
 from assay.kit.clock import SystemClock
@@ -18,13 +16,6 @@ from tests.fakes import working_agents as agents
 from tests.services.raw_server import RawServer, sends, serving
 
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
 
 
 async def dialled(http: GuardedHttp, url: str) -> str:

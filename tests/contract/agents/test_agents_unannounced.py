@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
-
-import pytest
 
 import assay.probing.probes
 from assay.egress.url import EgressPolicy
@@ -32,13 +29,6 @@ from tests.fakes.trust import FakeChain
 
 PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)
 POLICY = EgressPolicy(allow_private=True, require_https=False)
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(POLICY)
-    yield guarded
-    await guarded.aclose()
 
 
 class Proven:

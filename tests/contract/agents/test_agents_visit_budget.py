@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,6 @@ import assay.probing.probes
 from assay.chains.model import Service
 from assay.chains.subject import Subject
 from assay.control.identity import Control
-from assay.egress.url import EgressPolicy
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.http.egress import GuardedHttp
 from assay.kit.clock import SystemClock
@@ -30,13 +28,6 @@ from tests.fakes.trust import FakeChain
 PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)
 GATE_S = 10.0
 """What a gate waits for at most. Source: verdict, section 8 of the spec."""
-
-
-@pytest.fixture
-async def http() -> AsyncGenerator[GuardedHttp]:
-    guarded = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    yield guarded
-    await guarded.aclose()
 
 
 def with_everything(agent: Agent) -> Subject:

@@ -71,8 +71,8 @@ def other_arguments(
         made = [{only: text} for text in _like_answered(mine, random)] + made
     new = [a for a in made if a is not None and asked_as(one.name, a) not in had]
     if not any(row["class"] == "ok" for row in mine):
-        refused = [words_of(str(row["asked"])) for row in mine]
-        return min(new, key=lambda a: _nearest(asked_as(one.name, a), refused), default=None)
+        before = [words_of(str(row["asked"])) for row in mine]
+        return min(new, key=lambda a: _nearest(asked_as(one.name, a), before), default=None)
     answered = [words_of(str(row["asked"])) for row in mine if row["class"] == "ok"]
     # Of an example with several values a service may use only one: what is asked next shall differ
     # from what was answered, unless that went too far.

@@ -123,7 +123,7 @@ def _curl(words: Sequence[str], piped: str | None, line: Line) -> bool:
 
 
 def _options(words: Sequence[str]) -> tuple[_Pairs, list[str]]:
-    """(name, value) of each option, and what is none."""
+    """(name, value) of each option, and the rest of the words."""
     options: _Pairs = []
     others: list[str] = []
     left = list(reversed(words))

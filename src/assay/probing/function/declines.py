@@ -1,6 +1,6 @@
 """Answers that say that a request could not be read, or how to write it. Pure.
 
-Services refuse in results that look like success: such an answer is none, whatever it quotes.
+Services refuse in results that look like success: such an answer is no result, whatever it quotes.
 """
 
 import re

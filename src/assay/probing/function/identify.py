@@ -15,7 +15,7 @@ from assay.probing.following import follow, is_agent_card
 from assay.probing.function.linked import documents_linked
 from assay.probing.paying import read, unpaid
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, Visit
-from assay.probing.visiting import COLD_START_S
+from assay.probing.visiting import COLD_START_S, is_tight
 
 OPENAPI_PLACES: Final = (
     "openapi.json",
@@ -109,8 +109,7 @@ async def find_openapi(visit: Visit, address: Address) -> bool:
         address.url.rstrip("/") + "/" if "." not in address.url.rpartition("/")[2] else address.url
     )
     linked = [] if address.reply is None else documents_linked(address.reply, address.url)
-    is_tight = visit.announced and len(visit.services) > 1
-    places = OPENAPI_PLACES[:PLACES_OF_SEVERAL] if is_tight else OPENAPI_PLACES
+    places = OPENAPI_PLACES[:PLACES_OF_SEVERAL] if is_tight(visit) else OPENAPI_PLACES
     for url in dict.fromkeys([*linked, *(urljoin(base, place) for place in places)]):
         try:
             found_at, reply = await follow(visit.http, Outgoing("GET", url, ACCEPTS), LIMITS)
