@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -116,8 +117,9 @@ async def running(behaviour: Behaviour | None = None) -> AsyncGenerator[Agent]:
     behaviour = behaviour or Behaviour()
     config = uvicorn.Config(lambda: None, port=0, log_level="critical", lifespan="off")
     server = uvicorn.Server(config)
-    socket = config.bind_socket()
-    base = f"http://127.0.0.1:{socket.getsockname()[1]}"
+    door = config.bind_socket()
+    door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    base = f"http://127.0.0.1:{door.getsockname()[1]}"
     mcp = _mcp(behaviour)
     mcp_app = mcp.streamable_http_app()
     app = _Faulty(behaviour, _Paths(_a2a(behaviour, base), mcp_app, _http(behaviour)))
@@ -126,7 +128,7 @@ async def running(behaviour: Behaviour | None = None) -> AsyncGenerator[Agent]:
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(mcp.session_manager.run())
         async with asyncio.TaskGroup() as group:
-            group.create_task(server.serve(sockets=[socket]))
+            group.create_task(server.serve(sockets=[door]))
             while not server.started:  # noqa: ASYNC110 - uvicorn offers no event
                 await asyncio.sleep(0.01)
             try:

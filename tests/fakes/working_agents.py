@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -35,14 +36,15 @@ async def serving(
     """An application on a port of its own; gives its address."""
     config = uvicorn.Config(lambda: None, port=0, log_level="critical", lifespan="off")
     server = uvicorn.Server(config)
-    socket = config.bind_socket()
-    base = f"http://127.0.0.1:{socket.getsockname()[1]}"
+    door = config.bind_socket()
+    door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    base = f"http://127.0.0.1:{door.getsockname()[1]}"
     config.app, config.factory = make(base), False
     async with AsyncExitStack() as stack:
         if mcp is not None:
             await stack.enter_async_context(mcp.session_manager.run())
         async with asyncio.TaskGroup() as group:
-            group.create_task(server.serve(sockets=[socket]))
+            group.create_task(server.serve(sockets=[door]))
             while not server.started:  # noqa: ASYNC110 - uvicorn offers no event
                 await asyncio.sleep(0.01)
             try:

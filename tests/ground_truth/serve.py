@@ -39,7 +39,9 @@ WELL_KNOWN = "/.well-known/agent-registration.json"
 def door(number: int) -> socket.socket:
     """A listening socket of the agent's own loopback address."""
     host = f"127.{FIRST_HOST}.{number // 200}.{number % 200 + 1}"
-    return socket.create_server((host, 0), backlog=256)
+    made = socket.create_server((host, 0), backlog=256)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
 
 
 async def build(spec: Spec, site: Site) -> Built:

@@ -22,6 +22,8 @@ async def running(
     """Their registration files, by name."""
     clock = SimulatedClock(folder / "clock")
     doors = {name: socket.create_server(("127.0.0.1", 0), backlog=64) for name in specs}
+    for listening in doors.values():
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sites: dict[str, Site] = {}
     for number, (name, listening) in enumerate(doors.items(), 1):
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -107,6 +107,7 @@ def listen(settings: Settings) -> Generator[tuple[socket.socket, Settings]]:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     at, backlog = (settings.host, settings.port), _backlog(settings)
     with socket.create_server(at, family=family, backlog=backlog) as door:
+        _send_at_once(door)
         _send_little_ahead(door)
         yield door, settings.model_copy(update={"port": door.getsockname()[1]})
 
@@ -114,6 +115,15 @@ def listen(settings: Settings) -> Generator[tuple[socket.socket, Settings]]:
 def _backlog(settings: Settings) -> int:
     """Connections that wait to be accepted, all of which may be accepted at once."""
     return min(BACKLOG_MAX, max(BACKLOG_MIN, settings.connections_max))
+
+
+def _send_at_once(listening: socket.socket) -> None:
+    """Keep the system from holding a small piece of an answer until the last is acknowledged.
+
+    asyncio does so for sockets that it made itself. Connections inherit it from the socket they
+    come in at. Source: tcp(7), TCP_NODELAY.
+    """
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def _send_little_ahead(listening: socket.socket) -> None:

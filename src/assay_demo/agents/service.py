@@ -38,6 +38,7 @@ def run(build: Callable[[Self], App]) -> None:
     parser.add_argument("--repaired", action="store_true")
     options = parser.parse_args()
     with socket.create_server(("127.0.0.1", options.port)) as door:
+        door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         url = f"http://127.0.0.1:{door.getsockname()[1]}"
         app = build(Self(url, options.agent_id, options.agent_registry, options.repaired))
         print(json.dumps({"url": url}), flush=True)

@@ -287,6 +287,7 @@ def main() -> None:
     options = parser.parse_args()
     chain = Chain(options.chain_id, options.dollar)
     with socket.create_server(("127.0.0.1", options.port)) as door:
+        door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         url = f"http://127.0.0.1:{door.getsockname()[1]}"
         print(json.dumps({"url": url}), flush=True)
         config = uvicorn.Config(

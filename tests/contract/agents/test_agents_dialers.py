@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
@@ -40,6 +41,7 @@ async def serving(answer: Callable[[Request, bytes], Response]) -> AsyncGenerato
     config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off")
     server = uvicorn.Server(config)
     sock = config.bind_socket()
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     async with asyncio.TaskGroup() as group:
         group.create_task(server.serve(sockets=[sock]))
         while not server.started:  # noqa: ASYNC110 - uvicorn offers no event

@@ -16,6 +16,8 @@ async def connected_socket(address: str, port: int) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setblocking(False)  # noqa: FBT003 - its only form
+        # A small body is not held until its head is acknowledged.
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # Before it connects: a window that was offered cannot be taken back.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WINDOW_BYTES)
         await asyncio.get_running_loop().sock_connect(made, (address, port))
