@@ -33,12 +33,12 @@ from tests.services.assay import served  # noqa: E402
 from tests.services.desync.hostile import SHAPES, well_formed  # noqa: E402
 from tests.services.desync.hostile_wrapper import free_wrapper  # noqa: E402
 from tests.services.desync.wire import connected  # noqa: E402
+from tests.services.forked import SERVICE  # noqa: E402
 from tests.services.shop import NO_CHAIN  # noqa: E402
 
 EVERY_S = 0.01
 GOAL_MS = 20
 HEALTH = b"GET /operator/health HTTP/1.1\r\nHost: x\r\n\r\n"
-LAG = ROOT / "tests/services/desync/lag"
 
 
 Service = tuple[int, Path, str]
@@ -128,10 +128,10 @@ async def _service(folder: str):  # noqa: ANN202 - what `Service` says
     lag_file = Path(folder) / "lag"
     settings = {
         "ASSAY_ANONYMOUS_PER_MINUTE": "100000000",
-        "PYTHONPATH": f"{LAG}:{ROOT / 'src'}",
         "LAG_FILE": str(lag_file),
     }
-    with served(Path(folder), NO_CHAIN, **settings) as server:
+    imported = (*SERVICE, "tests.services.desync.lag")
+    with served(Path(folder), NO_CHAIN, imported=imported, **settings) as server:
         port = urlsplit(server.address).port
         assert port is not None
         with free_wrapper(server.address) as operator_id:

@@ -5,6 +5,9 @@ the health endpoint's latencies. Here bytes and ends are counted, and no time is
 """
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +22,7 @@ from tests.services.desync.wire import connected
 from tests.services.shop import NO_CHAIN
 
 pytestmark = pytest.mark.e2e
+ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024
 TAKEN_MAX_BYTES = 24 * MIB
 """The largest body that any route takes is 10 MiB, and a socket's buffers hold some more."""
@@ -125,3 +129,13 @@ async def test_a_connection_that_takes_its_time_is_ended(tmp_path: Path) -> None
     kept = [one for one in played if not one.ended]
     assert not kept, "\n".join(map(str, kept))
     assert grown < GROWTH_MAX_MIB
+
+
+def test_the_bench_of_shapes_measures_health_and_the_loop() -> None:
+    """It broke once and nobody saw, as no test ran it."""
+    command = [sys.executable, "bench/hostile.py", "--seconds", "0.5", "--rounds", "1", "--json"]
+    command += ["--shape", "empty lines without an end"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout.splitlines()[-1])
+    assert all(row[load]["health_ms"] and row[load]["late_ms"] for load in ("hostile", "usual"))

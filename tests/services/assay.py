@@ -31,6 +31,7 @@ class Served:
     log: str = ""
     files: tuple[int, int] | None = None
     """How many it may have open: the soft limit and the hard one."""
+    imported: tuple[str, ...] = SERVICE
 
     def start(self) -> None:
         log = tempfile.NamedTemporaryFile("w+", suffix=".log", delete=False)  # noqa: SIM115
@@ -38,7 +39,7 @@ class Served:
         self.process = start(
             "assay.__main__",
             "serve",
-            imported=SERVICE,
+            imported=self.imported,
             environment=self.environment,
             streams=(None, subprocess.PIPE, log.fileno()),
             files=self.files,
@@ -84,6 +85,7 @@ def served(
     chains: Mapping[str, Mapping[str, object]],
     *,
     files: tuple[int, int] | None = None,
+    imported: tuple[str, ...] = SERVICE,
     **settings: str,
 ) -> Iterator[Served]:
     """`assay serve` on a port of its own, with `local` as its default chain."""
@@ -103,7 +105,7 @@ def served(
         "ASSAY_SELF_REGISTRY": "",
         **settings,
     }
-    server = Served(environment, files=files)
+    server = Served(environment, files=files, imported=imported)
     server.start()
     try:
         yield server

@@ -1,7 +1,7 @@
 """Samples how late the service's event loop is, into the file that LAG_FILE names.
 
-Python imports a module of this name by itself where its folder is on the path; only
-`bench/hostile.py` puts it there. A line is a time of the monotonic clock and a lateness in ms.
+Only `bench/hostile.py` lets the service import this. A line is a time of the monotonic clock and a
+lateness in ms.
 """
 
 import asyncio
@@ -33,5 +33,4 @@ async def _serve_sampled(self: uvicorn.Server, sockets: list[socket.socket] | No
         sampling.cancel()
 
 
-if "LAG_FILE" in os.environ:  # noqa: TID251
-    uvicorn.Server.serve = _serve_sampled  # type: ignore[method-assign]
+uvicorn.Server.serve = _serve_sampled  # type: ignore[method-assign]
