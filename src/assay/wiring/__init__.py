@@ -126,6 +126,7 @@ from assay.wiring.background import (
     reconcile_forever,
     recover_calls_forever,
     send_transfers_forever,
+    tell_forever,
     watch_forever,
 )
 from assay.wiring.control import control, control_records, control_retention
@@ -362,6 +363,7 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
         tasks.spawn("mail", app.outbox.run())
     await app.api_keys.warm()
     await app.costs.load()
+    tasks.spawn("tell", tell_forever(app.event_outbox, app.database, log))
     tasks.spawn("deliver", deliver_forever(app.deliverer, log))
     _see_payments_through(app, tasks)
     tasks.spawn("settling", watch_settling_forever(app.settling, app.write_wallet, log))

@@ -5,8 +5,11 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from assay.infra.log import Log
+from assay.infra.sql.engine import Database
 from assay.infra.sql.missing_calls import SqlMissingCalls
+from assay.infra.sql.outbox import Outbox
 from assay.kit.clock import Clock
+from assay.kit.tasks import finish
 from assay.payments.ports import LedgerStore
 from assay.payments.till import Till
 from assay.payments.transfers import Transfers
@@ -90,6 +93,18 @@ async def recover_calls_forever(missing: SqlMissingCalls, flush: Flush, log: Log
         except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
             log.warning("calls could not be recovered, again soon", error=repr(error))
         await asyncio.sleep(RECOVER_EVERY_S)
+
+
+async def tell_forever(outbox: Outbox, database: Database, log: Log) -> None:
+    """Make the deliveries that an evaluation left for later, some accounts at a time."""
+    while True:
+        is_left = False
+        try:
+            # A write that is cut off on the way keeps the database to itself: it is finished.
+            is_left = await finish(outbox.go_on(database))
+        except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
+            log.warning("webhooks could not be told, again in a second", error=repr(error))
+        await asyncio.sleep(0 if is_left else FLUSH_EVERY_S)
 
 
 async def deliver_forever(deliverer: Deliverer, log: Log) -> None:

@@ -348,20 +348,37 @@ class TurnCosts(CostLedger):
         self.of_turns[self.turn] += cost is Cost.ROWS
 
 
-async def test_many_registrations_hold_up_nobody_while_they_are_told(database: Database) -> None:
-    """Twenty accounts, a day's sign-ups of one address, have 20,000: those took a second."""
-    costs, many = TurnCosts(), 3 * AT_ONCE
-    for name in ("a", "b", "c"):
-        who = await account(database, f"{name}@example.com")
+async def many_registrations(database: Database, accounts: int, each: int) -> list[str]:
+    """Of accounts that want to hear of every agent; the accounts, in the order they are told in."""
+    whose = [await account(database, f"{number}@example.com") for number in range(accounts)]
+    for who in whose:
         rows = [
             {"id": new_id(), "operator_id": who, "event": "evaluation_complete", "created_us": 1}
-            for _ in range(many)
+            for _ in range(each)
         ]
         async with database.write() as connection:
             places = [row | {"url": f"https://h.example.com/{n}"} for n, row in enumerate(rows)]
             await connection.execute(insert(webhooks), places)
             named = [{"webhook_id": row["id"], "agent_id": "*"} for row in rows]
             await connection.execute(insert(webhook_agents), named)
+    return sorted(whose)
+
+
+async def counts(database: Database, whose: list[str], agent_id: str = "7") -> list[int]:
+    """How many deliveries about an agent each account has; no registration has two."""
+    store, found = SqlWebhookStore(database), list[int]()
+    for who in whose:
+        all_of_them = await store.deliveries(who, None, None, 10_000)
+        told_of = [one.webhook_id for one in all_of_them if one.agent_id == agent_id]
+        assert len(set(told_of)) == len(told_of)
+        found.append(len(told_of))
+    return found
+
+
+async def test_many_registrations_hold_up_nobody_while_they_are_told(database: Database) -> None:
+    """Twenty accounts, a day's sign-ups of one address, have 20,000: those took a second."""
+    costs, many = TurnCosts(), 3 * AT_ONCE
+    await many_registrations(database, 3, many)
 
     async def turns() -> None:
         while True:
@@ -371,9 +388,55 @@ async def test_many_registrations_hold_up_nobody_while_they_are_told(database: D
     async with asyncio.TaskGroup() as group:
         others = group.create_task(turns())
         await evaluated(database, costs=costs)
+        while await Outbox(65.0, costs).go_on(database):
+            pass
         others.cancel()
     assert costs.of_turns.total() == 3 * many
     assert max(costs.of_turns.values()) <= AT_ONCE
+
+
+async def test_an_evaluation_is_stored_with_one_batch_and_the_rest_follows(
+    database: Database,
+) -> None:
+    """All 20,000 deliveries were written in the evaluation's transaction: two seconds."""
+    whose = await many_registrations(database, 5, AT_ONCE // 2)
+    await evaluated(database)
+    each = AT_ONCE // 2
+    assert await counts(database, whose) == [each, each, 0, 0, 0]
+    assert await Outbox(65.0).go_on(database)
+    assert await counts(database, whose) == [each, each, each, each, 0]
+    while await Outbox(65.0).go_on(database):
+        pass
+    assert await counts(database, whose) == [each] * 5
+
+
+async def test_processes_that_tell_at_once_tell_each_registration_once(database: Database) -> None:
+    whose = await many_registrations(database, 6, AT_ONCE)
+    await evaluated(database)
+    await evaluated(database, "8")
+
+    async def tell() -> None:
+        while await Outbox(65.0).go_on(database):
+            pass
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(3):
+            group.create_task(tell())
+    for agent_id in "78":
+        assert await counts(database, whose, agent_id) == [AT_ONCE] * 6
+
+
+async def test_who_ends_or_begins_a_registration_meanwhile_is_not_told(database: Database) -> None:
+    *_, early, ended = await many_registrations(database, 4, AT_ONCE)
+    store = SqlWebhookStore(database)
+    later = replace(registration(early), created_at=LATER)
+    await evaluated(database)
+    await add(store, later, at_most=10_000)
+    gone = (await store.list(ended))[0]
+    await store.remove(ended, gone.id, told(ended))
+    while await Outbox(65.0).go_on(database):
+        pass
+    assert await counts(database, [early, ended]) == [AT_ONCE, AT_ONCE - 1]
 
 
 async def test_deliveries_are_bytes_of_the_registrations_owner(

@@ -1,19 +1,28 @@
 """What is to be delivered, written in the transaction of the evaluation it tells of.
 
-So a crash loses neither: there is no evaluation without its deliveries.
+A crash loses neither: an evaluation is stored with its deliveries, or with the row from which the
+rest of them is made, some accounts at a time.
 """
 
 import asyncio
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import ColumnElement, Row, Select, func, insert, select
+from sqlalchemy import ColumnElement, Row, Select, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.bearers import operator_bearer
 from assay.accounts.model import Plan, Role
-from assay.infra.sql.engine import to_us
-from assay.infra.sql.tables import operators, webhook_agents, webhook_deliveries, webhooks
+from assay.infra.sql.engine import Database, to_us
+from assay.infra.sql.tables import (
+    operators,
+    webhook_agents,
+    webhook_deliveries,
+    webhook_events,
+    webhooks,
+)
 from assay.kit.costs import Cost, CostLedger
 from assay.kit.ids import new_id
 from assay.trust.model import Evaluation, Snapshot
@@ -48,39 +57,71 @@ class Outbox:
         snapshot: Snapshot,
         change: Change = NO_CHANGE,
     ) -> None:
-        """Within the caller's transaction; `snapshot` is as it is stored."""
-        events = _events(evaluation, change)
-        wanted = (
-            webhook_agents.c.agent_id.in_([evaluation.agent_id, EVERY_AGENT]),
-            operators.c.suspended_us.is_(None),
-            webhooks.c.event.in_(events),
-        )
-        batches = await _batches(connection, wanted)
-        if not batches:
-            return
+        """Within the caller's transaction; `snapshot` is as it is stored.
+
+        Makes the deliveries of one batch of accounts and, where there are more accounts, a row from
+        which `go_on` makes theirs.
+        """
         body = payload(evaluation, snapshot, self._threshold)
-        bodies = {EVENT: body} | {e: change_payload(e, body, change) for e in events[1:]}
-        for batch in batches:
-            told = await _told(connection, (*wanted, webhooks.c.operator_id.in_(batch)))
-            for at in range(0, len(told), AT_ONCE):
-                await asyncio.sleep(0)
-                made = [
-                    {
-                        "id": new_id(),
-                        "webhook_id": row.id,
-                        "operator_id": row.operator_id,
-                        "url": row.url,
-                        "domain": domain_of_url(row.url),
-                        "agent_id": evaluation.agent_id,
-                        "payload": bodies[row.event],
-                        "state": DeliveryState.PENDING.value,
-                        "created_us": to_us(evaluation.evaluated_at),
-                    }
-                    for row in told[at : at + AT_ONCE]
-                    if self._charge(row, len(bodies[row.event]))
-                ]
-                if made:
-                    await connection.execute(insert(webhook_deliveries), made)
+        events = _events(evaluation, change)
+        news = _News(
+            evaluation.agent_id,
+            {EVENT: body} | {e: change_payload(e, body, change) for e in events[1:]},
+            to_us(evaluation.evaluated_at),
+        )
+        after = await self._tell_next(connection, news, "")
+        if after is not None:
+            await connection.execute(
+                insert(webhook_events).values(**news.row(), after_operator=after)
+            )
+
+    async def go_on(self, database: Database) -> bool:
+        """Make the deliveries of one more batch of accounts; whether any evaluation was left."""
+        oldest = select(webhook_events).order_by(webhook_events.c.seq).limit(1)
+        async with database.read() as connection:  # mostly there is nothing to do
+            if (await connection.execute(oldest)).first() is None:
+                return False
+        async with database.write() as connection:
+            found = await connection.execute(oldest.with_for_update(skip_locked=True))
+            row = found.mappings().one_or_none()
+            if row is None:
+                return False
+            mine = webhook_events.c.seq == row["seq"]
+            news = _News(row["agent_id"], json.loads(row["bodies"]), row["created_us"])
+            after = await self._tell_next(connection, news, row["after_operator"])
+            left = update(webhook_events).where(mine).values(after_operator=after)
+            await connection.execute(delete(webhook_events).where(mine) if after is None else left)
+        return True
+
+    async def _tell_next(
+        self, connection: AsyncConnection, news: "_News", after: str
+    ) -> str | None:
+        """Tell the next accounts; the last of them, None where there are no others."""
+        wanted = news.wanted()
+        batch, is_last = await _batch(connection, wanted, after)
+        if not batch:
+            return None
+        told = await _told(connection, (*wanted, webhooks.c.operator_id.in_(batch)))
+        for at in range(0, len(told), AT_ONCE):
+            await asyncio.sleep(0)
+            made = [
+                {
+                    "id": new_id(),
+                    "webhook_id": row.id,
+                    "operator_id": row.operator_id,
+                    "url": row.url,
+                    "domain": domain_of_url(row.url),
+                    "agent_id": news.agent_id,
+                    "payload": news.bodies[row.event],
+                    "state": DeliveryState.PENDING.value,
+                    "created_us": news.created_us,
+                }
+                for row in told[at : at + AT_ONCE]
+                if self._charge(row, len(news.bodies[row.event]))
+            ]
+            if made:
+                await connection.execute(insert(webhook_deliveries), made)
+        return None if is_last else batch[-1]
 
     def _charge(self, row: Row[*tuple[Any, ...]], size_bytes: int) -> bool:
         """Whether the owner bears one more row of that size; then it is counted."""
@@ -98,19 +139,46 @@ class Outbox:
 _Wanted: TypeAlias = tuple[ColumnElement[bool], ...]
 
 
-async def _batches(connection: AsyncConnection, wanted: _Wanted) -> list[list[str]]:
-    """The accounts that want to hear of it, so many together as have one batch's registrations."""
-    statement = _joined(select(webhooks.c.operator_id, func.count())).where(*wanted)
+@dataclass(frozen=True, slots=True)
+class _News:
+    """An evaluation, as it is told: the payload of each event by the event's name."""
+
+    agent_id: str
+    bodies: dict[str, str]
+    created_us: int
+
+    def row(self) -> dict[str, object]:
+        values = {"agent_id": self.agent_id, "created_us": self.created_us}
+        return values | {"bodies": json.dumps(self.bodies)}
+
+    def wanted(self) -> _Wanted:
+        """Whether a registration is told."""
+        return (
+            webhook_agents.c.agent_id.in_([self.agent_id, EVERY_AGENT]),
+            operators.c.suspended_us.is_(None),
+            webhooks.c.event.in_(list(self.bodies)),
+            webhooks.c.created_us <= self.created_us,
+        )
+
+
+async def _batch(
+    connection: AsyncConnection, wanted: _Wanted, after: str
+) -> tuple[list[str], bool]:
+    """The next accounts that want to hear of it, and whether they are the last.
+
+    So many as have `AT_ONCE` registrations together, one at least: an account's are told together.
+    """
+    statement = _joined(select(webhooks.c.operator_id, func.count()))
+    statement = statement.where(*wanted, webhooks.c.operator_id > after)
     statement = statement.group_by(webhooks.c.operator_id).order_by(webhooks.c.operator_id)
-    batches: list[list[str]] = []
-    left = 0
-    for operator_id, count in (await connection.execute(statement)).all():
-        if count > left:
-            batches.append([])
-            left = AT_ONCE
-        batches[-1].append(operator_id)
+    batch: list[str] = []
+    left = AT_ONCE
+    for operator_id, count in (await connection.execute(statement.limit(AT_ONCE + 1))).all():
+        if batch and count > left:
+            return batch, False
+        batch.append(operator_id)
         left -= count
-    return batches
+    return batch, True
 
 
 async def _told(connection: AsyncConnection, wanted: _Wanted) -> Sequence[Row[*tuple[Any, ...]]]:

@@ -73,7 +73,12 @@ from assay.infra.sql.visit_tables import (
     visit_seeds,
     visits,
 )
-from assay.infra.sql.webhook_tables import webhook_agents, webhook_deliveries, webhooks
+from assay.infra.sql.webhook_tables import (
+    webhook_agents,
+    webhook_deliveries,
+    webhook_events,
+    webhooks,
+)
 from assay.infra.sql.wrapper_tables import wrapper_revisions, wrappers
 
 __all__ = [
@@ -128,6 +133,7 @@ __all__ = [
     "visits",
     "webhook_agents",
     "webhook_deliveries",
+    "webhook_events",
     "webhooks",
     "wrapper_conduct",
     "wrapper_revisions",

@@ -62,3 +62,17 @@ webhook_deliveries = Table(
     Index("ix_webhook_deliveries_turn", "state", "operator_id", "seq", "wait_until_us"),
     Index("ix_webhook_deliveries_operator", "operator_id", "seq"),
 )
+
+webhook_events = Table(
+    "webhook_events",
+    METADATA,
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("agent_id", String(80), nullable=False),
+    # JSON: the payload of each event.
+    Column("bodies", Text, nullable=False),
+    # Registrations made later are not told.
+    Column("created_us", BigInteger, nullable=False),
+    # The last account whose deliveries are there; accounts go by their ids.
+    Column("after_operator", String(36), nullable=False),
+)
+"""Evaluations that some accounts are still to be told of."""

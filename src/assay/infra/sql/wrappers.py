@@ -1,9 +1,11 @@
 """Wrapper configs in SQL, and their revisions."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import ColumnElement, and_, func, insert, or_, select, union, update
 from sqlalchemy.exc import IntegrityError
@@ -18,6 +20,9 @@ from assay.wrapper.history import FieldChange, Revision
 from assay.wrapper.match import route_key
 from assay.wrapper.model import WrapperConfig
 from assay.wrapper.ports import QUOTES_MAX, ChangeResult
+
+AT_ONCE: Final = 250
+"""Rows read before others get their turn."""
 
 # With the account's rate of today, at which honoured quotes of earlier revisions are paid too.
 _WITH_RATE = select(wrappers, operators.c.fee_rate).join(
@@ -63,7 +68,11 @@ class SqlWrapperStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [config_of(row) for row in rows]
+        found: list[WrapperConfig] = []
+        for at in range(0, len(rows), AT_ONCE):
+            await asyncio.sleep(0)
+            found += [config_of(row) for row in rows[at : at + AT_ONCE]]
+        return found
 
     async def count(self, operator_id: str) -> int:
         mine = wrappers.c.operator_id == operator_id
