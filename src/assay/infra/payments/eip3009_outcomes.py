@@ -6,7 +6,7 @@ be. Source: EIP-3009; ADR 0018.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from assay.chains.abi import BadAnswer, Reader
@@ -40,8 +40,8 @@ are asked about side by side, so that a slow node holds up nobody at the end of 
 class _Seen:
     """What the nodes of one question have found, by the ids of entries."""
 
-    uses: dict[str, Use] = field(default_factory=dict[str, Use])
-    lost: set[str] = field(default_factory=set[str])
+    uses: dict[str, Use]
+    lost: set[str]
     """Those that a node knows to be used, and not by what."""
 
 
@@ -62,7 +62,7 @@ class Outcomes:
         first, *more = [entries[start : start + TOGETHER_MAX] for start in starts]
 
         async def told(some: Sequence[Entry]) -> Sequence[Outcome]:
-            seen = _Seen()
+            seen = _Seen({}, set())
             ask = partial(self._ask, seen=seen)
             found = await ask_nodes(network, some, ask, every_node=every_node)
             lost = [one for one in some if one.id in seen.lost and one.id in seen.uses]
@@ -155,7 +155,7 @@ class Outcomes:
             answers = await self.rpc.call_at(node, calls, head.number)
         used = [_is_used(answer) for answer in answers]
         spent = [one for one, is_used in zip(entries, used, strict=True) if is_used]
-        ends = await self._spent(node, spent, head, seen or _Seen()) if spent else {}
+        ends = await self._spent(node, spent, head, seen or _Seen({}, set())) if spent else {}
         return [
             ends[one.id] if is_used else _EXPIRED if _has_ended(one, head) else UNUSED
             for one, is_used in zip(entries, used, strict=True)
