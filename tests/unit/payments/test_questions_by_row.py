@@ -70,8 +70,14 @@ class Counting(Nodes):
     async def request_all(
         self, network: Network, requests: Sequence[tuple[str, Sequence[Any]]]
     ) -> list[Any]:
-        self.asked.update((method, params[0]) for method, params in requests if params)
-        return await super().request_all(network, requests)
+        answers = await super().request_all(network, requests)
+        for (method, params), answer in zip(requests, answers, strict=True):
+            if method == "eth_getLogs":
+                nonces = params[0]["topics"][2] if answer is not None else ()
+                self.asked.update((method, nonce) for nonce in nonces)
+            elif params:
+                self.asked[method, params[0]] += 1
+        return answers
 
     @override
     async def call_at(
