@@ -145,6 +145,7 @@ def wrappers_of(store: Shop, number: int) -> list[str]:
         token = {"authorization": f"Bearer {login['token']}"}
         made = store.http.post("/operator/endpoints", json=body, headers=token)
         assert made.status_code == 200, made.text  # a low price is never refused
+        assert any("prepaid gas" in one for one in made.json()["warnings"]), made.text
         urls.append(f"{store.server.address}/wrap/{login['operator']['id']}/echo/burn/{place}")
     return urls
 

@@ -68,6 +68,8 @@ class Node:
     """Raw transactions it was sent."""
     refuses: set[str] = field(default_factory=set[str])
     """Methods it will not answer."""
+    blocks_max: int = 10_000
+    """Of one search of its logs."""
     is_down: bool = False
     asked: list[str] = field(default_factory=list[str])
     """Methods in their order; a batch is many, a Multicall3 is one."""
@@ -82,7 +84,7 @@ class Node:
 
     def answer(self, method: str, params: Sequence[Any]) -> Any:  # noqa: PLR0911 - a table
         self.asked.append(method)
-        if method in self.refuses:
+        if method in self.refuses or (method == "eth_getLogs" and self._is_wide(params[0])):
             raise RpcRefused("refused", rpc_code=-32005, rpc_message="query timeout exceeded")
         match method:
             case "eth_getBlockByNumber":
@@ -107,6 +109,10 @@ class Node:
                 assert method == "eth_sendRawTransaction", method
                 self.taken.append(params[0])
                 return "0x" + "11" * 32
+
+    def _is_wide(self, asked: dict[str, Any]) -> bool:
+        blocks = int(asked["toBlock"], 16) - int(asked["fromBlock"], 16) + 1
+        return blocks > self.blocks_max
 
     def is_used(self, data: bytes, block: int) -> bool:
         found = (one for one in self.used if one.block <= block)

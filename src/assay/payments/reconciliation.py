@@ -33,6 +33,8 @@ MOVED_AT_ONCE: Final = 8
 PUT_OFF_AT_ONCE: Final = 100
 """In one transaction of the ledger, which others wait for."""
 
+_WAITS: Final = Undecided("it waits to be mined", is_unused=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
@@ -55,29 +57,34 @@ class Reconciler:
         while True:
             leased = await self.ledger.lease_unfinished(due, self.lease())
             if leased:
-                ended += (await self.look(leased)).values()
+                found = await self.ask(leased, of_all=not is_due_only)
+                ended += (await self.follow(leased, found)).values()
             if len(leased) < AT_ONCE:
                 return ended
 
-    async def look(self, leased: Sequence[Entry]) -> dict[str, Entry]:
-        """Ask about leased payments of one network; those that have ended, by their ids.
+    async def ask(self, leased: Sequence[Entry], *, of_all: bool = False) -> Sequence[Outcome]:
+        """What became of leased payments of one network; nothing where no node answers.
 
-        The others are pending again, each with its next look. When no node answers, nobody asks
-        about any payment of the network before that.
+        Of a settlement of ours that waits to be mined no node is asked any more once only those
+        answers are left that are kept for its end: what is sent again says whether its nonce is
+        used. `of_all`: they are asked of that, too.
         """
-        return await self.follow(leased, await self.ask(leased))
-
-    async def ask(self, leased: Sequence[Entry]) -> Sequence[Outcome]:
-        """What became of leased payments of one network; nothing where no node answers."""
-        protocol = self.protocols[leased[0].protocol]
+        protocol, now = self.protocols[leased[0].protocol], self.clock.now()
+        sent = {one.id for one in leased if not of_all and _is_only_sent(one, protocol, now)}
+        asked = [one for one in leased if one.id not in sent]
         try:
-            return await protocol.outcomes(leased, self.needs)
+            found = iter(await protocol.outcomes(asked, self.needs) if asked else ())
         except Unavailable as error:
             await self._missed(leased, error.detail or error.message)
             return ()
+        return [_WAITS if one.id in sent else next(found) for one in leased]
 
     async def follow(self, leased: Sequence[Entry], found: Sequence[Outcome]) -> dict[str, Entry]:
-        """Write down what was answered, as `look` says."""
+        """Write down what was answered; those that have ended, by their ids.
+
+        The others are pending again, each with its next look. When no node has answered, nobody
+        asks about any payment of the network before that.
+        """
         if not found:
             return {}
         turns = asyncio.Semaphore(MOVED_AT_ONCE)
@@ -140,6 +147,12 @@ class Reconciler:
                 return replace(
                     latest, state=State.PENDING, reason=detail[:500], lease_until=now, look=look
                 )
+
+
+def _is_only_sent(entry: Entry, protocol: PaymentProtocol, now: datetime) -> bool:
+    """Whether what is left of a payment's answers is for its end, and ours is sent until then."""
+    is_ours = protocol.spends_gas and bool(entry.attempt.raw)
+    return is_ours and now < entry.expires_at and not entry.look.has_left(1)
 
 
 def _more(answers: int, sent: Outcome) -> int:

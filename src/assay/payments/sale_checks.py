@@ -18,7 +18,7 @@ from assay.payments.settling_watch import (
 from assay.payments.warnings import Check, Sale
 
 LOW_PRICE: Final = Decimal("0.01")
-"""USD: below it gas may cost more than the call, on a network whose coin is worth something."""
+"""USD: below it gas may cost more than the call, where the coin's worth is not known."""
 
 _UNTIL: Final = "paid calls are answered with 503 until"
 
@@ -118,7 +118,7 @@ def gas_price_check(watch: SettlingWatch, rules: GasRules) -> Check:
         cost = Decimal(GAS_USUAL * (key.state.gas_price + key.state.gas_price // 10)) / WEI
         price, worth = Decimal(sale.amount).scaleb(-DECIMALS), rules.usd.get(network.id)
         if worth is None:
-            is_low = price < LOW_PRICE and not network.testnet
+            is_low = price < LOW_PRICE
             told = f"about {cost:.9f} of the network's coin, whose worth is not configured here"
         else:
             is_low = price < cost * worth

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from assay.chains.abi import address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Rpc
-from assay.infra.payments.eip3009_contract import balance_of
+from assay.infra.payments.eip3009_contract import balance_of, gas_spent
 from assay.infra.payments.x402_sender import GAS_MAX
 from assay.kit.json import JsonValue, is_array, is_object
 from assay.kit.numbers import NotANumber, hex_number
@@ -54,10 +54,13 @@ class Wallets:
         if not is_object(receipt) or receipt.get("status") != "0x1":
             return None
         topics = [TRANSFERRED, *("0x" + address_word(one).hex() for one in (payer, pay_to))]
+        fee_wei = gas_spent(receipt)
+        if fee_wei is None:
+            raise ChainUnavailable("The chain does not say what the transaction has cost.")
         return Moved(
             amount=sum(self._amounts(receipt.get("logs"), topics)),
             block=_number(receipt.get("blockNumber")),
-            fee_wei=_number(receipt.get("gasUsed")) * _number(receipt.get("effectiveGasPrice")),
+            fee_wei=fee_wei,
         )
 
     def _amounts(self, logs: JsonValue, topics: list[str]) -> Iterator[int]:

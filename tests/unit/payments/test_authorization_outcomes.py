@@ -121,6 +121,50 @@ async def test_a_node_that_searches_no_logs_ends_nothing() -> None:
     assert await found({ONE: only}, payment()) == [Undecided("used, not found")]
 
 
+@pytest.mark.parametrize("ago", [0, 7, 99])
+async def test_a_node_that_searches_few_blocks_at_once_is_asked_for_so_many(ago: int) -> None:
+    """As free endpoints of some providers. Source: facts, evm section 8."""
+    only = node()
+    only.use(payment(), None, block=only.head - ago)
+    only.blocks_max = 5
+    assert await found({ONE: only}, payment()) == [CANCELLED]
+    older = node()
+    older.use(payment(), None, block=older.head - 100)
+    older.blocks_max = 5
+    assert await found({ONE: older}, payment()) == [Undecided("used, not found")]
+
+
+@pytest.mark.parametrize("searches", [ONE, TWO])
+async def test_what_one_node_cannot_find_another_shows_it(searches: str) -> None:
+    """It knows the transaction's receipt, so that its word counts beside the other's."""
+    nodes = {ONE: node(), TWO: node()}
+    paid, elsewhere, gone = (payment(number) for number in (1, 2, 3))
+    for url, one in nodes.items():
+        transaction = one.use(paid, SELLER)
+        one.use(elsewhere, THIEF)
+        one.use(gone, None)
+        one.refuses = set() if url == searches else {"eth_getLogs"}
+    outcomes = await found(nodes, paid, elsewhere, gone)
+    assert outcomes == [Settled(transaction), ELSEWHERE, CANCELLED]
+    assert all(one.is_agreed for one in outcomes if isinstance(one, Rejected))
+
+
+@pytest.mark.parametrize("lie", ["a receipt of nothing", "another's receipt"])
+async def test_a_cancellation_that_one_node_alone_shows_ends_nothing(lie: str) -> None:
+    """The other searches no logs, and knows no such transaction, or one that used nothing of it."""
+    honest, liar = node(), node()
+    honest.refuses = {"eth_getLogs"}
+    honest.use(payment(), SELLER)
+    made_up = liar.use(payment(), None)
+    honest.used[0].transaction = "0x" + "77" * 32
+    if lie == "another's receipt":
+        other = payment(2)
+        honest.use(other, None)
+        honest.used[1].transaction = made_up
+    (outcome,) = await found({ONE: honest, TWO: liar}, payment())
+    assert isinstance(outcome, Undecided)
+
+
 async def test_many_are_one_search_and_a_stranger_with_the_same_nonce_is_not_confused() -> None:
     only = node()
     ours = [payment(number) for number in range(1, 101)]

@@ -7,7 +7,7 @@ import pytest
 
 from assay.chains.abi import address_word, word
 from assay.infra.crypto.eip191 import keccak256
-from assay.infra.payments.eip3009_contract import pays
+from assay.infra.payments.eip3009_contract import CANCELLED, event_of, gas_spent, pays
 from assay.payments.model import Entry
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
 
@@ -83,3 +83,34 @@ def test_what_is_no_receipt_proves_nothing(odd: Any) -> None:
 def test_an_amount_that_is_no_plain_number_pays_nothing(data: str) -> None:
     logs = [used(ONE), {**moved(SELLER), "data": data}]
     assert not pays({"status": "0x1", "logs": logs}, ENTRY)
+
+
+def test_the_event_of_a_receipt_is_of_this_authorisation_alone() -> None:
+    cancelled = log(CANCELLED, "0x" + address_word(PAYER).hex(), ONE)
+    other = log(CANCELLED, "0x" + address_word(PAYER).hex(), TWO)
+    foreign = {**cancelled, "address": "0x" + "99" * 20}
+
+    def event(*logs: Any, status: str = "0x1") -> str:
+        return event_of({"status": status, "logs": list(logs)}, ENTRY)
+
+    assert event(other, cancelled) == CANCELLED
+    assert event(cancelled, used(ONE)) == event(used(ONE)) == USED
+    assert {event(), event(other), event(foreign), event(cancelled, status="0x0")} == {""}
+    assert event_of(None, ENTRY) == event_of({"status": "0x1", "logs": "0x"}, ENTRY) == ""
+
+
+@pytest.mark.parametrize(
+    ("more", "wei"),
+    [
+        ({}, 62_432 * 10**7),
+        ({"l1Fee": hex(10**12)}, 62_432 * 10**7 + 10**12),  # Base: writing it to Ethereum
+        ({"l1Fee": "junk"}, 62_432 * 10**7),
+        ({"gasUsed": None}, None),
+        ({"effectiveGasPrice": "-0x1"}, None),
+    ],
+)
+def test_a_settlement_costs_its_gas_and_what_the_chain_takes_besides(
+    more: dict[str, Any], wei: int | None
+) -> None:
+    receipt = {"gasUsed": hex(62_432), "effectiveGasPrice": hex(10**7), **more}
+    assert gas_spent(receipt) == wei

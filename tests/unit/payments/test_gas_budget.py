@@ -263,7 +263,7 @@ def test_what_a_node_says_was_spent_is_believed_up_to_the_cap() -> None:
     [
         (BASE, 1, {}, True),
         (BASE, CENT, {}, False),
-        (SEPOLIA, 1, {}, False),  # a coin that is worth nothing
+        (SEPOLIA, 1, {}, True),  # its coin is worth nothing, and the budgets are the same
         (BASE, 1000, {BASE.id: Decimal(3000)}, True),
         (BASE, 2000, {BASE.id: Decimal(3000)}, False),
         (ROWS[2], 1, {}, False),  # the payer pays for Tempo's

@@ -19,7 +19,7 @@ from assay.infra.payments.mpp_charges import LATE, TempoCharges
 from assay.infra.payments.receipts import ChainReceipts
 from assay.infra.payments.x402_engine import X402Engine
 from assay.infra.payments.x402_facilitator import RemoteFacilitator
-from assay.payments.looks import ANSWERS_MAX
+from assay.payments.looks import ANSWERS_MAX, AT_END
 from assay.payments.model import Entry, State
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import Attempt
@@ -35,7 +35,7 @@ from assay.wiring.payment_chains import payment_chains
 from tests.fakes.clock import FrozenClock
 from tests.fakes.gas import ample_gas
 from tests.fakes.ledger import MemoryLedgerStore
-from tests.fakes.payment_nodes import BLOCK_S, Node, Nodes
+from tests.fakes.payment_nodes import BLOCK_S, Node, Nodes, Used
 from tests.unit.payments.test_authorization_outcomes import (
     NOW_S,
     ONE,
@@ -70,8 +70,14 @@ class Counting(Nodes):
     async def request_all(
         self, network: Network, requests: Sequence[tuple[str, Sequence[Any]]]
     ) -> list[Any]:
-        self.asked.update((method, params[0]) for method, params in requests if params)
-        return await super().request_all(network, requests)
+        answers = await super().request_all(network, requests)
+        for (method, params), answer in zip(requests, answers, strict=True):
+            if method == "eth_getLogs":
+                nonces = params[0]["topics"][2] if answer is not None else ()
+                self.asked.update((method, nonce) for nonce in nonces)
+            elif params:
+                self.asked[method, params[0]] += 1
+        return answers
 
     @override
     async def call_at(
@@ -239,6 +245,50 @@ async def test_an_x402_payment_whose_settlement_has_reverted(
     assert made.states() == {State.FAILED}
     assert not any(one.taken for one in made.nodes.values())
     assert made.rpc.most_of_rows() <= ANSWERS_MAX
+
+
+async def settlements_that_wait(made: Service, valid_s: int) -> list[Entry]:
+    """Transactions of ours that every node has and none mines."""
+    signer, entries = TransactionSigner("0x" + "11" * 32), list[Entry]()
+    for n, entry in enumerate(x402_payments(valid_s)):
+        to_sign = Transaction(84532, n, 1, 3 * 10**9, 200_000, entry.asset, b"")
+        raw, transaction = signer.sign(to_sign)
+        entries.append(replace(entry, attempt=Attempt(transaction, raw)))
+        await made.put(entries[-1], State.SETTLING)
+    for one in made.nodes.values():
+        one.counts = (0, ROWS)
+    return entries
+
+
+@pytest.mark.parametrize("valid_s", [20, 90, 395, 900])
+@pytest.mark.parametrize("how", ["cancelled", "used elsewhere", "expired"])
+async def test_an_x402_payment_whose_settlement_is_never_mined(how: str, valid_s: int) -> None:
+    """It is sent again at every look, and asked about no more often than any other."""
+    made = Service(X402, has_key=True)
+    entries = await settlements_that_wait(made, valid_s)
+    await made.pass_time(valid_s - 10)
+    made.spend(how, entries)
+    sent = made.nodes[ONE].taken.count(entries[-1].attempt.raw)
+    assert sent > ANSWERS_MAX - AT_END or valid_s < 114  # the fourth look
+    await made.pass_time(HOUR_S)
+    assert made.states() == {State.FAILED}
+    assert made.rpc.most_of_rows() <= ANSWERS_MAX
+
+
+@pytest.mark.parametrize("is_by_hand", [False, True])
+async def test_one_that_waits_is_found_mined_long_before_its_end(*, is_by_hand: bool) -> None:
+    made = Service(X402, has_key=True)
+    entries = await settlements_that_wait(made, 900)
+    await made.pass_time(130)
+    for node in made.nodes.values():
+        for one in entries:
+            node.used.append(Used(one, one.attempt.transaction, node.head, one.pay_to))
+        node.counts = (0 if is_by_hand else ROWS, ROWS)
+    if is_by_hand:
+        await made.settlement.reconcile(is_due_only=False)
+    else:
+        await made.pass_time(600)
+    assert made.states() == {State.SETTLED}
 
 
 @pytest.mark.parametrize("is_spent_later", [False, True])

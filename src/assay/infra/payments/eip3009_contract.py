@@ -92,6 +92,19 @@ def pays(receipt: JsonValue, entry: Entry) -> bool:
     )
 
 
+def event_of(receipt: JsonValue, entry: Entry) -> str:
+    """The event by which a mined transaction used this authorisation up; empty where it did not."""
+    if not is_object(receipt) or receipt.get("status") != "0x1":
+        return ""
+    logs = receipt.get("logs")
+    told = {
+        tuple(_topics(log.get("topics")))
+        for log in (logs if is_array(logs) else ())
+        if is_object(log) and str(log.get("address")).lower() == entry.asset
+    }
+    return next((e for e in (USED, CANCELLED) if (e, *key_topics(entry)) in told), "")
+
+
 def gas_spent(receipt: JsonValue) -> int | None:
     """What a mined transaction has cost in wei, where its receipt says so.
 

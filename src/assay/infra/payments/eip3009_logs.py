@@ -21,6 +21,10 @@ RECENT = (100, 1900)
 WINDOW = sum(RECENT)
 """Blocks of one search: what public nodes answer. Source: facts, evm section 8."""
 
+NARROW = 5
+"""Blocks that every node searches at once; it is asked for the most recent ones so where it refuses
+more. Source: facts, evm section 8."""
+
 EARLIER_S = 600
 """How far a chain's clock may be behind ours when an authorisation is claimed."""
 
@@ -71,6 +75,8 @@ async def find_uses(
             break
         last, first = first - 1, max(0, first - blocks)
         found = await _search(rpc, node, missing, first, last)
+        if found is None and blocks == RECENT[0]:
+            found = await _search_narrowly(rpc, node, missing, first, last)
         if found is None:
             return uses, frozenset()
         uses |= found
@@ -110,21 +116,45 @@ async def _search(
     rpc: Rpc, node: Network, entries: Sequence[Entry], first: int, last: int
 ) -> dict[str, Use] | None:
     """Those in these blocks; None where the node refuses the search."""
-    wanted = {(one.asset, *key_topics(one)): one.id for one in entries}
-    asked = {
+    try:
+        logs = await rpc.request(node, "eth_getLogs", (_asked(entries, first, last),))
+    except RpcRefused:
+        return None
+    return _uses_in(logs, entries)
+
+
+async def _search_narrowly(
+    rpc: Rpc, node: Network, entries: Sequence[Entry], first: int, last: int
+) -> dict[str, Use] | None:
+    """The same of a node that searches few blocks at once; in one batch, once it has done so."""
+    ends = range(last, first - 1, -NARROW)
+    pieces = [_asked(entries, max(first, end - NARROW + 1), end) for end in ends]
+    newest, *others = [("eth_getLogs", (piece,)) for piece in pieces]
+    found = [*await rpc.request_all(node, [newest])]
+    if is_array(found[0]):
+        found += await rpc.request_all(node, others)
+    if not all(is_array(logs) for logs in found):
+        return None
+    return _uses_in([log for logs in found if is_array(logs) for log in logs], entries)
+
+
+def _asked(entries: Sequence[Entry], first: int, last: int) -> JsonObject:
+    """What `eth_getLogs` is asked for both events of all of them."""
+    keys = [key_topics(one) for one in entries]
+    return {
         "address": entries[0].asset,
         "fromBlock": hex(first),
         "toBlock": hex(last),
         "topics": [
             [USED, CANCELLED],
-            list(dict.fromkeys(payer for _, payer, _ in wanted)),
-            list(dict.fromkeys(nonce for _, _, nonce in wanted)),
+            list(dict.fromkeys(payer for payer, _ in keys)),
+            list(dict.fromkeys(nonce for _, nonce in keys)),
         ],
     }
-    try:
-        logs = await rpc.request(node, "eth_getLogs", (asked,))
-    except RpcRefused:
-        return None
+
+
+def _uses_in(logs: JsonValue, entries: Sequence[Entry]) -> dict[str, Use]:
+    wanted = {(one.asset, *key_topics(one)): one.id for one in entries}
     uses: dict[str, Use] = {}
     for log in logs if is_array(logs) else ():
         kind, key, use = _read(log)

@@ -7,11 +7,12 @@ be. Source: EIP-3009; ADR 0018.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from assay.chains.abi import BadAnswer, Reader
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc, RpcRefused
-from assay.infra.payments.eip3009_contract import gas_spent, pays, state_of
+from assay.infra.payments.eip3009_contract import CANCELLED, event_of, gas_spent, pays, state_of
 from assay.infra.payments.eip3009_logs import Block, Use, block_of, find_uses
 from assay.infra.payments.every_node import ENOUGH, ask_nodes, single_nodes
 from assay.kit.json import JsonValue, is_object
@@ -36,6 +37,15 @@ are asked about side by side, so that a slow node holds up nobody at the end of 
 
 
 @dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the nodes of one question have found, by the ids of entries."""
+
+    uses: dict[str, Use]
+    lost: set[str]
+    """Those that a node knows to be used, and not by what."""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcomes:
     """Asks one node after the other; each alone, so that its answers are of one mind."""
 
@@ -52,7 +62,18 @@ class Outcomes:
         first, *more = [entries[start : start + TOGETHER_MAX] for start in starts]
 
         async def told(some: Sequence[Entry]) -> Sequence[Outcome]:
-            return await ask_nodes(network, some, self._ask, every_node=every_node)
+            seen = _Seen({}, set())
+            ask = partial(self._ask, seen=seen)
+            found = await ask_nodes(network, some, ask, every_node=every_node)
+            lost = [one for one in some if one.id in seen.lost and one.id in seen.uses]
+            if not lost:
+                return found
+            try:  # who could not find it is shown by now what another one has found
+                again = await ask_nodes(network, lost, ask, every_node=True)
+            except ChainUnavailable:
+                return found
+            better = dict(zip((one.id for one in lost), again, strict=True))
+            return [better.get(one.id, what) for one, what in zip(some, found, strict=True)]
 
         found = [*await told(first)]  # alone: where no node answers, nothing more is asked
         for some, one in zip(more, await all_results(map(told, more)), strict=True):
@@ -122,7 +143,9 @@ class Outcomes:
         if _is_used(answer):
             raise ChainUnavailable("Somebody else has used it.", detail="used, not found")
 
-    async def _ask(self, node: Network, entries: Sequence[Entry]) -> list[Outcome]:
+    async def _ask(
+        self, node: Network, entries: Sequence[Entry], seen: _Seen | None = None
+    ) -> list[Outcome]:
         head = await block_of(self.rpc, node, "latest")
         calls = [Call(one.asset, state_of(one.payer, one.nonce)) for one in entries]
         try:
@@ -132,22 +155,27 @@ class Outcomes:
             answers = await self.rpc.call_at(node, calls, head.number)
         used = [_is_used(answer) for answer in answers]
         spent = [one for one, is_used in zip(entries, used, strict=True) if is_used]
-        ends = await self._spent(node, spent, head) if spent else {}
+        ends = await self._spent(node, spent, head, seen or _Seen({}, set())) if spent else {}
         return [
             ends[one.id] if is_used else _EXPIRED if _has_ended(one, head) else UNUSED
             for one, is_used in zip(entries, used, strict=True)
         ]
 
-    async def _spent(self, node: Network, gone: Sequence[Entry], head: Block) -> dict[str, Outcome]:
-        """Of authorisations that are used: by whom, and whether that has paid."""
+    async def _spent(
+        self, node: Network, gone: Sequence[Entry], head: Block, seen: _Seen
+    ) -> dict[str, Outcome]:
+        """Of authorisations that are used: by whom, and whether that has paid.
+
+        What another node has found counts where this one's receipt shows it.
+        """
         uses, is_complete = await find_uses(self.rpc, node, gone, head)
-        asked = {one.id: _to_ask(one, uses.get(one.id)) for one in gone}
+        asked = {one.id: _to_ask(one, uses.get(one.id), seen.uses.get(one.id)) for one in gone}
         receipts = await self._receipts(node, [one for some in asked.values() for one in some])
         ends: dict[str, Outcome] = {}
         for one in gone:
             shown = {transaction: receipts[transaction] for transaction in asked[one.id]}
             paid = next((t for t, receipt in shown.items() if pays(receipt, one)), None)
-            use = uses.get(one.id)
+            use = uses.get(one.id) or _shown(seen.uses.get(one.id), shown, one)
             spent = burnt(one, shown)
             if paid is not None:
                 ends[one.id] = Settled(paid, spent)
@@ -160,6 +188,8 @@ class Outcomes:
                 ends[one.id] = replace(_CANCELLED, gas_wei=spent)
             else:
                 ends[one.id] = Undecided("used, not found", is_used=True)
+                seen.lost.add(one.id)
+        seen.uses.update(uses)
         return ends
 
     async def _receipts(self, node: Network, transactions: Sequence[str]) -> dict[str, JsonValue]:
@@ -168,10 +198,21 @@ class Outcomes:
         return dict(zip(asked, await self.rpc.request_all(node, requests), strict=True))
 
 
-def _to_ask(entry: Entry, use: Use | None) -> Sequence[str]:
-    """Whose receipts show whether it has paid, and what that has cost us."""
+def _to_ask(entry: Entry, use: Use | None, said: Use | None) -> Sequence[str]:
+    """Whose receipts show whether it has paid, and what that has cost us.
+
+    `said`: what another node has found, where this one finds nothing.
+    """
     ours = hashes(entry.attempt)
-    return ours if use is None or use.is_cancelled else (use.transaction, *ours)
+    if use is None:
+        return ours if said is None else (said.transaction, *ours)
+    return ours if use.is_cancelled else (use.transaction, *ours)
+
+
+def _shown(said: Use | None, receipts: Mapping[str, JsonValue], entry: Entry) -> Use | None:
+    """What another node has found, where the transaction's receipt here shows it."""
+    event = event_of(receipts.get(said.transaction), entry) if said else ""
+    return Use(said.transaction, is_cancelled=event == CANCELLED) if said and event else None
 
 
 def burnt(entry: Entry, receipts: Mapping[str, JsonValue]) -> int | None:

@@ -29,8 +29,9 @@ async def ask_nodes(
 ) -> list[Outcome]:
     """What became of each entry, in order. Raises `ChainUnavailable` when no node answers.
 
-    The first node that answers is asked, and every other one about what it refuses. With
-    `every_node` all of them are, about whatever none has shown to be paid.
+    The first node that answers is asked, and every other one about what it refuses, or knows to be
+    used and not by what. With `every_node` all of them are, about whatever none has shown to be
+    paid.
     """
     nodes, waiting = single_nodes(network), list(entries)
     told: dict[str, list[Outcome]] = {entry.id: [] for entry in entries}
@@ -43,12 +44,19 @@ async def ask_nodes(
             continue
         for entry, one in zip(waiting, found, strict=True):
             told[entry.id].append(one)
-        is_open = Rejected | Undecided if every_node else Rejected
-        waiting = [e for e, one in zip(waiting, found, strict=True) if isinstance(one, is_open)]
+        pairs = zip(waiting, found, strict=True)
+        waiting = [entry for entry, one in pairs if _is_open(one, every_node=every_node)]
     if not all(told.values()):
         raise fault
     enough = min(ENOUGH, len(nodes))
     return [_together(told[entry.id], enough, every_node=every_node) for entry in entries]
+
+
+def _is_open(one: Outcome, *, every_node: bool) -> bool:
+    """Whether the next node is asked as well."""
+    if isinstance(one, Undecided):
+        return every_node or one.is_used
+    return isinstance(one, Rejected)
 
 
 def _together(told: Sequence[Outcome], enough: int, *, every_node: bool) -> Outcome:
