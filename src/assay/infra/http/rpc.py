@@ -23,6 +23,7 @@ from assay.infra.http.rpc_gathering import Asked
 from assay.infra.http.rpc_heights import believe_height
 from assay.infra.http.rpc_shapes import is_shaped
 from assay.infra.http.rpc_wire import Answer, NodeError, Result, revert_of
+from assay.infra.http.untrusted_turns import UntrustedTurns
 from assay.infra.http.upstream import UpstreamPool
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
@@ -70,7 +71,7 @@ class JsonRpc:
         self.endpoints: dict[tuple[str, str], Endpoint] = {}
         """Those asked so far, by network (CAIP-2) and URL."""
         self._contracts: BoundedMap[tuple[str, str], Breaker] = BoundedMap(COSTLY_CONTRACTS_KEPT)
-        self._untrusted = asyncio.Semaphore(self._limits.untrusted_at_once)
+        self._untrusted = UntrustedTurns(self._limits.untrusted_at_once)
 
     async def call(self, network: Network, calls: Sequence[Call]) -> Sequence[Returned | Reverted]:
         async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
@@ -136,7 +137,7 @@ class JsonRpc:
                 endpoint.untrusted -= 1
 
         try:
-            async with asyncio.timeout(self._limits.total_s), self._untrusted:
+            async with asyncio.timeout(self._limits.total_s), self._untrusted.one():
                 outcome = await self._first_believable(network, attempt)
         except TimeoutError:
             raise _unreadable(network, "too many calls of contracts under way") from None
