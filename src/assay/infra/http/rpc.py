@@ -11,6 +11,7 @@ from typing import TypeVar
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, RpcRefused
 from assay.infra.http.breaker import Breaker
+from assay.infra.http.caller_turns import contract_turns
 from assay.infra.http.rpc_calls import (
     BlockUnknown,
     ask_all,
@@ -23,7 +24,6 @@ from assay.infra.http.rpc_gathering import Asked
 from assay.infra.http.rpc_heights import believe_height
 from assay.infra.http.rpc_shapes import is_shaped
 from assay.infra.http.rpc_wire import Answer, NodeError, Result, revert_of
-from assay.infra.http.untrusted_turns import UntrustedTurns
 from assay.infra.http.upstream import UpstreamPool
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
@@ -71,7 +71,7 @@ class JsonRpc:
         self.endpoints: dict[tuple[str, str], Endpoint] = {}
         """Those asked so far, by network (CAIP-2) and URL."""
         self._contracts: BoundedMap[tuple[str, str], Breaker] = BoundedMap(COSTLY_CONTRACTS_KEPT)
-        self._untrusted = UntrustedTurns(self._limits.untrusted_at_once)
+        self._untrusted = contract_turns(self._limits.untrusted_at_once)
 
     async def call(self, network: Network, calls: Sequence[Call]) -> Sequence[Returned | Reverted]:
         async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
