@@ -63,6 +63,8 @@ class Node:
     """Changes one answer on its way out; None leaves it."""
     respond: Callable[[Request, bytes], bytes | float | None] = lambda _request, _body: None
     """Changes the HTTP reply: other bytes, or seconds of silence."""
+    delay_s: float = 0.0
+    """How long every answer takes."""
     calls: list[str] = field(default_factory=list)
     """Methods, `batch(n)` for batches, `multicall(n)` for aggregates, in order."""
 
@@ -142,6 +144,7 @@ async def running(node: Node) -> AsyncIterator[RawServer]:
     """Serve `node` on loopback until the end of the block."""
 
     async def respond(request: Request, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(node.delay_s)
         sent: bytes | float | None = plain(_body(node, request), "200 OK")
         changed = node.respond(request, sent)
         sent = sent if changed is None else changed

@@ -116,7 +116,7 @@ class Passwords:
             link = await self._reset_link(operator, actor, asked_by, origin)
             return link and reset_mail(operator.email, *link)
 
-        outbox.add(job)
+        outbox.add(job, f"network {client.network}")
 
     async def reset_link_for_admin(
         self, operator: Operator, actor: Actor = TERMINAL
@@ -176,7 +176,7 @@ class Passwords:
             link = self._link("verify", token)
             return verification_mail(operator.email, link, code.expires_at)
 
-        self._outbox().add(job)
+        self._outbox().add(job, operator.id)
 
     async def verify_email(self, token: str, client: Client) -> None:
         """Confirm the address a verification token was sent to. Raises as `reset`."""

@@ -71,11 +71,10 @@ def equal(settings: Settings) -> Iterator[str]:
     """One secret for two purposes, twice in one ring, or as part of another."""
     given = _secrets(settings)
     others = [(f"the password in {name}", text) for name, text in passwords(settings)]
-    others += _generated(settings)
-    if settings.x402_private_key is not None:
-        others.append(("ASSAY_X402_PRIVATE_KEY", settings.x402_private_key.get_secret_value()))
+    keys = _wallet_keys(settings)
+    others += _generated(settings) + keys
     pairs = [*combinations(given, 2), *((one, other) for one in given for other in others)]
-    for (one, first), (other, second) in pairs:
+    for (one, first), (other, second) in [*pairs, *combinations(keys, 2)]:
         relation = _relation(_normal(first), _normal(second))
         if relation is not None:
             same = "holds the same secret twice" if relation == "equals" else "is made of its old"
@@ -138,6 +137,12 @@ def _secrets(settings: Settings) -> list[tuple[str, str]]:
             value: object = getattr(settings, name)
             found += [(PREFIX + name.upper(), text) for text in _texts(value)]
     return found
+
+
+def _wallet_keys(settings: Settings) -> list[tuple[str, str]]:
+    """The keys of wallets on EVM chains, under their settings' names."""
+    found = ((name, getattr(settings, name)) for name in ("x402_private_key", "payout_key"))
+    return [(PREFIX + name.upper(), text) for name, key in found for text in _texts(key)]
 
 
 def _generated(settings: Settings) -> list[tuple[str, str]]:

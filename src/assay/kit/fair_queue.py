@@ -50,14 +50,14 @@ class _Class:
         if not tickets:
             del self.callers[caller]
 
-    def displace(self, caller: str) -> bool:
+    def displace(self, caller: str, overrun: TooMany) -> bool:
         """Refuse the newest ticket of the caller with most, if that is more than `caller` has."""
         most = max(self.callers, key=lambda one: len(self.callers[one]))
         if len(self.callers[most]) <= len(self.callers.get(caller, ())) + 1:
             return False
         ticket = self.callers[most].pop()
         self.count -= 1
-        ticket.set_exception(_overrun())
+        ticket.set_exception(overrun)
         return True
 
 
@@ -67,10 +67,14 @@ class FairQueue:
     One caller has at most `waiting_per_caller` waiting. Memory is bounded by the waiting.
     """
 
-    def __init__(self, at_once: int, waiting_max: int, waiting_per_caller: int) -> None:
+    def __init__(
+        self, at_once: int, waiting_max: int, waiting_per_caller: int, what: str = "log-ins"
+    ) -> None:
+        """`what` waits, as refusals say it."""
         self._free = at_once
         self._waiting_max = waiting_max
         self._waiting_per_caller = waiting_per_caller
+        self._what = what
         self._known, self._strangers = _Class(), _Class()
         self._turn = 0
 
@@ -97,9 +101,10 @@ class FairQueue:
             self._free -= 1
             return
         if len(among.callers.get(caller, ())) >= self._waiting_per_caller:
-            raise _overrun()
-        if among.count >= self._waiting_max and not among.displace(caller):
-            raise Unavailable("Too many log-ins at once: try again shortly.", retry_after_s=RETRY_S)
+            raise self._overrun()
+        if among.count >= self._waiting_max and not among.displace(caller, self._overrun()):
+            message = f"Too many {self._what} at once: try again shortly."
+            raise Unavailable(message, retry_after_s=RETRY_S)
         ticket: _Ticket = asyncio.get_running_loop().create_future()
         among.add(caller, ticket)
         try:
@@ -125,6 +130,6 @@ class FairQueue:
             return self._strangers
         return self._known
 
-
-def _overrun() -> TooMany:
-    return TooMany("Too many log-ins at once from here: slow down.", retry_after_s=RETRY_S)
+    def _overrun(self) -> TooMany:
+        message = f"Too many {self._what} at once from here: slow down."
+        return TooMany(message, retry_after_s=RETRY_S)

@@ -16,12 +16,12 @@ MAX_AGE_S: Final = 600
 METHODS: Final = b"GET, HEAD, POST, PUT, PATCH, DELETE"
 
 _REQUEST_FIELDS: Final = (
-    b"authorization, content-type, x-agent-address, x-agent-challenge, x-agent-id,"
+    b"authorization, content-type, if-match, x-agent-address, x-agent-challenge, x-agent-id,"
     b" x-agent-session, x-agent-signature, x-chain, x-request-id"
 )
 _EXPOSED: Final = (
-    b"retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, www-authenticate,"
-    b" x-agent-session, x-request-id"
+    b"allow, content-disposition, etag, retry-after, ratelimit-limit, ratelimit-remaining,"
+    b" ratelimit-reset, www-authenticate, x-agent-session, x-request-id"
 )
 
 _VARY: Final = (b"vary", b"Origin")

@@ -11,6 +11,7 @@ from assay.chains.ports import Call, Returned, Reverted
 from assay.infra.http.breaker import FAILURES_MAX
 from assay.infra.http.rpc import JsonRpc
 from assay.kit.costs import Bearer, Cost, CostLedger, serve_for
+from assay.kit.errors import TooMany
 from tests.fakes.clock import FrozenClock
 from tests.services.ethereum_node import REGISTRY, Node, Reply, owner_of, refusal
 from tests.services.raw_server import Request, plain
@@ -160,6 +161,36 @@ async def test_many_burning_contracts_leave_room_for_other_reads(bench: Bench) -
         assert not all(task.done() for task in burnt)
         for task in burnt:
             task.cancel()
+
+
+async def test_one_callers_slow_contracts_hold_up_nobody_elses(bench: Bench) -> None:
+    """First come, first served, sixty of them took all the time that anybody else's had."""
+    network = await bench.network(burning(0.3))
+    await bench.rpc.call(network, ONE)
+    async with asyncio.TaskGroup() as group:
+        serve_for(lambda: Bearer("address 192.0.2.1"))
+        flood = [group.create_task(burn(bench, network)) for _ in range(60)]
+        await asyncio.sleep(0)
+        serve_for(lambda: Bearer("address 203.0.113.9"))
+        assert isinstance(await bench.rpc.call_untrusted(network, ONE[0], GAS), Returned)
+        assert not all(task.done() for task in flood)
+        for task in flood:
+            task.cancel()
+
+
+async def test_a_caller_has_few_calls_of_contracts_waiting(bench: Bench) -> None:
+    network = await bench.network(burning(0.3))
+    async with asyncio.TaskGroup() as group:
+        flood = [group.create_task(_refused(bench, network)) for _ in range(200)]
+        await asyncio.sleep(0.2)
+        for task in flood:
+            task.cancel()
+    assert sum(task.done() and not task.cancelled() for task in flood) >= 200 - 4 - 64
+
+
+async def _refused(bench: Bench, network: Any) -> None:
+    with pytest.raises(TooMany, match="contracts"):
+        await burn(bench, network)
 
 
 async def test_every_request_is_counted_for_whoever_caused_it() -> None:

@@ -1,13 +1,14 @@
 """The API from another origin's page: only where the setting names it (`ASSAY_CORS_ORIGINS`)."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
 from assay.settings import SettingsError, load
-from assay.web.app import build
+from assay.web.app import build, openapi_document
 from tests.http.house import House, open_house, refused
 
 PAGE = "https://page.example"
@@ -45,6 +46,41 @@ async def test_answers_and_refusals_can_be_read_by_it(cors: httpx2.AsyncClient) 
         assert answer.status_code == status
         assert answer.headers["access-control-allow-origin"] == PAGE
         assert "retry-after" in answer.headers["access-control-expose-headers"]
+
+
+async def test_a_page_may_send_and_read_every_header_of_the_document(
+    cors: httpx2.AsyncClient, house: House
+) -> None:
+    """`If-Match` of a change, and the `ETag` it names, were left out."""
+    paths = openapi_document(house.app)["paths"]
+    calls = [
+        call
+        for path, item in paths.items()
+        if path.startswith("/operator/")
+        for call in item.values()
+    ]
+    sent = {
+        one["name"].lower()
+        for call in calls
+        for one in call.get("parameters", ())
+        if one["in"] == "header"
+    }
+    read = {name.lower() for call in calls for name in _answer_headers(call)}
+    assert {"if-match", "x-chain"} <= sent
+    assert {"etag", "retry-after", "x-agent-session"} <= read
+    leave = (await cors.options("/operator/me", headers=preflight())).headers
+    answer = (await cors.get("/operator/health", headers={"origin": PAGE})).headers
+    assert sent - _listed(leave["access-control-allow-headers"]) == set()
+    assert read - _listed(answer["access-control-expose-headers"]) == set()
+
+
+def _answer_headers(call: dict[str, Any]) -> Iterator[str]:
+    for answer in call["responses"].values():
+        yield from answer.get("headers", ())
+
+
+def _listed(value: str) -> set[str]:
+    return {name.strip() for name in value.split(",")}
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "https://PAGE.example", ""])

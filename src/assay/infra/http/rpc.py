@@ -11,6 +11,7 @@ from typing import TypeVar
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, RpcRefused
 from assay.infra.http.breaker import Breaker
+from assay.infra.http.caller_turns import contract_turns
 from assay.infra.http.rpc_calls import (
     BlockUnknown,
     ask_all,
@@ -70,7 +71,7 @@ class JsonRpc:
         self.endpoints: dict[tuple[str, str], Endpoint] = {}
         """Those asked so far, by network (CAIP-2) and URL."""
         self._contracts: BoundedMap[tuple[str, str], Breaker] = BoundedMap(COSTLY_CONTRACTS_KEPT)
-        self._untrusted = asyncio.Semaphore(self._limits.untrusted_at_once)
+        self._untrusted = contract_turns(self._limits.untrusted_at_once)
 
     async def call(self, network: Network, calls: Sequence[Call]) -> Sequence[Returned | Reverted]:
         async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
@@ -136,7 +137,7 @@ class JsonRpc:
                 endpoint.untrusted -= 1
 
         try:
-            async with asyncio.timeout(self._limits.total_s), self._untrusted:
+            async with asyncio.timeout(self._limits.total_s), self._untrusted.one():
                 outcome = await self._first_believable(network, attempt)
         except TimeoutError:
             raise _unreadable(network, "too many calls of contracts under way") from None

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from assay.chains.model import Network
 from assay.infra.http.body import BodyBroken
 from assay.infra.http.breaker import Breaker
+from assay.infra.http.caller_turns import read_turns
 from assay.infra.http.rpc_gathering import Asked, Gathering
 from assay.infra.http.rpc_wire import (
     Answer,
@@ -24,6 +25,7 @@ from assay.infra.http.rpc_wire import (
 from assay.infra.http.small_exchange import Bounds, exchange
 from assay.kit.clock import Clock
 from assay.kit.costs import Cost, CostLedger
+from assay.kit.errors import TooMany, Unavailable
 from assay.kit.json import JsonValue, is_array, is_object
 from assay.wrapper.model import UpstreamFailed
 from assay.wrapper.ports import Upstream
@@ -136,7 +138,7 @@ class Endpoint:
         self._limits = limits
         self._ids = ids
         self._costs = costs
-        self._slots = asyncio.Semaphore(limits.concurrency)
+        self._turns = read_turns(limits.concurrency)
         self._verified_at: float | None = None
         self._gathering = Gathering(self.ask, self._ask_together)
 
@@ -253,7 +255,7 @@ class Endpoint:
             raise EndpointFault("no time left", blame=False)
         sent = False
         try:
-            async with asyncio.timeout(left_s), self._slots:
+            async with asyncio.timeout(left_s), self._turns.one():
                 sent = True
                 self._costs.charge(Cost.RPC_CALLS, len(payload) if is_array(payload) else 1)
                 reply = await self._exchange(payload, left_s)
@@ -262,6 +264,8 @@ class Endpoint:
             raise EndpointFault(f"no answer in {left_s:.1f} s", blame=sent, no_reply=True) from None
         except UpstreamFailed as error:
             raise EndpointFault(error.detail or error.message, no_reply=True) from error
+        except (TooMany, Unavailable) as error:
+            raise EndpointFault(error.message, blame=False) from error
         except (BodyBroken, ValueError) as error:
             raise EndpointFault(f"{type(error).__name__}: {error}") from error
         if reply.status == _TOO_MANY or not (
