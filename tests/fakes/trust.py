@@ -171,6 +171,10 @@ class MemoryEvaluations:
     async def recent(self, subject_key: str, since: datetime) -> list[VisitRecord]:
         return [v for v in self.visits if v.subject_key == subject_key and v.at >= since]
 
+    async def of_group(self, group: str, exclude: str, since: datetime) -> VisitRecord | None:
+        del group, exclude, since
+        return None
+
 
 class NoBlobs:
     async def store(self, data: bytes) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +109,19 @@ class SafeHttp(Protocol):
         ...
 
 
+Begins = Literal["whole", "least", "not"]
+"""Whether a visit may begin: as it is, with the least that it was to take, or not."""
+
+
 class VisitTurns(Protocol):
     """Lets visits to one host begin one after the other: each finds room for the whole of it."""
 
-    def turn(self, urls: Sequence[str], visit_s: float) -> AbstractAsyncContextManager[bool]:
+    def turn(
+        self, urls: Sequence[str], visit_s: float, *, least: int = 0
+    ) -> AbstractAsyncContextManager[Begins]:
         """Wait for the hosts of `urls`; whether the visit may begin. Raises nothing.
 
-        A visit may take `visit_s` seconds in all. Half of them are waited for at most.
+        A visit may take `visit_s` seconds in all. Half of them are waited for at most. With `least`
+        so many requests do where a whole visit has no room.
         """
         ...

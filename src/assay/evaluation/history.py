@@ -16,6 +16,7 @@ from typing import Final
 from assay.evaluation.comparison import CLOAKING
 from assay.evaluation.drift import compare
 from assay.evaluation.pooling import (
+    FINISHED,
     RISES_AT,
     CheckPool,
     PooledCheck,
@@ -59,6 +60,11 @@ class History:
     open_critical: tuple[str, ...] = ()
     sighted: tuple[str, ...] = ()
     """Critical checks with one sighting that no scheduled visit has looked at again."""
+
+    @property
+    def asks_for_a_look(self) -> bool:
+        """Whether scheduled visits should look soon at what was seen."""
+        return self.unconfirmed or self.silent_change or bool(self.sighted)
 
     def as_json(self) -> JsonObject:
         """The `history` member of the evidence."""
@@ -269,7 +275,11 @@ def _is_blocked(visit: VisitRecord, checks: Mapping[str, CheckPool]) -> bool:
 
 
 def _has_silent_change(visits: Sequence[VisitRecord], now: datetime) -> bool:
-    """Whether the newest visit saw one, at most a day ago: a later visit has judged what is new."""
-    if not visits or not visits[-1].silent_changes:
+    """Whether one was seen at most a day ago, and no visit was finished since to judge it."""
+    newest = next(
+        (v for v in reversed(visits) if v.silent_changes or v.outcomes.get(FINISHED) == "passed"),
+        None,
+    )
+    if newest is None or not newest.silent_changes:
         return False
-    return now - visits[-1].at < SILENT_CHANGE_COUNTS
+    return now - newest.at < SILENT_CHANGE_COUNTS

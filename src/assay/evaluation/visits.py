@@ -23,6 +23,8 @@ SILENT_CHANGE_COUNTS: Final = timedelta(hours=24)
 SCHEDULED_MAX, TRIGGERED_MAX, CRITICAL_MAX = 200, 100, 50
 """Visits of one agent that are read, the newest of each kind: triggers displace no others."""
 
+RECHECK: Final = "recheck"
+"""The member of the evidence that says that the last look was a re-check, by a few requests."""
 
 BACKGROUND_TRIES: Final = 2
 """Background evaluations that may fail to finish. Source: verdict, section 2."""
@@ -39,6 +41,10 @@ class Asked:
     timing: Timing = "triggered"
     is_background: bool = False
     tries: int = 0
+    may_recheck: bool = False
+    """Whether a re-check of what is known will do, where a whole visit has no room."""
+    shared: "VisitRecord | None" = None
+    """A visit of a sibling that stands for one of the agent's own: nothing is sent."""
 
     @property
     def is_last_try(self) -> bool:
@@ -47,6 +53,8 @@ class Asked:
 
 
 TRIGGERED: Final = Asked()
+BY_GATE: Final = Asked(may_recheck=True)
+"""By a gate whose `ttlMs` has elapsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,8 @@ class VisitRecord:
     """Calls that any customer may make, and how many of them were left without an answer."""
     source: str = ""
     """Tells the addresses apart that unannounced visits leave by; empty: the service's own."""
+    shared_by: str = ""
+    """The sibling that was visited in the agent's place."""
 
 
 class VisitStore(Protocol):
@@ -82,4 +92,8 @@ class VisitStore(Protocol):
 
     async def recent(self, subject_key: str, since: datetime) -> Sequence[VisitRecord]:
         """The newest visits of each kind not older than `since`, oldest first."""
+        ...
+
+    async def of_group(self, group: str, exclude: str, since: datetime) -> VisitRecord | None:
+        """The newest scheduled visit that was made to another agent of the group of siblings."""
         ...

@@ -15,6 +15,7 @@ from assay.chains.subject import Subject, subject_key
 from assay.egress.budget import EgressUse, Spent, UseClass, current_use, egress_use
 from assay.evaluation.enrolment import GateAsks
 from assay.evaluation.explanations import Explanation
+from assay.evaluation.visits import BY_GATE
 from assay.gate.decide import decide, reusable_until
 from assay.gate.model import Decision, GateRequest, Reuse
 from assay.identity.model import ContractProof, IdentityMismatch
@@ -322,7 +323,7 @@ class Gate:
             if newest is not None:
                 reuse = self._reuse_for(EVALUATION_QUOTA, spent.retry_s)
                 return await needs.evaluator.with_personhood(subject, newest), reuse
-        news = await needs.evaluator.evaluate(subject, needs.evaluation_s)
+        news = await needs.evaluator.evaluate(subject, needs.evaluation_s, BY_GATE)
         if news.reused is None:
             return news.evaluation, None
         evaluation = await needs.evaluator.with_personhood(subject, news.evaluation)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from assay.chains.subject import Subject
-from assay.evaluation.visits import SILENT_CHANGE_COUNTS
+from assay.evaluation.visits import RECHECK, SILENT_CHANGE_COUNTS
 from assay.gate.model import (
     INSUFFICIENT_EVIDENCE,
     LOW_SCORE,
@@ -28,6 +28,10 @@ _COLD_ROUTES: Mapping[ColdStart, Route] = {"throttle": "prod_throttled", "allow"
 """Where an unproven agent goes that is let in because it was asked to be."""
 VALID_FOR = timedelta(days=7)
 """How long any result is reused at most: all services are judged within it. Source: verdict, 2."""
+
+
+RECHECKED_FOR = timedelta(days=1)
+"""How long a result is reused at most whose last look was a re-check."""
 
 
 def decide(
@@ -88,9 +92,16 @@ def valid_until(evaluation: Evaluation) -> datetime:
         for c in evaluation.collected
     )
     valid_for = VALID_FOR if conclusive else INCONCLUSIVE_REUSE
+    if was_rechecked(evaluation):
+        valid_for = min(valid_for, RECHECKED_FOR)
     if any(_has_silent_change(c.evidence.data.get("history")) for c in evaluation.collected):
         valid_for = min(valid_for, SILENT_CHANGE_COUNTS)
     return evaluation.evaluated_at + valid_for
+
+
+def was_rechecked(evaluation: Evaluation) -> bool:
+    """Whether a re-check of a few requests was the last look at the agent."""
+    return any(RECHECK in c.evidence.data for c in evaluation.collected)
 
 
 def _has_silent_change(history: JsonValue) -> bool:

@@ -210,7 +210,7 @@ class UnannouncedVisits:
         try:
             proven = await self._control.services(subject.key)
             for endpoint in endpoints:
-                if endpoint not in proven or not await self._may_go(endpoint):
+                if endpoint not in proven or not await self._known_open(endpoint):
                     return None
         except Unavailable:
             return None
@@ -239,14 +239,24 @@ class UnannouncedVisits:
             if refused is not None:
                 await self.keep_robots(endpoint, refused)
 
-    async def _may_go(self, endpoint: str) -> bool:
-        """Whether what robots.txt said within a day leaves the address open."""
+    async def may_visit(self, endpoint: str) -> bool | None:
+        """Whether robots.txt leaves the address open; None where none was read within a day.
+
+        Raises nothing.
+        """
+        try:
+            return await self._known_open(endpoint)
+        except Unavailable:
+            return None
+
+    async def _known_open(self, endpoint: str) -> bool | None:
         target = parse_target(endpoint, self._policy)
         if not isinstance(target, Target):
             return False
         kept = await self._state.get(_key(origin_of(target)))
-        refused = json.loads(kept) if kept is not None else list(_ANYTHING)
-        return not any(target.path_and_query.startswith(prefix) for prefix in refused)
+        if kept is None:
+            return None
+        return not any(target.path_and_query.startswith(prefix) for prefix in json.loads(kept))
 
     async def keep_robots(self, endpoint: str, prefixes: Sequence[str]) -> None:
         """Keep what robots.txt refuses to us, as an announced visit read it. Raises nothing."""

@@ -6,16 +6,18 @@ evaluation stands: an open trigger re-rolls nothing, and gives no new hash.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from assay.chains.subject import Subject
 from assay.egress.domain import domain_of
-from assay.evaluation.comparison import CLOAKING, compared, row_of
-from assay.evaluation.history import FirstLooks, History, TriggeredTurns, pool
+from assay.evaluation.comparison import compared, row_of
+from assay.evaluation.history import FirstLooks, History, pool
+from assay.evaluation.pooling import FINISHED
 from assay.evaluation.schedule import Reason, Seen
-from assay.evaluation.visits import WINDOW, Asked, VisitRecord, VisitStore
+from assay.evaluation.visits import RECHECK, WINDOW, Asked, VisitRecord, VisitStore
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, is_array, is_object
 from assay.probing.declared import declared_services
@@ -32,26 +34,27 @@ from assay.trust.model import (
 )
 from assay.trust.ports import Signal
 from assay.trust.remembered import ABSENT, is_unfinished, remembered, with_comparison
+from assay.trust.standing import (
+    Accumulated,
+    Standing,
+    adds_evidence,
+    evidence_of,
+    members_of,
+    with_row,
+)
 
 Judge: TypeAlias = Callable[[Evidence, Mapping[str, Probe]], Sequence[Judged]]
 """What every check of a visit concludes, by the visit alone: `raw_findings` of the sandbox."""
 
 HOST_CHARS_MAX: Final = 255
 
+RECHECKED_WITHIN: Final = timedelta(days=6)
+"""How old the newest whole visit may be that a re-check confirms. With the day that a re-check
+stands at most, no result is reused for longer than the seven days of every other."""
+
 CONTROL: Final = ("control", "identity")
 """Members of the evidence that announced visits alone collect: no customer asks who controls a
 host. What the newest of them found stands, no matter who timed it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Accumulated:
-    """What an evaluation rests on, and the visit to be stored with it, if it adds evidence."""
-
-    collected: tuple[Collected, ...]
-    visit: VisitRecord | None = None
-    history: History | None = None
-    has_new_failure: bool = False
-    """Whether the visit saw a failure or a change that scheduled visits should look at soon."""
 
 
 class VisitHistory:
@@ -86,47 +89,67 @@ class VisitHistory:
         newest: Evaluation | None,
         asked: Asked,
     ) -> Accumulated:
-        """The evidence with its history. `tools` are the sandbox signal and the probes.
-
-        A key agent has no services to visit, and no history of visits.
-        """
+        """The evidence with its history; a key agent has none. `tools`: sandbox and probes."""
         sandbox = next((c for c in collected if c.signal is SignalName.SANDBOX), None)
-        if sandbox is None or subject.agent is None:
+        if subject.agent is None:
             return Accumulated(collected)
         now = self._clock.now()
         visits = await self._store.recent(subject.key, now - WINDOW)
-        rows = self._judge(sandbox.evidence, tools[1])
         critical = frozenset(n for n, p in tools[1].items() if p.severity is Severity.CRITICAL)
-        record = remembered(
-            VisitRecord(subject.key, now, asked.timing), sandbox.evidence, rows, visits
-        )
+        earlier = evidence_of(newest)
+        if earlier is not None and (asked.shared is not None or _is_recheck(sandbox)):
+            weigh = partial(tools[0].weigh, probes=tools[1])
+            standing = Standing(subject.key, now, earlier, visits, critical, weigh)
+            return self._stands(standing, collected, tools[1], asked)
+        if sandbox is None:
+            return Accumulated(collected)
+        rows = self._judge(sandbox.evidence, tools[1])
+        made = VisitRecord(subject.key, now, asked.timing)
+        record = remembered(made, sandbox.evidence, rows, visits)
         differing = compared([*visits, record], critical)
         record = with_comparison(record, differing, visits)
         before, after = pool(visits, now, critical), pool([*visits, record], now, critical)
-        adds = _adds(record, visits, before)
+        adds = adds_evidence(record, visits, before)
         found = after if adds else before
-        earlier = _evidence_of(newest)
-        shows = adds and _shows_more(record, visits)
-        keeps = earlier is not None and (not shows or _is_absent_for_now(sandbox.evidence, found))
+        keeps = earlier is not None and (
+            not (adds and _shows_more(record, visits))
+            or _is_absent_for_now(sandbox.evidence, found)
+        )
         seen = earlier if earlier is not None and keeps else sandbox.evidence
-        data = seen.data if not adds else _compared_data(seen.data, row_of(differing))
+        data = dict(seen.data if not adds else with_row(seen.data, row_of(differing)))
         if earlier is not None and adds:
-            newer = sandbox.evidence.data if record.label == "announced" else earlier.data
-            data = {**data, **{n: newer[n] for n in CONTROL if n in newer}}
+            data |= _control_of(sandbox.evidence if record.label == "announced" else earlier)
+        data.pop(RECHECK, None)
         evidence = Evidence(
-            {**data, **_members(record, found, keep=earlier if keeps and not adds else None)},
+            {**data, **members_of(record, found, keep=earlier if keeps and not adds else None)},
             sandbox.evidence.interactions,
             seen.transcript,
         )
         judged = Collected(SignalName.SANDBOX, evidence, tools[0].weigh(evidence, tools[1]))
         others = [judged if c is sandbox else c for c in collected]
-        has_failed = found.unconfirmed or _has_failed(record, before)
-        return Accumulated(
-            tuple(others),
-            record if adds else None,
-            found,
-            has_failed or found.silent_change or bool(found.sighted),
-        )
+        has_failed = _has_failed(record, before) or found.asks_for_a_look
+        return Accumulated(tuple(others), record if adds else None, found, has_failed)
+
+    def _stands(
+        self,
+        standing: Standing,
+        collected: tuple[Collected, ...],
+        probes: Mapping[str, Probe],
+        asked: Asked,
+    ) -> Accumulated:
+        """What an evaluation rests on that made no visit of its own."""
+        if asked.shared is not None:
+            return standing.after_sibling(collected, asked.shared)
+        seen = next(c.evidence for c in collected if c.signal is SignalName.SANDBOX)
+        return standing.after_recheck(collected, seen, self._judge(seen, probes))
+
+    async def is_known(self, subject: Subject, newest: Evaluation | None) -> bool:
+        """Whether a whole visit is recent enough for re-checks to confirm what it found."""
+        if subject.agent is None or evidence_of(newest) is None:
+            return False
+        since = self._clock.now() - RECHECKED_WITHIN
+        visits = await self._store.recent(subject.key, since)
+        return any(visit.outcomes.get(FINISHED) == "passed" for visit in visits)
 
 
 def waits_for(collected: Sequence[Collected], missing: Mapping[SignalName, str]) -> str | None:
@@ -167,38 +190,17 @@ def _host(subject: Subject) -> str:
     return ""
 
 
-def _members(record: VisitRecord, found: History, keep: Evidence | None) -> JsonObject:
-    """The members this module adds; those of the evidence that stands where nothing was added."""
-    if keep is not None and "history" in keep.data:
-        return {"history": keep.data["history"], "visit": keep.data.get("visit")}
-    return {
-        "visit": {"timing": record.timing, "label": record.label},
-        "history": found.as_json(),
-    }
-
-
-def _adds(record: VisitRecord, visits: Sequence[VisitRecord], before: History) -> bool:
-    """Whether the visit counts; a critical finding or a silent change always does, once."""
-    if record.timing == "scheduled" or record.silent_changes:
-        return True
-    seen = {*record.critical, *(str(row["check"]) for row in record.findings)}
-    if not seen <= {*before.open_critical, *before.sighted}:
-        return True
-    return TriggeredTurns(visits).take(record)
-
-
 def _shows_more(record: VisitRecord, visits: Sequence[VisitRecord]) -> bool:
     """Whether what the visit saw takes the place of what stands, and not only refutes it."""
     return bool(record.critical or record.findings) or FirstLooks(visits).take(record)
 
 
-def _compared_data(data: JsonObject, row: JsonObject | None) -> JsonObject:
-    """The evidence with what the comparison of visits found among its findings."""
-    listed = data.get("findings")
-    if not is_array(listed):
-        return data if row is None else {**data, "findings": [row]}
-    others = [one for one in listed if not is_object(one) or one.get("check") != CLOAKING]
-    return {**data, "findings": [*others, *([] if row is None else [row])]}
+def _control_of(evidence: Evidence) -> JsonObject:
+    return {name: evidence.data[name] for name in CONTROL if name in evidence.data}
+
+
+def _is_recheck(sandbox: Collected | None) -> bool:
+    return sandbox is not None and bool(sandbox.evidence.data.get(RECHECK))
 
 
 def _is_absent_for_now(evidence: Evidence, found: History) -> bool:
@@ -214,11 +216,3 @@ def _has_failed(record: VisitRecord, before: History) -> bool:
         seen != "passed" and (name not in before.pooled or before.pooled[name].outcome == "pass")
         for name, seen in record.outcomes.items()
     )
-
-
-def _evidence_of(newest: Evaluation | None) -> Evidence | None:
-    """The behavioural evidence of an evaluation in which the agent was tested."""
-    for one in newest.collected if newest is not None else ():
-        if one.signal is SignalName.SANDBOX and one.evidence.data.get("status") == "tested":
-            return one.evidence
-    return None

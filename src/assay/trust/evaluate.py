@@ -101,18 +101,27 @@ class Evaluator:
         """
         if self._needs.costs is not None:
             self._needs.costs.require(*_COSTS)
-        key = f"{current_use().sharers} {deadline_s} {asked.timing} {subject.key}"
+        kind = f"{asked.timing} {'recheck ' if asked.may_recheck else ''}"
+        kind += "" if asked.shared is None else "shared "
+        key = f"{current_use().sharers} {deadline_s} {kind}{subject.key}"
         return await self._flights.run(key, lambda: self._run(subject, deadline_s, asked))
 
     async def collect(
-        self, subject: Subject, names: frozenset[SignalName], deadline_s: float
+        self,
+        subject: Subject,
+        names: frozenset[SignalName],
+        deadline_s: float,
+        *,
+        may_recheck: bool = False,
     ) -> tuple[tuple[Collected, ...], Mapping[SignalName, str]]:
         """What the named signals see now, and why the others of them could not be had."""
         needs = self._needs
         wanted = {name: signal for name, signal in needs.signals.items() if name in names}
         async with asyncio.TaskGroup() as group:
             tasks = {
-                name: group.create_task(self._hear(signal, subject, deadline_s))
+                name: group.create_task(
+                    self._hear(signal, subject, deadline_s, may_recheck=may_recheck)
+                )
                 for name, signal in sorted(wanted.items())
             }
         heard = {name: task.result() for name, task in tasks.items()}
@@ -142,7 +151,7 @@ class Evaluator:
         return EvaluationCompleted(evaluation, snapshot)
 
     async def _hear(
-        self, signal: Signal, subject: Subject, deadline_s: float
+        self, signal: Signal, subject: Subject, deadline_s: float, *, may_recheck: bool
     ) -> Evidence | Unavailable:
         needs = self._needs
         tools = SignalNeeds(
@@ -157,6 +166,7 @@ class Evaluator:
             consents=needs.consents,
             turns=needs.turns,
             control=needs.control,
+            may_recheck=may_recheck,
         )
         try:
             async with asyncio.timeout(deadline_s + GRACE_S):
@@ -167,8 +177,13 @@ class Evaluator:
     async def _run(self, subject: Subject, deadline_s: float, asked: Asked) -> EvaluationCompleted:
         needs = self._needs
         everything = frozenset(needs.signals)
-        collected, missing = await self.collect(subject, everything, deadline_s)
-        if SignalName.REGISTRY_8004 in needs.signals and SignalName.SANDBOX in needs.signals:
+        if asked.shared is not None:
+            everything -= {SignalName.SANDBOX}
+        may_recheck = asked.may_recheck and await self._is_known(subject)
+        collected, missing = await self.collect(
+            subject, everything, deadline_s, may_recheck=may_recheck
+        )
+        if {SignalName.REGISTRY_8004, SignalName.SANDBOX} <= everything:
             sandbox = needs.signals[SignalName.SANDBOX]
             collected = with_sales(collected, sandbox, needs.probes, needs.rules.ladder)
         pending = waits_for(collected, missing)
@@ -186,6 +201,14 @@ class Evaluator:
         if pending is not None:
             return replace(made, reused=pending, next_try_at=next_try_at)
         return await self._stored(made, subject, found)
+
+    async def _is_known(self, subject: Subject) -> bool:
+        """Whether visits know the agent well enough for a re-check to say what it is."""
+        needs = self._needs
+        if needs.history is None:
+            return False
+        newest = await needs.store.newest(subject.key, EVER)
+        return await needs.history.is_known(subject, newest)
 
     def _made(
         self,

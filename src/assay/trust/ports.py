@@ -108,6 +108,8 @@ class SignalNeeds:
     """Without it every visit begins at once."""
     control: Control | None = None
     """Without it nothing is found out of who controls the services: for tests of the rest."""
+    may_recheck: bool = False
+    """Whether a few requests will do where a whole visit has no room: see `trust.rechecking`."""
 
 
 class Signal(Protocol):

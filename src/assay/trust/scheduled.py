@@ -7,7 +7,7 @@ follow a visible event closely, and say who they are.
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from assay.chains.model import AgentNotFound
@@ -15,11 +15,13 @@ from assay.chains.networks import Networks
 from assay.chains.subject import Subject
 from assay.egress.budget import EgressUse, UseClass, egress_use
 from assay.evaluation.schedule import DueVisit
+from assay.evaluation.visits import VisitRecord
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.probing.declared import declared_services
 from assay.probing.unannounced import UnannouncedVisits, scheduled_visits
 from assay.trust.evaluate import Evaluator
+from assay.trust.siblings import SiblingVisits
 from assay.trust.subjects import Subjects
 
 EVALUATION_S: Final = 90.0
@@ -71,6 +73,8 @@ class SchedulerDependencies:
     """Of a registrable domain and day."""
     on_failure: Callable[[str, Exception], None]
     unannounced: UnannouncedVisits | None = None
+    siblings: SiblingVisits | None = None
+    """Without it every agent is visited itself."""
 
 
 class Scheduler:
@@ -113,6 +117,10 @@ class Scheduler:
             network = needs.networks.by_slug(visit.chain)
             with egress_use(_use(visit)):
                 subject = await needs.subjects.find(network, visit.agent_id)
+                if (shared := await self._shared(visit, subject)) is not None:
+                    asked = replace(visit.asked, shared=shared)
+                    await needs.evaluator.evaluate(subject, EVALUATION_S, asked)
+                    return
                 if not visit.is_visit:
                     await self._read_robots(subject)
                     await needs.schedule.prepared(visit.subject_key)
@@ -124,6 +132,13 @@ class Scheduler:
         except Exception as error:  # noqa: BLE001 - one agent must not take the other visits down
             needs.on_failure(visit.subject_key, error)
             await needs.schedule.put_off(visit.subject_key, FAILED_AGAIN_S)
+
+    async def _shared(self, visit: DueVisit, subject: Subject) -> VisitRecord | None:
+        """The visit of a sibling that will do, where this one is of the schedule's own."""
+        siblings = self._needs.siblings
+        if siblings is None or visit.tries or visit.asked.timing != "scheduled":
+            return None
+        return await siblings.find(subject)
 
     async def _read_robots(self, subject: Subject) -> None:
         needs = self._needs

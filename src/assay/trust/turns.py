@@ -24,6 +24,7 @@ from assay.egress.budget import (
 )
 from assay.egress.consent import Consents, origin_of
 from assay.egress.domain import domain_of
+from assay.egress.ports import Begins
 from assay.egress.url import EgressPolicy, Target, parse_target
 from assay.egress.waiting import own_wait
 from assay.kit.cache import BoundedMap
@@ -80,6 +81,16 @@ class _Host:
         return max(1, min(by_requests, by_size))
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A turn that is waited for: until when, how long it has its host to itself, and the least."""
+
+    host: _Host
+    ends_s: float
+    lease_s: float
+    least: int
+
+
 def _queue() -> FairQueue:
     return FairQueue(1, WAITING_MAX, WAITING_PER_ACCOUNT)
 
@@ -112,22 +123,28 @@ class HostTurns:
         self._taken: BoundedMap[str, Ceiling] = BoundedMap(HOSTS_REMEMBERED)
 
     @asynccontextmanager
-    async def turn(self, urls: Sequence[str], visit_s: float) -> AsyncGenerator[bool]:
+    async def turn(
+        self, urls: Sequence[str], visit_s: float, *, least: int = 0
+    ) -> AsyncGenerator[Begins]:
         """As the port says.
 
         A visit that had to wait begins only if the hosts have as much left as the visit before it
-        took. One that did not wait begins in any case: what cuts it short was no visit.
+        took. One that did not wait begins in any case: what cuts it short was no visit. With
+        `least` it is whole only where the hosts have as much left, waited or not.
         """
         ends_s = asyncio.get_running_loop().time() + visit_s / WAIT_PART
         async with AsyncExitStack() as stack:
-            begins = True
+            found: Begins = "whole"
             try:
                 for host in await self._hosts(urls):
-                    turn = self._turn(host, ends_s, visit_s / TURN_PART)
-                    begins = begins and await stack.enter_async_context(turn)
+                    turn = self._turn(_Asked(host, ends_s, visit_s / TURN_PART, least))
+                    begins = await stack.enter_async_context(turn)
+                    found = begins if begins != "whole" else found
+                    if found == "not":
+                        break
             except Unavailable:  # no request could be counted either
-                begins = False
-            yield begins
+                found = "not"
+            yield found
 
     async def _hosts(self, urls: Sequence[str]) -> list[_Host]:
         """In one order for all, so that no two visits wait for each other crosswise."""
@@ -144,31 +161,38 @@ class HostTurns:
         return [host for _, host in sorted(hosts.items())]
 
     @asynccontextmanager
-    async def _turn(self, host: _Host, ends_s: float, lease_s: float) -> AsyncGenerator[bool]:
-        mark = new_id()
+    async def _turn(self, asked: "_Asked") -> AsyncGenerator[Begins]:
+        host, mark = asked.host, new_id()
         with own_wait():
-            place = await self._wait(host, mark, ends_s, lease_s)
+            place = await self._wait(asked, mark)
         if place is None:
-            yield False
+            yield "not"
             return
         try:
             before = await self._left(host)
-            yield True
+            is_whole = not asked.least or await self._has_room(host)
+            yield "whole" if is_whole else "least"
             with suppress(Unavailable):
-                self._taken.put(host.name, _difference(before, await self._left(host)))
+                after = await self._left(host)
+                if is_whole:
+                    self._taken.put(host.name, _difference(before, after))
         finally:
             await asyncio.shield(self._end(place, mark))
 
-    async def _wait(self, host: _Host, mark: str, ends_s: float, lease_s: float) -> str | None:
+    async def _wait(self, asked: "_Asked", mark: str) -> str | None:
         """The place that was taken for the visit; None when it may not begin."""
+        host = asked.host
         line = self._lines.setdefault(host.name, _Line())
         waits = line.count > 0
         line.count += 1
         try:
-            if waits and not await self._has_room(host):
+            if (waits or asked.least) and not await self._has_room(host, asked.least):
                 return None
-            async with asyncio.timeout_at(ends_s), line.queue.slot(host.use.account, is_known=True):
-                return await self._first(host, mark, lease_s, waits=waits)
+            async with (
+                asyncio.timeout_at(asked.ends_s),
+                line.queue.slot(host.use.account, is_known=True),
+            ):
+                return await self._first(asked, mark, waits=waits or asked.least > 0)
         except (TimeoutError, TooMany):
             return None
         finally:
@@ -176,14 +200,15 @@ class HostTurns:
             if not line.count:
                 del self._lines[host.name]
 
-    async def _first(self, host: _Host, mark: str, lease_s: float, *, waits: bool) -> str | None:
+    async def _first(self, asked: "_Asked", mark: str, *, waits: bool) -> str | None:
         """The same, once the visit is the first in line."""
-        while (place := await self._take(host, mark, lease_s)) is None:
+        host = asked.host
+        while (place := await self._take(host, mark, asked.lease_s)) is None:
             waits = True
-            if not await self._has_room(host):
+            if not await self._has_room(host, asked.least):
                 return None
             await asyncio.sleep(POLL_S)
-        if waits and not await self._has_room(host):
+        if waits and not await self._has_room(host, asked.least):
             await self._end(place, mark)
             return None
         return place
@@ -200,9 +225,10 @@ class HostTurns:
             if await self._state.get(place) == mark:  # else it took too long, and is another's
                 await self._state.take(place)
 
-    async def _has_room(self, host: _Host) -> bool:
-        """Whether the host has as much left as a visit takes."""
-        left, needed = await self._left(host), self._taken.get(host.name) or VISIT_USUAL
+    async def _has_room(self, host: _Host, least: int = 0) -> bool:
+        """Whether the host has as much left as a visit takes; as `least` where that will do."""
+        usual = self._taken.get(host.name) or VISIT_USUAL
+        left, needed = await self._left(host), Ceiling(least, 0) if least else usual
         return left.requests >= needed.requests and left.size_bytes >= needed.size_bytes
 
     async def _left(self, host: _Host) -> Ceiling:

@@ -146,6 +146,7 @@ from assay.wiring.visits import (
     Visits,
     first_turns,
     scheduler,
+    sibling_visits,
     visit_forever,
     visit_retention,
     visits,
@@ -696,7 +697,9 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         event_outbox=event_outbox,
         visits=visited,
         scheduler=scheduler(
-            settings, visited, subjects, networks, evaluator, clock, sources.visits, log
+            *(settings, visited, subjects, networks, evaluator, clock, sources.visits),
+            sibling_visits(visited, evaluations, probes, clock),
+            log,
         ),
         proxy=Proxy(caller, gate, settings.upgrade_address),
         playground=Playground(

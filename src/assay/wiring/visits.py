@@ -1,7 +1,7 @@
 """Visits' history and the scheduler, from the settings."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from secrets import SystemRandom
 from typing import Final
@@ -19,12 +19,15 @@ from assay.infra.sql.visit_schedule import SqlVisitSchedule
 from assay.infra.sql.visit_seeds import SqlSeeds
 from assay.infra.sql.visits import SqlVisitStore
 from assay.kit.clock import Clock
+from assay.probing.ports import Probe, Severity
 from assay.probing.unannounced import UnannouncedVisits
 from assay.settings import Settings
 from assay.trust.accumulate import VisitHistory
 from assay.trust.behaviour import raw_findings
 from assay.trust.evaluate import Evaluator
+from assay.trust.ports import EvaluationStore
 from assay.trust.scheduled import Scheduler, SchedulerDependencies
+from assay.trust.siblings import SiblingVisits
 from assay.trust.subjects import Subjects
 
 LOOKED_EVERY_S: Final = 10.0
@@ -62,6 +65,14 @@ def visits(database: Database, clock: Clock) -> Visits:
     )
 
 
+def sibling_visits(
+    parts: Visits, evaluations: EvaluationStore, probes: Mapping[str, Probe], clock: Clock
+) -> SiblingVisits:
+    """Finds visits of siblings that stand for an agent's own."""
+    critical = frozenset(n for n, p in probes.items() if p.severity is Severity.CRITICAL)
+    return SiblingVisits(evaluations, parts.store, clock, critical)
+
+
 def first_turns(parts: Visits, http: SafeHttp, clock: Clock) -> NamedFirst:
     """Plans visits, those first whom their host's own file names."""
     return NamedFirst(parts.schedule, HostFiles(http, clock))
@@ -75,6 +86,7 @@ def scheduler(  # noqa: PLR0913, PLR0917 - what visits are made with
     evaluator: Evaluator,
     clock: Clock,
     unannounced: UnannouncedVisits | None,
+    siblings: SiblingVisits,
     log: Log,
 ) -> Scheduler:
     """Makes the visits that are due."""
@@ -85,7 +97,7 @@ def scheduler(  # noqa: PLR0913, PLR0917 - what visits are made with
     return Scheduler(
         SchedulerDependencies(
             *(parts.schedule, subjects, networks, evaluator, clock),
-            *(settings.visits_per_host_day, failed, unannounced),
+            *(settings.visits_per_host_day, failed, unannounced, siblings),
         )
     )
 

@@ -16,6 +16,7 @@ from assay.evaluation import enrolment
 from assay.evaluation.enrolment import GATE_ASKS_COUNT, Enrolments, GateAsks, Holder
 from assay.evaluation.visits import WINDOW, VisitRecord
 from assay.infra.agents.dialers import StockDialers
+from assay.infra.sql.control_records import ControlRecords
 from assay.infra.sql.engine import Database
 from assay.infra.sql.evaluations import SqlEvaluationStore
 from assay.infra.sql.visit_requests import SqlVisitRequests
@@ -34,6 +35,7 @@ from assay.trust.model import Evidence, SignalName, Weighed
 from assay.trust.ports import SignalNeeds
 from assay.trust.scheduled import Scheduler, SchedulerDependencies
 from assay.trust.scoring import DEFAULT_WEIGHTS
+from assay.trust.siblings import SiblingVisits
 from assay.trust.signals.sandbox import SIGNAL
 from assay.trust.sources import Sources
 from assay.trust.subjects import Subjects
@@ -116,13 +118,23 @@ class Visited:
 class Scheduling:
     """All of it but chains and network."""
 
-    def __init__(self, database: Database, *, proxies: int = 1, seed: str = "s") -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        proxies: int = 1,
+        seed: str = "s",
+        agents: Sequence[OnchainAgent] = (),
+        visited: "type[Visited] | None" = None,
+    ) -> None:
         self.clock = FrozenClock()
         chance = random.Random(seed).random
         self.site = Site(self.clock)
         self.schedule = SqlVisitSchedule(database, self.clock, chance)
         self.enrolments = Enrolments(SqlVisitRequests(database), self.clock, chance)
-        self.visits, self.store = SqlVisitStore(database), SqlEvaluationStore(database)
+        self.visits = SqlVisitStore(database)
+        control = ControlRecords(lambda _: ())
+        self.store = SqlEvaluationStore(database, None, control)
         self.seeds = SqlSeeds(database, self.clock)
         unannounced = UnannouncedVisits(
             MemorySharedState(self.clock),
@@ -135,11 +147,13 @@ class Scheduling:
             chance,
             self.seeds,
         )
-        subjects = Subjects({"evm": FakeChain(agent())})  # type: ignore[dict-item]
+        self.chain = FakeChain(*(agents or [agent()]))
+        subjects = Subjects({"evm": self.chain})  # type: ignore[dict-item]
+        sandbox = (visited or Visited)(self.clock, self.site)
         self.evaluator = Evaluator(
             EvaluatorNeeds(
                 subjects=subjects,
-                signals={SignalName.SANDBOX: Visited(self.clock, self.site)},  # type: ignore[dict-item]
+                signals={SignalName.SANDBOX: sandbox},  # type: ignore[dict-item]
                 probes=PROBES,
                 http=self.site,
                 dialers=StockDialers(),
@@ -165,6 +179,7 @@ class Scheduling:
                 240,
                 lambda _, error: self.failed.append(error),
                 unannounced,
+                SiblingVisits(self.store, self.visits, self.clock, frozenset(PROBES)),
             )
         )
 

@@ -74,11 +74,12 @@ async def test_gates_at_once_are_answered_and_lower_no_grade(strict: House, acco
                 for caller, name in zip(callers, AGENTS, strict=True)
             ]
         answers = [task.result() for task in asked]
-        ran = [told for told in answers if told["sandboxRan"]]
+        ran = [told for told in answers if told["sandboxRan"] and "recheck" not in told]
         assert len(ran) >= (ALL - HOST_FILE) // visit >= 2
         # The host's file takes a request of the last visit that would have been whole, once; on a
         # busy machine that visit ends for another reason.
         assert 0 <= len(server.requests) - seen - visit * len(ran) <= visit
         assert [told["score"] for told in answers] == before
-        others = [told for told in answers if told not in ran]
-        assert {told["cachedReason"] for told in others} == {"egress_budget"}
+        others = [told for told in answers if not told["sandboxRan"]]
+        assert {told["cachedReason"] for told in others} <= {"egress_budget"}
+        assert len(server.requests) - seen <= ALL

@@ -156,12 +156,15 @@ def test_what_announced_visits_alone_ask_is_not_closed_by_unannounced_ones() -> 
     assert pool([opened, *passes, said], NOW).open_critical == ()
 
 
-def test_a_silent_change_counts_until_the_next_visit_or_for_a_day() -> None:
+def test_a_silent_change_counts_until_a_visit_is_finished_or_for_a_day() -> None:
     good = visit(0, answers="passed")
     changed = VisitRecord("a/7", good.at, "triggered", silent_changes=("payee",))
     assert pool([good, changed], good.at).silent_change
     assert not pool([good, changed], good.at + timedelta(hours=24)).silent_change
-    assert not pool([good, changed, visit(2, answers="passed")], good.at).silent_change
+    for unfinished in (visit(2, reachable="blocked"), visit(2, ok="passed", finished="blocked")):
+        assert pool([good, changed, unfinished], good.at).silent_change
+    finished = visit(2, answers="passed", finished="passed")
+    assert not pool([good, changed, finished], good.at).silent_change
 
 
 def _agent(seed: str, failing: float) -> Callable[[], CheckOutcome]:

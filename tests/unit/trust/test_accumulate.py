@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from assay.evaluation.schedule import Seen
-from assay.evaluation.visits import TRIGGERED, Asked
+from assay.evaluation.visits import BY_GATE, TRIGGERED, Asked
 from assay.kit.json import JsonObject
 from assay.kit.singleflight import SingleFlight
 from assay.probing.ports import Finding, Probe, Severity, Visit
@@ -72,9 +72,15 @@ class Sandbox:
         self.extra: dict[str, JsonObject] = {}
         self.members: JsonObject = {}
         self.absent = self.is_slow = False
+        self.rechecked: JsonObject | None = None
+        """What a re-check saw, where the host has no room for more."""
 
     async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence:
-        del subject, needs
+        del subject
+        if self.rechecked is not None and needs.may_recheck:
+            return Evidence({**self.rechecked, "recheck": True}, interactions=3)
+        if self.rechecked is not None:
+            return Evidence({"status": "inconclusive", "why": "egress_budget", "probes": {}})
         if self.absent:
             return Evidence({"status": "inconclusive", "why": "unreachable", "probes": {}})
         seen: dict[str, JsonObject] = {
@@ -265,3 +271,76 @@ async def test_a_critical_check_without_an_answer_leaves_the_evaluation_unfinish
     }
     await house.run(SCHEDULED)
     assert house.plans.seen[-1].pending is None
+
+
+THERE: JsonObject = {"status": "tested", "why": None, "probes": {"reachable": {"ok": True}}}
+NOBODY: JsonObject = {
+    "status": "inconclusive",
+    "why": "unreachable",
+    "probes": {"reachable": {"ok": False}},
+}
+
+
+def paid_to(payee: str) -> JsonObject:
+    facts: JsonObject = {"payees": {"u": [payee]}, "uri": "u"}
+    return {"facts": facts, "fingerprints": {"payee u": payee}}
+
+
+def _evidence(news: EvaluationCompleted) -> JsonObject:
+    [sandbox] = [c for c in news.evaluation.collected if c.signal is SignalName.SANDBOX]
+    return sandbox.evidence.data
+
+
+async def test_a_re_check_of_what_is_as_it_was_confirms_it_and_adds_nothing() -> None:
+    house = House(Sandbox(0.3, "1"))
+    house.sandbox.members = paid_to("0xa")
+    before = await house.run(SCHEDULED)
+    house.sandbox.rechecked = {**THERE, **paid_to("0xa")}
+    after = await house.run(BY_GATE, move_s=7200)
+    assert after.reused is None
+    assert after.evaluation.evaluated_at > before.evaluation.evaluated_at
+    assert after.snapshot.snapshot_hash == before.snapshot.snapshot_hash
+    assert {n: v for n, v in _evidence(after).items() if n != "recheck"} == _evidence(before)
+    assert _evidence(after)["recheck"] is True
+    assert len(house.store.visits) == 1
+    house.sandbox.rechecked = None
+    assert "recheck" not in _evidence(await house.run(BY_GATE))
+
+
+async def test_a_re_check_that_finds_nobody_asks_for_scheduled_visits_and_lowers_nothing() -> None:
+    house = House(Sandbox())
+    before = await house.run(SCHEDULED)
+    house.sandbox.rechecked = NOBODY
+    for _ in range(3):
+        news = await house.run(BY_GATE, move_s=7200)
+        assert news.evaluation.score == before.evaluation.score
+    assert _history(news)["unconfirmed"] is True
+    assert house.plans.seen[-1].has_failed
+
+
+async def test_a_silent_change_that_a_re_check_saw_stays_until_a_visit_is_finished() -> None:
+    house = House(Sandbox())
+    house.sandbox.members = paid_to("0xa")
+    await house.run(SCHEDULED)
+    house.sandbox.rechecked = {**THERE, **paid_to("0xb")}
+    assert _history(await house.run(BY_GATE, move_s=7200))["silentChange"] is True
+    assert house.plans.seen[-1].has_failed
+    again = await house.run(BY_GATE, move_s=7200)  # it is confirmed, and nobody has judged it yet
+    assert _history(again)["silentChange"] is True
+    house.sandbox.rechecked = NOBODY
+    assert _history(await house.run(BY_GATE, move_s=60))["silentChange"] is True
+    house.sandbox.rechecked, house.sandbox.members = None, paid_to("0xb")
+    assert _history(await house.run(SCHEDULED))["silentChange"] is False
+
+
+async def test_only_what_a_whole_visit_saw_within_six_days_is_re_checked() -> None:
+    house = House(Sandbox())
+    house.sandbox.rechecked = THERE
+    assert (await house.run(BY_GATE)).reused == "egress_budget"  # nothing is known of it
+    house.sandbox.rechecked = None
+    await house.run(SCHEDULED)
+    house.sandbox.rechecked = THERE
+    for _ in range(5):
+        assert (await house.run(BY_GATE, move_s=86_400)).reused is None
+    assert (await house.run(TRIGGERED)).reused == "egress_budget"  # asked for a visit
+    assert (await house.run(BY_GATE, move_s=2 * 86_400)).reused == "egress_budget"

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.evaluation.visits import CRITICAL_MAX, SCHEDULED_MAX, TRIGGERED_MAX, VisitRecord
 from assay.infra.sql.engine import Database, from_us, to_us
-from assay.infra.sql.tables import host_visits, visits
+from assay.infra.sql.tables import agent_identities, host_visits, visits
 
 DAY_S = 86_400
 
@@ -43,6 +43,22 @@ class SqlVisitStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [_record(row) for row in rows]
 
+    async def of_group(self, group: str, exclude: str, since: datetime) -> VisitRecord | None:
+        siblings = select(agent_identities.c.subject_key).where(
+            agent_identities.c.group_key == group, agent_identities.c.subject_key != exclude
+        )
+        statement = (
+            select(visits)
+            .where(visits.c.subject_key.in_(siblings), visits.c.timing == "scheduled")
+            .where(visits.c.at_us >= to_us(since))
+            # A visit that was shared has its time, and a later number.
+            .order_by(visits.c.at_us.desc(), visits.c.seq)
+            .limit(1)
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        return None if row is None else _record(row)
+
     async def remove(self, before: datetime, at_most: int) -> int:
         """Remove visits from before then, and as old counts of hosts' visits; how many rows."""
         old = select(visits.c.seq).where(visits.c.at_us < to_us(before)).limit(at_most)
@@ -66,6 +82,7 @@ async def add_visit(connection: AsyncConnection, visit: VisitRecord) -> None:
         "findings": list(visit.findings),
         "source": visit.source,
         "calls": list(visit.calls),
+        "sharedBy": visit.shared_by,
     }
     row = {
         "subject_key": visit.subject_key,
@@ -96,4 +113,5 @@ def _record(row: RowMapping) -> VisitRecord:
         findings=tuple(seen.get("findings", ())),
         source=seen.get("source", ""),
         calls=tuple(seen.get("calls", (0, 0))),
+        shared_by=seen.get("sharedBy", ""),
     )

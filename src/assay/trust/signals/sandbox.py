@@ -17,7 +17,6 @@ from assay.chains.ports import OVER_BUDGET
 from assay.chains.subject import Subject
 from assay.control.identity import Control
 from assay.control.ports import Endpoint
-from assay.egress.ports import EgressError
 from assay.egress.waiting import BLAMED_FROM_S, OwnWaits, count_own_waits
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.probing.control_reader import VisitReader
@@ -26,8 +25,7 @@ from assay.probing.findings import finding_rows, waiting_checks
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
 from assay.probing.function import collect_function, function_rows
 from assay.probing.judging import TextJudge
-from assay.probing.ports import BudgetExhausted, Probe, Severity, Visit, Visited
-from assay.probing.robots import opted_out, refused_prefixes
+from assay.probing.ports import Probe, Severity, Visit, Visited
 from assay.probing.rounds import UNFINISHED, Seen, run_probes
 from assay.probing.shared_dialers import HANG_UP_S, FunctionDialers, SharedDialers
 from assay.probing.unannounced import Manner, commitment, some_unannounced
@@ -35,8 +33,10 @@ from assay.probing.visiting import VisitHttp
 from assay.trust.behaviour import betrayed, status_of, weigh
 from assay.trust.callers import judged_conduct
 from assay.trust.model import EGRESS_BUDGET, Evidence, SignalName, Unavailable, Weighed
+from assay.trust.opting_out import wants_none
 from assay.trust.ports import Signal, SignalNeeds
-from assay.trust.sources import Sources, conduct_of
+from assay.trust.rechecking import RECHECK_REQUESTS, recheck
+from assay.trust.sources import conduct_of
 
 REQUESTS_MAX = 60
 """Requests one evaluation may cost an agent. Source: facts, honest-agent rules."""
@@ -63,14 +63,17 @@ class Sandbox:
         pause_s = plan.pause_s if plan else None
         http = VisitHttp(way, needs.clock, REQUESTS_MAX, ends_s, pause_s=pause_s)
         turns, visit_s = needs.turns, needs.deadline_s
-        turn = turns.turn(urls, visit_s) if turns else nullcontext(enter_result=True)
+        least = RECHECK_REQUESTS if needs.may_recheck else 0
+        turn = turns.turn(urls, visit_s, least=least) if turns else nullcontext("whole")
         with count_own_waits(is_visit=True) as waits:
             async with turn as begins:
-                if begins:
+                if begins == "whole":
                     return await self._visit(_Going(subject, needs, plan), http, waits, conduct)
-        # Its hosts are being visited, and have no room for another visit beside that.
-        unvisited: JsonObject = {"status": "inconclusive", "why": EGRESS_BUDGET, "probes": {}}
-        return Evidence({**unvisited, "conduct": conduct} if conduct else unvisited)
+                # Its hosts are being visited, and have no room for another visit beside that.
+                found = Evidence({"status": "inconclusive", "why": EGRESS_BUDGET, "probes": {}})
+                if begins == "least":
+                    found = await recheck(subject, needs, http.left_s)
+        return replace(found, data={**found.data, "conduct": conduct}) if conduct else found
 
     async def _visit(
         self, going: "_Going", http: VisitHttp, waits: OwnWaits, conduct: JsonObject
@@ -195,7 +198,7 @@ async def _allowed(
     if going.plan is not None:
         return tuple(declared), ()
     async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(_wants_none(v, http, going.needs.sources)) for v in declared]
+        asked = [group.create_task(wants_none(v, http, going.needs.sources)) for v in declared]
     answers = [task.result() for task in asked]
     pairs = list(zip(declared, answers, strict=True))
     return tuple(v for v, no in pairs if not no), tuple(v for v, no in pairs if no)
@@ -230,19 +233,6 @@ def _limits(subject: Subject, seen: Seen, probes: Mapping[str, Probe]) -> JsonOb
     inactive: JsonObject = {"active": False} if file is not None and file.active is False else {}
     listed = {"criticalUnfinished": waiting, "criticalFailed": failed}
     return {**inactive, **{name: [*names] for name, names in listed.items() if names}}
-
-
-async def _wants_none(visited: Visited, http: VisitHttp, sources: Sources) -> bool:
-    endpoint = visited.service.endpoint
-    try:
-        if await opted_out(endpoint, http):
-            return True
-        refused = await refused_prefixes(endpoint, http)  # the same request, asked once
-    except (BudgetExhausted, EgressError):
-        return False
-    if sources.visits is not None and refused is not None:
-        await sources.visits.keep_robots(endpoint, refused)
-    return False
 
 
 async def _agreed(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
-from assay.gate.decide import valid_until
+from assay.gate.decide import valid_until, was_rechecked
 from assay.gate.denial import denial
 from assay.gate.model import MIN_SCORE_DEFAULT, TTL_MS_DEFAULT, ColdStart, Decision, GateRequest
 from assay.kit.clock import iso
@@ -74,6 +74,14 @@ class GateShape(Answer):
             exclude_if=lambda value: not value,
         ),
     ] = False
+    recheck: Annotated[
+        bool,
+        Field(
+            description="Whether the last look was a re-check of three requests, as the host of"
+            " the agent had no room for a whole visit: reachability and fingerprints alone.",
+            exclude_if=lambda value: not value,
+        ),
+    ] = False
     score: Annotated[float, Field(ge=0, le=100)]
     score_low: ScoreLow
     score_high: ScoreHigh
@@ -126,6 +134,7 @@ def gate(decision: Decision, token: str, *, proven: bool, number: int | None = N
         cached=decision.cached,
         cached_reason=decision.cached_reason,
         ttl_floor=decision.cached_reason is not None,
+        recheck=was_rechecked(decision.evaluation),
         score=decision.score.value,
         score_low=decision.score.low,
         score_high=decision.score.high,
