@@ -188,10 +188,8 @@ def steady(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
     asked = policy.steady_unannounced_share
     critical = past.get("criticalUnannounced") is True
     changed = past.get("silentChange") is True
-    return [
-        at_least(2, "scheduled_visits", visits, policy.steady_visits, "scheduled visits"),
-        at_least(2, "visit_days", days("days"), policy.steady_days, "days of visits"),
-        at_least(2, "visit_span", days("spanDays"), policy.steady_span_days, "days between them"),
+    behind = only_entered(seen)
+    hidden: list[Demand] = [
         Demand(
             2,
             "unannounced_visits",
@@ -204,6 +202,12 @@ def steady(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
             "met" if critical else "missing",
             "Every critical check that can be made unannounced was.",
         ),
+    ]
+    return [
+        at_least(2, "scheduled_visits", visits, policy.steady_visits, "scheduled visits"),
+        at_least(2, "visit_days", days("days"), policy.steady_days, "days of visits"),
+        at_least(2, "visit_span", days("spanDays"), policy.steady_span_days, "days between them"),
+        *([_independent_traffic(seen, policy, behind)] if behind else hidden),
         Demand(
             2,
             "no_silent_change",
@@ -213,6 +217,42 @@ def steady(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
             is_fault=changed,
         ),
     ]
+
+
+def only_entered(seen: Evidences) -> list[str]:
+    """The services that alone of their kind work, and open only to a deposited credential."""
+    entry = member(seen.behaviour, "entry")
+    listed = entry.get("entered")
+    entered = {str(one) for one in listed} if is_array(listed) else set[str]()
+    works = member(seen.history, "functions")
+    by_kind: dict[str, list[str]] = {}
+    for row in rows(seen.behaviour, "function") or [] if entered else []:
+        service = str(row.get("service"))
+        if works.get(service, row.get("state")) == "functional":
+            by_kind.setdefault(str(row.get("kind")), []).append(service)
+    return sorted(s for of_kind in by_kind.values() if entered.issuperset(of_kind) for s in of_kind)
+
+
+def _independent_traffic(seen: Evidences, policy: LadderPolicy, behind: list[str]) -> Demand:
+    """What stands for unannounced visits where only a credential that the owner gave us opens.
+
+    Its owner recognises every visit by it. So others have to have used the service: those whom
+    rung 3 asks for, as fewer can be made up for a few dollars.
+    """
+    states = {one.state for one in used(seen, policy)}
+    state: State = "missing" if "missing" in states else "unknown" if "unknown" in states else "met"
+    return Demand(
+        2,
+        "independent_traffic",
+        state,
+        "Visits that nobody recognises, or the customers that rung 3 asks for; a deposited"
+        f" credential, by which its owner recognises a visit, alone opens {', '.join(behind)}.",
+        "deposited_credentials",
+        action=""
+        if state == "met"
+        else "Serve something of the kind that works without a"
+        " credential, or let customers pay the agent's wallet.",
+    )
 
 
 def used(seen: Evidences, policy: LadderPolicy) -> list[Demand]:

@@ -147,7 +147,35 @@ def _function(
         f"{asks}: {said}.",
         "" if worst == "met" else why,
         is_fault=worst == "missing" and "not_functional" in best.values(),
-        action=_how_to_sell(policy) if best.get("x402") == "closed" else _what_to_publish(services),
+        action=_how_to_sell(policy)
+        if best.get("x402") == "closed"
+        else _how_to_enter(seen, services) or _what_to_publish(services),
+    )
+
+
+def _how_to_enter(seen: Evidences, services: Mapping[str, list[JsonObject]]) -> str:
+    """What opens services that answer 401 or 403, if the best of their kind does."""
+    entry = member(seen.behaviour, "entry")
+    listed = entry.get("closed")
+    closed = {str(one) for one in listed} if is_array(listed) else set[str]()
+    wanted = sorted(
+        str(row.get("service"))
+        for of_kind in services.values()
+        if _best(of_kind) in {"refuses", "closed"}
+        for row in of_kind
+        if str(row.get("service")) in closed
+    )
+    if not wanted:
+        return ""
+    used = rows(entry, "credentials") or []
+    if any(row.get("outcome") == "refused" for row in used):
+        said = "The credential that was deposited is refused: deposit one that holds"
+    else:
+        said = "Deposit a credential for evaluations"
+    return (
+        f"{said}, for {', '.join(wanted)}: as the agent's owner, by"
+        " `POST /operator/agent/{agentId}/credentials` or `assay visits deposit`"
+        " (docs/better-grade.md#services-behind-a-log-in)."
     )
 
 

@@ -19,6 +19,7 @@ from assay.evaluation.visits import WINDOW, Asked, VisitRecord, VisitStore
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, is_array, is_object
 from assay.probing.declared import declared_services
+from assay.probing.entering import CLOSED
 from assay.probing.ports import Probe, Severity
 from assay.trust.callers import Judged
 from assay.trust.model import (
@@ -38,9 +39,10 @@ Judge: TypeAlias = Callable[[Evidence, Mapping[str, Probe]], Sequence[Judged]]
 
 HOST_CHARS_MAX: Final = 255
 
-CONTROL: Final = ("control", "identity")
+CONTROL: Final = ("control", "identity", "entry")
 """Members of the evidence that announced visits alone collect: no customer asks who controls a
-host. What the newest of them found stands, no matter who timed it."""
+host, or carries what was deposited. What the newest of them found stands, no matter who timed it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,8 @@ class VisitHistory:
         found = after if adds else before
         earlier = _evidence_of(newest)
         shows = adds and _shows_more(record, visits)
-        keeps = earlier is not None and (not shows or _is_absent_for_now(sandbox.evidence, found))
+        says_less = _is_absent_for_now(sandbox.evidence, found) or _is_closed(sandbox.evidence)
+        keeps = earlier is not None and (not shows or says_less)
         seen = earlier if earlier is not None and keeps else sandbox.evidence
         data = seen.data if not adds else _compared_data(seen.data, row_of(differing))
         if earlier is not None and adds:
@@ -206,6 +209,13 @@ def _is_absent_for_now(evidence: Evidence, found: History) -> bool:
     reachable = found.pooled.get("reachable")
     is_absent = evidence.data["status"] != "tested" and evidence.data.get("why") in ABSENT
     return is_absent and reachable is not None and reachable.outcome == "pass"
+
+
+def _is_closed(evidence: Evidence) -> bool:
+    """Whether a visit without credentials found nothing open."""
+    listed = evidence.data.get("services")
+    rows = [row for row in listed if is_object(row)] if is_array(listed) else []
+    return bool(rows) and all(row.get("state") == CLOSED for row in rows)
 
 
 def _has_failed(record: VisitRecord, before: History) -> bool:

@@ -23,6 +23,7 @@ from assay.evaluation.checks import (
     worth,
 )
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.probing.entering import NEEDS_CREDENTIALS
 from assay.probing.ports import Finding, Probe, Severity, Visited
 from assay.probing.rounds import UNFINISHED, Seen
 from assay.trust.callers import judged_conduct
@@ -81,6 +82,7 @@ _WHY = {
     "no_conduct": "No conduct of this agent has been observed yet.",
     "no_service": "The agent declares no service that can be tested.",
     "unreachable": "None of the agent's services could be reached.",
+    NEEDS_CREDENTIALS: "Its services open only to credentials, which this visit did not carry.",
     "opted_out": "The agent's site asks not to be tested.",
     "out_of_time": "There was no time to visit the agent's services.",
     EGRESS_BUDGET: "The host of the agent's services has had its share of requests for now"
@@ -187,6 +189,13 @@ def status_of(
     return "tested", None
 
 
+def _entry(entry: JsonValue) -> JsonObject:
+    """Which services a deposited credential opened, and what came of each credential."""
+    if not is_object(entry):
+        return {}
+    return {name: entry[name] for name in ("entered", "credentials") if name in entry}
+
+
 def summary(evidence: Evidence, probes: Mapping[str, Probe]) -> JsonObject:
     """The evidence for people: status, counts, and every probe that applies with its verdict."""
     rows = findings(evidence, probes)
@@ -204,6 +213,7 @@ def summary(evidence: Evidence, probes: Mapping[str, Probe]) -> JsonObject:
         "unfinished": values.count(UNFINISHED),
         "services": evidence.data.get("services", []),
         "control": evidence.data.get("control", []),
+        **_entry(evidence.data.get("entry")),
         "probes": [
             {
                 "name": row.name,

@@ -16,6 +16,7 @@ from assay.kit.costs import Cost, CostLedger
 from assay.kit.ids import new_id
 from assay.kit.singleflight import SingleFlight
 from assay.kit.slice_runner import Slices
+from assay.probing.entering import EvaluationCredentials
 from assay.probing.ports import AgentDialers, Probe, ReadsConsents
 from assay.trust.accumulate import Accumulated, VisitHistory, seen_by, waits_for
 from assay.trust.model import (
@@ -105,14 +106,24 @@ class Evaluator:
         return await self._flights.run(key, lambda: self._run(subject, deadline_s, asked))
 
     async def collect(
-        self, subject: Subject, names: frozenset[SignalName], deadline_s: float
+        self,
+        subject: Subject,
+        names: frozenset[SignalName],
+        deadline_s: float,
+        credentials: EvaluationCredentials | None = None,
     ) -> tuple[tuple[Collected, ...], Mapping[SignalName, str]]:
-        """What the named signals see now, and why the others of them could not be had."""
+        """What the named signals see now, and why the others of them could not be had.
+
+        `credentials` are used in place of deposited ones.
+        """
         needs = self._needs
+        sources = needs.sources
+        if credentials is not None:
+            sources = replace(sources, credentials=credentials)
         wanted = {name: signal for name, signal in needs.signals.items() if name in names}
         async with asyncio.TaskGroup() as group:
             tasks = {
-                name: group.create_task(self._hear(signal, subject, deadline_s))
+                name: group.create_task(self._hear(signal, subject, deadline_s, sources))
                 for name, signal in sorted(wanted.items())
             }
         heard = {name: task.result() for name, task in tasks.items()}
@@ -142,7 +153,7 @@ class Evaluator:
         return EvaluationCompleted(evaluation, snapshot)
 
     async def _hear(
-        self, signal: Signal, subject: Subject, deadline_s: float
+        self, signal: Signal, subject: Subject, deadline_s: float, sources: Sources
     ) -> Evidence | Unavailable:
         needs = self._needs
         tools = SignalNeeds(
@@ -152,7 +163,7 @@ class Evaluator:
             probes=needs.probes,
             clock=needs.clock,
             deadline_s=deadline_s,
-            sources=needs.sources,
+            sources=sources,
             slices=self._slices,
             consents=needs.consents,
             turns=needs.turns,

@@ -22,6 +22,7 @@ from assay.egress.waiting import BLAMED_FROM_S, OwnWaits, count_own_waits
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.probing.control_reader import VisitReader
 from assay.probing.declared import as_spoken, declared_services, service_row
+from assay.probing.entering import CLOSED, NEEDS_CREDENTIALS, Entry
 from assay.probing.findings import finding_rows, waiting_checks
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
 from assay.probing.function import collect_function, function_rows
@@ -61,13 +62,17 @@ class Sandbox:
         plan = needs.sources.visits and await needs.sources.visits.plan(subject, urls)
         way = plan.http if plan else needs.http
         pause_s = plan.pause_s if plan else None
-        http = VisitHttp(way, needs.clock, REQUESTS_MAX, ends_s, pause_s=pause_s)
+        entry = await _entry(subject, needs.sources, is_carried=plan is None)
+        http = VisitHttp(way, needs.clock, REQUESTS_MAX, ends_s, pause_s=pause_s, entry=entry)
         turns, visit_s = needs.turns, needs.deadline_s
         turn = turns.turn(urls, visit_s) if turns else nullcontext(enter_result=True)
         with count_own_waits(is_visit=True) as waits:
             async with turn as begins:
                 if begins:
-                    return await self._visit(_Going(subject, needs, plan), http, waits, conduct)
+                    seen = await self._visit(_Going(subject, needs, plan), http, waits, conduct)
+                    if needs.sources.credentials is not None:
+                        await needs.sources.credentials.note(subject, entry.outcomes)
+                    return seen
         # Its hosts are being visited, and have no room for another visit beside that.
         unvisited: JsonObject = {"status": "inconclusive", "why": EGRESS_BUDGET, "probes": {}}
         return Evidence({**unvisited, "conduct": conduct} if conduct else unvisited)
@@ -89,25 +94,23 @@ class Sandbox:
             visit = _begun(going, visited, http, dialers, nonce, agreed)
             heard = await _ask_all(visit, needs, http.left_s, group)
             dialers.hang_up()
-        visited, seen = heard.services, heard.seen
-        listed = [service_row(v, "visited") for v in visited] + [
-            service_row(v, "opted_out") for v in refused
-        ]
-        status, why = status_of(visited, refused, seen, replied=http.replied > asked)
+        seen = heard.seen
+        status, why = _status(heard, refused, replied=http.replied > asked)
         if _is_cut(subject, http, waits, seen) and not betrayed(seen, needs.probes):
             # Half a visit is no evidence: a rival who uses up the budget must not choose the half.
             status, why, seen = "inconclusive", EGRESS_BUDGET, {}
         data: JsonObject = {
             "status": status,
             "why": why,
-            "services": listed,
+            "services": _listed(declared, heard, refused),
             "ignored": ignored,
             "probes": seen,
             **_limits(subject, seen, needs.probes),
             "function": function_rows(heard.transcripts),
-            "visit": plan.row if plan else {"label": "announced"},
+            "visit": _row(plan, heard.closed),
             **heard.controlled,
             "findings": finding_rows(seen, needs.probes),
+            **_entered(http, declared),
         }
         if status == "tested":
             data = {**data, **evidence_of(heard.facts)}
@@ -134,6 +137,44 @@ class _Going:
     subject: Subject
     needs: SignalNeeds
     plan: Manner | None
+
+
+async def _entry(subject: Subject, sources: Sources, *, is_carried: bool) -> Entry:
+    """The deposited credentials of a visit; one that is not announced carries none."""
+    if sources.credentials is None:
+        return Entry()
+    return Entry(await sources.credentials.usable(subject), is_carried=is_carried)
+
+
+def _entered(http: VisitHttp, declared: Sequence[Visited]) -> JsonObject:
+    """The member `entry`; absent where no service was closed."""
+    row = http.entry.row([v.service.endpoint for v in declared])
+    return {"entry": row} if row else {}
+
+
+def _status(
+    heard: "_Heard", refused: tuple[Visited, ...], *, replied: bool
+) -> tuple[str, str | None]:
+    """Whether there was behaviour to judge, and why not."""
+    if heard.closed and not heard.services:
+        return "inconclusive", NEEDS_CREDENTIALS
+    return status_of(heard.services, refused, heard.seen, replied=replied)
+
+
+def _listed(
+    declared: Sequence[Visited], heard: "_Heard", refused: Sequence[Visited]
+) -> list[JsonValue]:
+    """The services, with what was done with each."""
+    closed = [v for v in declared if v.service.endpoint in heard.closed]
+    by_state = {"visited": heard.services, "opted_out": refused, CLOSED: closed}
+    return [service_row(v, state) for state, listed in by_state.items() for v in listed]
+
+
+def _row(plan: Manner | None, closed: Sequence[str]) -> JsonObject:
+    """The visit's row. One that could not enter a service counts as no unannounced one."""
+    if plan is None:
+        return {"label": "announced"}
+    return {**plan.row, "label": "unlabelled"} if closed else plan.row
 
 
 def _begun(
@@ -265,6 +306,8 @@ class _Heard:
     seen: Seen
     controlled: dict[str, JsonValue]
     facts: JsonObject
+    closed: Sequence[str] = ()
+    """Services that this visit had no credential for, though one was deposited."""
 
 
 async def _ask_all(
@@ -283,14 +326,46 @@ async def _ask_all(
     shares = FunctionDialers(dialers) if isinstance(dialers, SharedDialers) else dialers
     proof = group.create_task(collect_function(replace(visit, dialers=shares)))
     await asyncio.wait([proof], timeout=deadline_s * FUNCTION_ALONE)
-    left_s = ends_at - asyncio.get_running_loop().time()
-    services = as_spoken(visit.services, visit.spoken)
+    deposited = frozenset[str]() if visit.announced else _deposited(visit)
+    closed = _closed(visit, await proof, deposited) if deposited else ()
+    left_s = max(0.0, ends_at - asyncio.get_running_loop().time())
+    spoken = as_spoken(visit.services, visit.spoken)
+    services = tuple(v for v in spoken if v.service.endpoint not in closed)
     probed = replace(visit, services=services)
     kinds = {v.service.endpoint: v.kind for v in services}
     control = group.create_task(_controlled(visit, kinds, needs.control, left_s))
-    facts = group.create_task(collect_fingerprints(probed, left_s))
-    seen = await run_probes(probed, probes, left_s)
-    return _Heard(services, await proof, seen, await control, await facts)
+    # With the credential more may be listed: such visits are no pair for a comparison.
+    facts = group.create_task(collect_fingerprints(visit, spoken, left_s, but_of=deposited))
+    seen = await run_probes(probed, probes, left_s) if services or not closed else {}
+    transcripts = [_without_entry(t, closed) for t in await proof]
+    return _Heard(services, transcripts, seen, await control, await facts, closed)
+
+
+def _deposited(visit: Visit) -> frozenset[str]:
+    """The services of the visit that a credential was deposited for."""
+    if not isinstance(visit.http, VisitHttp):
+        return frozenset()
+    return frozenset(visit.http.entry.deposited([v.service.endpoint for v in visit.services]))
+
+
+def _closed(
+    visit: Visit, transcripts: Sequence[JsonObject], deposited: frozenset[str]
+) -> Sequence[str]:
+    """Those of them that are closed to whoever brings no credential."""
+    if not isinstance(visit.http, VisitHttp):
+        return ()
+    refusing = frozenset(visit.http.entry.closed(sorted(deposited)))
+    rows = [row for row in function_rows(transcripts) if row["state"] != "functional"]
+    named = {str(row["service"]) for row in rows}
+    return tuple(
+        v.service.endpoint for v in visit.services if v.service.endpoint in refusing & named
+    )
+
+
+def _without_entry(transcript: JsonObject, closed: Sequence[str]) -> JsonObject:
+    """The transcript; that of a closed service says that it was not entered."""
+    is_closed = transcript.get("service") in closed
+    return {**transcript, "end": NEEDS_CREDENTIALS} if is_closed else transcript
 
 
 def _seed(subject: Subject) -> str:
