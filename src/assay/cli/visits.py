@@ -5,7 +5,7 @@ import sys
 from assay.chains.subject import Subject
 from assay.cli.run import FAILED, complain, problems_in, secret_from_input, with_app
 from assay.egress.deposited import Place
-from assay.evaluation.credentials import NewCredential
+from assay.evaluation.deposits import NewCredential
 from assay.evaluation.enrolment import Holder
 from assay.kit.clock import iso
 from assay.kit.errors import InvalidRequest

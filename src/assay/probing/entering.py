@@ -23,7 +23,7 @@ from assay.kit.json import JsonObject, JsonValue
 REFUSED: Final = frozenset({401, 403, 407})
 """Answers that want a credential, or another one."""
 
-NEEDS_CREDENTIALS: Final = "needs_credentials"
+NOT_ENTERED: Final = "not_entered"
 """Why a service was not tested by a visit that carries no credential."""
 
 CLOSED: Final = "closed"
@@ -57,13 +57,16 @@ class EvaluationCredential:
         # A path that servers read in several ways may be one of the others'.
         return not (self.others and (target.is_exact or any(o.covers(target) for o in self.others)))
 
+    def is_in(self, request: Outgoing) -> bool:
+        """Whether the request has a header of its own where the credential would stand."""
+        name = self.name.lower()
+        return self.place == "header" and any(n.lower() == name for n in request.headers)
+
     def put_into(self, request: Outgoing) -> Outgoing:
-        """The request with the credential in the place of anything else under its name."""
+        """The request with the credential; of the query it takes its name's place."""
         if self.place == "query":
             return replace(request, url=_with_parameter(request.url, self.name, self.value))
-        name = self.name.lower()
-        others = {n: v for n, v in request.headers.items() if n.lower() != name}
-        return replace(request, headers={**others, self.name: self.value})
+        return replace(request, headers={**request.headers, self.name: self.value})
 
 
 class EvaluationCredentials(Protocol):
@@ -83,6 +86,7 @@ class _Use:
     """One credential in one visit."""
 
     credential: EvaluationCredential
+    redaction: Redaction
     is_sent: bool = False
     has_entered: bool = False
     is_told: bool = False
@@ -105,10 +109,11 @@ class Entry:
         """Without `is_carried` none is sent; answers are read without them all the same."""
         # The longest path first: it is the one that was deposited for the very address.
         ordered = sorted(credentials, key=lambda one: (-len(one.scope.segments), one.id))
-        self._uses = [_Use(one) for one in ordered]
+        self._uses = [_Use(one, Redaction(secrets_in(one.value))) for one in ordered]
         self._is_carried = is_carried
-        self._redactions = {one.id: Redaction(secrets_in(one.value)) for one in ordered}
         self._closed: list[Scope] = []
+        self.carried = 0
+        """Requests that went out with a credential."""
 
     def carries(self, request: Outgoing) -> bool:
         """Whether the request carries its credential at once: its service was closed before."""
@@ -130,6 +135,7 @@ class Entry:
         """The request as it goes out."""
         use = self._use_for(request) if carries else None
         found = request if use is None else use.credential.put_into(request)
+        self.carried += use is not None
         if found.tap is None or not self._uses:
             return found
         return replace(found, tap=_CleanTap(found.tap, self.clean_line))
@@ -199,7 +205,9 @@ class Entry:
     def _use_for(self, request: Outgoing) -> _Use | None:
         if not self._is_carried or request.is_bare:
             return None
-        return next((use for use in self._uses if use.credential.is_for(request.url)), None)
+        use = next((use for use in self._uses if use.credential.is_for(request.url)), None)
+        # What brings such a field itself asks what the service makes of that.
+        return None if use is None or use.credential.is_in(request) else use
 
     def _note_closed(self, url: str) -> None:
         scope = scope_of(url.partition("?")[0])
@@ -208,7 +216,7 @@ class Entry:
 
     def _clean(self, data: bytes, *, is_cut: bool = False) -> bytes:
         for use in self._uses:
-            cleaned = self._redactions[use.credential.id].clean(data, is_cut=is_cut)
+            cleaned = use.redaction.clean(data, is_cut=is_cut)
             use.is_told = use.is_told or (cleaned != data and not is_cut)
             data = cleaned
         return data

@@ -10,7 +10,7 @@ from assay.evaluation.pooling import FINISHED
 from assay.evaluation.visits import CheckOutcome, Label, VisitRecord
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.cloaking import Difference
-from assay.probing.entering import NEEDS_CREDENTIALS
+from assay.probing.entering import NOT_ENTERED
 from assay.probing.ports import Severity
 from assay.trust.callers import Judged
 from assay.trust.conduct import CONDUCT
@@ -24,7 +24,7 @@ SERVICES_MAX: Final = 64
 WAITS: Final = "waiting_for_budget"
 """Why a service was not asked in a visit whose budget others used: its turn is later."""
 
-_NOT_ASKED: Final = frozenset({WAITS, NEEDS_CREDENTIALS})
+_NOT_ASKED: Final = frozenset({WAITS, NOT_ENTERED})
 
 ABSENT: Final = frozenset({"unreachable", "out_of_time"})
 """Why a visit saw nothing, where the agent was not there."""

@@ -141,7 +141,7 @@ class SqlControlStore:
         return await self._agents(statement)
 
     async def proven_paths(self, agent: str, since: datetime) -> Sequence[Scope]:
-        """Implements `evaluation.credentials.ProvenPaths`, as the next one."""
+        """Implements `evaluation.deposits.ProvenPaths`, as the next one."""
         statement = (
             select(_KEYS.key)
             .where(_KEYS.subject_key == agent, _KEYS.proof != "site", _KEYS.key.like("at http%"))

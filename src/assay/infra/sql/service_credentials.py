@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import RowMapping, and_, delete, func, insert, or_, select, update
 
-from assay.evaluation.credentials import DepositedCredential
+from assay.evaluation.deposits import DepositedCredential
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.tables import service_credentials
 from assay.probing.entering import Outcome
@@ -15,7 +15,7 @@ _C: Final = service_credentials.c
 
 
 class SqlServiceCredentials:
-    """Implements `evaluation.credentials.CredentialStore`."""
+    """Implements `evaluation.deposits.CredentialStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

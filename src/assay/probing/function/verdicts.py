@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue, is_object
-from assay.probing.entering import NEEDS_CREDENTIALS
+from assay.probing.entering import NOT_ENTERED
 from assay.probing.function.differing import one_operation, one_tool
 from assay.probing.function.rows import (
     Verdict,
@@ -156,7 +156,7 @@ _ENDS: Final[Mapping[str, Verdict]] = {
     "grpc": Verdict("unfinished", "grpc_not_asked"),
     "opted_out": Verdict("refuses", "opted_out"),
     "unasked": Verdict("unfinished", "waiting_for_budget"),
-    NEEDS_CREDENTIALS: Verdict("unfinished", NEEDS_CREDENTIALS),
+    NOT_ENTERED: Verdict("unfinished", NOT_ENTERED),
 }
 
 

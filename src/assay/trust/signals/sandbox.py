@@ -17,23 +17,23 @@ from assay.chains.ports import OVER_BUDGET
 from assay.chains.subject import Subject
 from assay.control.identity import Control
 from assay.control.ports import Endpoint
-from assay.egress.ports import EgressError
 from assay.egress.waiting import BLAMED_FROM_S, OwnWaits, count_own_waits
-from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.kit.json import JsonObject, JsonValue
+from assay.probing.closed_services import closed_to, deposited_for, entered_row, without_entry
 from assay.probing.control_reader import VisitReader
 from assay.probing.declared import as_spoken, declared_services, service_row
-from assay.probing.entering import CLOSED, NEEDS_CREDENTIALS, Entry
-from assay.probing.findings import finding_rows, waiting_checks
+from assay.probing.entering import CLOSED, NOT_ENTERED, Entry
+from assay.probing.findings import finding_rows
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
 from assay.probing.function import collect_function, function_rows
 from assay.probing.judging import TextJudge
-from assay.probing.ports import BudgetExhausted, Probe, Severity, Visit, Visited
-from assay.probing.robots import opted_out, refused_prefixes
+from assay.probing.opting_out import allowed
+from assay.probing.ports import Probe, Visit, Visited
 from assay.probing.rounds import UNFINISHED, Seen, run_probes
 from assay.probing.shared_dialers import HANG_UP_S, FunctionDialers, SharedDialers
 from assay.probing.unannounced import Manner, commitment, some_unannounced
 from assay.probing.visiting import VisitHttp
-from assay.trust.behaviour import betrayed, status_of, weigh
+from assay.trust.behaviour import betrayed, held_back_by, status_of, weigh
 from assay.trust.callers import judged_conduct
 from assay.trust.model import EGRESS_BUDGET, Evidence, SignalName, Unavailable, Weighed
 from assay.trust.ports import Signal, SignalNeeds
@@ -88,7 +88,9 @@ class Sandbox:
         async with asyncio.TaskGroup() as group:
             may_send = needs.sources.messages and partial(needs.sources.messages, subject.key)
             dialers = SharedDialers(plan.dialers if plan else needs.dialers, group, may_send)
-            visited, refused = await _allowed(declared, http, going)
+            visited, refused = await allowed(
+                declared, http, needs.sources.visits, announced=plan is None
+            )
             agreed = await _agreed(visited, http, going)
             asked = http.replied
             visit = _begun(going, visited, http, dialers, nonce, agreed)
@@ -105,12 +107,12 @@ class Sandbox:
             "services": _listed(declared, heard, refused),
             "ignored": ignored,
             "probes": seen,
-            **_limits(subject, seen, needs.probes),
+            **held_back_by(subject, seen, needs.probes),
             "function": function_rows(heard.transcripts),
             "visit": _row(plan, heard.closed),
             **heard.controlled,
             "findings": finding_rows(seen, needs.probes),
-            **_entered(http, declared),
+            **entered_row(http, declared),
         }
         if status == "tested":
             data = {**data, **evidence_of(heard.facts)}
@@ -146,18 +148,12 @@ async def _entry(subject: Subject, sources: Sources, *, is_carried: bool) -> Ent
     return Entry(await sources.credentials.usable(subject), is_carried=is_carried)
 
 
-def _entered(http: VisitHttp, declared: Sequence[Visited]) -> JsonObject:
-    """The member `entry`; absent where no service was closed."""
-    row = http.entry.row([v.service.endpoint for v in declared])
-    return {"entry": row} if row else {}
-
-
 def _status(
     heard: "_Heard", refused: tuple[Visited, ...], *, replied: bool
 ) -> tuple[str, str | None]:
     """Whether there was behaviour to judge, and why not."""
     if heard.closed and not heard.services:
-        return "inconclusive", NEEDS_CREDENTIALS
+        return "inconclusive", NOT_ENTERED
     return status_of(heard.services, refused, heard.seen, replied=replied)
 
 
@@ -226,22 +222,6 @@ async def _controlled(
         return {}
 
 
-async def _allowed(
-    declared: list[Visited], http: VisitHttp, going: _Going
-) -> tuple[tuple[Visited, ...], tuple[Visited, ...]]:
-    """The services that may be visited, and those whose site asks us not to.
-
-    A visit that is not announced was planned by what an announced one read.
-    """
-    if going.plan is not None:
-        return tuple(declared), ()
-    async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(_wants_none(v, http, going.needs.sources)) for v in declared]
-    answers = [task.result() for task in asked]
-    pairs = list(zip(declared, answers, strict=True))
-    return tuple(v for v, no in pairs if not no), tuple(v for v, no in pairs if no)
-
-
 def _is_cut(
     subject: Subject,
     http: VisitHttp,
@@ -255,35 +235,6 @@ def _is_cut(
         return True
     is_late = UNFINISHED in seen.values() and http.sent < REQUESTS_MAX
     return is_late and waits.waited_s >= BLAMED_FROM_S
-
-
-def _limits(subject: Subject, seen: Seen, probes: Mapping[str, Probe]) -> JsonObject:
-    """What keeps the agent on rung 0 beside what its services do: absent where nothing does."""
-    file = subject.agent.registration if subject.agent else None
-    waiting = waiting_checks(seen, probes)
-    failed = sorted(
-        name
-        for name, what in seen.items()
-        if is_object(what)
-        and probes[name].severity is Severity.CRITICAL
-        and probes[name].weigh(what).outcome == "fail"
-    )
-    inactive: JsonObject = {"active": False} if file is not None and file.active is False else {}
-    listed = {"criticalUnfinished": waiting, "criticalFailed": failed}
-    return {**inactive, **{name: [*names] for name, names in listed.items() if names}}
-
-
-async def _wants_none(visited: Visited, http: VisitHttp, sources: Sources) -> bool:
-    endpoint = visited.service.endpoint
-    try:
-        if await opted_out(endpoint, http):
-            return True
-        refused = await refused_prefixes(endpoint, http)  # the same request, asked once
-    except (BudgetExhausted, EgressError):
-        return False
-    if sources.visits is not None and refused is not None:
-        await sources.visits.keep_robots(endpoint, refused)
-    return False
 
 
 async def _agreed(
@@ -326,8 +277,8 @@ async def _ask_all(
     shares = FunctionDialers(dialers) if isinstance(dialers, SharedDialers) else dialers
     proof = group.create_task(collect_function(replace(visit, dialers=shares)))
     await asyncio.wait([proof], timeout=deadline_s * FUNCTION_ALONE)
-    deposited = frozenset[str]() if visit.announced else _deposited(visit)
-    closed = _closed(visit, await proof, deposited) if deposited else ()
+    deposited = frozenset[str]() if visit.announced else deposited_for(visit)
+    closed = closed_to(visit, await proof, deposited) if deposited else ()
     left_s = max(0.0, ends_at - asyncio.get_running_loop().time())
     spoken = as_spoken(visit.services, visit.spoken)
     services = tuple(v for v in spoken if v.service.endpoint not in closed)
@@ -337,35 +288,8 @@ async def _ask_all(
     # With the credential more may be listed: such visits are no pair for a comparison.
     facts = group.create_task(collect_fingerprints(visit, spoken, left_s, but_of=deposited))
     seen = await run_probes(probed, probes, left_s) if services or not closed else {}
-    transcripts = [_without_entry(t, closed) for t in await proof]
+    transcripts = [without_entry(t, closed) for t in await proof]
     return _Heard(services, transcripts, seen, await control, await facts, closed)
-
-
-def _deposited(visit: Visit) -> frozenset[str]:
-    """The services of the visit that a credential was deposited for."""
-    if not isinstance(visit.http, VisitHttp):
-        return frozenset()
-    return frozenset(visit.http.entry.deposited([v.service.endpoint for v in visit.services]))
-
-
-def _closed(
-    visit: Visit, transcripts: Sequence[JsonObject], deposited: frozenset[str]
-) -> Sequence[str]:
-    """Those of them that are closed to whoever brings no credential."""
-    if not isinstance(visit.http, VisitHttp):
-        return ()
-    refusing = frozenset(visit.http.entry.closed(sorted(deposited)))
-    rows = [row for row in function_rows(transcripts) if row["state"] != "functional"]
-    named = {str(row["service"]) for row in rows}
-    return tuple(
-        v.service.endpoint for v in visit.services if v.service.endpoint in refusing & named
-    )
-
-
-def _without_entry(transcript: JsonObject, closed: Sequence[str]) -> JsonObject:
-    """The transcript; that of a closed service says that it was not entered."""
-    is_closed = transcript.get("service") in closed
-    return {**transcript, "end": NEEDS_CREDENTIALS} if is_closed else transcript
 
 
 def _seed(subject: Subject) -> str:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Request
 
 from assay.chains.model import Network
 from assay.chains.subject import Subject
-from assay.evaluation.credentials import NewCredential
+from assay.evaluation.deposits import NewCredential
 from assay.gate.check import require_control
 from assay.identity.model import AgentPrincipal
 from assay.kit.errors import InvalidRequest, Problem

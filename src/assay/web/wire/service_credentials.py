@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from assay.evaluation.credentials import PER_AGENT_MAX, DepositedCredential
+from assay.evaluation.credentials import PER_AGENT_MAX
+from assay.evaluation.deposits import DepositedCredential
 from assay.kit.clock import iso
 from assay.web.wire.shape import Answer, Body, Timestamp
 
