@@ -156,9 +156,7 @@ def _given(subject: Subject, name: str, value: str) -> _Given:
     scopes = [scope_of(v.service.endpoint) for v in declared_services(subject)[0]]
     hosts = {scope.host_scope for scope in scopes if scope is not None}
     if len(hosts) != 1 or None in scopes:
-        raise InvalidRequest(
-            "A header is sent to the one host of all services: there is no such host."
-        )
+        raise InvalidRequest("A header is sent to one host, and the services have several.")
     host = hosts.pop()
     if not is_safe_way(host):
         raise InvalidRequest("A header is sent over https, or to this machine, and not in clear.")
