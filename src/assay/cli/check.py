@@ -38,7 +38,7 @@ def check(
         complain(f"there is no file {target!r} of at most {_FILE_BYTES_MAX} bytes")
         return UNREADABLE
 
-    header = None if header_file is None else _header_in(header_file)
+    header = None if header_file is None else header_in(header_file)
     if header is None and header_file is not None:
         complain(f"{str(header_file)!r} holds no line `Name: value` of a header")
         return UNREADABLE
@@ -71,7 +71,8 @@ def check(
     return status
 
 
-def _header_in(path: Path) -> tuple[str, str] | None:
+def header_in(path: Path) -> tuple[str, str] | None:
+    """The header in a file of one line `Name: value`; None where there is no such line."""
     name, colon, value = (_text_of(path) or "").strip().partition(":")
     return (name.strip(), value.strip()) if colon and name.strip() else None
 

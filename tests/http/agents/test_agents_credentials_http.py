@@ -13,7 +13,9 @@ import pytest
 from starlette.types import ASGIApp
 
 from assay.chains.model import Registration, Service
+from assay.cli.check import header_in
 from assay.evaluation.visits import Asked
+from assay.kit.errors import InvalidRequest
 from assay.probing.declared import declared_services
 from assay.probing.unannounced import scheduled_visits
 from assay.trust.model import EvaluationCompleted
@@ -299,3 +301,39 @@ async def test_a_service_that_moves_to_another_host_gets_nothing(house: House) -
     assert elsewhere.asked.refused
     assert not elsewhere.asked.entered
     assert SECRET not in repr(elsewhere.asked.seen_headers)
+
+
+async def test_a_local_check_takes_a_header_from_a_file(house: House, tmp_path: Path) -> None:
+    file = tmp_path / "header"
+    file.write_text(f"Authorization: Bearer {SECRET}\n", "utf-8")
+    header = header_in(file)
+    assert header == ("Authorization", f"Bearer {SECRET}")
+    name, path, app, _ = made("http")
+    async with serving(LogIn(NETWORK)(app)) as base:
+        without = await house.app.unregistered.evaluate(base + path, 20, name)
+        found = await house.app.unregistered.evaluate(base + path, 20, name, header)
+    data = [one.behaviour.evidence.data for one in (without, found)]
+    assert [one["function"][0]["state"] for one in data] == ["refuses", "functional"]  # type: ignore[index, call-overload]
+    assert SECRET not in repr(found)
+
+
+TWO_HOSTS = (
+    '{"services": [{"name": "web", "endpoint": "http://127.0.0.1:9/"},'
+    ' {"name": "MCP", "endpoint": "http://127.0.0.1:8/"}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("target", "header"),
+    [
+        ("http://agent.example/", ("Authorization", f"Bearer {SECRET}")),
+        ("http://127.0.0.1:9/", ("Host", f"Bearer {SECRET}")),
+        ("http://127.0.0.1:9/", ("Authorization", "Bearer words")),
+        (TWO_HOSTS, ("Authorization", f"Bearer {SECRET}")),
+    ],
+)
+async def test_a_local_check_sends_no_header_where_it_must_not(
+    house: House, target: str, header: tuple[str, str]
+) -> None:
+    with pytest.raises(InvalidRequest):
+        await house.app.unregistered.evaluate(target, 5, None, header)
