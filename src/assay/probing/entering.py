@@ -115,6 +115,10 @@ class Entry:
         self.carried = 0
         """Requests that went out with a credential."""
 
+    def knows(self, request: Outgoing) -> bool:
+        """Whether a credential was deposited for the request's address."""
+        return any(use.credential.is_for(request.url) for use in self._uses)
+
     def carries(self, request: Outgoing) -> bool:
         """Whether the request carries its credential at once: its service was closed before."""
         use = self._use_for(request)

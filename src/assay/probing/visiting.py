@@ -124,6 +124,8 @@ class VisitHttp:
 
     async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
         """As `SafeHttp.send`; raises `BudgetExhausted` when requests or time are used up."""
+        if request.is_bare and not self.entry.knows(request):
+            request = replace(request, is_bare=False)  # the same question as any other
         is_repeat = bool(request.headers.keys() & self.REPEAT.keys())
         plain = {"accept", "content-type"}
         plain |= set() if self._announced else {*self.FRESH, *self.REPEAT}
