@@ -757,8 +757,8 @@ class Settings(BaseSettings):
         tuple[SecretStr, ...],
         NoDecode,
         Field(
-            description="Comma-separated ring that seals upstream secrets, current one first;"
-            " unset: generated once."
+            description="Comma-separated ring that seals upstream secrets and deposited"
+            " credentials, current one first; unset: generated once."
         ),
     ] = ()
     payment_secret: Annotated[

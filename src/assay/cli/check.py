@@ -8,6 +8,7 @@ from typing import Literal
 from assay.cli.check_formats import FORMATS, Report
 from assay.cli.run import FAILED, complain, with_app
 from assay.egress.url import EgressPolicy, Refused, parse_target
+from assay.kit.errors import InvalidRequest
 from assay.trust.behaviour import findings
 from assay.wiring import App
 
@@ -20,20 +21,36 @@ _FILE_BYTES_MAX = 256 * 1024
 
 
 def check(
-    target: str, name: str | None, min_score: float, form: Format, output: Path | None
+    target: str,
+    name: str | None,
+    min_score: float,
+    form: Format,
+    output: Path | None,
+    header_file: Path | None = None,
 ) -> int:
-    """Evaluate `target`; 0 where it reaches `min_score`, 1 where not, 2 where nothing is there."""
+    """Evaluate `target`; 0 where it reaches `min_score`, 1 where not, 2 where nothing is there.
+
+    `header_file` holds one line, `Name: value`: a credential for the target's services.
+    """
     is_url = target.lower().startswith(("https:", "http:", "ipfs:", "ar:", "data:"))
     source = target if is_url else _text_of(Path(target))
     if source is None:
         complain(f"there is no file {target!r} of at most {_FILE_BYTES_MAX} bytes")
         return UNREADABLE
 
+    header = None if header_file is None else header_in(header_file)
+    if header is None and header_file is not None:
+        complain(f"{str(header_file)!r} holds no line `Name: value` of a header")
+        return UNREADABLE
     written: list[str] = []
 
     async def work(app: App) -> int:
         seconds = app.settings.sandbox_evaluation_s
-        found = await app.unregistered.evaluate(source, seconds, name)
+        try:
+            found = await app.unregistered.evaluate(source, seconds, name, header)
+        except InvalidRequest as error:
+            complain(error.message)
+            return UNREADABLE
         rows = findings(found.behaviour.evidence, app.probes)
         report = Report(target, found, rows, min_score)
         written.append(FORMATS[form](report))
@@ -52,6 +69,12 @@ def check(
     else:
         output.write_text(text, "utf-8")
     return status
+
+
+def header_in(path: Path) -> tuple[str, str] | None:
+    """The header in a file of one line `Name: value`; None where there is no such line."""
+    name, colon, value = (_text_of(path) or "").strip().partition(":")
+    return (name.strip(), value.strip()) if colon and name.strip() else None
 
 
 def _text_of(path: Path) -> str | None:

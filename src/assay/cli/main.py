@@ -471,7 +471,7 @@ def wrappers_remove(email: Email, wrapper_id: WrapperId) -> int:
 def wrappers_reseal() -> int:
     """Seal every stored secret under the current key, so that older keys can go.
 
-    Those are the secrets of upstreams, webhooks and second factors.
+    Those are the secrets of upstreams, webhooks, second factors and deposited credentials.
     """
     from assay.cli import wrappers  # noqa: PLC0415
 
@@ -633,6 +633,10 @@ def check(
     output: Annotated[
         Path | None, Parameter(help="File for the report; default: print it.")
     ] = None,
+    header_file: Annotated[
+        Path | None,
+        Parameter(help="File with one line `Name: value`: a credential for the target's services."),
+    ] = None,
 ) -> int:
     """Evaluate an agent that is not registered, as a service would; for people and for CI.
 
@@ -641,7 +645,7 @@ def check(
     """
     from assay.cli.check import check as run  # noqa: PLC0415
 
-    return run(target, service, min_score, format, output)
+    return run(target, service, min_score, format, output, header_file)
 
 
 def replay(

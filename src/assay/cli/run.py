@@ -1,6 +1,7 @@
 """What every command does first: read the settings, say plainly what is wrong with them."""
 
 import asyncio
+import getpass
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -37,6 +38,13 @@ MISCONFIGURED = 78
 def complain(sentence: str) -> None:
     """One line on standard error."""
     sys.stderr.write(f"assay: {sentence}\n")
+
+
+def secret_from_input(prompt: str) -> str:
+    """A secret, asked for without an echo, or a line of standard input: never an argument."""
+    if sys.stdin.isatty():
+        return getpass.getpass(prompt)
+    return sys.stdin.readline().rstrip("\n")
 
 
 def explain(error: ServiceError) -> str:

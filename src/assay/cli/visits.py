@@ -3,9 +3,12 @@
 import sys
 
 from assay.chains.subject import Subject
-from assay.cli.run import complain, with_app
+from assay.cli.run import FAILED, complain, problems_in, secret_from_input, with_app
+from assay.egress.deposited import Place
+from assay.evaluation.deposits import NewCredential
 from assay.evaluation.enrolment import Holder
 from assay.kit.clock import iso
+from assay.kit.errors import InvalidRequest
 from assay.wiring import App
 
 RANKS = {1: "enrolled by its owner", 2: "asked for", 3: "as capacity allows"}
@@ -46,6 +49,51 @@ def withdraw(agent: str, chain: str | None) -> int:
         subject = await _subject(app, agent, chain)
         await app.visits.enrolments.withdraw(_owner(subject), subject.key)
         sys.stdout.write(f"{subject.key} is enrolled no more\n")
+        return 0
+
+    return with_app(work)
+
+
+def deposit(agent: str, chain: str | None, url: str, place: Place, name: str) -> int:
+    """Deposit a credential that is read from the terminal or from standard input."""
+    value = secret_from_input(f"Value of {name}: ")
+
+    async def work(app: App) -> int:
+        subject = await _subject(app, agent, chain)
+        try:
+            made = await app.visits.credentials.deposit(
+                subject, NewCredential(url, place, name, value)
+            )
+        except InvalidRequest as error:
+            for problem in problems_in(error):
+                complain(problem)
+            return FAILED
+        sys.stdout.write(f"{made.id}  {made.url}  {made.place} {made.name}\n")
+        return 0
+
+    return with_app(work)
+
+
+def credentials(agent: str, chain: str | None) -> int:
+    """Print the credentials deposited for an agent."""
+
+    async def work(app: App) -> int:
+        for one in await app.visits.credentials.list(await _subject(app, agent, chain)):
+            last = f"{one.outcome} at {iso(one.used_at)}" if one.used_at else "not used yet"
+            sys.stdout.write(
+                f"{one.id}  {one.url}  {one.place} {one.name}, set {iso(one.created_at)}: {last}\n"
+            )
+        return 0
+
+    return with_app(work)
+
+
+def erase(agent: str, chain: str | None, credential: str) -> int:
+    """Erase a deposited credential."""
+
+    async def work(app: App) -> int:
+        await app.visits.credentials.remove(await _subject(app, agent, chain), credential)
+        sys.stdout.write(f"{credential} is erased\n")
         return 0
 
     return with_app(work)

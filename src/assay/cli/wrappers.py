@@ -1,13 +1,12 @@
 """`assay wrappers`: an operator's wrappers, from the terminal."""
 
-import getpass
 import json
 import sys
 from collections.abc import Awaitable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from assay.cli.run import FAILED, complain, problems_in, with_app
+from assay.cli.run import FAILED, complain, problems_in, secret_from_input, with_app
 from assay.cli.tables import print_table
 from assay.kit.clock import iso
 from assay.kit.errors import InvalidRequest
@@ -159,7 +158,7 @@ def remove(email: str, wrapper_id: str) -> int:
 
 
 def reseal() -> int:
-    """Seal every account's upstream, webhook and second-factor secrets under the current key."""
+    """Seal upstream, webhook and second-factor secrets and deposits under the current key."""
 
     async def work(app: App) -> int:
         count = 0
@@ -167,6 +166,7 @@ def reseal() -> int:
             count += await app.endpoints.reseal(operator.id)
             count += await app.webhooks.reseal(operator.id)
             count += await app.second_factors.reseal(operator.id)
+        count += await app.visits.credentials.reseal()
         sys.stdout.write(f"{count} secrets sealed anew\n")
         return 0
 
@@ -174,9 +174,7 @@ def reseal() -> int:
 
 
 def _secret() -> str:
-    if sys.stdin.isatty():
-        return getpass.getpass("Value of the upstream header: ")
-    return sys.stdin.readline().rstrip("\n")
+    return secret_from_input("Value of the upstream header: ")
 
 
 def _public(app: App, config: WrapperConfig) -> str:

@@ -21,7 +21,8 @@ async def fetch(http: SafeHttp, url: str, redirects: int = 0) -> Reply:
     site = scope.site if (scope := scope_of(url)) else ""
     for hops in range(redirects + 1):
         try:
-            reply = await http.send(Outgoing("GET", url, {"accept": "application/json"}))
+            request = Outgoing("GET", url, {"accept": "application/json"}, is_bare=True)
+            reply = await http.send(request)
         except EgressError as error:
             if error.failure is Failure.BUDGET:
                 raise LookUpUnavailable from error

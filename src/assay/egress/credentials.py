@@ -55,6 +55,10 @@ class OwnCredentials:
             return [(name, value) for name, value in kept if value is not None]
         return [one for one in headers if one[0] != b"authorization" or not _is_payment(one[1])]
 
+    def is_in(self, text: str) -> bool:
+        """Whether a text holds a credential of ours."""
+        return Search(self._is_dashboard_token).finds_in(_octets(text))
+
     def header(self, name: bytes, value: bytes) -> bytes | None:
         """The header's value without credentials of ours; None where nothing of it may be sent.
 

@@ -45,6 +45,8 @@ class Outgoing:
     """`headers` go out as they are and in this order, as a stock client sends them."""
     tap: Tap | None = field(default=None, compare=False)
     """Reads the reply before it has ended: event streams."""
+    is_bare: bool = False
+    """It goes out without a credential that was deposited for its address."""
 
 
 @dataclass(frozen=True, slots=True)

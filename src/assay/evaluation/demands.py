@@ -1,4 +1,4 @@
-"""What rungs 2 to 4, and rung 1 of a key agent, ask of the evidence. Pure."""
+"""What rungs 2 to 4 ask of the evidence. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -97,54 +97,6 @@ def at_least(rung: int, name: str, value: float, asked: float, unit: str) -> Dem
     return Demand(rung, name, "met" if value >= asked else "missing", asks)
 
 
-def caller(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
-    """Rung 1 of a key agent: the caller suite on several days, and one thing that is scarce."""
-    conduct = member(seen.behaviour, "conduct")
-    days = number(conduct, "passedDays")
-    scarce = sorted(_scarce(seen, policy, number(conduct, "paidUsd")))
-    has = "it has: " + ", ".join(scarce) if scarce else "there is none"
-    return [
-        at_least(
-            1,
-            "caller_suite",
-            days,
-            policy.caller_days,
-            "days on which it passed the whole caller suite",
-        ),
-        Demand(
-            1,
-            "scarce_proof",
-            "met" if scarce else "missing",
-            "A proof of personhood or an attestation that no other agent uses, a registration, or"
-            f" {policy.caller_usd:g} USD paid to unrelated wrappers; {has}.",
-            action="" if scarce else _SCARCE_ACTION,
-        ),
-        no_critical_finding(seen),
-    ]
-
-
-_SCARCE_ACTION = (
-    "Prove a human behind the key, with a World ID of an orb or in Self's registry: of the four,"
-    " only that is collected so far."
-)
-
-
-def _scarce(seen: Evidences, policy: LadderPolicy, paid_usd: float) -> set[str]:
-    human, listed, attested = seen.of("personhood"), seen.of("self"), seen.of("attestation")
-    found: set[str] = set()
-    if isinstance(human.get("level"), str):
-        found.add("personhood")  # one proof stands behind one agent: the store sees to it
-    if listed.get("holds") is True and number(listed, "agents") == 1:
-        found.add("personhood")
-    if attested.get("attested") is True and attested.get("sharedWith") == 0:
-        found.add("attestation")
-    if seen.of(CHAIN_SIGNAL).get("registered") is True:
-        found.add("registration")
-    if paid_usd >= policy.caller_usd:
-        found.add("payments")
-    return found
-
-
 def no_critical_finding(seen: Evidences) -> Demand:
     """No critical finding is open. One sighting is not yet a finding: it is looked at again."""
     asks = "No open critical finding"
@@ -188,10 +140,8 @@ def steady(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
     asked = policy.steady_unannounced_share
     critical = past.get("criticalUnannounced") is True
     changed = past.get("silentChange") is True
-    return [
-        at_least(2, "scheduled_visits", visits, policy.steady_visits, "scheduled visits"),
-        at_least(2, "visit_days", days("days"), policy.steady_days, "days of visits"),
-        at_least(2, "visit_span", days("spanDays"), policy.steady_span_days, "days between them"),
+    behind = only_entered(seen)
+    hidden: list[Demand] = [
         Demand(
             2,
             "unannounced_visits",
@@ -204,6 +154,12 @@ def steady(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
             "met" if critical else "missing",
             "Every critical check that can be made unannounced was.",
         ),
+    ]
+    return [
+        at_least(2, "scheduled_visits", visits, policy.steady_visits, "scheduled visits"),
+        at_least(2, "visit_days", days("days"), policy.steady_days, "days of visits"),
+        at_least(2, "visit_span", days("spanDays"), policy.steady_span_days, "days between them"),
+        *([_independent_traffic(seen, policy, behind)] if behind else hidden),
         Demand(
             2,
             "no_silent_change",
@@ -213,6 +169,42 @@ def steady(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
             is_fault=changed,
         ),
     ]
+
+
+def only_entered(seen: Evidences) -> list[str]:
+    """The services that alone of their kind work, and open only to a deposited credential."""
+    entry = member(seen.behaviour, "entry")
+    listed = entry.get("entered")
+    entered = {str(one) for one in listed} if is_array(listed) else set[str]()
+    works = member(seen.history, "functions")
+    by_kind: dict[str, list[str]] = {}
+    for row in rows(seen.behaviour, "function") or [] if entered else []:
+        service = str(row.get("service"))
+        if works.get(service, row.get("state")) == "functional":
+            by_kind.setdefault(str(row.get("kind")), []).append(service)
+    return sorted(s for of_kind in by_kind.values() if entered.issuperset(of_kind) for s in of_kind)
+
+
+def _independent_traffic(seen: Evidences, policy: LadderPolicy, behind: list[str]) -> Demand:
+    """What stands for unannounced visits where only a credential that the owner gave us opens.
+
+    Its owner recognises every visit by it. So others have to have used the service: those whom
+    rung 3 asks for, as fewer can be made up for a few dollars.
+    """
+    states = {one.state for one in used(seen, policy)}
+    state: State = "missing" if "missing" in states else "unknown" if "unknown" in states else "met"
+    return Demand(
+        2,
+        "independent_traffic",
+        state,
+        "Visits that nobody recognises, or the customers that rung 3 asks for; a deposited"
+        f" credential, by which its owner recognises a visit, alone opens {', '.join(behind)}.",
+        "entered_by_deposit",
+        action=""
+        if state == "met"
+        else "Serve something of the kind that works without a"
+        " credential, or let customers pay the agent's wallet.",
+    )
 
 
 def used(seen: Evidences, policy: LadderPolicy) -> list[Demand]:

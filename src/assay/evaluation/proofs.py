@@ -5,11 +5,10 @@ from typing import Final
 
 from assay.control import rules
 from assay.control.rules import CONTROL_CONFLICT, CONTROL_UNPROVEN
+from assay.evaluation.actions import UNFINISHED, how_to_enter, how_to_sell, what_to_publish
 from assay.evaluation.demands import Demand, Evidences, State, member, no_critical_finding, rows
 from assay.evaluation.policy import LadderPolicy
 from assay.kit.json import JsonObject, is_array
-
-UNFINISHED: Final = "unfinished"
 
 _CUT: Final = frozenset({"egress_budget", "out_of_time"})
 """Why a visit is not complete, where the cause is ours."""
@@ -147,41 +146,9 @@ def _function(
         f"{asks}: {said}.",
         "" if worst == "met" else why,
         is_fault=worst == "missing" and "not_functional" in best.values(),
-        action=_how_to_sell(policy) if best.get("x402") == "closed" else _what_to_publish(services),
-    )
-
-
-def _what_to_publish(services: Mapping[str, list[JsonObject]]) -> str:
-    """What makes an agent provable of which no input is known that it answers."""
-    kinds = sorted(
-        kind
-        for kind, listed in services.items()
-        if _best(listed) == UNFINISHED and any(r.get("why") == "inputs_unknown" for r in listed)
-    )
-    wanted = dict.fromkeys(_TO_PUBLISH.get(kind, _VALUES) for kind in kinds)
-    where = "In /.well-known/agent-registration.json on the service's host, publish "
-    return f"{where}{'; '.join(wanted)}." if wanted else ""
-
-
-_VALUES: Final = (
-    "values that are found, two or more for each argument, by its name:"
-    ' {"testInputs": {"orderId": ["A-17", "B-20"]}}'
-)
-_TO_PUBLISH: Final[Mapping[str, str]] = {
-    "a2a": (
-        "messages that it answers, two or more that differ only in their values:"
-        ' {"testInputs": {"messages": ["Which bay holds A-17?", "Which bay holds B-20?"]}}'
-    ),
-}
-
-
-def _how_to_sell(policy: LadderPolicy) -> str:
-    """What proves a service that takes payment: a visit pays nothing."""
-    return (
-        "Serve an operation that is free, and list it beside the paid ones in the API's"
-        " openapi.json; or let payments go to the registered agentWallet until"
-        f" {policy.sold_clusters:g} independent payers were charged {policy.sold_usd:g} USD"
-        f" together on {policy.sold_days:g} days within 30."
+        action=how_to_sell(policy)
+        if best.get("x402") == "closed"
+        else how_to_enter(seen, services, best) or what_to_publish(services, best),
     )
 
 

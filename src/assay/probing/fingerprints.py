@@ -37,18 +37,26 @@ _ACTS: Final = frozenset((
 ))  # fmt: skip
 
 
-async def collect_fingerprints(visit: Visit, limit_s: float) -> JsonObject:
+async def collect_fingerprints(
+    visit: Visit,
+    services: Sequence[Visited],
+    limit_s: float,
+    but_of: frozenset[str] = frozenset(),
+) -> JsonObject:
     """Facts of every service that answered within the visit's time; raises nothing.
+
+    `services` as they are spoken; of those in `but_of` nothing is read.
 
     `fingerprints` by fact and service, `payees`, `hosts`, `prices`, `tools`, `uri`, and `unstable`:
     names of facts that differ between two reads of this visit.
     """
     facts = _Facts()
-    facts.declared(visit)
+    facts.declared(visit, services)
     try:
         async with asyncio.timeout(min(limit_s, READING_S)):
-            for visited in visit.services:
-                await _read(visit, visited, facts)
+            for visited in services:
+                if visited.service.endpoint not in but_of:
+                    await _read(visit, visited, facts)
     except TimeoutError:
         pass  # what was read in time is kept
     return facts.as_json()
@@ -90,14 +98,14 @@ class _Facts:
         self._unstable: set[str] = set()
         self._uri: str | None = None
 
-    def declared(self, visit: Visit) -> None:
+    def declared(self, visit: Visit, services: Sequence[Visited]) -> None:
         """What the registration says of itself."""
         agent = visit.subject.agent
         if agent is None:
             return
         self._uri = _hashed(agent.token_uri)
         self._note("texts", "registration", agent.registration.raw if agent.registration else None)
-        self._hosts["registration"] = _hosts(v.service.endpoint for v in visit.services)
+        self._hosts["registration"] = _hosts(v.service.endpoint for v in services)
 
     def tools(self, url: str, tools: Sequence[McpTool]) -> None:
         """The tools of an MCP server; their order is no fact."""

@@ -47,6 +47,8 @@ async def _overheard(visit: Visit) -> int:
     service, http = first(visit, "http"), visit.http
     if service is None or not isinstance(http, VisitHttp):
         return 0
+    if http.entry.entered([service.service.endpoint]):
+        return 0  # who brings a credential is known, and may be told what it asked before
     document = await documented(visit) or {}
     if says_it_shares("\n".join(leaves(document.get("info")))):
         return 0

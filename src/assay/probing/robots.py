@@ -23,7 +23,7 @@ async def refused_prefixes(url: str, http: SafeHttp) -> list[str] | None:
     parts = urlsplit(url)  # of a declared service: it can be taken apart
     robots = f"{parts.scheme}://{parts.netloc}/robots.txt"
     try:
-        reply = await http.send(Outgoing("GET", robots), ROBOTS_LIMITS)
+        reply = await http.send(Outgoing("GET", robots, is_bare=True), ROBOTS_LIMITS)
     except EgressError:
         return None
     if reply.status != 200:  # noqa: PLR2004 - anything else is no robots.txt (RFC 9309, 2.3.1)

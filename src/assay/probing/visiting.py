@@ -15,6 +15,7 @@ from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, Sa
 from assay.kit.clock import Clock
 from assay.kit.singleflight import SingleFlight
 from assay.probing.call_tally import CallTally
+from assay.probing.entering import Entry
 from assay.probing.ports import (
     BudgetExhausted,
     Visit,
@@ -83,13 +84,15 @@ class VisitHttp:
         deadline_s: float,
         *,
         pause_s: Callable[[], float] | None = None,
+        entry: Entry | None = None,
     ) -> None:
         """With `pause_s` the visit is not announced.
 
         Then requests go out as stock clients send them, one after the other; `pause_s` draws how
-        long the next one waits.
+        long the next one waits. `entry` holds the credentials of the visit.
         """
         self._http = http
+        self.entry = entry or Entry()
         self._announced = pause_s is None
         self._pause_s = pause_s or (lambda: 0.0)
         self._turn = asyncio.Lock()
@@ -121,6 +124,8 @@ class VisitHttp:
 
     async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
         """As `SafeHttp.send`; raises `BudgetExhausted` when requests or time are used up."""
+        if request.is_bare and not self.entry.knows(request):
+            request = replace(request, is_bare=False)  # the same question as any other
         is_repeat = bool(request.headers.keys() & self.REPEAT.keys())
         plain = {"accept", "content-type"}
         plain |= set() if self._announced else {*self.FRESH, *self.REPEAT}
@@ -173,25 +178,44 @@ class VisitHttp:
             raise EgressError(Failure.REFUSED_ADDRESS, "no address") from None
         wakes = limits.total_s >= COLD_START_S and request.method == "GET"
         self._require_patience(site, wakes=wakes)
-        self.sent += 1
-        try:
-            reply = await self._http.send(
-                self._signed(request), replace(limits, total_s=min(limits.total_s, left_s))
-            )
-        except EgressError as error:
-            self._require_fault(error, site, is_hasty=left_s < limits.total_s)
-            if error.failure is not Failure.REFUSED_ADDRESS:
-                self.calls.note(request.method, request.url, None)
-            raise
-        if reply.over_budget:
-            self.over_budget = True
-            raise BudgetExhausted
+        reply = await self._entered(request, limits, site)
         self.replied += 1
         self.exchanges.append(exchange(request, reply))
         self.calls.note(request.method, request.url, reply.status)
         if wakes and self._waited_for.pop(site, 0):
             self._forget_timeouts()
         return reply
+
+    async def _entered(self, request: Outgoing, limits: Limits, site: str) -> Reply:
+        """The reply; where the service is closed without one, that to a deposited credential."""
+        signed = self._signed(request)
+        carries = self.entry.carries(signed)
+        reply = await self._dial(signed, limits, site, carries=carries)
+        if carries or not self.entry.opens(signed, reply):
+            return reply
+        if not self.left or not self.left_s:
+            raise BudgetExhausted
+        return await self._dial(signed, limits, site, carries=True)
+
+    async def _dial(self, asked: Outgoing, limits: Limits, site: str, *, carries: bool) -> Reply:
+        """One request on the wire, with its credential if it `carries` it; the reply is clean."""
+        left_s = self.left_s
+        request = self.entry.outgoing(asked, carries=carries)
+        self.sent += 1
+        try:
+            reply = await self._http.send(
+                request, replace(limits, total_s=min(limits.total_s, left_s))
+            )
+        except EgressError as raised:
+            error = self.entry.failed(raised)
+            self._require_fault(error, site, is_hasty=left_s < limits.total_s)
+            if error.failure is not Failure.REFUSED_ADDRESS:
+                self.calls.note(asked.method, asked.url, None)
+            raise error from None
+        if reply.over_budget:
+            self.over_budget = True
+            raise BudgetExhausted
+        return self.entry.read(asked, reply, carries=carries)
 
     def _require_fault(self, error: EgressError, site: str, *, is_hasty: bool) -> None:
         """Raises `BudgetExhausted` where it was our doing that nothing came back."""
@@ -241,7 +265,7 @@ def _question(request: Outgoing) -> str:
     """One text for equal requests."""
     headers = " ".join(f"{name}={value}" for name, value in sorted(request.headers.items()))
     body = hashlib.sha256(request.body).hexdigest()
-    return f"{request.method} {request.url} {headers} {body}"
+    return f"{request.method} {request.url} {headers} {body} {request.is_bare}"
 
 
 def is_tight(visit: Visit) -> bool:

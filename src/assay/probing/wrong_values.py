@@ -23,7 +23,7 @@ from assay.probing.instructions import seeded, word
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ServiceKind, Visit
 from assay.probing.provoking import Provoked
 from assay.probing.takers import documented_at
-from assay.probing.visiting import is_tight, require_room
+from assay.probing.visiting import VisitHttp, is_tight, require_room
 
 ASKED_MAX, ASKED_FEW = 6, 2
 """Calls of a visit; of one that is not announced."""
@@ -186,6 +186,11 @@ def _of_operation(visit: Visit, address: Address, operation: Operation) -> Reade
     return Reader("http", f"{operation.path} {operation.about}", operation.schema, call)
 
 
+def _carried(visit: Visit) -> int:
+    """Requests of the visit that went out with a deposited credential."""
+    return visit.http.entry.carried if isinstance(visit.http, VisitHttp) else 0
+
+
 async def _neighbours_told(visit: Visit) -> int:
     chance = seeded(visit.nonce or visit.seed, "neighbours")
     is_asked = visit.announced and not is_tight(visit)
@@ -195,11 +200,13 @@ async def _neighbours_told(visit: Visit) -> int:
         if not is_of_customers(reader.about):
             continue
         for arguments in neighbours(reader.schema, chance):
+            carried = _carried(visit)
             try:
                 who = person_in(await reader.call(arguments))
             except BudgetExhausted:
                 return len(told)
-            told |= {who} if who else set()
+            # Whom a credential let in may have been told of records of its own.
+            told |= {who} if who and carried == _carried(visit) else set()
             if len(told) >= CONFIRMED_FROM:
                 return len(told)
     return len(told)

@@ -21,6 +21,7 @@ from assay.evaluation.visits import RECHECK, WINDOW, Asked, VisitRecord, VisitSt
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, is_array, is_object
 from assay.probing.declared import declared_services
+from assay.probing.entering import CLOSED
 from assay.probing.ports import Probe, Severity
 from assay.trust.callers import Judged
 from assay.trust.model import (
@@ -52,9 +53,10 @@ RECHECKED_WITHIN: Final = timedelta(days=6)
 """How old the newest whole visit may be that a re-check confirms. With the day that a re-check
 stands at most, no result is reused for longer than the seven days of every other."""
 
-CONTROL: Final = ("control", "identity")
+CONTROL: Final = ("control", "identity", "entry")
 """Members of the evidence that announced visits alone collect: no customer asks who controls a
-host. What the newest of them found stands, no matter who timed it."""
+host, or carries what was deposited. What the newest of them found stands, no matter who timed it.
+"""
 
 
 class VisitHistory:
@@ -114,6 +116,7 @@ class VisitHistory:
         keeps = earlier is not None and (
             not (adds and _shows_more(record, visits))
             or _is_absent_for_now(sandbox.evidence, found)
+            or _is_closed(sandbox.evidence)
         )
         seen = earlier if earlier is not None and keeps else sandbox.evidence
         data = dict(seen.data if not adds else with_row(seen.data, row_of(differing)))
@@ -208,6 +211,13 @@ def _is_absent_for_now(evidence: Evidence, found: History) -> bool:
     reachable = found.pooled.get("reachable")
     is_absent = evidence.data["status"] != "tested" and evidence.data.get("why") in ABSENT
     return is_absent and reachable is not None and reachable.outcome == "pass"
+
+
+def _is_closed(evidence: Evidence) -> bool:
+    """Whether a visit without credentials found nothing open."""
+    listed = evidence.data.get("services")
+    rows = [row for row in listed if is_object(row)] if is_array(listed) else []
+    return bool(rows) and all(row.get("state") == CLOSED for row in rows)
 
 
 def _has_failed(record: VisitRecord, before: History) -> bool:

@@ -8,6 +8,7 @@ out and reported.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from assay.chains.subject import Subject
 from assay.control import rules
 from assay.evaluation.checks import (
     CRITICAL_CAP,
@@ -23,6 +24,8 @@ from assay.evaluation.checks import (
     worth,
 )
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.probing.entering import NOT_ENTERED
+from assay.probing.findings import waiting_checks
 from assay.probing.ports import Finding, Probe, Severity, Visited
 from assay.probing.rounds import UNFINISHED, Seen
 from assay.trust.callers import judged_conduct
@@ -81,6 +84,7 @@ _WHY = {
     "no_conduct": "No conduct of this agent has been observed yet.",
     "no_service": "The agent declares no service that can be tested.",
     "unreachable": "None of the agent's services could be reached.",
+    NOT_ENTERED: "Its services open only to credentials, which this visit did not carry.",
     "opted_out": "The agent's site asks not to be tested.",
     "out_of_time": "There was no time to visit the agent's services.",
     EGRESS_BUDGET: "The host of the agent's services has had its share of requests for now"
@@ -164,6 +168,22 @@ def betrayed(seen: Seen, probes: Mapping[str, Probe]) -> bool:
     )
 
 
+def held_back_by(subject: Subject, seen: Seen, probes: Mapping[str, Probe]) -> JsonObject:
+    """What keeps the agent on rung 0 beside what its services do: absent where nothing does."""
+    file = subject.agent.registration if subject.agent else None
+    waiting = waiting_checks(seen, probes)
+    failed = sorted(
+        name
+        for name, what in seen.items()
+        if is_object(what)
+        and probes[name].severity is Severity.CRITICAL
+        and probes[name].weigh(what).outcome == "fail"
+    )
+    inactive: JsonObject = {"active": False} if file is not None and file.active is False else {}
+    listed = {"criticalUnfinished": waiting, "criticalFailed": failed}
+    return {**inactive, **{name: [*names] for name, names in listed.items() if names}}
+
+
 def status_of(
     visited: tuple[Visited, ...],
     refused: tuple[Visited, ...],
@@ -187,6 +207,13 @@ def status_of(
     return "tested", None
 
 
+def _entry(entry: JsonValue) -> JsonObject:
+    """Which services a deposited credential opened, and what came of each credential."""
+    if not is_object(entry):
+        return {}
+    return {name: entry[name] for name in ("entered", "credentials") if name in entry}
+
+
 def summary(evidence: Evidence, probes: Mapping[str, Probe]) -> JsonObject:
     """The evidence for people: status, counts, and every probe that applies with its verdict."""
     rows = findings(evidence, probes)
@@ -204,6 +231,7 @@ def summary(evidence: Evidence, probes: Mapping[str, Probe]) -> JsonObject:
         "unfinished": values.count(UNFINISHED),
         "services": evidence.data.get("services", []),
         "control": evidence.data.get("control", []),
+        **_entry(evidence.data.get("entry")),
         "probes": [
             {
                 "name": row.name,

@@ -16,6 +16,7 @@ from assay.kit.costs import Cost, CostLedger
 from assay.kit.ids import new_id
 from assay.kit.singleflight import SingleFlight
 from assay.kit.slice_runner import Slices
+from assay.probing.entering import EvaluationCredentials
 from assay.probing.ports import AgentDialers, Probe, ReadsConsents
 from assay.trust.accumulate import Accumulated, VisitHistory, seen_by, waits_for
 from assay.trust.model import (
@@ -113,14 +114,21 @@ class Evaluator:
         deadline_s: float,
         *,
         may_recheck: bool = False,
+        credentials: EvaluationCredentials | None = None,
     ) -> tuple[tuple[Collected, ...], Mapping[SignalName, str]]:
-        """What the named signals see now, and why the others of them could not be had."""
+        """What the named signals see now, and why the others of them could not be had.
+
+        `credentials` are used in place of deposited ones.
+        """
         needs = self._needs
+        sources = needs.sources
+        if credentials is not None:
+            sources = replace(sources, credentials=credentials)
         wanted = {name: signal for name, signal in needs.signals.items() if name in names}
         async with asyncio.TaskGroup() as group:
             tasks = {
                 name: group.create_task(
-                    self._hear(signal, subject, deadline_s, may_recheck=may_recheck)
+                    self._hear(signal, subject, deadline_s, sources, may_recheck=may_recheck)
                 )
                 for name, signal in sorted(wanted.items())
             }
@@ -151,7 +159,13 @@ class Evaluator:
         return EvaluationCompleted(evaluation, snapshot)
 
     async def _hear(
-        self, signal: Signal, subject: Subject, deadline_s: float, *, may_recheck: bool
+        self,
+        signal: Signal,
+        subject: Subject,
+        deadline_s: float,
+        sources: Sources,
+        *,
+        may_recheck: bool,
     ) -> Evidence | Unavailable:
         needs = self._needs
         tools = SignalNeeds(
@@ -161,7 +175,7 @@ class Evaluator:
             probes=needs.probes,
             clock=needs.clock,
             deadline_s=deadline_s,
-            sources=needs.sources,
+            sources=sources,
             slices=self._slices,
             consents=needs.consents,
             turns=needs.turns,

@@ -15,11 +15,11 @@ from assay.evaluation.visits import RECHECK
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.declared import declared_services, service_row
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
+from assay.probing.opting_out import wants_none
 from assay.probing.ports import BudgetExhausted, Visit, Visited
 from assay.probing.shared_dialers import SharedDialers
 from assay.probing.visiting import VisitHttp
 from assay.trust.model import EGRESS_BUDGET, Evidence
-from assay.trust.opting_out import wants_none
 from assay.trust.ports import SignalNeeds
 
 RECHECK_REQUESTS: Final = 3
@@ -71,7 +71,7 @@ async def _open(
     found: list[Visited] = []
     for service in declared:
         known = None if visits is None else await visits.may_visit(service.service.endpoint)
-        if known or (known is None and not await wants_none(service, http, needs.sources)):
+        if known or (known is None and not await wants_none(service, http, visits)):
             found.append(service)
     return tuple(found)
 

@@ -10,6 +10,7 @@ from assay.evaluation.pooling import FINISHED
 from assay.evaluation.visits import CheckOutcome, Label, VisitRecord
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.cloaking import Difference
+from assay.probing.entering import NOT_ENTERED
 from assay.probing.ports import Severity
 from assay.trust.callers import Judged
 from assay.trust.conduct import CONDUCT
@@ -22,6 +23,8 @@ AVAILABILITY_CHECKS: Final = frozenset({"a2a_answers", "mcp_initialize", "mcp_to
 SERVICES_MAX: Final = 64
 WAITS: Final = "waiting_for_budget"
 """Why a service was not asked in a visit whose budget others used: its turn is later."""
+
+_NOT_ASKED: Final = frozenset({WAITS, NOT_ENTERED})
 
 ABSENT: Final = frozenset({"unreachable", "out_of_time"})
 """Why a visit saw nothing, where the agent was not there."""
@@ -114,7 +117,7 @@ def _states(evidence: Evidence) -> dict[str, str]:
     """By service; one whose turn is later is left out, and nobody there is not a fault in it."""
     value = evidence.data.get("function")
     rows = [row for row in value if is_object(row)] if is_array(value) else []
-    asked = [row for row in rows if row.get("why") != WAITS]
+    asked = [row for row in rows if row.get("why") not in _NOT_ASKED]
     found = {str(row.get("service")): str(row.get("state")) for row in asked[:SERVICES_MAX]}
     if evidence.data.get("why") not in ABSENT:
         return found
@@ -133,7 +136,7 @@ def is_unfinished(evidence: Evidence) -> bool:
     """
     rows = evidence.data.get("function")
     listed = [row for row in rows if is_object(row)] if is_array(rows) else []
-    if any(r.get("state") == UNFINISHED and r.get("why") != WAITS for r in listed):
+    if any(r.get("state") == UNFINISHED and r.get("why") not in _NOT_ASKED for r in listed):
         return True
     waiting, found = evidence.data.get("criticalUnfinished"), evidence.data.get("findings")
     # What was seen once is kept, so that a second sighting can confirm it.

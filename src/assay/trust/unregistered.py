@@ -5,7 +5,7 @@ the file is, which wallet speaks for the agent, who controls the services) is le
 is to be held against a threshold as it is before the ceiling of its rung.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,8 +14,13 @@ from assay.chains.model import Network, OnchainAgent, Registration, Service
 from assay.chains.problems import FileProblem
 from assay.chains.registration import problems_of
 from assay.chains.subject import Subject
+from assay.control.scope import scope_of
+from assay.egress.deposited import name_problem, value_problem
 from assay.evaluation.explanations import Explanation
+from assay.kit.errors import InvalidRequest
 from assay.kit.json import JsonObject, is_array, is_object
+from assay.probing.declared import declared_services
+from assay.probing.entering import EvaluationCredential, Outcome, is_safe_way
 from assay.trust.evaluate import Evaluator
 from assay.trust.explain import Explainer
 from assay.trust.model import Collected, EvidenceUnavailable, Grade, Score, SignalName
@@ -74,9 +79,16 @@ class UnregisteredAgents:
         self._needs = needs
 
     async def evaluate(
-        self, target: str, deadline_s: float, name: str | None = None
+        self,
+        target: str,
+        deadline_s: float,
+        name: str | None = None,
+        header: tuple[str, str] | None = None,
     ) -> UnregisteredAgent:
         """Evaluate `target`: an http(s) URL, or anything a token URI may be.
+
+        `header` is a credential for its services, which then must be at one host. Raises
+        `InvalidRequest` where it cannot be sent.
 
         A URL behind which is no file is taken as the address of a service; it is asked what it
         speaks, first what `name` says. Raises `EvidenceUnavailable`.
@@ -84,7 +96,9 @@ class UnregisteredAgents:
         agent, has_file = await self._agent(target, name)
         subject = Subject(self._needs.network, agent.agent_id, agent.owner, agent)
         wanted = frozenset({SignalName.SANDBOX})
-        collected, missing = await self._needs.evaluator.collect(subject, wanted, deadline_s)
+        collected, missing = await self._needs.evaluator.collect(
+            *(subject, wanted, deadline_s, header and _given(subject, *header))
+        )
         if not collected:
             raise EvidenceUnavailable("The services could not be visited now.", signals=["sandbox"])
         left_out = OF_REGISTRIES if has_file else OF_REGISTRIES | OF_FILES
@@ -117,6 +131,36 @@ class UnregisteredAgents:
             file = replace(file, registrations=())
         agent = OnchainAgent(self._needs.network, "0", _NOBODY, None, target, file, why)
         return agent, has_file
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A credential that is given for one evaluation. Implements `EvaluationCredentials`."""
+
+    credential: EvaluationCredential
+
+    async def usable(self, subject: Subject) -> Sequence[EvaluationCredential]:
+        """It is used for whatever is evaluated."""
+        del subject
+        return (self.credential,)
+
+    async def note(self, subject: Subject, outcomes: Mapping[str, Outcome]) -> None:
+        """Nothing is kept of it."""
+
+
+def _given(subject: Subject, name: str, value: str) -> _Given:
+    """The credential for the one host of all services. Raises `InvalidRequest`."""
+    problem = name_problem("header", name) or value_problem("header", name, value)
+    if problem is not None:
+        raise InvalidRequest(f"The header {problem}.")
+    scopes = [scope_of(v.service.endpoint) for v in declared_services(subject)[0]]
+    hosts = {scope.host_scope for scope in scopes if scope is not None}
+    if len(hosts) != 1 or None in scopes:
+        raise InvalidRequest("A header is sent to one host, and the services have several.")
+    host = hosts.pop()
+    if not is_safe_way(host):
+        raise InvalidRequest("A header is sent over https, or to this machine, and not in clear.")
+    return _Given(EvaluationCredential("given", host, "header", name, value))
 
 
 def _as_found(services: Sequence[Service], data: JsonObject) -> tuple[Service, ...]:

@@ -27,6 +27,7 @@ from assay.web.routes import (
     key_agents,
     personhood,
     proxy,
+    service_credentials,
     sessions,
     statement,
     visits,
@@ -65,6 +66,7 @@ def framework(app: App) -> FastAPI:
         admin.router,
         webhooks.router,
         visits.router,
+        service_credentials.router,
         proxy.router,
     )
     made = FastAPI(

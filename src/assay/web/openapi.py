@@ -17,6 +17,7 @@ from assay.web.wire import (
     key_agents,
     personhood,
     proxy,
+    service_credentials,
     webhooks,
     wrap,
 )
@@ -112,6 +113,7 @@ _BODIES = (
     webhooks.WebhookBody,
     proxy.ProxyBody,
     proxy.PlaygroundBody,
+    service_credentials.CredentialBody,
     GateBody,
 )
 

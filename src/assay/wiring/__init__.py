@@ -475,6 +475,10 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     baits = Baits(state, secrets["session"], settings.canary_hosts or (settings.address,))
     conduct_store = SqlConductStore(database)
     conduct_log = ConductLog(conduct_store, outside.costs)
+    box = SecretBox.from_secrets(*secrets["upstream"])
+    login_tokens = JwtLoginTokens(secrets["jwt"], settings.address, clock)
+    credentials = OwnCredentials(login_tokens.names_us)
+    visited = visits(database, clock, box, credentials.is_in)
     sources = replace(
         evidence.sources(settings, networks, outside.rpc, database, clock),
         conduct=ConductRecord(course, course_runs, conduct_store, clock),
@@ -485,11 +489,11 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             *(database, clock),
         ),
         reputation=outside.reputation and outside.reputation.facts,
+        credentials=visited.credentials,
     )
     signals, probes = _plugins(evidence.absent(sources))
     evaluations = SqlEvaluationStore(database, event_outbox, control_records(probes))
     announce = _Announce([EvaluationLog(log)])
-    visited = visits(database, clock)
     evaluator = Evaluator(
         EvaluatorNeeds(
             subjects=subjects,
@@ -531,7 +535,6 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             asks=visited.gate_asks,
         )
     )
-    box = SecretBox.from_secrets(*secrets["upstream"])
     webhook_store = SqlWebhookStore(database)
     webhook_http = _webhook_http(settings, outside.budget, stack)
     proofs = ReceiverProofs(outside.budget.consents, webhook_http, secrets["session"], clock)
@@ -543,8 +546,6 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     if write_back is not None:
         announce.listeners.append(write_back)
     identity = AgentIdentity(challenges, sessions, key_agents, clock, outside.costs)
-    login_tokens = JwtLoginTokens(secrets["jwt"], settings.address, clock)
-    credentials = OwnCredentials(login_tokens.names_us)
     wrapped = wrapping(
         Ground(
             settings=settings,

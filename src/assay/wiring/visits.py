@@ -9,11 +9,15 @@ from typing import Final
 from assay.chains.networks import Networks
 from assay.control.host_files import HostFiles
 from assay.egress.ports import SafeHttp
+from assay.evaluation.credentials import KEPT_UNUSED, ServiceCredentials
 from assay.evaluation.enrolment import GATE_ASKS_COUNT, Enrolments, GateAsks
 from assay.evaluation.turns import NamedFirst
 from assay.evaluation.visits import WINDOW
+from assay.infra.crypto.secretbox import SecretBox
 from assay.infra.log import Log
+from assay.infra.sql.control import SqlControlStore
 from assay.infra.sql.engine import Database
+from assay.infra.sql.service_credentials import SqlServiceCredentials
 from assay.infra.sql.visit_requests import SqlVisitRequests
 from assay.infra.sql.visit_schedule import SqlVisitSchedule
 from assay.infra.sql.visit_seeds import SqlSeeds
@@ -47,12 +51,19 @@ class Visits:
     seeds: SqlSeeds
     requests: SqlVisitRequests
     gate_asks: GateAsks
+    credential_rows: SqlServiceCredentials
+    credentials: ServiceCredentials
 
 
-def visits(database: Database, clock: Clock) -> Visits:
-    """Over the database all processes share."""
+def visits(
+    database: Database, clock: Clock, box: SecretBox, is_ours: Callable[[str], bool]
+) -> Visits:
+    """Over the database all processes share.
+
+    `box` seals what owners deposit; `is_ours` knows a credential for this service itself.
+    """
     store, chance = SqlVisitStore(database), SystemRandom().random
-    requests = SqlVisitRequests(database)
+    requests, deposits = SqlVisitRequests(database), SqlServiceCredentials(database)
     enrolments = Enrolments(requests, clock, chance)
     return Visits(
         store,
@@ -62,6 +73,8 @@ def visits(database: Database, clock: Clock) -> Visits:
         SqlSeeds(database, clock),
         requests,
         GateAsks(enrolments, clock),
+        deposits,
+        ServiceCredentials(deposits, box, SqlControlStore(database, clock), clock, is_ours),
     )
 
 
@@ -117,6 +130,7 @@ def visit_retention(parts: Visits, clock: Clock) -> tuple[str, Callable[[], Awai
     """Removes visits, and agents of the schedule nobody asks about, with the window.
 
     Seeds are kept for twice as long: evidence that stood for another visit's can be checked.
+    Deposited credentials go when no visit had them for as long.
     """
 
     async def remove() -> bool:
@@ -126,6 +140,7 @@ def visit_retention(parts: Visits, clock: Clock) -> tuple[str, Callable[[], Awai
             await parts.schedule.remove_idle(before, ROWS_AT_ONCE),
             await parts.seeds.remove(before - WINDOW, ROWS_AT_ONCE),
             await parts.requests.remove_gates(clock.now() - GATE_ASKS_COUNT, ROWS_AT_ONCE),
+            await parts.credential_rows.remove_unused(clock.now() - KEPT_UNUSED, ROWS_AT_ONCE),
         ]
         return max(removed) == ROWS_AT_ONCE
 

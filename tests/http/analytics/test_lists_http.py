@@ -68,6 +68,7 @@ async def test_only_the_arrays_of_the_specification_are_arrays(house: House) -> 
         "/operator/admin/statement",
         "/operator/endpoints/{endpointId}/history",
         "/operator/statement/transfers",
+        "/operator/agent/{agentId}/credentials",
     }
     assert paged == {*PAGED, *beyond, "/operator/sessions", "/operator/visits"}
 

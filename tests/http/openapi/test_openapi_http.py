@@ -93,6 +93,7 @@ async def test_where_a_session_begins_its_header_is_named(document: Document) ->
         if "x-agent-session" in success(operation)["headers"]
     }
     visits = {"enrol_agent", "withdraw_agent", "list_enrolments"}
+    visits |= {"deposit_credential", "list_credentials", "delete_credential"}
     assert begins == {"verify", "gate", "end_session", "attestation", "enter_course", *visits}
 
 

@@ -338,3 +338,45 @@ def test_the_numbers_are_settings() -> None:
 def test_numbers_that_make_no_sense_stop_the_boot(wrong: dict[str, JsonValue]) -> None:
     with pytest.raises(ValueError, match="ladder"):
         ladder_from(wrong)
+
+
+def test_what_a_deposited_credential_alone_opens_stays_on_rung_1_without_customers() -> None:
+    entry: JsonObject = {"entered": [URL], "closed": [URL]}
+    found = stands(behaviour(history=STEADY, entry=entry), {"customers": {}})
+    assert found.rung == 1
+    assert why(found) == ["entered_by_deposit"]
+    assert "a deposited credential" in found.next_demands[0].asks
+    assert stands(behaviour(history=STEADY), {"customers": {}}).rung == 2
+
+
+def test_independent_customers_stand_for_its_unannounced_half() -> None:
+    seen = {**STEADY, "unannounced": 0, "criticalUnannounced": False}
+    entry: JsonObject = {"entered": [URL]}
+    assert stands(behaviour(history=seen, entry=entry), {"customers": CUSTOMERS}).rung == 3
+    assert stands(behaviour(history=seen), {"customers": CUSTOMERS}).rung == 1
+    few = {**CUSTOMERS, "clusters": 3, "usdNet": "1"}
+    assert stands(behaviour(history=seen, entry=entry), {"customers": few}).rung == 1
+    unread = stands(behaviour(history=seen, entry=entry), None, frozenset({"8004"}))
+    assert unread.rung == 1
+    assert [d.state for d in unread.next_demands] == ["unknown"]
+
+
+def test_another_service_of_the_kind_that_works_without_frees_it() -> None:
+    other = {**WORKS, "service": URL + "/open"}
+    entry: JsonObject = {"entered": [URL]}
+    found = behaviour(history=STEADY, entry=entry, function=[WORKS, other])
+    assert stands(found).rung == 2
+
+
+def test_a_closed_service_is_told_how_to_be_entered() -> None:
+    refuses = {**WORKS, "state": "refuses", "why": "refuses_everything"}
+    found = stands(behaviour(function=[refuses], entry={"closed": [URL]}))
+    (action,) = [d.action for d in found.next_demands if d.name == "function"]
+    assert action.startswith("Deposit a credential for evaluations")
+    credentials: JsonValue = [{"outcome": "refused"}]
+    entry: JsonObject = {"closed": [URL], "credentials": credentials}
+    again = stands(behaviour(function=[refuses], entry=entry))
+    (action,) = [d.action for d in again.next_demands if d.name == "function"]
+    assert action.startswith("The credential that was deposited is refused")
+    elsewhere = stands(behaviour(function=[refuses]))
+    assert [d.action for d in elsewhere.next_demands if d.name == "function"] == [""]

@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Select, delete, func, select, tuple_
 
 from assay.control.identity import REPUTATION
 from assay.control.ports import Elder, OpenFinding, Past
+from assay.control.scope import Scope, scope_of
 from assay.infra.sql.control_records import FOLLOWS_US
 from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.tables import agent_identities, content_bands, control_keys, open_findings
@@ -139,6 +140,28 @@ class SqlControlStore:
         )
         return await self._agents(statement)
 
+    async def proven_paths(self, agent: str, since: datetime) -> Sequence[Scope]:
+        """Implements `evaluation.deposits.ProvenPaths`, as the next one."""
+        statement = (
+            select(_KEYS.key)
+            .where(_KEYS.subject_key == agent, _KEYS.proof != "site", _KEYS.key.like("at http%"))
+            .where(_KEYS.disputed.is_(False), _KEYS.seen_us >= to_us(since))
+            .limit(AGENTS_MAX)
+        )
+        return _scopes(await self._agents(statement))
+
+    async def paths_of_others(self, agent: str, origin: str, at_most: int) -> Sequence[Scope]:
+        """Those of disputed control, too: what is doubtful goes to nobody."""
+        statement = (
+            select(_KEYS.key)
+            .where(_KEYS.key.startswith(f"at {origin}/", autoescape=True))
+            .where(_KEYS.subject_key != agent, self._is_kept(_KEYS.seen_us))
+            .distinct()
+            .order_by(_KEYS.key)
+            .limit(at_most)
+        )
+        return _scopes(await self._agents(statement))
+
     async def remove(self, before: datetime, at_most: int) -> int:
         """Remove what was last seen before then, so many rows of each kind; how many."""
         before_us = to_us(before)
@@ -166,3 +189,9 @@ class SqlControlStore:
 
     def _now_us(self) -> int:
         return to_us(self._clock.now())
+
+
+def _scopes(keys: Sequence[str]) -> list[Scope]:
+    """The addresses that keys name; a long one is kept as a hash, and names none."""
+    found = (scope_of(key.partition(" ")[2]) for key in keys)
+    return [scope for scope in found if scope is not None]

@@ -65,6 +65,7 @@ from assay.infra.sql.rollup_tables import (
     endpoint_days,
     endpoint_totals,
 )
+from assay.infra.sql.service_credential_tables import service_credentials
 from assay.infra.sql.transfer_tables import transfer_transactions, transfers
 from assay.infra.sql.visit_tables import (
     host_visits,
@@ -123,6 +124,7 @@ __all__ = [
     "payments",
     "personhood",
     "recovery_codes",
+    "service_credentials",
     "snapshots",
     "state",
     "transfer_transactions",

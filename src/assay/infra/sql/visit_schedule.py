@@ -25,7 +25,7 @@ from assay.evaluation.schedule import (
 )
 from assay.evaluation.visits import WINDOW
 from assay.infra.sql.engine import Database, from_us, to_us
-from assay.infra.sql.tables import host_visits, visit_schedule, visits
+from assay.infra.sql.tables import host_visits, service_credentials, visit_schedule, visits
 from assay.infra.sql.visit_requests import rank_of
 from assay.kit.clock import Clock
 
@@ -111,8 +111,10 @@ class SqlVisitSchedule:
                 await connection.execute(mine.values(row))
 
     async def drop(self, subject_key: str) -> None:
-        """The agent is no more."""
+        """The agent is no more: neither are the credentials for its services."""
+        gone = delete(service_credentials).where(service_credentials.c.subject_key == subject_key)
         async with self._database.write() as connection:
+            await connection.execute(gone)
             await connection.execute(delete(visit_schedule).where(_S.subject_key == subject_key))
 
     async def remove_idle(self, before: datetime, at_most: int) -> int:

@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.probing.entering import NOT_ENTERED
 from assay.probing.function.differing import one_operation, one_tool
 from assay.probing.function.rows import (
     Verdict,
@@ -155,6 +156,7 @@ _ENDS: Final[Mapping[str, Verdict]] = {
     "grpc": Verdict("unfinished", "grpc_not_asked"),
     "opted_out": Verdict("refuses", "opted_out"),
     "unasked": Verdict("unfinished", "waiting_for_budget"),
+    NOT_ENTERED: Verdict("unfinished", NOT_ENTERED),
 }
 
 

@@ -18,25 +18,27 @@ from assay.chains.subject import Subject
 from assay.control.identity import Control
 from assay.control.ports import Endpoint
 from assay.egress.waiting import BLAMED_FROM_S, OwnWaits, count_own_waits
-from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.kit.json import JsonObject, JsonValue
+from assay.probing.closed_services import closed_to, deposited_for, entered_row, without_entry
 from assay.probing.control_reader import VisitReader
 from assay.probing.declared import as_spoken, declared_services, service_row
-from assay.probing.findings import finding_rows, waiting_checks
+from assay.probing.entering import CLOSED, NOT_ENTERED, Entry
+from assay.probing.findings import finding_rows
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
 from assay.probing.function import collect_function, function_rows
 from assay.probing.judging import TextJudge
-from assay.probing.ports import Probe, Severity, Visit, Visited
+from assay.probing.opting_out import allowed
+from assay.probing.ports import Probe, Visit, Visited
 from assay.probing.rounds import UNFINISHED, Seen, run_probes
 from assay.probing.shared_dialers import HANG_UP_S, FunctionDialers, SharedDialers
 from assay.probing.unannounced import Manner, commitment, some_unannounced
 from assay.probing.visiting import VisitHttp
-from assay.trust.behaviour import betrayed, status_of, weigh
+from assay.trust.behaviour import betrayed, held_back_by, status_of, weigh
 from assay.trust.callers import judged_conduct
 from assay.trust.model import EGRESS_BUDGET, Evidence, SignalName, Unavailable, Weighed
-from assay.trust.opting_out import wants_none
 from assay.trust.ports import Signal, SignalNeeds
 from assay.trust.rechecking import RECHECK_REQUESTS, recheck
-from assay.trust.sources import conduct_of
+from assay.trust.sources import Sources, conduct_of
 
 REQUESTS_MAX = 60
 """Requests one evaluation may cost an agent. Source: facts, honest-agent rules."""
@@ -61,14 +63,18 @@ class Sandbox:
         plan = needs.sources.visits and await needs.sources.visits.plan(subject, urls)
         way = plan.http if plan else needs.http
         pause_s = plan.pause_s if plan else None
-        http = VisitHttp(way, needs.clock, REQUESTS_MAX, ends_s, pause_s=pause_s)
+        entry = await _entry(subject, needs.sources, is_carried=plan is None)
+        http = VisitHttp(way, needs.clock, REQUESTS_MAX, ends_s, pause_s=pause_s, entry=entry)
         turns, visit_s = needs.turns, needs.deadline_s
         least = RECHECK_REQUESTS if needs.may_recheck else 0
         turn = turns.turn(urls, visit_s, least=least) if turns else nullcontext("whole")
         with count_own_waits(is_visit=True) as waits:
             async with turn as begins:
                 if begins == "whole":
-                    return await self._visit(_Going(subject, needs, plan), http, waits, conduct)
+                    seen = await self._visit(_Going(subject, needs, plan), http, waits, conduct)
+                    if needs.sources.credentials is not None:
+                        await needs.sources.credentials.note(subject, entry.outcomes)
+                    return seen
                 # Its hosts are being visited, and have no room for another visit beside that.
                 found = Evidence({"status": "inconclusive", "why": EGRESS_BUDGET, "probes": {}})
                 if begins == "least":
@@ -86,31 +92,31 @@ class Sandbox:
         async with asyncio.TaskGroup() as group:
             may_send = needs.sources.messages and partial(needs.sources.messages, subject.key)
             dialers = SharedDialers(plan.dialers if plan else needs.dialers, group, may_send)
-            visited, refused = await _allowed(declared, http, going)
+            visited, refused = await allowed(
+                declared, http, needs.sources.visits, announced=plan is None
+            )
             agreed = await _agreed(visited, http, going)
             asked = http.replied
             visit = _begun(going, visited, http, dialers, nonce, agreed)
             heard = await _ask_all(visit, needs, http.left_s, group)
             dialers.hang_up()
-        visited, seen = heard.services, heard.seen
-        listed = [service_row(v, "visited") for v in visited] + [
-            service_row(v, "opted_out") for v in refused
-        ]
-        status, why = status_of(visited, refused, seen, replied=http.replied > asked)
+        seen = heard.seen
+        status, why = _status(heard, refused, replied=http.replied > asked)
         if _is_cut(subject, http, waits, seen) and not betrayed(seen, needs.probes):
             # Half a visit is no evidence: a rival who uses up the budget must not choose the half.
             status, why, seen = "inconclusive", EGRESS_BUDGET, {}
         data: JsonObject = {
             "status": status,
             "why": why,
-            "services": listed,
+            "services": _listed(declared, heard, refused),
             "ignored": ignored,
             "probes": seen,
-            **_limits(subject, seen, needs.probes),
+            **held_back_by(subject, seen, needs.probes),
             "function": function_rows(heard.transcripts),
-            "visit": plan.row if plan else {"label": "announced"},
+            "visit": _row(plan, heard.closed),
             **heard.controlled,
             "findings": finding_rows(seen, needs.probes),
+            **entered_row(http, declared),
         }
         if status == "tested":
             data = {**data, **evidence_of(heard.facts)}
@@ -137,6 +143,38 @@ class _Going:
     subject: Subject
     needs: SignalNeeds
     plan: Manner | None
+
+
+async def _entry(subject: Subject, sources: Sources, *, is_carried: bool) -> Entry:
+    """The deposited credentials of a visit; one that is not announced carries none."""
+    if sources.credentials is None:
+        return Entry()
+    return Entry(await sources.credentials.usable(subject), is_carried=is_carried)
+
+
+def _status(
+    heard: "_Heard", refused: tuple[Visited, ...], *, replied: bool
+) -> tuple[str, str | None]:
+    """Whether there was behaviour to judge, and why not."""
+    if heard.closed and not heard.services:
+        return "inconclusive", NOT_ENTERED
+    return status_of(heard.services, refused, heard.seen, replied=replied)
+
+
+def _listed(
+    declared: Sequence[Visited], heard: "_Heard", refused: Sequence[Visited]
+) -> list[JsonValue]:
+    """The services, with what was done with each."""
+    closed = [v for v in declared if v.service.endpoint in heard.closed]
+    by_state = {"visited": heard.services, "opted_out": refused, CLOSED: closed}
+    return [service_row(v, state) for state, listed in by_state.items() for v in listed]
+
+
+def _row(plan: Manner | None, closed: Sequence[str]) -> JsonObject:
+    """The visit's row. One that could not enter a service counts as no unannounced one."""
+    if plan is None:
+        return {"label": "announced"}
+    return {**plan.row, "label": "unlabelled"} if closed else plan.row
 
 
 def _begun(
@@ -188,22 +226,6 @@ async def _controlled(
         return {}
 
 
-async def _allowed(
-    declared: list[Visited], http: VisitHttp, going: _Going
-) -> tuple[tuple[Visited, ...], tuple[Visited, ...]]:
-    """The services that may be visited, and those whose site asks us not to.
-
-    A visit that is not announced was planned by what an announced one read.
-    """
-    if going.plan is not None:
-        return tuple(declared), ()
-    async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(wants_none(v, http, going.needs.sources)) for v in declared]
-    answers = [task.result() for task in asked]
-    pairs = list(zip(declared, answers, strict=True))
-    return tuple(v for v, no in pairs if not no), tuple(v for v, no in pairs if no)
-
-
 def _is_cut(
     subject: Subject,
     http: VisitHttp,
@@ -217,22 +239,6 @@ def _is_cut(
         return True
     is_late = UNFINISHED in seen.values() and http.sent < REQUESTS_MAX
     return is_late and waits.waited_s >= BLAMED_FROM_S
-
-
-def _limits(subject: Subject, seen: Seen, probes: Mapping[str, Probe]) -> JsonObject:
-    """What keeps the agent on rung 0 beside what its services do: absent where nothing does."""
-    file = subject.agent.registration if subject.agent else None
-    waiting = waiting_checks(seen, probes)
-    failed = sorted(
-        name
-        for name, what in seen.items()
-        if is_object(what)
-        and probes[name].severity is Severity.CRITICAL
-        and probes[name].weigh(what).outcome == "fail"
-    )
-    inactive: JsonObject = {"active": False} if file is not None and file.active is False else {}
-    listed = {"criticalUnfinished": waiting, "criticalFailed": failed}
-    return {**inactive, **{name: [*names] for name, names in listed.items() if names}}
 
 
 async def _agreed(
@@ -255,6 +261,8 @@ class _Heard:
     seen: Seen
     controlled: dict[str, JsonValue]
     facts: JsonObject
+    closed: Sequence[str] = ()
+    """Services that this visit had no credential for, though one was deposited."""
 
 
 async def _ask_all(
@@ -273,14 +281,19 @@ async def _ask_all(
     shares = FunctionDialers(dialers) if isinstance(dialers, SharedDialers) else dialers
     proof = group.create_task(collect_function(replace(visit, dialers=shares)))
     await asyncio.wait([proof], timeout=deadline_s * FUNCTION_ALONE)
-    left_s = ends_at - asyncio.get_running_loop().time()
-    services = as_spoken(visit.services, visit.spoken)
+    deposited = frozenset[str]() if visit.announced else deposited_for(visit)
+    closed = closed_to(visit, await proof, deposited) if deposited else ()
+    left_s = max(0.0, ends_at - asyncio.get_running_loop().time())
+    spoken = as_spoken(visit.services, visit.spoken)
+    services = tuple(v for v in spoken if v.service.endpoint not in closed)
     probed = replace(visit, services=services)
     kinds = {v.service.endpoint: v.kind for v in services}
     control = group.create_task(_controlled(visit, kinds, needs.control, left_s))
-    facts = group.create_task(collect_fingerprints(probed, left_s))
-    seen = await run_probes(probed, probes, left_s)
-    return _Heard(services, await proof, seen, await control, await facts)
+    # With the credential more may be listed: such visits are no pair for a comparison.
+    facts = group.create_task(collect_fingerprints(visit, spoken, left_s, but_of=deposited))
+    seen = await run_probes(probed, probes, left_s) if services or not closed else {}
+    transcripts = [without_entry(t, closed) for t in await proof]
+    return _Heard(services, transcripts, seen, await control, await facts, closed)
 
 
 def _seed(subject: Subject) -> str:

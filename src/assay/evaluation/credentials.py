@@ -1,0 +1,208 @@
+"""Credentials that an agent's owner deposits, so that services behind a log-in can be evaluated.
+
+Sealed at rest, opened for visits alone, and sent only to the address they were deposited for.
+Source: the design of evidence, section 2, "Behind credentials"; decision 0039.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final
+from urllib.parse import quote
+
+from assay.chains.subject import Subject
+from assay.control.scope import Scope, document_scope, scope_of
+from assay.egress.deposited import name_problem, value_problem
+from assay.evaluation.deposits import (
+    ControlUnproven,
+    CredentialLimitReached,
+    CredentialNotFound,
+    CredentialStore,
+    DepositedCredential,
+    NewCredential,
+    ProvenPaths,
+    SealsSecrets,
+)
+from assay.kit.clock import Clock
+from assay.kit.errors import InvalidRequest, Problem, Unavailable
+from assay.kit.ids import new_id
+from assay.probing.declared import declared_services
+from assay.probing.entering import EvaluationCredential, Outcome, is_safe_way
+
+PER_AGENT_MAX: Final = 4
+PER_OWNER_MAX: Final = 20
+"""Credentials of one agent, and of all agents of one owner."""
+
+URL_CHARS_MAX: Final = 300
+
+CONTROL_COUNTS: Final = timedelta(days=30)
+"""How old the evaluation may be that proved control of the address a credential is sent to."""
+
+KEPT_UNUSED: Final = timedelta(days=90)
+"""A credential that no visit used for so long is erased."""
+
+OWNER_KNOWN: Final = timedelta(minutes=1)
+"""How old what is known of an agent's owner may be: who looks with less erases nothing newer."""
+
+OTHERS_MAX: Final = 200
+"""Addresses of others below one of ours; where there are more, nothing is sent."""
+
+
+class ServiceCredentials:
+    """Takes deposits, and opens them for visits. Implements `EvaluationCredentials`."""
+
+    def __init__(
+        self,
+        store: CredentialStore,
+        secrets: SealsSecrets,
+        control: ProvenPaths,
+        clock: Clock,
+        is_ours: Callable[[str], bool],
+    ) -> None:
+        """`is_ours` tells whether a value holds a credential for this service itself."""
+        self._store = store
+        self._secrets = secrets
+        self._control = control
+        self._clock = clock
+        self._is_ours = is_ours
+
+    async def deposit(self, subject: Subject, asked: NewCredential) -> DepositedCredential:
+        """Keep a credential for one of the agent's services, in place of the one there was.
+
+        Raises `InvalidRequest` naming every problem, `ControlUnproven` and
+        `CredentialLimitReached`. Whether the caller speaks for the agent is for the caller to show.
+        """
+        agent = subject.agent
+        scope = scope_of(asked.url) if len(asked.url) <= URL_CHARS_MAX else None
+        problems = self._problems(subject, asked, scope)
+        if problems or scope is None or agent is None:
+            details = [Problem(("body", name), said) for name, said in problems]
+            raise InvalidRequest("The credential cannot be deposited like this.", details=details)
+        if await self._others(subject, scope) is None:
+            raise ControlUnproven(
+                "Control of this address is not proven by an evaluation of the last 30 days:"
+                " publish the proof that `improve` names, and have the agent evaluated."
+            )
+        made_id, now = new_id(), self._clock.now()
+        place = _place(made_id, subject.key, agent.owner)
+        made = DepositedCredential(
+            *(made_id, subject.key, subject.network.slug, subject.agent_id, agent.owner),
+            *(_url(scope), asked.place, asked.name),
+            self._secrets.seal(asked.value.encode("ascii"), place),
+            now,
+        )
+        if not await self._store.put(made, PER_AGENT_MAX, PER_OWNER_MAX):
+            raise CredentialLimitReached(
+                f"At most {PER_AGENT_MAX} credentials of an agent and {PER_OWNER_MAX} of an owner"
+                " are kept: delete one first."
+            )
+        return made
+
+    async def list(self, subject: Subject) -> Sequence[DepositedCredential]:
+        """The agent's, oldest first, without what they are."""
+        agent = subject.agent
+        if agent is None:
+            return []
+        before = self._clock.now() - OWNER_KNOWN
+        return await self._store.of_agent(subject.key, agent.owner, before)
+
+    async def remove(self, subject: Subject, credential_id: str) -> None:
+        """Erase one. Raises `CredentialNotFound`."""
+        if not await self._store.remove(subject.key, credential_id):
+            raise CredentialNotFound("The agent has no credential of this id.")
+
+    async def usable(self, subject: Subject) -> Sequence[EvaluationCredential]:
+        """Those for services that the agent declares and controls now. Raises nothing."""
+        try:
+            found = [await self._opened(subject, one) for one in await self.list(subject)]
+        except Unavailable:
+            return ()  # then the visit sees what anybody sees
+        return [one for one in found if one is not None]
+
+    async def note(self, subject: Subject, outcomes: Mapping[str, Outcome]) -> None:
+        """Keep what came of them in a visit. Raises nothing."""
+        del subject
+        if outcomes:
+            with suppress(Unavailable):
+                await self._store.note(outcomes, self._clock.now())
+
+    async def reseal(self) -> int:
+        """Seal again what an older key of the ring sealed; how many there were."""
+        count, last = 0, ""
+        while rows := await self._store.after(last, OTHERS_MAX):
+            last = rows[-1].id
+            for one in rows:
+                if not self._secrets.is_current(one.sealed):
+                    place = _place(one.id, one.subject_key, one.owner)
+                    again = self._secrets.seal(self._secrets.open(one.sealed, place), place)
+                    await self._store.reseal(one.id, one.sealed, again)
+                    count += 1
+        return count
+
+    def _problems(
+        self, subject: Subject, asked: NewCredential, scope: Scope | None
+    ) -> Sequence[tuple[str, str]]:
+        found = [
+            ("url", _url_problem(subject, scope)),
+            ("name", name_problem(asked.place, asked.name)),
+            ("value", value_problem(asked.place, asked.name, asked.value)),
+        ]
+        if found[2][1] is None and self._is_ours(asked.value):
+            found.append(("value", "is a credential for this service, which nobody else receives"))
+        return [(name, said) for name, said in found if said is not None]
+
+    async def _others(self, subject: Subject, scope: Scope) -> tuple[Scope, ...] | None:
+        """Addresses of others below `scope`; None where control of it is not proven.
+
+        On a shared host the longest proven path wins.
+        """
+        since = self._clock.now() - CONTROL_COUNTS
+        own = [s for s in await self._control.proven_paths(subject.key, since) if s.covers(scope)]
+        if not own:
+            return None
+        deepest = max(len(one.segments) for one in own)
+        at = await self._control.paths_of_others(subject.key, scope.origin, OTHERS_MAX + 1)
+        if len(at) > OTHERS_MAX or any(
+            len(one.segments) > deepest and one.covers(scope) for one in at
+        ):
+            return None
+        return tuple(one for one in at if scope.covers(one) and len(one.segments) > deepest)
+
+    async def _opened(
+        self, subject: Subject, kept: DepositedCredential
+    ) -> EvaluationCredential | None:
+        scope = scope_of(kept.url)
+        if scope is None or _url_problem(subject, scope) is not None:
+            return None
+        others = await self._others(subject, scope)
+        if others is None:
+            return None
+        try:
+            place = _place(kept.id, kept.subject_key, kept.owner)
+            value = self._secrets.open(kept.sealed, place).decode("ascii")
+        except ValueError:
+            return None  # sealed by a key that is gone: the owner deposits it again
+        return EvaluationCredential(kept.id, scope, kept.place, kept.name, value, others)
+
+
+def _url_problem(subject: Subject, scope: Scope | None) -> str | None:
+    """Why nothing can be deposited for an address, or None."""
+    if scope is None or scope.is_exact:
+        return f"must be an http(s) address of at most {URL_CHARS_MAX} characters, without a query"
+    if not is_safe_way(scope):
+        return "must be https: a credential is never sent in the clear"
+    declared = (document_scope(v.service.endpoint) for v in declared_services(subject)[0])
+    if not any(one is not None and one.origin == scope.origin for one in declared):
+        return "is at the host of no service that the registration file declares"
+    return None
+
+
+def _url(scope: Scope) -> str:
+    """The address in its one spelling."""
+    path = "/".join(quote(segment, safe="") for segment in scope.segments)
+    return f"{scope.shown_origin}/{path}"
+
+
+def _place(credential_id: str, subject_key: str, owner: str) -> bytes:
+    """What a sealed credential is bound to."""
+    return f"service credential/{credential_id}/{subject_key}/{owner}".encode()

@@ -1,0 +1,42 @@
+"""Services of a visit that are closed to whoever brings no credential."""
+
+from collections.abc import Sequence
+
+from assay.kit.json import JsonObject
+from assay.probing.entering import NOT_ENTERED
+from assay.probing.function import function_rows
+from assay.probing.ports import Visit, Visited
+from assay.probing.visiting import VisitHttp
+
+
+def entered_row(http: VisitHttp, declared: Sequence[Visited]) -> JsonObject:
+    """The member `entry`; absent where no service was closed."""
+    row = http.entry.row([v.service.endpoint for v in declared])
+    return {"entry": row} if row else {}
+
+
+def deposited_for(visit: Visit) -> frozenset[str]:
+    """The services of the visit that a credential was deposited for."""
+    if not isinstance(visit.http, VisitHttp):
+        return frozenset()
+    return frozenset(visit.http.entry.deposited([v.service.endpoint for v in visit.services]))
+
+
+def closed_to(
+    visit: Visit, transcripts: Sequence[JsonObject], deposited: frozenset[str]
+) -> Sequence[str]:
+    """Those of them that are closed to whoever brings no credential."""
+    if not isinstance(visit.http, VisitHttp):
+        return ()
+    refusing = frozenset(visit.http.entry.closed(sorted(deposited)))
+    rows = [row for row in function_rows(transcripts) if row["state"] != "functional"]
+    named = {str(row["service"]) for row in rows}
+    return tuple(
+        v.service.endpoint for v in visit.services if v.service.endpoint in refusing & named
+    )
+
+
+def without_entry(transcript: JsonObject, closed: Sequence[str]) -> JsonObject:
+    """The transcript; that of a closed service says that it was not entered."""
+    is_closed = transcript.get("service") in closed
+    return {**transcript, "end": NOT_ENTERED} if is_closed else transcript

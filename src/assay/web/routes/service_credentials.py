@@ -1,0 +1,87 @@
+"""Depositing credentials for evaluations. Beyond the specification's tables."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+
+from assay.chains.model import Network
+from assay.chains.subject import Subject
+from assay.evaluation.deposits import NewCredential
+from assay.gate.check import require_control
+from assay.identity.model import AgentPrincipal
+from assay.kit.errors import InvalidRequest, Problem
+from assay.web.credentials import Credential
+from assay.web.route import app_of, read, route
+from assay.web.routes.agents import AgentId, OnNetwork
+from assay.web.wire import service_credentials as wire
+
+router = APIRouter(tags=["Trust"])
+_PATH = "/operator/agent/{agentId}/credentials"
+
+CredentialId = Annotated[str, Path(alias="credentialId", max_length=64)]
+
+
+@route(
+    router,
+    "POST",
+    _PATH,
+    credential=Credential.AGENT,
+    answers=wire.CredentialShape,
+    body=wire.CredentialBody,
+    also=(409,),
+    created=True,
+)
+async def deposit_credential(
+    request: Request, agent_id: AgentId, network: OnNetwork
+) -> wire.CredentialShape:
+    """Deposit a credential for a service of yours, in place of the one for the same address.
+
+    Visits to the agent send it there where the service refuses them without.
+    """
+    app = app_of(request)
+    asked = read(wire.CredentialBody, await request.body())
+    subject = await _own(request, agent_id, network)
+    new = NewCredential(asked.url, asked.place, asked.name, asked.value)
+    return wire.credential(await app.visits.credentials.deposit(subject, new))
+
+
+@route(
+    router,
+    "GET",
+    _PATH,
+    credential=Credential.AGENT,
+    answers=wire.CredentialsShape,
+)
+async def list_credentials(
+    request: Request, agent_id: AgentId, network: OnNetwork
+) -> wire.CredentialsShape:
+    """The credentials deposited for your agent, without what they are."""
+    subject = await _own(request, agent_id, network)
+    return wire.credentials(await app_of(request).visits.credentials.list(subject))
+
+
+@route(
+    router,
+    "DELETE",
+    _PATH + "/{credentialId}",
+    credential=Credential.AGENT,
+    answers=wire.CredentialRemovedShape,
+)
+async def delete_credential(
+    request: Request, agent_id: AgentId, network: OnNetwork, credential_id: CredentialId
+) -> wire.CredentialRemovedShape:
+    """Erase a deposited credential."""
+    subject = await _own(request, agent_id, network)
+    await app_of(request).visits.credentials.remove(subject, credential_id)
+    return wire.CredentialRemovedShape(ok=True, id=credential_id)
+
+
+async def _own(request: Request, agent_id: str, network: Network) -> Subject:
+    """The caller's agent. Raises `IdentityMismatch` for another's."""
+    principal: AgentPrincipal = request.state.principal
+    subject = await app_of(request).subjects.find(network, agent_id)
+    require_control(principal.address, subject, principal.contract)
+    if subject.agent is None:
+        message = "key agents have no services to enter"
+        raise InvalidRequest(message, details=[Problem(("path", "agentId"), message)])
+    return subject
