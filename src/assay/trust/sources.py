@@ -6,6 +6,7 @@ from typing import Protocol
 
 from assay.chains.subject import Subject
 from assay.kit.json import JsonObject
+from assay.probing.buying import PaidCalls
 from assay.probing.judging import ChatModel
 from assay.probing.ports import Lure
 from assay.probing.unannounced import UnannouncedVisits
@@ -93,6 +94,7 @@ class Sources:
     reputation: FactsSource | None = None
     messages: Callable[[str, str], Awaitable[bool]] | None = None
     """Counts a message to an agent (subject key, address); false when a day's are used up."""
+    sales: PaidCalls | None = None
 
 
 async def conduct_of(subject: Subject, sources: Sources) -> JsonObject:
