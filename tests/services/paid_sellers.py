@@ -12,6 +12,7 @@ from fastapi import FastAPI, HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from x402 import x402ResourceServer
+from x402.extensions.bazaar import declare_discovery_extension
 from x402.http.middleware.fastapi import payment_middleware
 from x402.http.types import PaymentOption, RouteConfig
 from x402.mechanisms.evm.exact.register import register_exact_evm_server
@@ -110,12 +111,18 @@ def selling(
     *,
     price: str = "$0.01",
     takes_anyway: bool = False,
+    documented: bool = True,
     till: ChainTill | None = None,
 ) -> Callable[[str], FastAPI]:
-    """One paid operation, documented; `takes_anyway`: the money is taken whatever is answered."""
+    """One paid operation; `takes_anyway`: the money is taken, and nothing is answered.
+
+    It is described by the app's OpenAPI document, or else by the 402's own extension.
+    """
 
     def make(_base: str) -> FastAPI:
-        app = FastAPI(title="Number desk", version="1")
+        app = FastAPI(
+            title="Number desk", version="1", openapi_url="/openapi.json" if documented else None
+        )
 
         def divisors(number: int) -> dict[str, Any]:
             """The divisors of a whole number, and their sum."""
@@ -125,7 +132,16 @@ def selling(
         server = x402ResourceServer(till or ChainTill(chain))
         register_exact_evm_server(server, NETWORK)
         option = PaymentOption("exact", payee, price, NETWORK, max_timeout_seconds=60)
-        routes = {"GET /divisors": RouteConfig(accepts=option, mime_type="application/json")}
+        shown = declare_discovery_extension(
+            input={"number": 60}, input_schema={"properties": {"number": {"type": "integer"}}}
+        )
+        described = RouteConfig(
+            accepts=option,
+            description="The divisors of a number",
+            mime_type="application/json",
+            extensions=None if documented else shown,
+        )
+        routes = {"GET /divisors": described}
         app.middleware("http")(payment_middleware(routes, server))
         if takes_anyway:
 

@@ -171,6 +171,28 @@ async def test_a_seller_without_a_free_part_is_proven_by_what_is_bought(
     assert operator.key.removeprefix("0x") not in str(operator.notes)
 
 
+async def test_what_only_the_demand_describes_is_bought_as_it_says(operator: Operator) -> None:
+    payee = Account.create().address
+    make = selling(operator.chain, payee, sellers.honest, documented=False)
+    assert await sold(operator, make, payee) == ("functional", "bought")
+
+
+async def test_where_nothing_says_what_to_ask_no_money_moves(operator: Operator) -> None:
+    payee = Account.create().address
+    make = selling(operator.chain, payee, sellers.honest)
+    sales, store = await operator.process()
+
+    def silent(base: str) -> FastAPI:
+        app = make(base)
+        app.openapi_url = None
+        app.router.routes = [r for r in app.router.routes if getattr(r, "path", "") == "/divisors"]
+        return app
+
+    async with agents.serving(silent) as base:
+        assert await visited(sales, base, payee) == ("closed", "payment_needed")
+    assert (await store.spending(operator.clock.now())).calls == 0
+
+
 @pytest.mark.parametrize(
     ("answer", "takes_anyway", "verdict"),
     [

@@ -17,9 +17,11 @@ from assay.egress.ports import EgressError, Outgoing, Reply
 from assay.kit.json import JsonObject, is_object
 from assay.probing.asking import ask, decode
 from assay.probing.buying import PaidCalls, PayingHttp, Purse, Sale
+from assay.probing.function.acts import does_act
 from assay.probing.function.addresses import fixed_part, values_at
-from assay.probing.function.calling import Calls, get
+from assay.probing.function.calling import TRIES_MAX, Calls, get
 from assay.probing.function.choosing import Takes
+from assay.probing.function.demanded import demanded_operation, documents_of
 from assay.probing.function.identify import ACCEPTS, Address
 from assay.probing.function.openapi import base_of, operations_of, paths_of
 from assay.probing.function.request import Operation, request_for
@@ -57,7 +59,8 @@ async def buy(visit: Visit, address: Address, notes: Transcript, *, documented: 
 async def _shop(
     sales: PaidCalls, sale: Sale, visit: Visit, address: Address, *, documented: bool
 ) -> None:
-    purse = await sales.open(sale)
+    base, operations = await _sold(visit, address)
+    purse = await sales.open(sale) if operations else None
     if purse is None:
         return
     http = PayingHttp(visit.http, purse, address.url)
@@ -66,7 +69,11 @@ async def _shop(
     ends_at = None if visit.ends_at is None else visit.ends_at - KEEP_S
     try:
         async with asyncio.timeout_at(ends_at):
-            await _ask_all(replace(visit, http=http), address, notes, purse)
+            calls = _calls(replace(visit, http=http), address, notes)
+            for operation in operations:
+                await _vary(calls, base, operation, purse)
+                if judge_http(notes.as_json()).why == "results_vary" or not purse.calls_left:
+                    break
     except (TimeoutError, BudgetExhausted):
         notes.members["cut"] = True
     finally:
@@ -77,30 +84,22 @@ async def _shop(
             await sales.keep(purse, bought, is_proven=is_proven)
 
 
-async def _ask_all(visit: Visit, address: Address, notes: Transcript, purse: Purse) -> None:
-    """Ask what is sold at the address, one operation after the other, until one is proven."""
+def _calls(visit: Visit, address: Address, notes: Transcript) -> Calls:
+    """Calls of what the address's document describes; the words of it and of the 402 are known."""
     calls = Calls(visit, notes, random_for(visit, f"{address.service.endpoint} bought"))
     document = address.document or {}
-    notes.know([document.get("info"), list(paths_of(document)), _about(address.reply)])
+    demands = [] if address.reply is None else documents_of(address.reply)
+    notes.know([document.get("info"), list(paths_of(document)), *demands])
     components = document.get("components")
     calls.root = components.get("schemas") if is_object(components) else document.get("definitions")
-    base, operations = await _sold(visit, address)
-    for operation in operations:
-        await _vary(calls, base, operation, purse)
-        if judge_http(notes.as_json()).why == "results_vary" or not purse.calls_left:
-            return
-
-
-def _about(demand: Reply | None) -> JsonObject:
-    """What the 402 says of what is sold: its words are no answer."""
-    said = None if demand is None else decode(demand.body)
-    return said if is_object(said) else {}
+    return calls
 
 
 async def _sold(visit: Visit, address: Address) -> tuple[str, Sequence[Operation]]:
     """The operations at the declared address that take something, and where their paths begin.
 
-    As the document says; without one as the address itself, or the home page of its site, shows.
+    As the document says; without one as the 402, the address itself, or the home page of its site
+    shows.
     """
     base = urljoin(address.url, "/").rstrip("/")
     path = urlsplit(address.url).path
@@ -111,9 +110,12 @@ async def _sold(visit: Visit, address: Address) -> tuple[str, Sequence[Operation
         start = urlsplit(base).path.rstrip("/")
         own = [o for o in listed if values_at(start + o.path, path) is not None]
         return base, own or [o for o in listed if fixed_part(start + o.path) == path.rstrip("/")]
+    said = None if address.reply is None else demanded_operation(address.reply, address.url)
     declared = declared_operation(address.url)
-    if declared is not None:
-        return base, [declared[0]]
+    if said is None and declared is not None and not does_act(path, "", says_it_reads=True):
+        said = declared[0]
+    if said is not None:
+        return base, [said]
     home = await ask(visit, Outgoing("GET", f"{base}/", ACCEPTS))
     pages = [one.body for one in (address.reply, home) if isinstance(one, Reply)]
     shown = [o for body in pages for o in operations_shown(body, address.url)]
@@ -125,9 +127,9 @@ async def _vary(calls: Calls, base: str, operation: Operation, purse: Purse) -> 
     """Buy answers to different inputs, then the same once more, as long as money is left."""
     send = partial(_call, calls, base, operation)
     takes = Takes(operation.path, {**operation.schema, "$defs": calls.root}, operation.about)
-    while purse.calls_left and not calls.closed(takes.name):
+    for _ in range(TRIES_MAX):
         arguments = _own(calls, takes, operation)
-        if arguments is None:
+        if arguments is None or not purse.calls_left or calls.closed(takes.name):
             break
         await send(arguments)
         if judge_http(calls.notes.as_json()).why == "results_vary":
