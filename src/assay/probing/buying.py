@@ -56,7 +56,7 @@ class PaidCalls(Protocol):
         ...
 
     async def known(self, sale: Sale) -> JsonObject | None:
-        """The transcript of what was bought last of this agent, at this address of this payee."""
+        """The transcript of what was bought last at this address of this payee, by whatever id."""
         ...
 
 

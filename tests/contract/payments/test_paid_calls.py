@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from fastapi import FastAPI
 
 from assay.chains.model import OnchainAgent, Registration, Service
 from assay.chains.subject import Subject
+from assay.cli.paid_calls import paid_calls_said
 from assay.egress.url import EgressPolicy
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.crypto.transactions import TransactionSigner
@@ -31,6 +33,7 @@ from assay.probing.function import collect_function, function_rows
 from assay.probing.ports import Visit
 from assay.probing.shared_dialers import SharedDialers
 from assay.probing.visiting import VisitHttp
+from assay.wiring.paid_calls import PaidCallParts
 from assay.wiring.payment_chains import payment_chains
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.contract.payments.paid_claims import claim_at_once
@@ -163,6 +166,8 @@ async def test_a_seller_without_a_free_part_is_proven_by_what_is_bought(
         for announced in (True, False):
             found = await visited(sales, base, payee, announced=announced)
             assert found == ("functional", "bought")
+        # A sibling of the same wallet at the same address needs no purchase of its own.
+        assert await visited(sales, base, payee, agent_id="8") == ("functional", "bought")
         operator.clock.move(29 * 86_400)
         assert await visited(sales, base, payee) == ("functional", "bought")
     assert operator.chain.balance(payee) == earned
@@ -314,3 +319,52 @@ async def test_a_process_that_dies_between_claim_and_payment_costs_its_claim_at_
     spent = before - operator.chain.balance(operator.wallet)
     assert spent <= PAYEE_MAX
     assert (await store.spending(operator.clock.now())).calls == 1
+
+
+async def test_a_process_that_dies_after_it_has_paid_never_pays_beyond_its_claim(
+    operator: Operator,
+) -> None:
+    payee = Account.create().address
+
+    class Dying(SqlPaidCallStore):
+        async def keep(self, *_: Any, **__: Any) -> None:
+            raise Killed
+
+    sales, store = await operator.process()
+    ends, _ = await operator.process(store=Dying(store._database, operator.clock))
+    before = operator.chain.balance(operator.wallet)
+    async with agents.serving(selling(operator.chain, payee, sellers.honest)) as base:
+        with pytest.raises(BaseExceptionGroup):
+            await visited(ends, base, payee)
+        paid = operator.chain.balance(payee)
+        assert paid > 0
+        await visited(sales, base, payee)
+        await visited(sales, base, payee)
+    assert paid <= operator.chain.balance(payee) <= PAYEE_MAX
+    assert before - operator.chain.balance(operator.wallet) <= PAYEE_MAX
+    assert (await store.spending(operator.clock.now())).filled == 1
+
+
+async def test_doctor_says_what_was_spent_and_what_to_send(operator: Operator) -> None:
+    payee = Account.create().address
+    sales, store = await operator.process()
+    async with agents.serving(selling(operator.chain, payee, sellers.honest)) as base:
+        assert (await visited(sales, base, payee))[0] == "functional"
+    networks = sales._needs.networks
+    parts: Any = PaidCallParts(
+        *(sales, store, sales._needs.balances, networks),
+        *(operator.wallet, operator.budget, operator.clock),
+    )
+    app: Any = SimpleNamespace(paid_calls=parts)
+    [(works, says, mend)] = await paid_calls_said(app)
+    assert works
+    assert "0.07 of 10 USD claimed within a day" in says
+    assert "1 wallets filled, 1 sellers proven" in says
+    assert operator.wallet in says
+    assert operator.wallet in mend
+    app.paid_calls = replace(parts, wallet=Account.create().address.lower())
+    assert not (await paid_calls_said(app))[0][0]
+    app.paid_calls = replace(parts, day_budget=90_000)
+    assert (await paid_calls_said(app))[0][2].endswith("0.20 or more")
+    app.paid_calls = None
+    assert await paid_calls_said(app) == []

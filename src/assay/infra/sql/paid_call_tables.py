@@ -35,6 +35,6 @@ paid_calls = Table(
     Column("kept_us", BigInteger),
     Index("ix_paid_calls_opened", "opened_us"),
     Index("ix_paid_calls_payee", "payee", "opened_us"),
-    Index("ix_paid_calls_subject", "subject_key", "kept_us"),
+    Index("ix_paid_calls_subject", "subject_key", "opened_us"),
     Index("ix_paid_calls_nonce", "sender", "network", "nonce", unique=True),
 )

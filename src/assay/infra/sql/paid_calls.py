@@ -143,7 +143,6 @@ class SqlPaidCallStore:
         statement = (
             select(_C.bought)
             .where(
-                _C.subject_key == sale.subject_key,
                 _C.service == sale.service,
                 _C.payee == sale.payee,
                 _C.kept_us > to_us(since),

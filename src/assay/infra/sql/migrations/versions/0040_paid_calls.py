@@ -30,7 +30,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_paid_calls_opened", "paid_calls", ["opened_us"])
     op.create_index("ix_paid_calls_payee", "paid_calls", ["payee", "opened_us"])
-    op.create_index("ix_paid_calls_subject", "paid_calls", ["subject_key", "kept_us"])
+    op.create_index("ix_paid_calls_subject", "paid_calls", ["subject_key", "opened_us"])
     op.create_index(
         "ix_paid_calls_nonce", "paid_calls", ["sender", "network", "nonce"], unique=True
     )
