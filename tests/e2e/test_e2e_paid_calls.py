@@ -33,4 +33,5 @@ def test_who_only_sells_is_let_in_once_the_operator_has_bought(tmp_path: Path) -
     rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     first, last = rows[0], rows[-1]
     assert (first["name"], first["allow"], first["rung"]) == (SELLER, False, 0)
+    assert "payments_only        admitted 0/1" in done.stdout
     assert (last["name"], last["allow"], last["rung"]) == (SELLER, True, 1)
