@@ -1,6 +1,7 @@
 """Calls that are paid for, of stock sellers on a real chain: what they prove, what they cost."""
 
 import asyncio
+import base64
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -174,6 +175,30 @@ async def test_a_seller_without_a_free_part_is_proven_by_what_is_bought(
     assert len(set(till.payers)) == 1
     assert operator.wallet not in till.payers  # nobody knows the wallet
     assert operator.key.removeprefix("0x") not in str(operator.notes)
+
+
+async def test_nothing_in_a_paid_call_is_ours(operator: Operator) -> None:
+    payee, seen = Account.create().address, list[dict[bytes, bytes]]()
+    make = selling(operator.chain, payee, sellers.honest)
+
+    def watching(base: str) -> FastAPI:
+        inner = make(base)
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            seen.append(dict(scope.get("headers", ())))
+            await inner(scope, receive, send)
+
+        return app  # type: ignore[return-value]
+
+    sales, _ = await operator.process()
+    async with agents.serving(watching) as base:
+        assert (await visited(sales, base, payee))[0] == "functional"
+    paid = [headers for headers in seen if b"payment-signature" in headers]
+    assert len(paid) > 1
+    assert {headers[b"user-agent"] for headers in seen} == {b"python-httpx/0.28.1"}
+    assert not any(b"assay" in value.lower() for headers in seen for value in headers.values())
+    packed = base64.b64decode(paid[0][b"payment-signature"])
+    assert operator.wallet not in packed.decode().lower()
 
 
 async def test_what_only_the_demand_describes_is_bought_as_it_says(operator: Operator) -> None:
