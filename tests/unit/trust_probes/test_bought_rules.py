@@ -3,6 +3,7 @@
 import pytest
 
 from assay.kit.json import JsonObject
+from assay.probing.function import function_rows
 from assay.probing.function.payment import with_settlements
 from assay.probing.function.verdicts import judge
 from tests.unit.trust_probes.test_payment_rules import DEMAND
@@ -65,6 +66,30 @@ def test_a_purchase_never_takes_from_a_seller_what_its_customers_prove() -> None
     failed: JsonObject = {"service": "s", "kind": "http", "asked": [], "taken": 10_000}
     (seller,) = with_settlements([{**DEMAND, "bought": failed}], SOLD)
     assert judge(seller).why == "settled"
+
+
+@pytest.mark.parametrize(
+    ("seen", "rows", "document", "state"),
+    [
+        ([], (OSLO, ROME), "d", "functional"),
+        ([], (OSLO, ROME), "another", "refuses"),
+        ([], (OSLO,), "d", "refuses"),
+        ([answer("Oslo", "high"), answer("Rome", "high")], (OSLO, ROME), "d", "not_functional"),
+    ],
+)
+def test_a_document_works_where_what_it_lists_was_bought(
+    seen: list[JsonObject], rows: tuple[JsonObject, ...], document: str, state: str
+) -> None:
+    """Unless something that it lists was answered wrongly for nothing."""
+    bought: JsonObject = {"service": "s", "kind": "http", "asked": [*rows], "document": document}
+    paper: JsonObject = {
+        "service": "d",
+        "kind": "http",
+        "documented": True,
+        "asked": [*(seen or [answer("Oslo", "", "closed")])],
+    }
+    _, found = function_rows([{**DEMAND, "bought": bought}, paper])
+    assert found["state"] == state
 
 
 def test_what_was_bought_counts_for_a_sound_demand_only() -> None:

@@ -26,7 +26,7 @@ from assay.probing.function.identify import ACCEPTS, Address
 from assay.probing.function.openapi import base_of, operations_of, paths_of
 from assay.probing.function.request import Operation, request_for
 from assay.probing.function.shown import declared_operation, operations_shown
-from assay.probing.function.transcript import Transcript, random_for
+from assay.probing.function.transcript import ASKED_CHARS_MAX, Transcript, random_for
 from assay.probing.function.verdicts import judge_bought, judge_http
 from assay.probing.ports import BudgetExhausted, Visit
 
@@ -66,6 +66,8 @@ async def _shop(
     http = PayingHttp(visit.http, purse, address.url)
     notes = Transcript(address.service.endpoint, "http")
     notes.members["documented"] = documented
+    if documented:
+        notes.members["document"] = address.document_url[:ASKED_CHARS_MAX]
     ends_at = None if visit.ends_at is None else visit.ends_at - KEEP_S
     try:
         async with asyncio.timeout_at(ends_at):

@@ -19,7 +19,7 @@ from assay.probing.function.bought import buy
 from assay.probing.function.identify import Address, find_openapi
 from assay.probing.function.operations import prove_documented
 from assay.probing.function.transcript import Transcript
-from assay.probing.function.verdicts import judge
+from assay.probing.function.verdicts import judge, judge_bought
 from assay.probing.paying import Asked, consistent, read, unpaid
 from assay.probing.ports import Visit
 
@@ -169,6 +169,30 @@ def with_free_operations(rows: Sequence[JsonObject]) -> list[JsonObject]:
         else row
         for row in rows
     ]
+
+
+def with_bought_documents(
+    rows: Sequence[JsonObject], transcripts: Sequence[JsonObject]
+) -> list[JsonObject]:
+    """The rows; a document that is declared as a service works where what it lists was bought.
+
+    Asked by itself, its operations want to be paid. What it answered wrongly stays so.
+    """
+    bought = [one.get("bought") for one in transcripts if one.get("kind") == "x402"]
+    listed = {
+        str(one["document"])
+        for one in bought
+        if is_object(one) and "document" in one and judge_bought(one).state == "functional"
+    }
+    return [
+        {**row, "state": "functional", "why": "paid_operations"}
+        if row["kind"] == "http" and row["state"] in _UNASKED and row["service"] in listed
+        else row
+        for row in rows
+    ]
+
+
+_UNASKED: Final = frozenset({"refuses", "closed", "unfinished"})
 
 
 def _origin(url: str) -> str:
