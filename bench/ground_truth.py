@@ -14,6 +14,7 @@
     ./.venv/bin/python bench/ground_truth.py --kinds honest --repeat 100    # false findings
     ./.venv/bin/python bench/ground_truth.py --days 0 --load 16             # a busy machine
     ./.venv/bin/python bench/ground_truth.py --days 0 --node-delay 3        # a slow chain
+    ./.venv/bin/python bench/ground_truth.py --kinds x402 --days 7 --everybody --paid-calls 10
 
 The real service runs in this process on a simulated clock and is asked over HTTP; agents run in a
 second process, registered on a local chain (anvil). Prints, per kind: agents, admitted or denied at
@@ -35,11 +36,13 @@ from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import httpx2
 from aiohttp import ClientSession, web
+from pydantic import SecretStr
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
@@ -197,6 +200,9 @@ async def running(options: argparse.Namespace, specs: Sequence[Spec]) -> AsyncGe
         stack.enter_context(busy(options.load))
         rpc_url = await stack.enter_async_context(delayed(node.url, options.node_delay))
         settings = service_settings(folder, rpc_url, registries, options)
+        if options.paid_calls:
+            paying = stack.enter_context(paid_calls(options.paid_calls))
+            settings = settings.model_copy(update=paying)
         if "visit_proxies" in type(settings).model_fields and options.proxies:
             ways = await stack.enter_async_context(proxies(options.proxies))
             settings = settings.model_copy(update={"visit_proxies": tuple(ways)})
@@ -213,6 +219,22 @@ async def running(options: argparse.Namespace, specs: Sequence[Spec]) -> AsyncGe
         rows = read_rows(options.out)
         limit = asyncio.Semaphore(options.at_once)
         yield Bench(app, http, node.wallet, clock, subjects, *operators, rows, options.out, limit)
+
+
+@contextmanager
+def paid_calls(usd_per_day: float) -> Generator[Mapping[str, Any]]:
+    """A chain where sellers are paid, and the settings of an operator who buys of them."""
+    with anvil() as chain:
+        key = key_of("the operator who buys")
+        chain.wallet.request("anvil_setBalance", address_of_key(key), hex(10**20))
+        chain.mint(address_of_key(key), 10**12)
+        yield {
+            "payment_rpc": {chain.network: (chain.url,)},
+            "paid_calls_usd_per_day": Decimal(str(usd_per_day)),
+            "paid_calls_key": SecretStr(key),
+            "paid_calls_networks": (chain.network,),
+            "paid_calls_gas_max": Decimal("0.01"),
+        }
 
 
 @contextmanager
@@ -464,6 +486,9 @@ def main() -> None:
     parser.add_argument("--load", type=int, default=0, help="busy processes beside the service")
     parser.add_argument(
         "--proxies", type=int, default=3, help="ways out for unannounced visits, where it has them"
+    )
+    parser.add_argument(
+        "--paid-calls", type=float, default=0.0, help="USD a day for calls of sellers"
     )
     parser.add_argument("--node-delay", type=float, default=0.0, help="seconds per chain request")
     parser.add_argument(

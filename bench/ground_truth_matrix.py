@@ -213,7 +213,7 @@ def print_matrix(
     _print_kinds("honest: admitted at the first completed evaluation", honest, write)
     _print_kinds("bad: denied (patient: by the second visit after the harm)", bad, write)
     _print_apart([found for found in agents if found[0].row], write)
-    return _print_sums(counted, (honest, bad), until_h, write)
+    return not counted or _print_sums(counted, (honest, bad), until_h, write)
 
 
 def _print_kinds(title: str, kinds: Sequence[Kind], write: Callable[[str], object]) -> None:
@@ -231,7 +231,9 @@ def _print_apart(agents: Sequence[Sequence[Row]], write: Callable[[str], object]
         mine = [found for found in agents if found[0].row == name]
         admitted = sum(found[0].allow for found in mine)
         critical = sum(any(row.critical for row in found) for found in mine)
-        write(f"  {name:20} admitted {admitted}/{len(mine)}, with critical findings {critical}")
+        late = sum(found[-1].allow for found in mine)
+        write(f"  {name:20} admitted {admitted}/{len(mine)}, with critical findings {critical};"
+              f" at their last visit {late}")  # fmt: skip
 
 
 def _mean(kinds: Sequence[Kind]) -> float:

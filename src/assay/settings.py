@@ -615,6 +615,41 @@ class Settings(BaseSettings):
         SecretStr | None,
         Field(description="Sends payouts and refunds, and nothing else; 64 hex digits."),
     ] = None
+    paid_calls_usd_per_day: Annotated[
+        Decimal,
+        Field(
+            ge=0,
+            le=10_000,
+            description="USD that scheduled visits may spend within 24 hours on calls of services"
+            " that sell and show nothing free; 0: nothing is bought. One seller gets 0.10 a month"
+            " at most, and an owner or a domain a tenth of this a day, so less than 0.20 buys"
+            " little.",
+        ),
+    ] = Decimal(0)
+    paid_calls_key: Annotated[
+        SecretStr | None,
+        Field(
+            description="Fills the wallets of such visits, and nothing else; 64 hex digits. Its"
+            " wallet needs the stablecoin and coins for gas, for a few days and no more."
+        ),
+    ] = None
+    paid_calls_gas_max: Annotated[
+        Decimal,
+        Field(
+            gt=0,
+            le=1,
+            description="Most coins that filling one such wallet may offer for gas; it takes about"
+            " a quarter of that.",
+        ),
+    ] = Decimal("0.00002")
+    paid_calls_networks: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated x402 networks where such calls are paid for. A test"
+            " network only if it is named here."
+        ),
+    ] = ("eip155:8453",)
     price_max: Annotated[
         Decimal, Field(gt=0, le=1_000_000, description="Largest price of a wrapper call, USD.")
     ] = Decimal(100)
@@ -825,6 +860,7 @@ class Settings(BaseSettings):
         "reputation_networks",
         "reputation_sellers",
         "earlier_payout_addresses",
+        "paid_calls_networks",
         "security_contact",
         mode="before",
     )

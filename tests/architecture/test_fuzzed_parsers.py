@@ -23,6 +23,7 @@ FUZZED_BY = {
     "infra/payments/x402_supported.py": "facilitator_supported",
     "infra/personhood.py": "personhood_reply",
     "kit/json.py": "json_depth",
+    "payments/x402_demand.py": "x402_demand",
     "payments/x402_wire.py": "x402_header",
     "probing/judging.py": "judges_answer",
     "trust/personhood.py": "personhood_proof",
@@ -31,7 +32,8 @@ NOT_FUZZED = {
     **dict.fromkeys(
         (
             *("infra/sql/audit.py", "infra/sql/course.py", "infra/sql/evaluations.py"),
-            *("infra/sql/paid_responses.py", "infra/sql/payment_rows.py", "infra/sql/visits.py"),
+            *("infra/sql/paid_calls.py", "infra/sql/paid_responses.py"),
+            *("infra/sql/payment_rows.py", "infra/sql/visits.py"),
             *("infra/sql/webhooks.py", "infra/sql/wrapper_rows.py", "infra/secret_file.py"),
             *("web/wire/webhooks.py", "webhooks/payload.py", "egress/consent.py"),
             *("infra/payments/mpp_transport.py", "probing/unannounced.py"),

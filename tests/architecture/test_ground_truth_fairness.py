@@ -28,6 +28,7 @@ PROTOCOL = (
     "WWW-Authenticate",
     "PAYMENT-REQUIRED",
     "PAYMENT-SIGNATURE",
+    "outputSchema",
     "maxAmountRequired",
     "x-payment-info",  # of prices in OpenAPI: draft-payment-discovery-00
     "0x036CbD53842c5426634e7929541eC2318f3dCF7e",  # USDC on Base Sepolia, by its issuer

@@ -19,6 +19,7 @@ from assay.payments.model import PaymentRefused, PaymentsUnavailable, Quote
 from assay.payments.networks import ROWS
 from assay.payments.ports import PaidRequest, ProtocolNeeds
 from assay.payments.protocols.x402 import X402
+from assay.payments.x402_demand import payment_header, requirements, unsigned
 from assay.payments.x402_wire import (
     Malformed,
     authorization_of,
@@ -194,6 +195,29 @@ def offers(data: bytes) -> None:
         canonical_bytes(paying.as_json(found))
 
 
+def x402_demand(data: bytes) -> None:
+    """The same, as it is read before it is paid: what is paid is what was read."""
+    chosen, body = pieces(data)
+    headers = (("payment-required", base64.b64encode(body).decode()),) if chosen % 2 else ()
+    reply = Reply(status=402, headers=headers, body=body, truncated=False, elapsed_ms=1)
+    rows = [row for row in ROWS if row.protocol == "x402"]
+    found = requirements(reply, rows)
+    if not found:
+        raise NothingToPay
+    for one in found:
+        signed = unsigned(one, PAYER, "0x" + "1" * 64, 10**9)
+        (header,) = payment_header(one, replace(signed, signature="0x" + "2" * 130)).values()
+        sent = parse(header.encode()).authorization
+        assert (sent.to, sent.value, sent.payer) == (one.pay_to, one.amount, PAYER)
+
+
+PAYER = "0x" + "ab" * 20
+
+
+class NothingToPay(Exception):
+    """Nothing in it can be paid."""
+
+
 MPP_REFUSES = (PaymentRefused, PaymentsUnavailable)
 """Without a node nothing is accepted, and nobody is to be called while fuzzing."""
 
@@ -204,4 +228,5 @@ TARGETS = (
     Target("mpp_payload", mpp_payload, MPP_REFUSES, accepts=False),
     Target("tempo_transaction", tempo_transaction, (PaymentRefused,)),
     Target("offers", offers),
+    Target("x402_demand", x402_demand, (NothingToPay,)),
 )

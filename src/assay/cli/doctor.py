@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.cli import open_files
+from assay.cli.paid_calls import paid_calls_said
 from assay.cli.run import read_settings
 from assay.cli.unsafe_connections import held_or_too_few
 from assay.cli.unsafe_hosts import shown
@@ -81,6 +82,7 @@ async def _examine(settings: Settings) -> Sequence[Check]:
             checks += await _upstreams(app)
             checks += [_payments(settings), _payment_endpoints(settings), _visits(settings)]
             checks += await _settling(app)
+            checks += [Check("paid calls", *said) for said in await paid_calls_said(app)]
             checks += await _chains(app)
             is_default = app.networks.default.family == "solana"
             if is_default or any(n.startswith("solana_") for n in settings.model_fields_set):

@@ -139,7 +139,8 @@ def _known_wallets() -> frozenset[int]:
 
 def _wallet_keys(settings: Settings) -> tuple[tuple[str, SecretStr | None], ...]:
     """The keys of our wallets on EVM chains, by their fields."""
-    return (("x402_private_key", settings.x402_private_key), ("payout_key", settings.payout_key))
+    names = ("x402_private_key", "payout_key", "paid_calls_key")
+    return tuple((name, getattr(settings, name)) for name in names)
 
 
 def _wallet(key: SecretStr | None) -> int | None:

@@ -23,6 +23,18 @@ def domain_of(host: str) -> str:
         return _suffixes().privatesuffix(name) or name
 
 
+def registered_domain(host: str) -> str:
+    """As `domain_of`, by the list without its private section.
+
+    `x.github.io` belongs to `github.io`: who rents out names below one of his has registered it.
+    """
+    try:
+        return network_of(host)
+    except ValueError:
+        name = host.rstrip(".").lower()
+        return _registries().privatesuffix(name) or name
+
+
 def network_of(address: str) -> str:
     """An IPv4 address itself, an IPv6 address's network of 64 bits (`2001:db8::/64`).
 
@@ -42,3 +54,8 @@ def network_of(address: str) -> str:
 def _suffixes() -> PublicSuffixList:
     """Read when first asked for: 60 ms."""
     return PublicSuffixList()
+
+
+@lru_cache(maxsize=1)
+def _registries() -> PublicSuffixList:
+    return PublicSuffixList(only_icann=True)

@@ -63,10 +63,14 @@ _TO_PUBLISH: Final[Mapping[str, str]] = {
 
 
 def how_to_sell(policy: LadderPolicy) -> str:
-    """What proves a service that takes payment: a visit pays nothing."""
+    """What proves a service that takes payment and shows nothing free."""
     return (
         "Serve an operation that is free, and list it beside the paid ones in the API's"
-        " openapi.json; or let payments go to the registered agentWallet until"
-        f" {policy.sold_clusters:g} independent payers were charged {policy.sold_usd:g} USD"
-        f" together on {policy.sold_days:g} days within 30."
+        " openapi.json, with values that it knows as testInputs in"
+        " /.well-known/agent-registration.json; or let payments go to the registered agentWallet"
+        f" until {policy.sold_clusters:g} independent payers were charged {policy.sold_usd:g} USD"
+        f" together on {policy.sold_days:g} days within 30; or, where the operator of Assay pays"
+        " for calls, ask at most 0.05 USD of a call to the agentWallet, prove control of every"
+        " service, describe the paid operation's inputs, and be enrolled: two answers or more are"
+        " bought once in 30 days."
     )

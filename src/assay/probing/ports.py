@@ -13,6 +13,7 @@ from assay.egress.ports import SafeHttp
 from assay.egress.url import EgressPolicy, Target, parse_target
 from assay.kit.json import JsonObject, JsonValue
 from assay.kit.slice_runner import Slices
+from assay.probing.buying import PaidCalls
 from assay.probing.judging import TextJudge
 from assay.probing.once import AskedOnce
 
@@ -227,6 +228,8 @@ class Visit:
     """What several probes need of the agent is asked once."""
     judge: TextJudge | None = None
     """The operator's model, where one is set, for what rules leave open."""
+    sales: PaidCalls | None = None
+    """Pays for calls of services that sell, where the operator pays for that."""
 
     def may_burden(self, url: str) -> bool:
         """Whether the host of a URL agreed to be sent or to send a lot."""

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from assay.chains.subject import Subject
 from assay.kit.json import JsonObject
+from assay.probing.buying import PaidCalls
 from assay.probing.entering import EvaluationCredentials
 from assay.probing.judging import ChatModel
 from assay.probing.ports import Lure
@@ -96,6 +97,7 @@ class Sources:
     """Counts a message to an agent (subject key, address); false when a day's are used up."""
     credentials: EvaluationCredentials | None = None
     """What owners deposited for services that are closed without."""
+    sales: PaidCalls | None = None
 
 
 async def conduct_of(subject: Subject, sources: Sources) -> JsonObject:

@@ -134,6 +134,7 @@ from assay.wiring.egress import egress_budget, gate_quota, message_quota, visit_
 from assay.wiring.gas import GasParts, GasRetention
 from assay.wiring.limits import quotas, shared_limits
 from assay.wiring.naming import naming
+from assay.wiring.paid_calls import PaidCallParts, paid_call_retention, paid_calls
 from assay.wiring.payment_chains import payment_rows
 from assay.wiring.payouts import payouts
 from assay.wiring.reputation import ReputationParts, index_forever, reputation_parts
@@ -240,6 +241,7 @@ class App:
     deliverer: Deliverer
     event_outbox: Outbox
     visits: Visits
+    paid_calls: PaidCallParts | None
     scheduler: Scheduler
     proxy: Proxy
     playground: Playground
@@ -377,7 +379,8 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     gas = "gas budgets", GasRetention(app.gas.store, clock).run
     kept = "proven control", control_retention(outside.database, clock)
     old_visits = visit_retention(app.visits, clock)
-    retention = Retention(*removed, outside.blobs, settings, clock, gas, kept, old_visits)
+    bought = paid_call_retention(outside.database, clock)
+    retention = Retention(*removed, outside.blobs, settings, clock, gas, kept, old_visits, bought)
     tasks.spawn("retention", retain_forever(retention, log))
     if settings.scheduled_visits:
         tasks.spawn("visits", visit_forever(app.scheduler, log))
@@ -491,6 +494,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         reputation=outside.reputation and outside.reputation.facts,
         credentials=visited.credentials,
     )
+    bought = paid_calls(settings, outside.rpc, database, clock, log)
+    sources = replace(sources, sales=bought and bought.calls)
     signals, probes = _plugins(evidence.absent(sources))
     evaluations = SqlEvaluationStore(database, event_outbox, control_records(probes))
     announce = _Announce([EvaluationLog(log)])
@@ -697,6 +702,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         deliverer=deliverer,
         event_outbox=event_outbox,
         visits=visited,
+        paid_calls=bought,
         scheduler=scheduler(
             *(settings, visited, subjects, networks, evaluator, clock, sources.visits),
             sibling_visits(visited, evaluations, probes, clock),

@@ -70,8 +70,10 @@ class PayoutWallet:
         networks: Mapping[str, Network],
         signer: TransactionSigner | None,
         clock: Clock,
+        fee_max_wei: int = FEE_MAX_WEI,
     ) -> None:
         self._rpc = rpc
+        self._fee_max_wei = fee_max_wei
         self._networks = networks
         self._signer = signer
         self._clock = clock
@@ -216,7 +218,7 @@ class PayoutWallet:
         price = quantity(await self._rpc.request(network, "eth_gasPrice", ()))
         tip = max(1, price // 10)
         fee = 2 * price + tip
-        if fee * gas > FEE_MAX_WEI:
+        if fee * gas > self._fee_max_wei:
             detail = f"{fee} wei a gas"
             raise PaymentsUnavailable("Gas costs too much for a transfer now.", detail=detail)
         return fee, tip

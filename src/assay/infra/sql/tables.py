@@ -47,6 +47,7 @@ from assay.infra.sql.evidence_tables import (
 )
 from assay.infra.sql.gas_tables import daily_budgets, gas_accounts
 from assay.infra.sql.metadata import METADATA
+from assay.infra.sql.paid_call_tables import paid_calls
 from assay.infra.sql.reputation_tables import (
     chain_feedback,
     chain_fundings,
@@ -120,6 +121,7 @@ __all__ = [
     "login_origins",
     "open_findings",
     "operators",
+    "paid_calls",
     "paid_responses",
     "payments",
     "personhood",

@@ -24,7 +24,11 @@ from assay.probing.function.identify import (
     speaks_mcp,
 )
 from assay.probing.function.operations import prove_operations
-from assay.probing.function.payment import prove_payment, with_free_operations
+from assay.probing.function.payment import (
+    prove_payment,
+    with_bought_documents,
+    with_free_operations,
+)
 from assay.probing.function.tools import prove_tools
 from assay.probing.function.transcript import Transcript, random_for
 from assay.probing.function.verdicts import judge
@@ -42,7 +46,8 @@ _Prove = Callable[[Visit, Address, Transcript], Awaitable[None]]
 
 def function_rows(transcripts: Sequence[JsonObject]) -> list[JsonObject]:
     """The rows of evidence that follow from transcripts: the same for the same ones, always."""
-    return with_free_operations([_row(transcript) for transcript in transcripts])
+    rows = with_free_operations([_row(transcript) for transcript in transcripts])
+    return with_bought_documents(rows, transcripts)
 
 
 def _row(transcript: JsonObject) -> JsonObject:

@@ -1,8 +1,8 @@
 """Proof of a service that sells: a demand that can be paid, and what shows that it is worth it.
 
-Nothing is paid, so what is bought stays unseen. Two things show it: operations that the service's
-documentation offers for nothing, and payers who are independent of the agent and settled with its
-wallet. Source: the design of evidence, section 2; decision 0026.
+Three things show it: operations that the service's documentation offers for nothing, payers who
+are independent of the agent and settled with its wallet, and what was bought of it where the
+operator pays for that. Source: the design of evidence, section 2; decisions 0026 and 0038.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,11 @@ from assay.control.documents import lists_path
 from assay.control.scope import scope_of
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.probing.declared import hint_of
+from assay.probing.function.bought import buy
 from assay.probing.function.identify import Address, find_openapi
 from assay.probing.function.operations import prove_documented
 from assay.probing.function.transcript import Transcript
+from assay.probing.function.verdicts import judge, judge_bought
 from assay.probing.paying import Asked, consistent, read, unpaid
 from assay.probing.ports import Visit
 
@@ -48,7 +50,7 @@ _ASSETS: Final = frozenset(
 
 
 async def prove_payment(visit: Visit, address: Address, notes: Transcript) -> None:
-    """Judge the 402 that was seen, and the next one; of what is documented, ask what is free."""
+    """Judge the 402 that was seen, and the next one; ask what is free, and else perhaps buy."""
     found = None if address.reply is None else read(address.reply)
     agent = visit.subject.agent
     if found is None or agent is None:
@@ -69,14 +71,21 @@ async def prove_payment(visit: Visit, address: Address, notes: Transcript) -> No
     documented = await find_openapi(visit, address)
     document = address.document if documented else None
     notes.members["as_advertised"] = is_as_advertised(found, document, urlsplit(paid).path)
-    if document is None or _has_free_service(visit, paid):
-        return
     same = _origin(address.document_url) == _origin(paid)
-    if same and lists_path(document, urlsplit(paid).path):
+    is_own = same and document is not None and lists_path(document, urlsplit(paid).path)
+    if is_own and not _has_free_service(visit, paid):
         await prove_documented(visit, address, notes)
+    if all(notes.members[name] for name in _TO_BE_BOUGHT) and not _is_proven(notes):
+        await buy(visit, address, notes, documented=documented)
+
+
+def _is_proven(notes: Transcript) -> bool:
+    """Whether its free operations proved it: then nothing is bought."""
+    return judge(notes.as_json()).state == "functional"
 
 
 _NEEDED: Final = ("valid", "known_asset", "sane", "payee")
+_TO_BE_BOUGHT: Final = ("wallet", "steady", "as_advertised")
 
 
 async def _is_steady(visit: Visit, url: str, found: Asked) -> bool:
@@ -160,6 +169,30 @@ def with_free_operations(rows: Sequence[JsonObject]) -> list[JsonObject]:
         else row
         for row in rows
     ]
+
+
+def with_bought_documents(
+    rows: Sequence[JsonObject], transcripts: Sequence[JsonObject]
+) -> list[JsonObject]:
+    """The rows; a document that is declared as a service works where what it lists was bought.
+
+    Asked by itself, its operations want to be paid. What it answered wrongly stays so.
+    """
+    bought = [one.get("bought") for one in transcripts if one.get("kind") == "x402"]
+    listed = {
+        str(one["document"])
+        for one in bought
+        if is_object(one) and "document" in one and judge_bought(one).state == "functional"
+    }
+    return [
+        {**row, "state": "functional", "why": "paid_operations"}
+        if row["kind"] == "http" and row["state"] in _UNASKED and row["service"] in listed
+        else row
+        for row in rows
+    ]
+
+
+_UNASKED: Final = frozenset({"refuses", "closed", "unfinished"})
 
 
 def _origin(url: str) -> str:

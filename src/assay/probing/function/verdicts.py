@@ -168,24 +168,49 @@ def judge_payment(transcript: JsonObject) -> Verdict:
     """
     if "valid" not in transcript:
         return judge_failures(transcript)
-    for member, why in (
-        ("valid", "challenge_invalid"),
-        ("known_asset", "unknown_asset"),
-        ("sane", "amount_out_of_proportion"),
-        ("payee", "payee_not_controlled"),
-    ):
+    for member, why in _SOUND:
         if not transcript.get(member):
             return Verdict("not_functional", why)
     for member, why in (("steady", "price_moves"), ("as_advertised", "dearer_than_advertised")):
         if transcript.get(member) is False:
             return Verdict("not_functional", why)
-    given = judge_http(transcript) if asked(transcript) else None
-    if given is not None and given.state == "functional":
+    given = judge_http(transcript) if asked(transcript) else _NOT_BOUGHT
+    if given.state == "functional":
         return Verdict("functional", "free_operations")
+    bought = transcript.get("bought")
+    had = judge_bought(bought) if is_object(bought) else _NOT_BOUGHT
     sold = _judge_settlements(transcript.get("settled"))
-    if sold.state != "functional" and given is not None and given.why == "answers_missing":
-        return given
-    return sold
+    listed = (had, given if given.why == "answers_missing" else _NOT_BOUGHT, sold)
+    proven = [one for one in listed if one.state == "functional"]
+    return next((one for one in (*proven, *listed) if one != _NOT_BOUGHT), _NOT_BOUGHT)
+
+
+_SOUND: Final = (
+    ("valid", "challenge_invalid"),
+    ("known_asset", "unknown_asset"),
+    ("sane", "amount_out_of_proportion"),
+    ("payee", "payee_not_controlled"),
+)
+
+
+def judge_bought(transcript: JsonObject) -> Verdict:
+    """Answers that were paid for: as of every HTTP service, but only differing ones prove it.
+
+    What did not answer, without taking the money, says no more than that it was not bought.
+    """
+    found = judge_http(transcript)
+    if found.why == "results_vary":
+        return Verdict("functional", "bought")
+    answers = [row for row in asked(transcript) if row["class"] in {"ok", "invalid"}]
+    inputs = {str(row.get("asked")) for row in answers}
+    if found.state == "not_functional" and len(inputs) > 1:
+        return found
+    if not answers and _number(transcript.get("taken")) > 0:
+        return Verdict("not_functional", "paid_for_nothing")
+    return _NOT_BOUGHT
+
+
+_NOT_BOUGHT: Final = Verdict("closed", "payment_needed")
 
 
 def _judge_settlements(fact: JsonValue) -> Verdict:

@@ -200,6 +200,7 @@ def _begun(
         prompts=going.plan.prompts if going.plan else (),
         slices=going.needs.slices,
         judge=TextJudge(model) if (model := going.needs.sources.judge) else None,
+        sales=going.needs.sources.sales,
     )
 
 
@@ -226,12 +227,7 @@ async def _controlled(
         return {}
 
 
-def _is_cut(
-    subject: Subject,
-    http: VisitHttp,
-    waits: OwnWaits,
-    seen: Seen,
-) -> bool:
+def _is_cut(subject: Subject, http: VisitHttp, waits: OwnWaits, seen: Seen) -> bool:
     """Whether a budget, or waiting for this service, kept the visit from what it was to see."""
     if http.over_budget or (
         subject.agent is not None and subject.agent.registration_problem == OVER_BUDGET
