@@ -370,7 +370,8 @@ class Settings(BaseSettings):
         tuple[str, ...],
         Field(
             description="JSON list of addresses, such as `https://files.example`, that lead to this"
-            " service: canary addresses are on one of them. Empty: on the service's own."
+            " service: canary addresses are on one of them, and so are the callbacks of"
+            " unannounced visits. Empty: on the service's own, and without callbacks."
         ),
     ] = ()
     gate_evaluations_per_hour: Annotated[

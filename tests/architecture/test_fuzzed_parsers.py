@@ -37,6 +37,7 @@ NOT_FUZZED = {
             *("infra/sql/webhooks.py", "infra/sql/wrapper_rows.py", "infra/secret_file.py"),
             *("web/wire/webhooks.py", "webhooks/payload.py", "egress/consent.py"),
             *("infra/payments/mpp_transport.py", "probing/unannounced.py"),
+            "trust/callbacks.py",
         ),
         OURS,
     ),

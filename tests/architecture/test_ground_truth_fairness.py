@@ -45,6 +45,10 @@ PROTOCOL = (
     "prompts/list",
     "resources/list",
     "TASK_STATE_WORKING",
+    "TASK_STATE_COMPLETED",
+    "pushNotifications",
+    "artifactUpdate",
+    "statusUpdate",
     "text/event-stream",
     "/.well-known/agent.json",  # where cards were before 0.3
     "additionalProperties",

@@ -2,6 +2,7 @@
 
 from tests.fuzz import (
     chain_targets,
+    grpc_targets,
     http_targets,
     identity_targets,
     payment_targets,
@@ -13,7 +14,7 @@ TARGETS = {
     target.name: target
     for group in (
         *(payment_targets, chain_targets, identity_targets, http_targets, request_targets),
-        reply_targets,
+        *(reply_targets, grpc_targets),
     )
     for target in group.TARGETS
 }

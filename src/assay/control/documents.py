@@ -12,6 +12,7 @@ from typing import Final, cast
 from urllib.parse import urlsplit
 
 from assay.chains.subject import Subject
+from assay.egress.grpc_address import GRPC, grpc_origins
 from assay.kit.json import (
     JsonObject,
     JsonValue,
@@ -160,12 +161,22 @@ def _address(text: str) -> str:
 
 def interfaces_of(card: JsonObject) -> tuple[str, ...]:
     """The addresses a card sends its callers to, and one beyond the most that are looked at."""
-    listed: list[JsonValue] = [card.get("url")]
-    for name in ("supportedInterfaces", "additionalInterfaces"):
+    listed: list[tuple[JsonValue, JsonValue]] = [(card.get("preferredTransport"), card.get("url"))]
+    for name, binding in _BINDINGS.items():
         rows = card.get(name)
-        listed += [r.get("url") for r in rows if is_object(r)] if is_array(rows) else []
-    urls = (url for url in listed if isinstance(url, str))
+        found = [r for r in rows if is_object(r)] if is_array(rows) else []
+        listed += [(r.get(binding), r.get("url")) for r in found]
+    urls = (_called_at(bound, url) for bound, url in listed if isinstance(url, str))
     return tuple(dict.fromkeys(urls))[: INTERFACES_MAX + 1]
+
+
+_BINDINGS = {"supportedInterfaces": "protocolBinding", "additionalInterfaces": "transport"}
+
+
+def _called_at(binding: JsonValue, url: str) -> str:
+    """The URL; of a gRPC interface, that of the origin where it is called."""
+    origins = grpc_origins(url) if binding == GRPC else ()
+    return origins[-1] if origins else url
 
 
 def is_openapi(document: JsonValue) -> bool:

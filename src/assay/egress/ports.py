@@ -47,6 +47,8 @@ class Outgoing:
     """Reads the reply before it has ended: event streams."""
     is_bare: bool = False
     """It goes out without a credential that was deposited for its address."""
+    is_http2: bool = False
+    """Over HTTP/2 and nothing else, on a connection of its own: gRPC. Needs the extra `grpc`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ class Reply:
     """It was cut because its host's egress budget has no more bytes; `truncated` is true too."""
     address: str | None = None
     """The address that answered, where requests are counted."""
+    trailers: tuple[tuple[str, str], ...] = ()
+    """Fields after the body, of an answer over HTTP/2; names are lower case."""
 
     def header(self, name: str) -> str | None:
         """The first header of that lower-case name."""

@@ -7,10 +7,12 @@ same evidence. Source: decisions, section 5.
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, cast
 from urllib.parse import urljoin, urlsplit
 
+from assay.egress.grpc_address import GRPC, grpc_origins
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.kit.json import (
     JsonObject,
@@ -237,11 +239,19 @@ async def rpc_url(visit: Visit, service: Visited) -> str | None:
 
 
 def speaks(agent: A2aConversation) -> bool:
-    """Whether the stock client has a way to talk to the agent that is on the card's own site."""
+    """Whether there is a way to talk to the agent that is on the card's own site."""
     return any(
-        binding in {"JSONRPC", "HTTP+JSON"} and same_site(url, agent.card_url)
+        same_site(one, agent.card_url)
         for binding, url in interfaces(agent.card)
+        for one in called_at(binding, url)
     )
+
+
+def called_at(binding: str, url: str) -> Sequence[str]:
+    """The http(s) addresses where an interface of a card is called; empty where none is known."""
+    if binding == GRPC:
+        return grpc_origins(url)
+    return (url,) if binding in {"JSONRPC", "HTTP+JSON"} else ()
 
 
 def said(answer: JsonValue) -> str:

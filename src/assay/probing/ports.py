@@ -57,11 +57,13 @@ class AgentCallFailed(Exception):
 
     `kind` is one of `unreachable` (nothing came back), `timeout`, `protocol` (what came back is
     not the protocol), `error` (the agent answered with a protocol error; `code` is its number).
+    What this service lacks: `no_grpc` (the library for gRPC), `no_callback` (an address where the
+    agent could deliver its result).
     """
 
     def __init__(
         self,
-        kind: Literal["unreachable", "timeout", "protocol", "error"],
+        kind: Literal["unreachable", "timeout", "protocol", "error", "no_grpc", "no_callback"],
         detail: str,
         code: int | None = None,
         retry_s: float | None = None,
@@ -123,6 +125,25 @@ class McpConversation(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """Where an agent delivers the result of one task (A2A push notifications)."""
+
+    url: str
+    token: str
+    """What it sends along, so that the delivery is told from a guess."""
+
+
+class PendingResult(Protocol):
+    """What is delivered to one callback."""
+
+    callback: Callback
+
+    async def delivered(self, task_id: str) -> JsonObject | None:
+        """The task's result, as tasks/get gives it; None until it was delivered. Raises nothing."""
+        ...
+
+
 class A2aConversation(Protocol):
     """An A2A service whose card was read by the official client. Raises `AgentCallFailed`."""
 
@@ -136,12 +157,17 @@ class A2aConversation(Protocol):
         ...
 
     async def send_text(
-        self, text: str, context_id: str = "", *, wait_s: float | None = None
+        self,
+        text: str,
+        context_id: str = "",
+        *,
+        wait_s: float | None = None,
+        callback: Callback | None = None,
     ) -> JsonObject:
         """message/send with one text part; the resulting message or task as JSON.
 
         With a `context_id` it continues that conversation, else it begins one. `wait_s`: longest
-        wait for the answer, in seconds.
+        wait for the answer, in seconds. `callback`: where the agent may deliver it.
         """
         ...
 

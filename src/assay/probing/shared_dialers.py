@@ -9,15 +9,19 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
 from assay.egress.ports import SafeHttp
-from assay.kit.json import JsonObject
+from assay.kit.json import JsonObject, is_object
 from assay.probing.listing import ListedOnce
 from assay.probing.ports import (
     A2aConversation,
     AgentCallFailed,
     AgentDialers,
     BudgetExhausted,
+    Callback,
     McpConversation,
+    PendingResult,
 )
+from assay.probing.push_results import is_working
+from assay.probing.task_results import task_result
 
 HANG_UP_S = 0.4
 """How long a conversation may take to end. Nothing is learnt from it; it is only polite."""
@@ -29,6 +33,10 @@ of evidence, section 2."""
 FUNCTION_MESSAGES_MAX = 5
 """How many of them proof of function may use: what critical checks ask is not left to what it
 leaves over."""
+
+ENDED_WITHIN_S, DELIVERED_WITHIN_S = 4.0, 15.0
+"""How long the result of a task is waited for, where nobody says: by asking for it, as long as for
+any answer; by being told, which costs the agent nothing."""
 
 T = TypeVar("T")
 
@@ -44,10 +52,15 @@ class SharedDialers:
         dialers: AgentDialers,
         group: asyncio.TaskGroup,
         may_send: Callable[[str], Awaitable[bool]] | None = None,
+        callback: Callable[[], Awaitable[PendingResult | None]] | None = None,
     ) -> None:
-        """`may_send` counts a message to an address against what a day allows."""
+        """`may_send` counts a message to an address against what a day allows.
+
+        `callback` issues an address where the result of one message may be delivered.
+        """
         self._dialers = dialers
         self._may_send = may_send
+        self._callback = callback
         self._group = group
         self._over = asyncio.Event()
         self._patience: set[asyncio.Timeout] = set()
@@ -85,6 +98,12 @@ class SharedDialers:
         self._messages += 1
         if self._may_send is not None and not await self._may_send(url):
             raise BudgetExhausted
+
+    async def pending_result(self, card: JsonObject) -> PendingResult | None:
+        """Where an agent whose card says that it delivers results may deliver one."""
+        if self._callback is None or not delivers(card):
+            return None
+        return await self._callback()
 
     def hang_up(self) -> None:
         """End every conversation; their tasks end within `HANG_UP_S`, opened or not."""
@@ -159,15 +178,37 @@ class _Counted:
         return self._line.has_answered
 
     async def send_text(
-        self, text: str, context_id: str = "", *, wait_s: float | None = None
+        self,
+        text: str,
+        context_id: str = "",
+        *,
+        wait_s: float | None = None,
+        callback: Callback | None = None,
     ) -> JsonObject:
+        """As the port says; of a task that goes on, its result, as far as that comes."""
+        del callback  # this is who issues them
         await self._dialers.count_message(self.card_url, self._messages_max)
-        answer = await self._line.send_text(text, context_id, wait_s=wait_s)
+        pending = await self._dialers.pending_result(self.card)
+        began_s = asyncio.get_running_loop().time()
+        answer = await self._line.send_text(
+            text, context_id, wait_s=wait_s, callback=pending.callback if pending else None
+        )
+        took_s = asyncio.get_running_loop().time() - began_s
+        longest_s = wait_s or (DELIVERED_WITHIN_S if pending else ENDED_WITHIN_S)
+        answer = await task_result(self._line, answer, max(0.0, longest_s - took_s), pending)
+        if pending is None and is_working(answer) and delivers(self.card):
+            raise AgentCallFailed("no_callback", "no address to deliver to")
         self._dialers.answers.append(answer)
         return answer
 
     async def get_task(self, task_id: str) -> JsonObject:
         return await self._line.get_task(task_id)
+
+
+def delivers(card: JsonObject) -> bool:
+    """Whether a card says that its agent delivers results (push notifications)."""
+    able = card.get("capabilities")
+    return is_object(able) and able.get("pushNotifications") is True
 
 
 def _heard(opened: asyncio.Future[T]) -> None:

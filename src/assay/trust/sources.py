@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from assay.chains.subject import Subject
@@ -9,7 +10,7 @@ from assay.kit.json import JsonObject
 from assay.probing.buying import PaidCalls
 from assay.probing.entering import EvaluationCredentials
 from assay.probing.judging import ChatModel
-from assay.probing.ports import Lure
+from assay.probing.ports import Lure, PendingResult
 from assay.probing.unannounced import UnannouncedVisits
 from assay.reputation.facts import FactsSource
 from assay.trust.humans import HumanRecord, Personhood, PersonhoodProof
@@ -81,6 +82,14 @@ class Lures(Protocol):
         ...
 
 
+class IssuesCallbacks(Protocol):
+    """Makes addresses where an agent delivers the result of one message."""
+
+    async def issue(self, *, announced: bool) -> PendingResult | None:
+        """One of them; None where agents cannot reach this service. Raises nothing."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where signals beyond the registry and the sandbox look; None is not configured."""
@@ -90,6 +99,7 @@ class Sources:
     personhoods: PersonhoodStore | None = None
     conduct: ConductSource | None = None
     lures: Lures | None = None
+    callbacks: IssuesCallbacks | None = None
     visits: UnannouncedVisits | None = None
     judge: ChatModel | None = None
     reputation: FactsSource | None = None
@@ -98,6 +108,19 @@ class Sources:
     credentials: EvaluationCredentials | None = None
     """What owners deposited for services that are closed without."""
     sales: PaidCalls | None = None
+
+    def talking(
+        self, subject_key: str, *, announced: bool
+    ) -> tuple[
+        Callable[[str], Awaitable[bool]] | None,
+        Callable[[], Awaitable[PendingResult | None]] | None,
+    ]:
+        """What counts the messages of a visit, and what issues its callbacks."""
+        counts, issues = self.messages, self.callbacks
+        return (
+            partial(counts, subject_key) if counts else None,
+            partial(issues.issue, announced=announced) if issues else None,
+        )
 
 
 async def conduct_of(subject: Subject, sources: Sources) -> JsonObject:

@@ -33,6 +33,7 @@ from assay.web.routes import (
     visits,
     webhooks,
 )
+from assay.web.routes.callbacks import CallbackLane
 from assay.web.routes.course import CourseLane
 from assay.web.routes.gate import GateLane
 from assay.web.routes.wrap import WrapLane
@@ -41,7 +42,9 @@ from assay.wiring import App
 
 def build(app: App) -> Edge:
     """The service, ready for any ASGI server. Startup and shutdown are `wiring.assemble`'s."""
-    return Edge(app, framework(app), (GateLane(app), CourseLane(app)), WrapLane(app))
+    return Edge(
+        app, framework(app), (GateLane(app), CourseLane(app), CallbackLane(app)), WrapLane(app)
+    )
 
 
 def openapi_document(app: App) -> dict[str, Any]:

@@ -95,6 +95,7 @@ from assay.proxy.playground import Playground, PlaygroundNeeds
 from assay.settings import Settings
 from assay.trust.audit import Audit
 from assay.trust.bait import Baits
+from assay.trust.callbacks import Callbacks
 from assay.trust.course import Course
 from assay.trust.evaluate import Evaluator, EvaluatorNeeds
 from assay.trust.explain import Explainer
@@ -142,7 +143,7 @@ from assay.wiring.retention import Retention, retain_forever
 from assay.wiring.secrets import secret_rings
 from assay.wiring.settling import watch_settling_forever
 from assay.wiring.settling_key import take_up_key
-from assay.wiring.unannounced import unannounced_visits
+from assay.wiring.unannounced import callback_addresses, unannounced_visits
 from assay.wiring.visits import (
     Visits,
     first_turns,
@@ -233,6 +234,7 @@ class App:
     conduct_log: ConductLog
     course: Course
     baits: Baits
+    callbacks: Callbacks
     analytics: Analytics
     rollups: RollupProof
     admin: Admin
@@ -476,6 +478,9 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         costs=outside.costs,
     )
     baits = Baits(state, secrets["session"], settings.canary_hosts or (settings.address,))
+    callbacks = Callbacks(
+        state, secrets["session"], *callback_addresses(settings, _agents_egress(settings))
+    )
     conduct_store = SqlConductStore(database)
     conduct_log = ConductLog(conduct_store, outside.costs)
     box = SecretBox.from_secrets(*secrets["upstream"])
@@ -486,6 +491,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         evidence.sources(settings, networks, outside.rpc, database, clock),
         conduct=ConductRecord(course, course_runs, conduct_store, clock),
         lures=baits,
+        callbacks=callbacks,
         messages=message_quota(outside.budget, _agents_egress(settings)),
         visits=unannounced_visits(
             *(settings, state, outside.budget, outside.http, _agents_egress(settings), stack),
@@ -684,6 +690,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         conduct_log=conduct_log,
         course=course,
         baits=baits,
+        callbacks=callbacks,
         analytics=wrapped.analytics,
         rollups=wrapped.rollups,
         admin=Admin(

@@ -1,12 +1,13 @@
 """Unannounced visits, put together from the settings."""
 
 import base64
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from assay.egress.ports import SafeHttp
-from assay.egress.url import EgressPolicy
+from assay.egress.url import EgressPolicy, Target, parse_target
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.http.dial import HttpProxy
 from assay.infra.http.egress import GuardedHttp
@@ -55,6 +56,24 @@ def unannounced_visits(  # noqa: PLR0913, PLR0917 - what they are put together f
         seeds=SqlSeeds(database, clock),
         pause_s=settings.visit_pause_s,
     )
+
+
+def callback_addresses(
+    settings: Settings, policy: EgressPolicy
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Where agents deliver results: in announced visits, and in the others.
+
+    Those never name this service: they use canary hosts, and announced ones do so only without an
+    address of ours. One that no agent can reach is none.
+    """
+    is_known = settings.public_url is not None or policy.allow_private
+    own = (settings.address,) if is_known else ()
+    canary = settings.canary_hosts
+    return _reachable(own, policy) or _reachable(canary, policy), _reachable(canary, policy)
+
+
+def _reachable(addresses: Sequence[str], policy: EgressPolicy) -> tuple[str, ...]:
+    return tuple(one for one in addresses if isinstance(parse_target(one, policy), Target))
 
 
 class EvaluatedControl:

@@ -30,6 +30,7 @@ from assay.trust.evaluate import Evaluator, EvaluatorNeeds
 from assay.trust.model import Evaluation, SignalName
 from assay.trust.scoring import DEFAULT_WEIGHTS
 from assay.trust.signals.sandbox import REQUESTS_MAX, SIGNAL
+from assay.trust.sources import Sources
 from assay.trust.subjects import Subjects
 from assay.trust.tiers import Rules, tiers_from
 from assay.wiring.control import control_records
@@ -54,7 +55,9 @@ OTHERS = "0x" + "d" * 40, "0x" + "e" * 40
 class Grades:
     """Evaluates against a database, as the service does."""
 
-    def __init__(self, database: Database, http: GuardedHttp) -> None:
+    def __init__(
+        self, database: Database, http: GuardedHttp, sources: Sources | None = None
+    ) -> None:
         clock = SystemClock()
         self.store = SqlControlStore(database, clock)
         self._evaluator = Evaluator(
@@ -70,6 +73,7 @@ class Grades:
                 listeners=[],
                 clock=clock,
                 control=Control(self.store),
+                sources=sources or Sources(),
             ),
             SingleFlight(),
         )

@@ -1,7 +1,7 @@
 """Proof of function against servers of stock parts: those that work, those that only look so."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -14,7 +14,7 @@ from assay.infra.http.egress import GuardedHttp
 from assay.kit.canonical import canonical_bytes
 from assay.kit.clock import SystemClock
 from assay.probing.function import collect_function, function_rows
-from assay.probing.ports import Visit
+from assay.probing.ports import PendingResult, Visit
 from assay.probing.shared_dialers import SharedDialers
 from assay.probing.visiting import VisitHttp
 from tests.fakes import working_agents as agents
@@ -22,14 +22,18 @@ from tests.fakes.trust import NETWORK, OWNER, WALLET
 
 
 async def proven(
-    http: GuardedHttp, *services: Service, deadline_s: float = 30.0, nonce: str = "one"
+    http: GuardedHttp,
+    *services: Service,
+    deadline_s: float = 30.0,
+    nonce: str = "one",
+    callback: Callable[[], Awaitable[PendingResult | None]] | None = None,
 ) -> list[tuple[str, str, str]]:
     """(kind, state, why) of each service."""
     registration = Registration(name="Worker", services=services)
     agent = OnchainAgent(NETWORK, "7", OWNER, WALLET, "data:,", registration, None)
     visit_http = VisitHttp(http, SystemClock(), 60, deadline_s)
     async with asyncio.TaskGroup() as group:
-        dialers = SharedDialers(StockDialers(), group)
+        dialers = SharedDialers(StockDialers(), group, callback=callback)
         ends_at = asyncio.get_running_loop().time() + deadline_s
         subject = Subject(NETWORK, "7", WALLET, agent)
         visit = Visit(subject, (), visit_http, dialers, "seed", nonce=nonce, ends_at=ends_at)

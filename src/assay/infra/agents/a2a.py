@@ -1,4 +1,7 @@
-"""A2A conversations through the official client library, over guarded egress."""
+"""A2A conversations through the official client library, over guarded egress.
+
+Agents that offer nothing but gRPC are spoken to by `a2a_grpc`.
+"""
 
 import asyncio
 import logging
@@ -17,12 +20,13 @@ from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, A2AError
 from google.protobuf.json_format import MessageToDict
 
 from assay.egress.ports import EgressError, Failure, Outgoing, Reply, SafeHttp
+from assay.infra.agents.a2a_grpc import GrpcA2a, grpc_service
 from assay.infra.agents.wire import LIMITS, Noted, Wire, failed, note_call
 from assay.infra.http.guarded_transport import SafeHttpTransport
 from assay.kit.json import JsonObject, is_object
 from assay.probing.asking import decode, retry_after_s
 from assay.probing.following import follow, is_agent_card
-from assay.probing.ports import AgentCallFailed
+from assay.probing.ports import AgentCallFailed, Callback
 
 WELL_KNOWN = (".well-known/agent-card.json", ".well-known/agent.json")
 """Where cards are served. Sources: A2A 1.0, section 8.2 (and RFC 8615); A2A 0.2 for the second."""
@@ -42,7 +46,12 @@ class StockA2a:
         self._wire = wire
 
     async def send_text(
-        self, text: str, context_id: str = "", *, wait_s: float | None = None
+        self,
+        text: str,
+        context_id: str = "",
+        *,
+        wait_s: float | None = None,
+        callback: Callback | None = None,
     ) -> JsonObject:
         message = Message(
             message_id=str(uuid4()),  # as its clients do: an id with a time in it would be a mark
@@ -50,10 +59,14 @@ class StockA2a:
             parts=[Part(text=text)],
             context_id=context_id,
         )
+        request = SendMessageRequest(message=message)
+        if callback is not None:
+            push = request.configuration.task_push_notification_config
+            push.url, push.token = callback.url, callback.token
         noted = note_call(wait_s)
         try:
             async with self._client() as client:
-                async for event in client.send_message(SendMessageRequest(message=message)):
+                async for event in client.send_message(request):
                     self.has_answered = True
                     return cast("JsonObject", MessageToDict(event))
         except Exception as error:  # hostile answers break the library in ways it does not declare
@@ -84,7 +97,9 @@ class StockA2a:
 
 
 @asynccontextmanager
-async def dial_a2a(url: str, http: SafeHttp, parsing: asyncio.Lock) -> AsyncGenerator[StockA2a]:
+async def dial_a2a(
+    url: str, http: SafeHttp, parsing: asyncio.Lock
+) -> AsyncGenerator[StockA2a | GrpcA2a]:
     """Read the card; raises `AgentCallFailed` or `BudgetExhausted`.
 
     The library takes 0.3 s for a large card, all of it in Python: in a thread, and one at a time
@@ -102,7 +117,11 @@ async def dial_a2a(url: str, http: SafeHttp, parsing: asyncio.Lock) -> AsyncGene
             parsed = await asyncio.to_thread(parse_agent_card, given)
     except Exception as error:  # hostile cards break the library in ways it does not declare
         raise AgentCallFailed("protocol", f"{type(error).__name__}: {error}"[:300]) from error
-    yield StockA2a(card, card_url, parsed, Wire(http))
+    service = grpc_service(card, card_url)
+    if service is not None:
+        yield GrpcA2a(card, card_url, service, http)
+    else:
+        yield StockA2a(card, card_url, parsed, Wire(http))
 
 
 async def _fetch_card(url: str, http: SafeHttp) -> tuple[str, Reply]:

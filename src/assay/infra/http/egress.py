@@ -24,6 +24,7 @@ from assay.infra.http.body import (
 from assay.infra.http.connection_slots import CONNECTIONS_MAX, ConnectionSlots
 from assay.infra.http.dial import HttpProxy, JudgingBackend
 from assay.infra.http.egress_budget import EgressBudget, Exchange, OverBudget
+from assay.infra.http.http2_request import exchange_http2
 from assay.infra.http.resolver import Resolver, SystemResolver
 from assay.kit.clock import Clock, SystemClock
 
@@ -71,6 +72,7 @@ class GuardedHttp:
         self._system = SystemResolver()
         self._backend = JudgingBackend(policy, resolver or self._system, proxy)
         self._tls = tls
+        self._tls_http2 = tls  # where it is given, who gave it lets us say what is spoken
         self._clock = clock or SystemClock()
         self._keep_alive_s = keep_alive_s
         self._slots = ConnectionSlots()
@@ -116,7 +118,7 @@ class GuardedHttp:
         started = self._clock.monotonic_s()
         try:
             async with host_timeout(limits.total_s):
-                status, headers, body = await self._exchange(prepared, limits, exchange)
+                answer = await self._exchange(prepared, limits, exchange)
         except httpcore2.PoolTimeout:
             raise _over_budget(is_sent=False) from None
         except (TimeoutError, httpcore2.TimeoutException):
@@ -127,7 +129,7 @@ class GuardedHttp:
             detail = f"{type(error).__name__}: {error}"
             raise EgressError(Failure.PROTOCOL, detail) from error
         elapsed_s = max(0.0, self._clock.monotonic_s() - started - waits.waited_s)
-        reply = _reply(status, headers, body, elapsed_s)
+        reply = _reply(answer, elapsed_s)
         return reply if exchange is None else replace(reply, address=exchange.address)
 
     async def aclose(self) -> None:
@@ -138,7 +140,9 @@ class GuardedHttp:
 
     async def _exchange(
         self, prepared: "_Prepared", limits: Limits, exchange: Exchange | None
-    ) -> tuple[int, tuple[tuple[str, str], ...], Body]:
+    ) -> "_Answer":
+        if prepared.is_http2:
+            return await self._exchange_http2(prepared, limits, exchange)
         pool = self._opened_pool(exchange.pool if exchange else None)
         response = await pool.handle_async_request(prepared.request)
         try:
@@ -163,7 +167,19 @@ class GuardedHttp:
         finally:
             # A connection with an unread rest is closed by this, never given back to the pool.
             await response.aclose()
-        return response.status, headers, body
+        return _Answer(response.status, headers, body)
+
+    async def _exchange_http2(
+        self, prepared: "_Prepared", limits: Limits, exchange: Exchange | None
+    ) -> "_Answer":
+        self._tls_http2 = self._tls_http2 or httpcore2.default_ssl_context()
+        status, headers, body, trailers = await exchange_http2(
+            prepared.request, prepared.body, self._backend, self._tls_http2, limits
+        )
+        if exchange is not None:
+            exchange.is_whole = not body.truncated
+        head, tail = _read_headers(headers, limits), _read_headers(trailers, limits)
+        return _Answer(status, head, body, tail)
 
     def _opened_pool(self, window_bytes: int | None) -> httpcore2.AsyncConnectionPool:
         """Made at the first request: reading the system's certificates takes 30 ms.
@@ -202,17 +218,26 @@ def _over_budget(*, is_sent: bool) -> EgressError:
     return EgressError(Failure.BUDGET, "the request was cut off", is_sent=is_sent)
 
 
-def _reply(
-    status: int, headers: tuple[tuple[str, str], ...], body: Body, elapsed_s: float
-) -> Reply:
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came back, before it is timed."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: Body
+    trailers: tuple[tuple[str, str], ...] = ()
+
+
+def _reply(answer: _Answer, elapsed_s: float) -> Reply:
     return Reply(
-        status,
-        headers,
-        body.data,
-        body.truncated,
+        answer.status,
+        answer.headers,
+        answer.body.data,
+        answer.body.truncated,
         elapsed_s * 1000,
-        is_bomb=body.is_bomb,
-        over_budget=body.over_budget,
+        is_bomb=answer.body.is_bomb,
+        over_budget=answer.body.over_budget,
+        trailers=answer.trailers,
     )
 
 
@@ -222,6 +247,8 @@ class _Prepared:
 
     request: httpcore2.Request
     tap: Tap | None
+    body: bytes
+    is_http2: bool
 
 
 def _prepare(request: Outgoing, target: Target, limits: Limits) -> _Prepared:
@@ -243,7 +270,7 @@ def _prepare(request: Outgoing, target: Target, limits: Limits) -> _Prepared:
             "timeout": {**timeouts, "connect": min(limits.connect_s, limits.total_s)},
         },
     )
-    return _Prepared(whole, request.tap)
+    return _Prepared(whole, request.tap, request.body, request.is_http2)
 
 
 def _request_headers(request: Outgoing, target: Target, method: str) -> list[tuple[bytes, bytes]]:

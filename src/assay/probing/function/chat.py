@@ -24,7 +24,13 @@ from assay.probing.function.request import Operation, request_for
 from assay.probing.function.script import script_of
 from assay.probing.function.transcript import Transcript, random_for
 from assay.probing.function.words import leaves
-from assay.probing.ports import AgentCallFailed, BudgetExhausted, CountsMessages, Visit
+from assay.probing.ports import (
+    AgentCallFailed,
+    BudgetExhausted,
+    Callback,
+    CountsMessages,
+    Visit,
+)
 
 ABOUT_CHARS_MAX = 1_000
 EXAMPLES_MAX = 6
@@ -74,9 +80,14 @@ class _Line:
         self.has_answered = False
 
     async def send_text(
-        self, text: str, context_id: str = "", *, wait_s: float | None = None
+        self,
+        text: str,
+        context_id: str = "",
+        *,
+        wait_s: float | None = None,
+        callback: Callback | None = None,
     ) -> JsonObject:
-        del context_id  # every message begins a conversation
+        del context_id, callback  # every message begins a conversation, and is answered at once
         request = self._chat.request(text)
         if request is None:
             raise AgentCallFailed("error", "what else it takes is not known")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.kit.json import JsonObject, JsonValue
 from assay.probing.function.identify import Address, failure_of
 from assay.probing.function.languages import reworded
 from assay.probing.function.published import published_inputs, with_published
@@ -29,11 +29,6 @@ FUNCTION_MESSAGES: Final = 5
 RETRIES_MAX = 3
 WORDINGS = 8
 """Of which one that was not chosen is taken."""
-
-POLLS_MAX = 12
-POLL_FROM_S, POLL_TO_S, POLL_GROWTH = 0.4, 8.0, 1.4
-
-_WORKING = frozenset({"submitted", "working", "task_state_submitted", "task_state_working"})
 
 
 async def prove_conversation(visit: Visit, address: Address, notes: Transcript) -> None:
@@ -140,7 +135,7 @@ async def _say(agent: A2aConversation, said: Request) -> tuple[str, str]:
     """Ask; the class of the answer and what it said. A demand to wait is obeyed within reason."""
     for attempt in range(RETRIES_MAX):
         try:
-            answer = await _whole(agent, await agent.send_text(said.text, wait_s=ANSWER_WAIT_S))
+            answer = await agent.send_text(said.text, wait_s=ANSWER_WAIT_S)
         except BudgetExhausted:
             return "cut", ""
         except AgentCallFailed as error:
@@ -151,21 +146,6 @@ async def _say(agent: A2aConversation, said: Request) -> tuple[str, str]:
         else:
             return "ok", spoken(answer)
     return "busy", ""
-
-
-async def _whole(agent: A2aConversation, answer: JsonObject) -> JsonObject:
-    """The answer, or the task when it has come to an end."""
-    wait_s = POLL_FROM_S
-    for _ in range(POLLS_MAX):
-        task = answer.get("task")
-        status = task.get("status") if is_object(task) else None
-        state = str(status.get("state")).casefold() if is_object(status) else ""
-        if not is_object(task) or state not in _WORKING:
-            break
-        await asyncio.sleep(wait_s)
-        wait_s = min(POLL_GROWTH * wait_s, POLL_TO_S)
-        answer = await agent.get_task(str(task.get("id")))
-    return answer
 
 
 def needs_credentials(card: JsonObject) -> bool:

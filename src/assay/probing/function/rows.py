@@ -42,6 +42,8 @@ def judge_failures(transcript: JsonObject) -> Verdict:
 
 
 _FAILURES: Final[Mapping[str, Verdict]] = {
+    "no_grpc": Verdict("unfinished", "grpc_extra_missing"),
+    "no_callback": Verdict("unfinished", "no_callback_address"),
     "ok": Verdict("not_functional", "no_valid_answer"),
     "timeout": Verdict("unfinished", "no_answer_in_time"),
     "broken": Verdict("not_functional", "server_errors"),
@@ -61,8 +63,11 @@ def asked(transcript: JsonObject) -> list[JsonObject]:
 
 
 def is_cut(rows: Sequence[JsonObject]) -> bool:
-    """Whether time, requests or patience ended before an answer came."""
-    return any(row["class"] in {"cut", "timeout", "busy", "busy_for", "broken"} for row in rows)
+    """Whether time, requests, patience or means of ours ended before an answer came."""
+    return any(row["class"] in _CUT for row in rows)
+
+
+_CUT: Final = frozenset({"cut", "timeout", "busy", "busy_for", "broken", "no_grpc", "no_callback"})
 
 
 def text(row: JsonObject) -> str:

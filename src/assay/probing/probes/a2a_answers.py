@@ -36,6 +36,8 @@ class A2aAnswers:
 
     def weigh(self, seen: JsonObject) -> Finding:
         answer = seen["answer"]
+        if answer in {"no_grpc", "no_callback"}:
+            return Finding("not_tested", "This service has no means to talk to the agent.")
         if answer in {"ok", "own_error"}:
             return Finding("pass", "A message to the agent is answered.")
         if answer in {"closed", "busy"}:

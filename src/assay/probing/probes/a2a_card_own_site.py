@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.kit.json import JsonObject
-from assay.probing.asking import first, interfaces, same_site
+from assay.probing.asking import called_at, first, interfaces, same_site
 from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit
 
 
@@ -24,7 +24,8 @@ class A2aCardOwnSite:
             return None
         try:
             async with visit.dialers.a2a(service.service.endpoint, visit.http) as agent:
-                urls = [url for _, url in interfaces(agent.card)]
+                declared = interfaces(agent.card)
+                urls = [one for named, url in declared for one in called_at(named, url) or [url]]
                 return {"own_site": any(same_site(url, agent.card_url) for url in urls)}
         except AgentCallFailed:
             return None

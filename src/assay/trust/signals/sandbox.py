@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from secrets import token_hex
 from typing import ClassVar, Final
 
@@ -90,8 +89,8 @@ class Sandbox:
         if needs.sources.visits is not None:
             await needs.sources.visits.begin(subject, nonce)
         async with asyncio.TaskGroup() as group:
-            may_send = needs.sources.messages and partial(needs.sources.messages, subject.key)
-            dialers = SharedDialers(plan.dialers if plan else needs.dialers, group, may_send)
+            may_send, issue = needs.sources.talking(subject.key, announced=plan is None)
+            dialers = SharedDialers(plan.dialers if plan else needs.dialers, group, may_send, issue)
             visited, refused = await allowed(
                 declared, http, needs.sources.visits, announced=plan is None
             )
