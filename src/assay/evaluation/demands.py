@@ -97,54 +97,6 @@ def at_least(rung: int, name: str, value: float, asked: float, unit: str) -> Dem
     return Demand(rung, name, "met" if value >= asked else "missing", asks)
 
 
-def caller(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
-    """Rung 1 of a key agent: the caller suite on several days, and one thing that is scarce."""
-    conduct = member(seen.behaviour, "conduct")
-    days = number(conduct, "passedDays")
-    scarce = sorted(_scarce(seen, policy, number(conduct, "paidUsd")))
-    has = "it has: " + ", ".join(scarce) if scarce else "there is none"
-    return [
-        at_least(
-            1,
-            "caller_suite",
-            days,
-            policy.caller_days,
-            "days on which it passed the whole caller suite",
-        ),
-        Demand(
-            1,
-            "scarce_proof",
-            "met" if scarce else "missing",
-            "A proof of personhood or an attestation that no other agent uses, a registration, or"
-            f" {policy.caller_usd:g} USD paid to unrelated wrappers; {has}.",
-            action="" if scarce else _SCARCE_ACTION,
-        ),
-        no_critical_finding(seen),
-    ]
-
-
-_SCARCE_ACTION = (
-    "Prove a human behind the key, with a World ID of an orb or in Self's registry: of the four,"
-    " only that is collected so far."
-)
-
-
-def _scarce(seen: Evidences, policy: LadderPolicy, paid_usd: float) -> set[str]:
-    human, listed, attested = seen.of("personhood"), seen.of("self"), seen.of("attestation")
-    found: set[str] = set()
-    if isinstance(human.get("level"), str):
-        found.add("personhood")  # one proof stands behind one agent: the store sees to it
-    if listed.get("holds") is True and number(listed, "agents") == 1:
-        found.add("personhood")
-    if attested.get("attested") is True and attested.get("sharedWith") == 0:
-        found.add("attestation")
-    if seen.of(CHAIN_SIGNAL).get("registered") is True:
-        found.add("registration")
-    if paid_usd >= policy.caller_usd:
-        found.add("payments")
-    return found
-
-
 def no_critical_finding(seen: Evidences) -> Demand:
     """No critical finding is open. One sighting is not yet a finding: it is looked at again."""
     asks = "No open critical finding"
@@ -276,6 +228,11 @@ def _vouchers(seen: Evidences, policy: LadderPolicy) -> set[str]:
     found: set[str] = set()
     if str(attested.get("attester", "")).lower() in policy.vouched_by:
         found.add("attester")
+    if any(
+        who in policy.vouched_by and value >= policy.vouched_response
+        for who, value in _validations(chain)
+    ):
+        found.add("attester")  # the same kind of voucher: both together are one
     if number(member(chain, "stake"), "usd") >= policy.vouched_stake_usd:
         found.add("stake")
     agents = number(listed, "agents") if listed.get("holds") is True else 0.0
@@ -287,6 +244,16 @@ def _vouchers(seen: Evidences, policy: LadderPolicy) -> set[str]:
     if many and number(money, "usdNet") >= policy.vouched_usd:
         found.add("customers")
     return found
+
+
+def _validations(chain: JsonObject) -> list[tuple[str, float]]:
+    """Validators and what they answer."""
+    listed = chain.get("validations")
+    return [
+        (str(row[0]).lower(), number({"value": row[1]}, "value"))
+        for row in (listed if is_array(listed) else ())
+        if is_array(row) and len(row) == 2  # noqa: PLR2004 - a pair
+    ]
 
 
 def _unless_unread(seen: Evidences, demands: list[Demand]) -> list[Demand]:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from assay.evaluation.demands import Demand, Evidences, caller, steady, used, vouched
+from assay.evaluation.caller_demands import caller
+from assay.evaluation.demands import Demand, Evidences, steady, used, vouched
 from assay.evaluation.policy import RUNGS, LadderPolicy
 from assay.evaluation.proofs import functional
 from assay.kit.json import JsonObject

@@ -48,10 +48,12 @@ from assay.infra.sql.evidence_tables import (
 from assay.infra.sql.gas_tables import daily_budgets, gas_accounts
 from assay.infra.sql.metadata import METADATA
 from assay.infra.sql.reputation_tables import (
+    attested_people,
     chain_feedback,
     chain_fundings,
     chain_notes,
     chain_owners,
+    chain_proofs,
     chain_transfers,
     index_streams,
 )
@@ -85,6 +87,7 @@ __all__ = [
     "agent_totals",
     "allowance",
     "api_keys",
+    "attested_people",
     "audit",
     "call_days",
     "call_id_key",
@@ -94,6 +97,7 @@ __all__ = [
     "chain_fundings",
     "chain_notes",
     "chain_owners",
+    "chain_proofs",
     "chain_transfers",
     "content_bands",
     "control_keys",
