@@ -23,8 +23,8 @@ from assay.evaluation.ladder import LadderPlace
 from assay.evaluation.policy import LadderPolicy
 from assay.infra.sql.chain_sellers import OTHER_PAYERS
 from assay.kit.json import JsonObject
+from assay.reputation.funding import SOURCE_STEPS
 from assay.reputation.model import MICRO, RULES, Payer, Reputation, Vote, payer_json
-from assay.reputation.reading import SOURCE_STEPS
 from assay.reputation.rules import customers, usual_price
 from assay.reputation.settlements import settlements
 from assay.trust.model import Collected, Evidence, SignalName, Weighed
@@ -36,6 +36,9 @@ TODAY = 20_700
 ACCOUNTS, DAYS, GAS, LOSS, CIRCULATING = 50, 7, 100_000_000, 100.0, 10_000.0
 GAS_FEEDBACK, GAS_TRANSFER, GAS_REGISTER = 169_905, 65_000, 132_680
 """Measured on the real contracts; a transfer of a token. Source: facts, evidence."""
+
+GAS_FILE = 50_000
+"""More that a feedback costs which names a file and its hash."""
 
 GAS_USD = 0.01 / GAS_TRANSFER
 """A cent a token transfer, as on the chains where agents are paid; on Ethereum it is more."""
@@ -119,6 +122,10 @@ class Plan:
     silent: bool
     clusters: int
     """Sources of funds; 0 is an exchange for every account."""
+    proven: bool
+    """Every vote names a file that proves the payment: seen by the index too, it counts once."""
+    resold: float
+    """What each account pays at a wrapper of the adversary's own in front of the agent, USD."""
 
 
 Strategy = Callable[[Plan, Dice, int], tuple[World, Spent]]
@@ -177,10 +184,14 @@ def buy(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
             elsewhere=round(plan.elsewhere * MICRO),
             is_charge=True,
             sources=source,
+            resold={days[0]: round(plan.resold * MICRO)} if plan.resold else {},
         )
         votes = not (plan.silent and pays)
         world.add(payer if pays else None, Vote(address, plan.rating, vote_day) if votes else None)
         gas += (GAS_FEEDBACK if votes else 0) + (2 * GAS_TRANSFER if pays else 0)
+        gas += GAS_TRANSFER if pays and plan.resold else 0
+        gas += GAS_FILE if plan.proven and pays and votes else 0
+        round_trip += plan.resold if pays else 0.0
         lost += plan.each if pays and sign < 0 else 0.0
         round_trip += plan.each if pays and sign > 0 else 0.0
         round_trip += plan.elsewhere if pays else 0.0
@@ -216,7 +227,28 @@ def sweep(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
     return World(own, world.votes), spent
 
 
-STRATEGIES: tuple[Strategy, ...] = (buy, flood, refund, sweep)
+def resell(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
+    """Votes of accounts that paid nobody but the adversary, as a reseller of the victim."""
+    del dice, sign
+    world, gas = World(), 0
+    for n in range(plan.accounts):
+        address = f"0xee{n:038x}"
+        paid = {TODAY - plan.wait: round(plan.resold * MICRO)}
+        source = (f"0xff{n % plan.clusters:038x}",) if plan.clusters else ()
+        elsewhere = round(plan.elsewhere * MICRO)
+        payer = Payer(address, {}, elsewhere=elsewhere, sources=source, resold=paid)
+        world.add(payer, Vote(address, plan.rating, TODAY - n % (plan.over + 1)))
+        gas += GAS_FEEDBACK + 2 * GAS_TRANSFER
+    return world, Spent(0.0, plan.accounts * (plan.resold + plan.elsewhere), gas, plan.accounts)
+
+
+def copy_proofs(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
+    """Votes whose files name payments of the victim's customers: a stranger's proves nothing."""
+    world, spent = flood(plan, dice, sign)
+    return world, replace(spent, gas=spent.gas + plan.accounts * GAS_FILE)
+
+
+STRATEGIES: tuple[Strategy, ...] = (buy, flood, refund, sweep, resell, copy_proofs)
 
 
 @dataclass(frozen=True)
@@ -286,6 +318,8 @@ def random_plan(dice: Dice) -> Plan:
         rating=dice.choice([0.0, 20.0, 50.0, 75.0, 100.0]),
         silent=dice.random() < 0.2,
         clusters=dice.choice([0, 0, 0, 1, 5, 25]),
+        proven=dice.random() < 0.3,
+        resold=dice.choice([0.0, 0.0, 1.0, 2.0, 50.0, 200.0]),
     )
 
 
@@ -348,24 +382,47 @@ def prices() -> Sequence[Price]:
               STUB_LINES + lines, "20 accounts lose a dollar each at a listed seller"),
         Price("rung 3 of the next, listed", register + 20 * (1.0 + 2 * MOVE_USD), 30, STUB_LINES,
               "what was lost is shared out among all agents that the accounts pay"),
+        Price("rung 3 by own resale", register + customers_bought(20, 1.0, is_resold=True), 30,
+              STUB_LINES + 3 * lines, "the same, paid to a wrapper of one's own in front of the"
+              " agent: what a reseller earns counts like money that was paid here, up to 2 USD"),
         Price("rung 4", register + customers_bought(100, 10.0), 60, STUB_LINES + 2 * lines,
               "a human, and 100 such customers of 10 USD each, here and at a shop of one's own"),
         Price("rung 4, sellers listed", register + customers_bought(100, 10.0, is_listed=True), 60,
               STUB_LINES + lines, "a human, and 100 accounts that lose 10 USD each"),
+        Price("rung 4 by a stake", register + customers_bought(20, 1.0) + 2 * MOVE_USD, 60,
+              STUB_LINES + 2 * lines, "a human, and 500 USD bound in a contract that the operator"
+              " listed: fees alone, and what is bound comes back unless the agent is punished"),
+        Price("key agent's rung 1", register, 2, STUB_LINES,
+              "the caller suite, and one registration for each key: sold on, it counts for nobody"),
+        Price("key agent by purchases", key_bought(), 2, STUB_LINES + lines,
+              "5 USD at a wrapper of one's own, that 20 others pay"),
+        Price("key agent, sellers listed", key_bought(is_listed=True), 2, STUB_LINES,
+              "5 USD lost at a listed seller"),
         Price("critical finding to allow", register + domain, 1, STUB_LINES,
               "a new domain, wallet and id, changed content, and one unannounced visit passed"),
     )  # fmt: skip
 
 
-def customers_bought(count: int, each: float, *, is_listed: bool = False) -> float:
+def key_bought(*, is_listed: bool = False) -> float:
+    """What a key agent's purchases cost; a shop of one's own gives the money back."""
+    usd = LadderPolicy().caller_usd
+    if is_listed:
+        return usd + MOVE_USD
+    return 2 * MOVE_USD + OTHER_PAYERS * (ACCOUNT_USD + MOVE_USD)
+
+
+def customers_bought(
+    count: int, each: float, *, is_listed: bool = False, is_resold: bool = False
+) -> float:
     """What so many customers cost who look independent; checks that the rules ask for all of it."""
     usd = round(each * MICRO)
 
     def shown(elsewhere: int) -> JsonObject:
         world = World()
         for n in range(count):
-            spent = {TODAY - 30 + n % 10: usd}
-            world.add(Payer(f"0xee{n:038x}", spent, elsewhere=elsewhere, is_charge=True), None)
+            spent, address = {TODAY - 30 + n % 10: usd}, f"0xee{n:038x}"
+            paid = Payer(address, {} if is_resold else spent, elsewhere=elsewhere, is_charge=True)
+            world.add(replace(paid, resold=spent if is_resold else {}), None)
         return customers(world.seen(), is_main=True)
 
     needed = {"clusters": count, "days": 10, "usdNet": f"{each * count:.6f}", "sinceDays": 30}

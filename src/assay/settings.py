@@ -720,6 +720,22 @@ class Settings(BaseSettings):
             " sellers with at least 20 other payers."
         ),
     ] = ()
+    validation_registries: Annotated[
+        dict[str, str],
+        Field(
+            description="JSON: ERC-8004 validation registries by chain, such as"
+            ' `{"base": "0x..."}`. Validators in `vouched_by` of `ASSAY_LADDER` are believed;'
+            " unset: none is read."
+        ),
+    ] = {}
+    stakes: Annotated[
+        tuple[dict[str, object], ...],
+        Field(
+            description="JSON list of contracts that hold stakes which can be lost: chain,"
+            " contract, function (selector of a view), of (owner or agentId), asset. Unset: no"
+            " stake counts."
+        ),
+    ] = ()
     reputation_index_s: Annotated[
         float,
         Field(gt=0, le=3600, description="Seconds between two ranges of blocks that are indexed."),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.kit.json import JsonObject
 from assay.reputation.model import MICRO, Payer, Reputation, Vote, payer_json, reputation_of
 from assay.reputation.rules import (
     FULL,
@@ -310,3 +311,49 @@ def test_the_bars_of_the_adversary_are_held() -> None:
     assert prices["rung 4"][0] >= 14
     assert prices["rung 4, sellers listed"][0] >= 1000
     assert prices["critical finding to allow"][0] >= 10
+
+
+resales = st.dictionaries(addresses, st.dictionaries(days, st.integers(1, 500 * MICRO)), max_size=6)
+
+
+@given(worlds, resales)
+def test_money_of_resellers_moves_no_score_and_makes_nobody_the_largest(
+    seen: Reputation, sold: dict[str, dict[int, int]]
+) -> None:
+    """Whatever anybody pays to a reseller: it may be themselves."""
+    known = {p.address: p for p in seen.payers}
+    paid = {a: replace(known.get(a) or Payer(a, {}), resold=days) for a, days in sold.items()}
+    with_them = replace(seen, payers=tuple((known | paid).values()))
+    before, after = assess(seen), assess(with_them)
+    assert (before and before.value, before and before.cap) == (
+        after and after.value,
+        after and after.cap,
+    )
+    assert moved(before) == moved(after)
+    assert reputation_of(_data(with_them)) == with_them
+    shown = customers(with_them, is_main=True)
+    more = float(str(shown["usdNet"])) - float(str(customers(seen, is_main=True)["usdNet"]))
+    assert -1e-6 <= more <= len(paid) * (FULL + MICRO) / MICRO + 1e-6 or seen.price == 0
+
+
+def _data(seen: Reputation) -> JsonObject:
+    return {
+        "day": seen.day,
+        "price": seen.price,
+        "payers": {p.address: payer_json(p) for p in seen.payers},
+        "votes": {v.address: {"rating": repr(v.rating), "day": v.day} for v in seen.votes},
+    }
+
+
+def test_twenty_customers_of_resellers_are_customers_as_far_as_they_lost_elsewhere() -> None:
+    def shown(elsewhere: int, each: int = MICRO) -> dict[str, object]:
+        made = [
+            Payer(f"0xc{n}", {}, elsewhere=elsewhere, resold={TODAY - 30 + n % 10: each})
+            for n in range(20)
+        ]
+        return dict(customers(Reputation(tuple(made), (), TODAY, 0), is_main=True))
+
+    whole = shown(MICRO)
+    assert (whole["clusters"], whole["days"], whole["usdNet"]) == (20, 10, "20.000000")
+    assert shown(MICRO - 1)["clusters"] == 0
+    assert shown(500 * MICRO, each=500 * MICRO)["usdNet"] == "40.000000"

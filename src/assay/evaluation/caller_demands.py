@@ -17,6 +17,7 @@ def caller(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
     conduct = member(seen.behaviour, "conduct")
     days = number(conduct, "passedDays")
     scarce = sorted(_scarce(seen, policy, number(conduct, "paidUsd")))
+    unread = seen.of(CHAIN_SIGNAL).get("registrationUnread") is True
     has = "it has: " + ", ".join(scarce) if scarce else "there is none"
     return [
         at_least(
@@ -29,7 +30,7 @@ def caller(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
         Demand(
             1,
             "scarce_proof",
-            "met" if scarce else "missing",
+            "met" if scarce else "unknown" if unread else "missing",
             "A proof of personhood or an attestation that no other agent uses, a registration, or"
             f" {policy.caller_usd:g} USD paid to unrelated wrappers; {has}.",
             action="" if scarce else _SCARCE_ACTION,
@@ -39,8 +40,8 @@ def caller(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
 
 
 _SCARCE_ACTION = (
-    "Prove a human behind the key, with a World ID of an orb or in Self's registry: of the four,"
-    " only that is collected so far."
+    "Register an agent with the key on a main network, or prove a human behind it, with a World ID"
+    " of an orb or in Self's registry."
 )
 
 
@@ -53,7 +54,8 @@ def _scarce(seen: Evidences, policy: LadderPolicy, paid_usd: float) -> set[str]:
         found.add("personhood")
     if attested.get("attested") is True and attested.get("sharedWith") == 0:
         found.add("attestation")
-    if seen.of(CHAIN_SIGNAL).get("registered") is True:
+    chain = seen.of(CHAIN_SIGNAL)
+    if chain.get("registered") is True or isinstance(chain.get("registration"), str):
         found.add("registration")
     if paid_usd >= policy.caller_usd:
         found.add("payments")

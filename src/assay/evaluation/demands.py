@@ -268,6 +268,11 @@ def _vouchers(seen: Evidences, policy: LadderPolicy) -> set[str]:
     found: set[str] = set()
     if str(attested.get("attester", "")).lower() in policy.vouched_by:
         found.add("attester")
+    if any(
+        who in policy.vouched_by and value >= policy.vouched_response
+        for who, value in _validations(chain)
+    ):
+        found.add("attester")  # the same kind of voucher: both together are one
     if number(member(chain, "stake"), "usd") >= policy.vouched_stake_usd:
         found.add("stake")
     agents = number(listed, "agents") if listed.get("holds") is True else 0.0
@@ -279,6 +284,16 @@ def _vouchers(seen: Evidences, policy: LadderPolicy) -> set[str]:
     if many and number(money, "usdNet") >= policy.vouched_usd:
         found.add("customers")
     return found
+
+
+def _validations(chain: JsonObject) -> list[tuple[str, float]]:
+    """Validators and what they answer."""
+    listed = chain.get("validations")
+    return [
+        (str(row[0]).lower(), number({"value": row[1]}, "value"))
+        for row in (listed if is_array(listed) else ())
+        if is_array(row) and len(row) == 2  # noqa: PLR2004 - a pair
+    ]
 
 
 def _unless_unread(seen: Evidences, demands: list[Demand]) -> list[Demand]:

@@ -60,6 +60,8 @@ class LadderPolicy:
     vouched_usd: float = 1000.0
     vouched_clusters: int = 100
     """Net revenue, USD, and clusters that together vouch for an agent."""
+    vouched_response: int = 80
+    """Lowest answer of a trusted validator, 0 to 100, that vouches for an agent."""
     vouched_by: tuple[str, ...] = ()
     """Addresses of validators and attesters the operator trusts, lower case."""
     caller_days: int = 2

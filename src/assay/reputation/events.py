@@ -79,7 +79,7 @@ async def fetch_logs(
     answer = await rpc.request(network, "eth_getLogs", [query])
     if not is_array(answer) or len(answer) > LOGS_MAX:
         raise BadAnswer("eth_getLogs answered no list, or one without end")
-    logs = [_raw(row) for row in answer if not (is_object(row) and row.get("removed") is True)]
+    logs = [raw_log(row) for row in answer if not (is_object(row) and row.get("removed") is True)]
     if any(not first <= log.block <= last for log in logs):
         raise BadAnswer("a log of a block that was not asked for")
     return logs
@@ -186,18 +186,22 @@ def _transfer(
     log: RawLog, chain: PaymentChain, day: int, charged: frozenset[tuple[str, str]]
 ) -> TransferRow:
     sender = _address(log.topics[1])
-    decimals = {asset.decimals for asset in chain.assets}
-    amount = _number(log.data[:WORD]) * 10**6 // 10 ** min(decimals)
     return TransferRow(
         tx=log.tx,
         log=log.index,
         sender=sender,
         recipient=_address(log.topics[2]),
-        amount=min(amount, 2**62),
+        amount=transferred(log, chain),
         block=log.block,
         day=day,
         is_charge=chain.charges_only or (log.tx, sender) in charged,
     )
+
+
+def transferred(log: RawLog, chain: PaymentChain) -> int:
+    """What a transfer of a listed asset moved, in millionths of a dollar."""
+    decimals = {asset.decimals for asset in chain.assets}
+    return min(_number(log.data[:WORD]) * 10**6 // 10 ** min(decimals), 2**62)
 
 
 def _feedback(log: RawLog, day: int) -> FeedbackRow | None:
@@ -243,7 +247,8 @@ def _note(log: RawLog) -> NoteRow:
     )
 
 
-def _raw(row: JsonValue) -> RawLog:
+def raw_log(row: JsonValue) -> RawLog:
+    """An event as a node tells it. Raises `BadAnswer`."""
     if not is_object(row):
         raise BadAnswer("a log that is no object")
     topics, tx = row.get("topics"), row.get("transactionHash")

@@ -1,12 +1,13 @@
 """Feedback and facts -> the evidence of the signal. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from assay.chains.model import Feedback, OnchainAgent
 from assay.kit.json import JsonObject, JsonValue
 from assay.reputation.facts import AgentFacts, FeedbackEvent
-from assay.reputation.model import RULES, Payer, payer_json, reputation_of
+from assay.reputation.model import MICRO, RULES, Payer, payer_json, reputation_of
+from assay.reputation.rows import ProvenPayment, TransferRow
 from assay.reputation.rules import customers
 from assay.reputation.scales import rating_of
 from assay.reputation.settlements import settlements
@@ -15,6 +16,9 @@ DAY_S = 86_400
 
 PAYERS_MAX = 1000
 """Payers kept one by one, those that paid most; others count as everybody else."""
+
+PROOFS_MAX = 200
+"""Payments proven by files of feedback that are listed; the payers have all of them."""
 
 VOTERS_MAX = 500
 """Voters without payments kept one by one; more than these change nothing (`rules.OTHERS_MOST`)."""
@@ -28,11 +32,12 @@ def evidence_of(
     `stale` says that it is of the indexed head and not of the newest block.
     """
     payers = sorted(facts.payers, key=lambda p: (-p.net, p.address))[:PAYERS_MAX]
-    latest = _latest(entries)
+    latest = _latest(one for one in entries if _file(one, facts.events) != "bad")
     own = [a for a in latest if a in agent.controllers]
     former = [a for a in latest if a in facts.owners - agent.controllers]
     kept = _kept([a for a in latest if a not in {*own, *former}], {p.address for p in payers})
     counted = sum(rating_of(one) is not None for one in entries)
+    unsaid = sum(_file(one, facts.events) == "bad" for one in entries)
     data: dict[str, JsonValue] = {
         "rules": RULES,
         "registered": True,
@@ -48,6 +53,12 @@ def evidence_of(
         "responses": sum(e.responses for e in facts.events.values()),
         "validations": [[who, value] for who, value in sorted(facts.validations)],
     }
+    if facts.proofs:
+        data["proofs"] = {_where(one): _proof(one.transfer) for one in facts.proofs[:PROOFS_MAX]}
+    if facts.staked:
+        data["stake"] = {"usd": f"{facts.staked // MICRO}.{facts.staked % MICRO:06d}"}
+    if unsaid:
+        data["contradicted"] = unsaid
     if stale:
         data["stale"] = True
     main = not agent.network.testnet
@@ -66,7 +77,13 @@ def entries_of(events: Mapping[tuple[str, int], FeedbackEvent]) -> tuple[Feedbac
     )
 
 
-def _latest(entries: Sequence[Feedback]) -> dict[str, Feedback]:
+def _file(entry: Feedback, events: Mapping[tuple[str, int], FeedbackEvent]) -> str:
+    """What came of the entry's file."""
+    event = events.get((entry.client, entry.index))
+    return "" if event is None else event.file
+
+
+def _latest(entries: Iterable[Feedback]) -> dict[str, Feedback]:
     """The last rating of each address."""
     latest: dict[str, Feedback] = {}
     for entry in entries:
@@ -87,7 +104,20 @@ def _vote(entry: Feedback, events: Mapping[tuple[str, int], FeedbackEvent]) -> J
     at_s = entry.given_s
     day = event.day if event is not None else None if at_s is None else at_s // DAY_S
     rating = rating_of(entry)
-    return {"rating": repr(rating)} | ({} if day is None else {"day": day})
+    file = "" if event is None or event.file in {"", "none"} else event.file
+    return (
+        {"rating": repr(rating)}
+        | ({} if day is None else {"day": day})
+        | ({"file": file} if file else {})
+    )
+
+
+def _where(proof: ProvenPayment) -> str:
+    return f"{proof.network}/{proof.transfer.tx}/{proof.transfer.log}"
+
+
+def _proof(paid: TransferRow) -> JsonObject:
+    return {"by": paid.sender, "to": paid.recipient, "amount": paid.amount, "day": paid.day}
 
 
 def _address(payer: Payer) -> str:

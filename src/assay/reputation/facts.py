@@ -6,6 +6,7 @@ from typing import Protocol
 
 from assay.chains.model import Network, OnchainAgent
 from assay.reputation.model import Payer
+from assay.reputation.rows import ProvenPayment
 
 INDEXING = "indexing"
 """Why the signal is unavailable: events are still being read, or cannot be read now."""
@@ -24,6 +25,8 @@ class FeedbackEvent:
     """`feedbackHash` as hex digits; empty for none."""
     is_revoked: bool = False
     responses: int = 0
+    file: str = ""
+    """What came of its file (`files.FileState`), or how far that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,11 @@ class AgentFacts:
     owners: frozenset[str] = frozenset()
     """Everybody who ever owned the agent."""
     validations: Sequence[tuple[str, int]] = ()
-    """Answers of validators: address and 0 to 100."""
+    """Listed validators and what each answers, 0 to 100."""
+    staked: int = 0
+    """What can be lost on chain if the agent turns bad, in millionths of a dollar."""
+    proofs: tuple[ProvenPayment, ...] = ()
+    """Payments that files of feedback proved; `payers` has them already."""
 
 
 class NotIndexed(Exception):
@@ -62,6 +69,10 @@ class FactsSource(Protocol):
 
     async def known(self, agent: OnchainAgent) -> AgentFacts | None:
         """What the index holds of it, without asking a chain; None where it holds nothing."""
+        ...
+
+    async def owners(self, network: Network, agent_id: str) -> frozenset[str] | None:
+        """Everybody who ever owned the agent; None while that is being read."""
         ...
 
     async def spent(self, network: Network, wallet: str, side: frozenset[str]) -> int | None:

@@ -1,7 +1,7 @@
 """Payers and votes of one agent, as its evidence holds them. Money is in millionths of a dollar."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 
@@ -29,6 +29,9 @@ class Payer:
     """Who funded it, and who funded those, nearest first; exchanges are left out."""
     is_own: bool = False
     """It belongs to the agent's side, or was funded by it."""
+    resold: Mapping[int, int] = field(default_factory=dict[int, int])
+    """What it paid by day for the agent's services to others who resell them. It does not weigh its
+    vote: whoever resells a rival's service could pay themselves."""
     counts_as_customer: bool = True
     """False for payments that only our own ledger shows, of an operator tied to the agent."""
 
@@ -70,6 +73,7 @@ def payer_json(payer: Payer) -> JsonObject:
         "elsewhere": payer.elsewhere,
         "charge": payer.is_charge,
         "sources": list(payer.sources),
+        "resold": {str(day): amount for day, amount in sorted(payer.resold.items())},
         "own": payer.is_own,
         "related": not payer.counts_as_customer,
         "pending": payer.is_pending,
@@ -92,18 +96,23 @@ def reputation_of(data: JsonObject) -> Reputation:
 
 
 def _payer(address: str, row: JsonObject) -> Payer:
-    spent, sources = row.get("spent"), row.get("sources")
+    sources = row.get("sources")
     return Payer(
         address=address,
-        spent={int(d): _whole(a) or 0 for d, a in spent.items()} if is_object(spent) else {},
+        spent=_days(row.get("spent")),
         returned=_whole(row.get("returned")) or 0,
         elsewhere=_whole(row.get("elsewhere")) or 0,
         is_charge=row.get("charge") is True,
         sources=tuple(str(one) for one in sources) if is_array(sources) else (),
+        resold=_days(row.get("resold")),
         is_own=row.get("own") is True,
         counts_as_customer=row.get("related") is not True,
         is_pending=row.get("pending") is True,
     )
+
+
+def _days(value: JsonValue) -> Mapping[int, int]:
+    return {int(d): _whole(a) or 0 for d, a in value.items()} if is_object(value) else {}
 
 
 def _rows(value: JsonValue) -> Sequence[tuple[str, JsonObject]]:

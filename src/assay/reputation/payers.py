@@ -24,6 +24,12 @@ class Money:
     sources: Mapping[str, tuple[str, ...]]
     """Of payers whose funding was looked for up to now."""
     pending: frozenset[str]
+    proven: frozenset[tuple[str, int]] = frozenset()
+    """Transaction and place of the transfers that files of feedback proved, to `former` too."""
+    former: frozenset[str] = frozenset()
+    """Earlier wallets of the agent."""
+    resold: Sequence[LedgerPayment] = ()
+    """What others earned with the agent's services, through wrappers of theirs."""
 
 
 def joined(batches: Sequence[Batch]) -> Batch:
@@ -42,7 +48,10 @@ def with_tail(
     """Entries and what happened to them, beyond the index too."""
     found = dict(entries)
     for row in tail.feedback:
-        event = FeedbackEvent(row.client, row.number, row.rating, row.day, row.uri, row.digest)
+        event = FeedbackEvent(
+            *(row.client, row.number, row.rating, row.day, row.uri, row.digest),
+            file="unchecked" if row.uri else "none",
+        )
         found.setdefault((row.client, row.number), event)
     for note in tail.notes:
         one = found.get((note.client, note.number))
@@ -62,7 +71,8 @@ def payers_of(
     for money in moneys:
         paid_out = {row.recipient for row in money.transfers if row.sender in side}
         for row in money.transfers:
-            if row.recipient == agent.wallet and row.sender in money.sources:
+            is_payment = row.recipient == agent.wallet or (row.tx, row.log) in money.proven
+            if is_payment and row.sender in money.sources:
                 one = _fresh(payers, row.sender, money, side, paid_out)
                 payers[row.sender] = _paid(one, row.amount, row.day, day, row.is_charge)
                 prices.setdefault(row.sender, []).append(row.amount)
@@ -70,14 +80,38 @@ def payers_of(
             if row.sender in side and row.recipient in payers:
                 one = payers[row.recipient]
                 payers[row.recipient] = replace(one, returned=one.returned + row.amount)
-        seen = {row.tx for row in money.transfers}
-        for entry in money.ledger:
-            if entry.tx.lower() not in seen:
-                one = payers.get(entry.payer) or Payer(entry.payer, {}, counts_as_customer=False)
-                one = replace(one, is_own=one.is_own or entry.payer in side)
-                payers[entry.payer] = _paid(one, entry.amount, entry.day, day, is_charge=True)
-                prices.setdefault(entry.payer, []).append(entry.amount)
+        _add_ledger(payers, prices, money, side, day)
+        for entry in _resold(money):
+            one = _fresh(payers, entry.payer, money, side, paid_out)
+            payers[entry.payer] = _paid_others(one, entry.amount, entry.day, day)
     return [payers[one] for one in sorted(payers)], prices
+
+
+def _add_ledger(
+    payers: dict[str, Payer],
+    prices: dict[str, list[int]],
+    money: Money,
+    side: frozenset[str],
+    day: int,
+) -> None:
+    """Payments to the agent that our own ledger shows, and no transfer that was read."""
+    seen = {row.tx for row in money.transfers}
+    for entry in money.ledger:
+        if entry.tx.lower() not in seen:
+            one = payers.get(entry.payer) or Payer(entry.payer, {}, counts_as_customer=False)
+            one = replace(one, is_own=one.is_own or entry.payer in side)
+            payers[entry.payer] = _paid(one, entry.amount, entry.day, day, is_charge=True)
+            prices.setdefault(entry.payer, []).append(entry.amount)
+
+
+def _resold(money: Money) -> Sequence[LedgerPayment]:
+    """Payments to resellers, none by who was funded by whom they paid, and none that went here."""
+    seen = {row.tx for row in money.transfers}
+    return [
+        one
+        for one in money.resold
+        if one.tx not in seen and one.payee not in money.sources.get(one.payer, (one.payee,))
+    ]
 
 
 def _fresh(
@@ -98,6 +132,11 @@ def _fresh(
         is_own=known.is_own or own,
         is_pending=known.is_pending or address in money.pending,
     )
+
+
+def _paid_others(payer: Payer, amount: int, at: int, today: int) -> Payer:
+    """A payment to somebody who resells the agent."""
+    return replace(payer, resold=_paid(Payer("", payer.resold), amount, at, today, True).spent)  # noqa: FBT003
 
 
 def _paid(payer: Payer, amount: int, at: int, today: int, is_charge: bool) -> Payer:  # noqa: FBT001 - a column

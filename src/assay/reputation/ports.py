@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from assay.reputation.facts import FeedbackEvent
-from assay.reputation.rows import Batch, TransferRow
+from assay.reputation.rows import Batch, ProvenPayment, TransferRow
 
 Kind = Literal["feedback", "owners", "payments", "funding"]
 
@@ -44,6 +44,7 @@ class LedgerPayment:
     amount: int
     day: int
     tx: str
+    payee: str = ""
 
 
 class EventStore(Protocol):
@@ -122,6 +123,25 @@ class EventStore(Protocol):
         """
         ...
 
+    async def ask_files(self, network: str, agent_id: str) -> None:
+        """Have files of an agent's feedback read in the background, a bounded number."""
+        ...
+
+    async def proven(self, network: str, agent_id: str) -> Sequence[ProvenPayment]:
+        """Payments that files of the agent's standing feedback proved, a bounded number."""
+        ...
+
     async def ledger(self, network: str, payees: Sequence[str]) -> Sequence[LedgerPayment]:
         """Payments settled here to any of the payees, a bounded number."""
+        ...
+
+    async def resold(
+        self, network: str, subject_key: str, endpoints: Sequence[str], side: Collection[str]
+    ) -> Sequence[LedgerPayment]:
+        """Payments settled here by wrappers of others in front of an agent's services.
+
+        Only of services whose control the agent proved, of operators without a wrapper that pays
+        any of `side`, and by payers that are neither of `side` nor paid by those wrappers. A
+        bounded number, newest first.
+        """
         ...

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from assay.chains.abi import BadAnswer
-from assay.chains.erc8004 import ZERO_ADDRESS
 from assay.chains.model import ChainUnavailable, Network, OnchainAgent
 from assay.chains.ports import Rpc
 from assay.kit.cache import Cache
@@ -13,30 +12,27 @@ from assay.reputation.events import (
     DAY_S,
     head_of,
     read_feedback,
-    read_fundings,
     read_owners,
     read_payments,
 )
 from assay.reputation.facts import AgentFacts, NotIndexed
-from assay.reputation.indexer import RANGE, SUBJECTS
+from assay.reputation.funding import RANGES, Funding
+from assay.reputation.indexer import RANGE
 from assay.reputation.payers import Money, joined, payers_of, with_tail
-from assay.reputation.ports import NEUTRAL_FROM, Cursor, EventStore, Stream
-from assay.reputation.rows import Batch, PaymentChain
-from assay.reputation.rules import MATURE_DAYS, usual_price
+from assay.reputation.ports import Cursor, EventStore, Stream
+from assay.reputation.rows import Batch, PaymentChain, ProvenPayment, TransferRow
+from assay.reputation.rules import FULL, MATURE_DAYS, usual_price
+from assay.reputation.vouchers import Vouchers
 
 FACTS_TTL_S = 30.0
 FACTS_KEPT = 200_000
 """Payers and entries of all agents together: about 80 MiB."""
 
-RANGES = 2
-"""Ranges an evaluation reads beyond the indexed head; further behind, it waits for the index."""
-
 PAYERS_READ = 500
 """Payers whose funding is looked for, those that paid most."""
 
-SOURCE_STEPS = 10
-"""How far funding is followed: a longer chain of transfers costs more than what an exchange takes
-for one more address, so that nobody saves by it."""
+FORMER_MOST = 3
+"""Earlier wallets of an agent whose proven payments are counted."""
 
 
 class IndexedFacts:
@@ -49,11 +45,14 @@ class IndexedFacts:
         chains: Mapping[str, PaymentChain],
         clock: Clock,
         sellers: frozenset[str] = frozenset(),
+        vouchers: Vouchers | None = None,
     ) -> None:
         """`sellers`, where there are any, are those that prove a customer's independence."""
         self._rpc = rpc
+        self._vouchers = vouchers
         self._sellers = sellers
         self._store = store
+        self._funding = Funding(rpc, store)
         self._chains = chains
         self._clock = clock
         self._cache: Cache[AgentFacts] = Cache(clock, FACTS_TTL_S, FACTS_KEPT, _weight)
@@ -85,6 +84,14 @@ class IndexedFacts:
         if any(after[one].block < before[one].block for one in before):
             raise NotIndexed("what was read before was forgotten meanwhile")
         return found
+
+    async def owners(self, network: Network, agent_id: str) -> frozenset[str] | None:
+        """See `facts.FactsSource.owners`."""
+        stream = Stream("owners", network.slug)
+        cursors = await self._store.watch([stream], (network.start_block or 0) - 1)
+        if not cursors[stream].is_whole:
+            return None
+        return await self._store.owners(network.slug, agent_id)
 
     async def spent(self, network: Network, wallet: str, side: frozenset[str]) -> int | None:
         """See `facts.FactsSource.spent`."""
@@ -178,12 +185,18 @@ class IndexedFacts:
         owners = await self._store.owners(slug, agent_id)
         owners |= {row.owner for row in owned.owners} if owned else frozenset()
         day = int(self._clock.now().timestamp()) // DAY_S
+        if live:
+            await self._store.ask_files(slug, agent_id)
+        proofs = await self._store.proven(slug, agent_id)
         moneys = [
-            await self._money(c, agent, tails.get((c.network.slug, "payments"), Batch()), live=live)
+            await self._money(
+                c, agent, tails.get((c.network.slug, "payments"), Batch()), proofs, live=live
+            )
             for c in self.chains_of(agent.network)
             if agent.wallet is not None
         ]
-        side = agent.controllers | owners
+        side = agent.controllers | owners | frozenset(one for m in moneys for one in m.former)
+        validations, staked = await self._vouched(agent) if live else ((), 0)
         payers, prices = payers_of(moneys, agent, side, day)
         return AgentFacts(
             day=day,
@@ -191,20 +204,46 @@ class IndexedFacts:
             price=usual_price(prices),
             events=with_tail(entries, feedback),
             owners=owners,
+            proofs=tuple(proofs),
+            validations=validations,
+            staked=staked,
         )
 
+    async def _vouched(self, agent: OnchainAgent) -> tuple[tuple[tuple[str, int], ...], int]:
+        """Validators' answers, and what is staked. Raises `NotIndexed`."""
+        if self._vouchers is None:
+            return (), 0
+        try:
+            return await self._vouchers.validations(agent), await self._vouchers.staked(agent)
+        except ChainUnavailable as error:
+            raise NotIndexed(f"vouchers on {agent.network.slug} could not be read") from error
+
     async def _money(
-        self, chain: PaymentChain, agent: OnchainAgent, tail: Batch, *, live: bool
+        self,
+        chain: PaymentChain,
+        agent: OnchainAgent,
+        tail: Batch,
+        proofs: Sequence[ProvenPayment],
+        *,
+        live: bool,
     ) -> Money:
         slug, wallet, side = chain.network.slug, agent.wallet or "", sorted(agent.controllers)
         stored = await self._store.transfers(slug, [wallet])
-        rows = {(row.tx, row.log): row for row in (*stored, *tail.transfers)}
+        mine = [proof.transfer for proof in proofs if proof.network == slug]
+        former, returned = await self._former(chain, wallet, mine)
+        proven = {(one.tx, one.log): one for one in mine if one.recipient in {wallet, *former}}
+        rows = proven | {(r.tx, r.log): r for r in (*returned, *stored, *tail.transfers)}
+        subject, declared = f"{agent.network.caip2}/{agent.agent_id}", _endpoints(agent)
+        others = frozenset(side) | former
+        sold = await self._store.resold(slug, subject, declared, others) if declared else ()
         spent: dict[str, int] = {}
-        for row in rows.values():
-            if row.recipient == wallet:
+        for key, row in rows.items():
+            if row.recipient == wallet or key in proven:
                 spent[row.sender] = spent.get(row.sender, 0) + row.amount
+        for one in sold:
+            spent[one.payer] = spent.get(one.payer, 0) + min(one.amount, FULL)
         payers = sorted(spent, key=lambda a: (-spent[a], a))[:PAYERS_READ]
-        pending, sources = await self._sources(chain, payers, live=live)
+        pending, sources = await self._funding.sources(chain, payers, live=live)
         return Money(
             transfers=[rows[key] for key in sorted(rows)],
             ledger=await self._store.ledger(slug, [wallet]),
@@ -213,64 +252,31 @@ class IndexedFacts:
             ),
             sources=sources,
             pending=pending,
+            proven=frozenset(proven),
+            former=former,
+            resold=sold,
         )
 
-    async def _sources(
-        self, chain: PaymentChain, payers: Sequence[str], *, live: bool
-    ) -> tuple[frozenset[str], Mapping[str, tuple[str, ...]]]:
-        """Payers whose chain of sources is not read yet; and the sources of each."""
-        slug = chain.network.slug
-        pending, found = await self._funders(chain, payers, live=live)
-        sources: dict[str, list[str]] = {one: [] for one in payers}
-        ends = {one: one for one in payers}
-        for _ in range(SOURCE_STEPS):
-            nexts = {payer: found[end] for payer, end in ends.items() if end in found}
-            counts = await self._store.funded(slug, sorted(set(nexts.values())))
-            ends = {
-                payer: source
-                for payer, source in nexts.items()
-                if counts.get(source, 0) < NEUTRAL_FROM and source not in {payer, ZERO_ADDRESS}
-            }
-            for payer, source in ends.items():
-                sources[payer].append(source)
-            if not ends:
-                break
-            unread, found = await self._funders(chain, sorted(set(ends.values())), live=live)
-            pending |= {payer for payer, source in ends.items() if source in unread}
-        return pending, {one: tuple(dict.fromkeys(those)) for one, those in sources.items()}
+    async def _former(
+        self, chain: PaymentChain, wallet: str, proven: Sequence[TransferRow]
+    ) -> tuple[frozenset[str], Sequence[TransferRow]]:
+        """Earlier wallets of the agent that proven payments went to, and what those sent back.
 
-    async def _funders(
-        self, chain: PaymentChain, accounts: Sequence[str], *, live: bool
-    ) -> tuple[frozenset[str], Mapping[str, str]]:
-        """Accounts that are still to be read, and who first sent a listed asset to the others.
-
-        Raises `NotIndexed` when what is left of the chain could not be read.
+        Only wallets whose payments are read whole: of others, what came back may be missing.
         """
-        slug = chain.network.slug
-        found = dict(await self._store.fundings(slug, accounts))
-        missing = [Stream("funding", slug, one) for one in accounts if one not in found]
-        if not live or not missing:
-            return frozenset(), found
-        cursors = await self._store.watch(missing, -1)
-        try:
-            head, _, _ = await head_of(self._rpc, chain.network)
-            near = sorted(s for s, c in cursors.items() if head - c.block <= RANGES * RANGE)
-            for part in _parts(near):
-                first = min(cursors[one].block for one in part) + 1
-                names = [one.subject for one in part]
-                for at in range(first, head + 1, RANGE):
-                    last = min(head, at + RANGE - 1)
-                    batch = await read_fundings(self._rpc, chain, at, last, names)
-                    for account, (funder, _) in batch.fundings.items():
-                        found.setdefault(account, funder)
-        except (ChainUnavailable, BadAnswer) as error:
-            raise NotIndexed(f"funding on {slug} could not be read") from error
-        return frozenset(one.subject for one in missing if one not in set(near)), found
+        slug, first = chain.network.slug, (chain.network.start_block or 0) - 1
+        earlier = sorted({one.recipient for one in proven} - {wallet})[:FORMER_MOST]
+        streams = [Stream("payments", slug, one) for one in earlier]
+        cursors = await self._store.watch(streams, first)
+        whole = frozenset(stream.subject for stream, cursor in cursors.items() if cursor.is_whole)
+        rows = [row for one in sorted(whole) for row in await self._store.transfers(slug, [one])]
+        return whole, [row for row in rows if row.sender in whole]
+
+
+def _endpoints(agent: OnchainAgent) -> Sequence[str]:
+    file = agent.registration
+    return () if file is None else [one.endpoint for one in file.services]
 
 
 def _weight(facts: AgentFacts) -> int:
     return 1 + len(facts.payers) + len(facts.events)
-
-
-def _parts(streams: Sequence[Stream]) -> Sequence[Sequence[Stream]]:
-    return [streams[at : at + SUBJECTS] for at in range(0, len(streams), SUBJECTS)]

@@ -59,6 +59,14 @@ class TransferRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ProvenPayment:
+    """A payment that one feedback proves, on one payment network."""
+
+    network: str
+    transfer: TransferRow
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """What a range of blocks held."""
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assay.kit.json import JsonObject
+from assay.reputation.clusters import groups_of
 from assay.reputation.model import MICRO, Payer, Reputation, Vote
 
 NEUTRAL = 50.0
@@ -98,7 +99,12 @@ class Result:
 
 
 def assess(seen: Reputation) -> Result | None:
-    """The result; None where neither a customer nor a voter says anything."""
+    """The result; None where neither a customer nor a voter says anything.
+
+    Whoever paid nobody but resellers is a voter like everybody else.
+    """
+    paying_here = tuple(p for p in seen.payers if p.spent or p.is_own or not p.resold)
+    seen = replace(seen, payers=paying_here)
     clusters = clusters_of(seen)
     own = frozenset(p.address for p in seen.payers if p.is_own)
     paying = frozenset(one for c in clusters if c.is_customer for one in c.members)
@@ -134,10 +140,15 @@ def customers(seen: Reputation, *, is_main: bool) -> JsonObject:
     """
     proven = tuple(p for p in seen.payers if p.counts_as_customer and not p.is_pending)
     by_address = {p.address: p for p in proven}
-    paying = [c for c in clusters_of(replace(seen, payers=proven)) if c.is_customer]
-    lost = {c: min(c.net, sum(by_address[one].elsewhere for one in c.members)) for c in paying}
-    found = {c: usd for c, usd in lost.items() if usd >= threshold(seen.price)}
-    days = {day for c in found for one in c.members for day in by_address[one].spent}
+    paid = {c: _paid(c, by_address) for c in clusters_of(replace(seen, payers=proven))}
+    least = threshold(seen.price) if seen.price else THRESHOLD
+    paying = {c: usd for c, usd in paid.items() if c.is_customer or usd >= least}
+    lost = {
+        c: min(usd, sum(by_address[one].elsewhere for one in c.members))
+        for c, usd in paying.items()
+    }
+    found = {c: usd for c, usd in lost.items() if usd >= least}
+    days = {day for c in found for one in c.members for day in _days(by_address[one])}
     total = sum(found.values())
     return {
         "clusters": len(found),
@@ -148,6 +159,19 @@ def customers(seen: Reputation, *, is_main: bool) -> JsonObject:
         "sinceDays": seen.day - min(days) if days else 0,
         "network": "main" if is_main else "test",
     }
+
+
+def _paid(cluster: Cluster, by_address: Mapping[str, Payer]) -> int:
+    """What a cluster paid, to those who resell the agent too: of that, no more than `FULL`.
+
+    So that nobody who pays themselves as a reseller becomes the largest customer of a rival.
+    """
+    others = sum(sum(by_address[one].resold.values()) for one in cluster.members)
+    return cluster.net + min(FULL, others)
+
+
+def _days(payer: Payer) -> Sequence[int]:
+    return [*payer.spent, *payer.resold]
 
 
 def usual_price(payments: Mapping[str, Sequence[int]]) -> int:
@@ -166,7 +190,7 @@ def clusters_of(seen: Reputation) -> tuple[Cluster, ...]:
     by_address = {p.address: p for p in seen.payers if not p.is_own}
     votes = {v.address: v for v in seen.votes}
     made = [
-        _cluster([by_address[one] for one in group], votes, seen) for group in _groups(by_address)
+        _cluster([by_address[one] for one in group], votes, seen) for group in groups_of(by_address)
     ]
     return tuple(sorted(made, key=lambda c: c.members))
 
@@ -175,27 +199,6 @@ def decay(days: float) -> float:
     """One half every `HALF_LIFE_DAYS`, straight lines between the halves."""
     halves, rest = divmod(min(max(0.0, days) / HALF_LIFE_DAYS, _HALVES_MAX), 1.0)
     return 0.5 ** int(halves) * (1.0 - rest / 2)
-
-
-def _groups(payers: Mapping[str, Payer]) -> list[list[str]]:
-    """Union-find over payers and their sources; members in order."""
-    parent: dict[str, str] = {}
-
-    def root(one: str) -> str:
-        parent.setdefault(one, one)
-        while parent[one] != one:
-            parent[one] = parent[parent[one]]
-            one = parent[one]
-        return one
-
-    for payer in payers.values():
-        for source in payer.sources:
-            first, second = sorted((root(payer.address), root(source)))
-            parent[second] = first
-    groups: dict[str, list[str]] = {}
-    for address in sorted(payers):
-        groups.setdefault(root(address), []).append(address)
-    return list(groups.values())
 
 
 def _cluster(members: Sequence[Payer], votes: Mapping[str, Vote], seen: Reputation) -> Cluster:

@@ -33,4 +33,4 @@ def settlements(seen: Reputation) -> JsonObject:
 
 def _lately(payer: Payer, today: int) -> Payer:
     spent = {day: amount for day, amount in payer.spent.items() if day > today - WITHIN_DAYS}
-    return replace(payer, spent=spent)
+    return replace(payer, spent=spent, resold={})

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Protocol
 
 from assay.calls.conduct import ConductStore
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.reputation.model import MICRO
 from assay.trust.course import COUNTS_FOR, Course, CourseStore, Run
 from assay.trust.obstacle_list import OBSTACLES
 
@@ -15,16 +17,33 @@ RUNS_LOOKED_AT = 100
 """Finished runs that are looked at to count days: more than anybody needs."""
 
 
+class Purchases(Protocol):
+    """What agents paid for through this service."""
+
+    async def spent(self, addresses: Sequence[str]) -> int:
+        """What any of the addresses paid to wrappers unrelated to them, in millionths of a dollar.
+
+        In listed assets on main networks, less what is known to have come back.
+        """
+        ...
+
+
 class ConductRecord:
     """Implements `trust.sources.ConductSource`."""
 
     def __init__(
-        self, course: Course, runs: CourseStore, store: ConductStore, clock: Clock
+        self,
+        course: Course,
+        runs: CourseStore,
+        store: ConductStore,
+        clock: Clock,
+        purchases: Purchases | None = None,
     ) -> None:
         self._course = course
         self._runs = runs
         self._store = store
         self._clock = clock
+        self._purchases = purchases
 
     async def observed(self, addresses: Sequence[str]) -> JsonObject:
         """As the port says: the newest run, days of passed ones and counts, of 30 days each."""
@@ -39,6 +58,9 @@ class ConductRecord:
             seen["passedDays"] = len(
                 {run.begun_at.date() for run, what in runs if _passed(run, what)}
             )
+        paid = await self._purchases.spent(addresses) if self._purchases is not None else 0
+        if paid:
+            seen["paidUsd"] = f"{paid // MICRO}.{paid % MICRO:06d}"
         if tally.calls:
             seen["wrappers"] = {
                 "calls": tally.calls,

@@ -28,6 +28,17 @@ class AttestationSource(Protocol):
         ...
 
 
+class AttestedPeople(Protocol):
+    """Which address used an attestation of a person first."""
+
+    async def others(self, address: str, traits: Sequence[str]) -> int:
+        """Use what names a person, for an address; how many other addresses used any of it before.
+
+        An address that is not evaluated for long gives it back.
+        """
+        ...
+
+
 class HumanRegistry(Protocol):
     """A registry of agents with a human behind each."""
 
@@ -68,8 +79,8 @@ class ConductSource(Protocol):
     async def observed(self, addresses: Sequence[str]) -> JsonObject:
         """What any of the lower-case addresses did: `course` by obstacle, `wrappers` in counts.
 
-        `passedDays` are the days on which a whole run of the course was passed. Empty for callers
-        never seen; free of times.
+        `passedDays` are the days on which a whole run of the course was passed, `paidUsd` what was
+        paid to unrelated wrappers. Empty for callers never seen; free of times.
         """
         ...
 
@@ -95,6 +106,7 @@ class Sources:
     """Where signals beyond the registry and the sandbox look; None is not configured."""
 
     attestations: AttestationSource | None = None
+    attested: AttestedPeople | None = None
     humans: HumanRegistry | None = None
     personhoods: PersonhoodStore | None = None
     conduct: ConductSource | None = None

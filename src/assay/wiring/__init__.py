@@ -138,7 +138,13 @@ from assay.wiring.naming import naming
 from assay.wiring.paid_calls import PaidCallParts, paid_call_retention, paid_calls
 from assay.wiring.payment_chains import payment_rows
 from assay.wiring.payouts import payouts
-from assay.wiring.reputation import ReputationParts, index_forever, reputation_parts
+from assay.wiring.reputation import (
+    ReputationParts,
+    index_forever,
+    purchases,
+    read_files_forever,
+    reputation_parts,
+)
 from assay.wiring.retention import Retention, retain_forever
 from assay.wiring.secrets import secret_rings
 from assay.wiring.settling import watch_settling_forever
@@ -375,6 +381,7 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     if outside.reputation is not None:
         state = SqlSharedState(outside.database, clock)
         tasks.spawn("reputation", index_forever(outside.reputation, state, log))
+        tasks.spawn("feedback files", read_files_forever(outside.reputation, state, log))
     missing = SqlMissingCalls(outside.database, clock)
     tasks.spawn("missing calls", recover_calls_forever(missing, app.call_log.flush, log))
     removed = SqlRetention(outside.database), SqlCostStore(outside.database, clock)
@@ -433,7 +440,7 @@ async def _open(
     blobs = _blobs(settings, secret_rings(settings, clock.now())["snapshot"])
     if isinstance(blobs, IpfsSnapshotBlobs):
         stack.push_async_callback(blobs.aclose)
-    reputation = reputation_parts(settings, networks, database, rpc, clock)
+    reputation = reputation_parts(settings, networks, database, rpc, clock, http)
     return _Outside(
         *(database, networks, budget, http, rpc, costs, index, readers, blobs, leases),
         *(reputation, documents),
@@ -489,7 +496,9 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     visited = visits(database, clock, box, credentials.is_in)
     sources = replace(
         evidence.sources(settings, networks, outside.rpc, database, clock),
-        conduct=ConductRecord(course, course_runs, conduct_store, clock),
+        conduct=ConductRecord(
+            *(course, course_runs, conduct_store, clock), purchases(settings, database)
+        ),
         lures=baits,
         callbacks=callbacks,
         messages=message_quota(outside.budget, _agents_egress(settings)),

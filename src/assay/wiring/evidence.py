@@ -13,6 +13,7 @@ from assay.infra.solana_fees import SolanaFees
 from assay.infra.sql.daily_budgets import DailyBudgets
 from assay.infra.sql.engine import Database
 from assay.infra.sql.personhood import SqlPersonhoodStore
+from assay.infra.sql.scarce import SqlAttestedPeople
 from assay.kit.clock import Clock
 from assay.settings import Settings
 from assay.trust.feedback import WriteBack
@@ -34,6 +35,7 @@ def sources(
         humans = SelfHumans(rpc, *where, clock)
     return Sources(
         attestations=EasAttestations(rpc, listed, clock) if listed else None,
+        attested=SqlAttestedPeople(database, clock) if listed else None,
         humans=humans,
         personhoods=None if settings.world_id_app is None else SqlPersonhoodStore(database),
         judge=_judge(settings),

@@ -1,26 +1,40 @@
 """Reputation: the index of events, and what reads it."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from assay.chains.abi import BadAnswer
 from assay.chains.model import ChainUnavailable, Network, is_address
 from assay.chains.networks import Networks
 from assay.chains.ports import Rpc
+from assay.egress.ports import Limits, SafeHttp
+from assay.evaluation.policy import ladder_from
+from assay.infra.crypto.eip191 import keccak256
+from assay.infra.http.documents import GuardedDocuments
+from assay.infra.http.site_budget import SiteBudgetHttp
 from assay.infra.log import Log
 from assay.infra.sql.chain_events import SqlEventStore
+from assay.infra.sql.chain_files import SqlFileQueue
+from assay.infra.sql.daily_budgets import DailyBudgets
 from assay.infra.sql.engine import Database
 from assay.infra.sql.old_streams import SqlOldStreams
-from assay.kit.clock import Clock
+from assay.infra.sql.scarce import SqlPurchases
+from assay.kit.clock import Clock, SystemClock
 from assay.kit.errors import ServiceError
 from assay.kit.state import SharedState
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import by_network
+from assay.reputation.events import DAY_S
+from assay.reputation.file_rules import FILE_BYTES_MAX
+from assay.reputation.files import PER_SITE, FeedbackFiles
 from assay.reputation.indexer import KINDS, Indexer
 from assay.reputation.ports import Kind, Stream
 from assay.reputation.reading import IndexedFacts
 from assay.reputation.rows import Asset, PaymentChain
+from assay.reputation.vouchers import VoucherRules, Vouchers, stake_of, validation_registries
 from assay.settings import Settings
 from assay.wiring.index_retention import IndexRetention
 from assay.wiring.naming import naming
@@ -28,6 +42,14 @@ from assay.wiring.payment_chains import chain_of, payment_rows
 
 IDLE_S = 15.0
 """How long a network that was read to its end is left alone."""
+
+BUDGET_CHARS: Final = 120
+"""Of a budget's name, as many as its column holds."""
+
+FILES_KEY: Final = "index/files"
+FILES_LEASE_S: Final = 60.0
+"""How long one process has the files, when it does not say that it is done; and how long they are
+left alone when none is due."""
 
 LOOK_EVERY = 10
 """Turns after which it is looked for networks that are new."""
@@ -46,29 +68,104 @@ class ReputationParts:
     """Between two ranges that the nodes of one network are asked for."""
     listed: Mapping[Stream, int]
     """Payments to the sellers an operator lists, and where they begin."""
+    files: FeedbackFiles | None = None
+    """Reads the files that feedback names."""
+    clock: Clock = field(default_factory=SystemClock)
 
 
 def reputation_parts(
-    settings: Settings, networks: Networks, database: Database, rpc: Rpc, clock: Clock
+    settings: Settings,
+    networks: Networks,
+    database: Database,
+    rpc: Rpc,
+    clock: Clock,
+    http: SafeHttp,
 ) -> ReputationParts:
     """Everything, nothing of it begun. Raises `ValueError` for networks that are none."""
     chains = payment_chains_read(settings)
     store = SqlEventStore(database, clock)
     sellers = _sellers(settings)
+    vouchers = Vouchers(rpc, _voucher_rules(settings, networks, chains), clock)
     return ReputationParts(
-        facts=IndexedFacts(rpc, store, chains, clock, sellers),
+        facts=IndexedFacts(rpc, store, chains, clock, sellers, vouchers),
         indexer=Indexer(rpc, store, chains),
         store=store,
         retention=IndexRetention(SqlOldStreams(database), settings, sellers, clock),
         networks={n.slug: n for n in networks.rows.values() if n.family == "evm"}
         | {slug: chain.network for slug, chain in chains.items()},
         every_s=settings.reputation_index_s,
+        files=_files(settings, networks, database, rpc, clock, http, chains),
+        clock=clock,
         listed={
             Stream("payments", slug, one): chain.network.start_block or 0
             for slug, chain in chains.items()
             for one in sorted(sellers)
         },
     )
+
+
+def _voucher_rules(
+    settings: Settings, networks: Networks, chains: Mapping[str, PaymentChain]
+) -> VoucherRules:
+    with naming("ASSAY_LADDER"):
+        validators = frozenset(ladder_from(settings.ladder).vouched_by)
+    with naming("ASSAY_VALIDATION_REGISTRIES"):
+        registries = validation_registries(settings.validation_registries, networks.rows)
+    with naming("ASSAY_STAKES"):
+        stakes = [stake_of(row, networks.rows, chains) for row in settings.stakes]
+    return VoucherRules(registries, validators, stakes)
+
+
+def _files(  # noqa: PLR0913, PLR0917 - what files are read with
+    settings: Settings,
+    networks: Networks,
+    database: Database,
+    rpc: Rpc,
+    clock: Clock,
+    http: SafeHttp,
+    chains: Mapping[str, PaymentChain],
+) -> FeedbackFiles:
+    budgets = DailyBudgets(database)
+
+    async def take(limits: Sequence[tuple[str, int]], day: int) -> bool:
+        named = [(_name(name), limit) for name, limit in limits]
+        return await budgets.take_all(named, day) is None
+
+    async def take_of(site: str) -> bool:
+        return await take([(f"files from {site}", PER_SITE)], day_of(clock))
+
+    documents = GuardedDocuments(
+        SiteBudgetHttp(http, take_of),
+        settings.ipfs_gateway or None,
+        Limits(body_bytes_max=FILE_BYTES_MAX),
+        arweave_gateway=settings.arweave_gateway or None,
+    )
+    return FeedbackFiles(
+        queue=SqlFileQueue(database),
+        documents=documents,
+        rpc=rpc,
+        registries={n.slug: n for n in networks.rows.values() if n.family == "evm"},
+        chains=chains,
+        keccak256=keccak256,
+        take=take,
+    )
+
+
+def _name(name: str) -> str:
+    """A budget's name as it fits its column."""
+    return name if len(name) <= BUDGET_CHARS else hashlib.sha256(name.encode()).hexdigest()
+
+
+def purchases(settings: Settings, database: Database) -> SqlPurchases:
+    """What key agents paid for: in listed assets, on main networks."""
+    rows = payment_rows(settings).values()
+    assets = {row.id: [row.asset.address.lower()] for row in rows if not row.testnet}
+    return SqlPurchases(database, assets, _sellers(settings))
+
+
+def day_of(clock: Clock) -> int:
+    """Today, in days since 1970."""
+    return int(clock.now().timestamp()) // DAY_S
 
 
 def _sellers(settings: Settings) -> frozenset[str]:
@@ -118,6 +215,19 @@ async def index_forever(parts: ReputationParts, state: SharedState, log: Log) ->
         kind = KINDS[turn % len(KINDS)]
         for network in known if kind != "payments" or not is_removing else ():
             await _read_on(parts, state, network, kind, log)
+
+
+async def read_files_forever(parts: ReputationParts, state: SharedState, log: Log) -> None:
+    """Read files of feedback, one at a time over all processes, beside the index."""
+    while parts.files is not None:
+        await asyncio.sleep(parts.every_s)
+        try:
+            if not await state.put_if_absent(FILES_KEY, "1", FILES_LEASE_S):
+                continue
+            if await parts.files.step(day_of(parts.clock)):
+                await state.take(FILES_KEY)
+        except ServiceError as error:
+            log.warning("files of feedback cannot be read now", error=repr(error))
 
 
 async def _read_on(

@@ -135,10 +135,12 @@ def give_feedback(
     decimals: int = 0,
     tag1: str = "starred",
     tag2: str = "",
+    uri: str = "",
+    digest: bytes = bytes(32),
 ) -> None:
-    """One feedback entry by `key`."""
+    """One feedback entry by `key`; `uri` names its file, `digest` is the file's keccak256."""
     types = ["uint256", "int128", "uint8", "string", "string", "string", "string", "bytes32"]
-    values = [int(agent_id), value, decimals, tag1, tag2, "", "", b"\0" * 32]
+    values = [int(agent_id), value, decimals, tag1, tag2, "", uri, digest]
     name = "giveFeedback(uint256,int128,uint8,string,string,string,string,bytes32)"
     wallet.send(key, registries.reputation, selector(name) + encode(types, values))
 

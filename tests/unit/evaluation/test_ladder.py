@@ -277,9 +277,47 @@ def test_a_key_agent_needs_two_days_and_one_scarce_thing() -> None:
     assert key_agent({"passedDays": 2}, self={"holds": True, "agents": 2}).rung == 0
 
 
-def test_a_key_agent_is_told_which_scarce_thing_is_collected() -> None:
-    [scarce] = [d for d in key_agent({"passedDays": 2}).next_demands if d.name == "scarce_proof"]
-    assert "only that is collected so far" in scarce.action
+@pytest.mark.parametrize(
+    ("signal", "evidence", "rung"),
+    [
+        ("8004", {"registered": False, "registration": "eip155:8453/7"}, 1),
+        ("8004", {"registered": False}, 0),
+        ("8004", {"registered": False, "registration": True}, 0),
+        ("attestation", {"attested": True, "sharedWith": 0}, 1),
+        ("attestation", {"attested": True, "sharedWith": 1}, 0),
+        ("attestation", {"attested": True}, 0),
+        ("attestation", {"attested": False, "sharedWith": 0}, 0),
+    ],
+)
+def test_what_is_scarce_is_used_by_one_key_agent(
+    signal: str, evidence: JsonObject, rung: int
+) -> None:
+    assert key_agent({"passedDays": 2}, **{signal: evidence}).rung == rung
+
+
+def test_a_registration_that_is_not_read_yet_is_unknown() -> None:
+    unread: JsonObject = {"registered": False, "registrationUnread": True}
+    found = key_agent({"passedDays": 2}, **{"8004": unread})
+    assert found.rung == 0
+    [scarce] = [d for d in found.next_demands if d.name == "scarce_proof"]
+    assert scarce.state == "unknown"
+
+
+def test_a_validator_on_the_list_and_an_attester_are_one_voucher() -> None:
+    many = {**CUSTOMERS, "sinceDays": 60}
+    trusted = ladder_from({"vouched_by": ["0xab"]})
+    human: JsonObject = {"registered": True, "holds": True, "agents": 3}
+
+    def rung(response: JsonValue, **more: JsonObject) -> int:
+        chain: JsonObject = {"customers": many, "validations": [["0xAB", response], ["0xcd", 100]]}
+        evidence = {"sandbox": behaviour(history=STEADY), "8004": chain, **more}
+        return place(evidence, frozenset(), trusted, is_key_agent=False).rung
+
+    attested: JsonObject = {"attested": True, "attester": "0xAB"}
+    assert rung(80, self=human) == 4
+    assert rung(79, self=human) == 3
+    assert rung("x", self=human) == 3
+    assert rung(100, attestation=attested) == 3
 
 
 _json = st.recursive(

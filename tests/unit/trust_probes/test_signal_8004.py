@@ -9,8 +9,9 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
-from assay.chains.model import ChainUnavailable, Feedback, Network, OnchainAgent
+from assay.chains.model import ChainUnavailable, Feedback, Network, OnchainAgent, WalletMatch
 from assay.chains.subject import Subject
 from assay.infra.agents.dialers import StockDialers
 from assay.kit.canonical import canonical_bytes
@@ -48,6 +49,10 @@ class FakeFacts:
         del agent
         return self.found
 
+    async def owners(self, network: Network, agent_id: str) -> frozenset[str] | None:
+        del network, agent_id
+        return self.found.owners or None
+
     async def spent(self, network: Network, wallet: str, side: frozenset[str]) -> int | None:
         del network, wallet, side
         return 0
@@ -74,6 +79,32 @@ async def seen(*feedback: Feedback, facts: AgentFacts | None = None) -> Evidence
     evidence = await SIGNAL.collect(SUBJECT, needs(chain, source))
     assert isinstance(evidence, Evidence)
     return evidence
+
+
+async def registration(*owners: str, is_test: bool = False) -> JsonObject:
+    """Of a key that owns agent 7, which these have owned; nobody where that is not read."""
+
+    class Chain(FakeChain):
+        @override
+        async def fetch_agents_of(self, network: Network, wallet: str) -> tuple[WalletMatch, ...]:
+            del network, wallet
+            return (WalletMatch("6", "agentWallet"), WalletMatch("7", "owner"))
+
+    key = Subject(replace(NETWORK, testnet=is_test), OWNER, OWNER, None)
+    found = await SIGNAL.collect(
+        key, needs(Chain(), FakeFacts(replace(bought(), owners=frozenset(owners))))
+    )
+    assert isinstance(found, Evidence)
+    assert SIGNAL.weigh(found, {}).confidence == 0
+    return {name: value for name, value in found.data.items() if name != "registered"}
+
+
+async def test_a_registration_stands_for_the_key_that_alone_ever_owned_it() -> None:
+    assert await registration(OWNER) == {"registration": f"{NETWORK.caip2}/7"}
+    assert await registration(OWNER, "0xbefore") == {}
+    assert await registration("0xother") == {}
+    assert await registration() == {"registrationUnread": True}
+    assert await registration(OWNER, is_test=True) == {}
 
 
 async def test_the_value_is_the_mean_over_customers_by_what_they_paid() -> None:

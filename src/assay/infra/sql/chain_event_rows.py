@@ -11,6 +11,7 @@ from assay.infra.sql.tables import (
     chain_fundings,
     chain_notes,
     chain_owners,
+    chain_proofs,
     chain_transfers,
     index_streams,
 )
@@ -22,6 +23,12 @@ PARAMETERS = 500
 
 ROWS_LOCK = "rows of the index"
 """Whoever adds or removes rows waits for the others: of a stored range no row is missing."""
+
+BY_BLOCK = (
+    *(chain_feedback, chain_notes, chain_owners),
+    *(chain_transfers, chain_fundings, chain_proofs),
+)
+"""What leaves with a block that its chain takes back."""
 
 _S = index_streams.c
 

@@ -9,6 +9,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.infra.sql.chain_event_rows import (
+    BY_BLOCK,
     ROWS_LOCK,
     cursor_of,
     parts,
@@ -18,8 +19,10 @@ from assay.infra.sql.chain_event_rows import (
     these,
     touch,
 )
+from assay.infra.sql.chain_files import ask_files, proven
+from assay.infra.sql.chain_ledger import paid_to, resold
 from assay.infra.sql.chain_sellers import READ_MAX, spent_elsewhere
-from assay.infra.sql.engine import Database
+from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.old_streams import EXCHANGE
 from assay.infra.sql.tables import (
     chain_feedback,
@@ -28,20 +31,17 @@ from assay.infra.sql.tables import (
     chain_owners,
     chain_transfers,
     index_streams,
-    payments,
 )
 from assay.kit.clock import Clock
 from assay.reputation.events import DAY_S
 from assay.reputation.facts import FeedbackEvent
 from assay.reputation.ports import NEUTRAL_FROM, Cursor, Kind, LedgerPayment, Stream
-from assay.reputation.rows import Batch, TransferRow
+from assay.reputation.rows import Batch, ProvenPayment, TransferRow
 
 ROWS_MAX = 100_000
 """Rows of one stream; then it is full: an address with more is no seller, or a flood."""
 
-US_PER_DAY = DAY_S * 1_000_000
 _S = index_streams.c
-_BY_BLOCK = (chain_feedback, chain_notes, chain_owners, chain_transfers, chain_fundings)
 
 
 class _Overtaken(Exception):
@@ -111,7 +111,7 @@ class SqlEventStore:
     async def rewind(self, network: str, block: int) -> None:
         async with self._database.write() as connection:
             await self._database.lock(connection, ROWS_LOCK)
-            for table in _BY_BLOCK:
+            for table in BY_BLOCK:
                 gone = (table.c.network == network, table.c.block > block)
                 await connection.execute(delete(table).where(*gone))
             later = update(index_streams).where(_S.network == network, _S.block > block)
@@ -143,6 +143,7 @@ class SqlEventStore:
                 digest=row.digest,
                 is_revoked=(row.client, row.number, True) in notes,
                 responses=notes.get((row.client, row.number, False), 0),
+                file=row.file,
             )
             for row in rows
         ]
@@ -225,21 +226,20 @@ class SqlEventStore:
             until_day=until_day,
         )
 
+    async def ask_files(self, network: str, agent_id: str) -> None:
+        await ask_files(self._database, network, agent_id)
+
+    async def proven(self, network: str, agent_id: str) -> Sequence[ProvenPayment]:
+        return await proven(self._database, network, agent_id)
+
     async def ledger(self, network: str, payees: Sequence[str]) -> Sequence[LedgerPayment]:
-        columns = payments.c
-        statement = (
-            select(columns.payer, columns.amount, columns.settled_us, columns.tx)
-            .where(columns.network == network, func.lower(columns.pay_to).in_(payees))
-            .where(columns.settled_us.is_not(None), columns.state == "settled")
-            .order_by(columns.settled_us.desc())
-            .limit(READ_MAX)
-        )
-        async with self._database.read() as connection:
-            rows = (await connection.execute(statement)).all()
-        return [
-            LedgerPayment(row.payer.lower(), row.amount, row.settled_us // US_PER_DAY, row.tx)
-            for row in rows
-        ]
+        return await paid_to(self._database, network, payees)
+
+    async def resold(
+        self, network: str, subject_key: str, endpoints: Sequence[str], side: Collection[str]
+    ) -> Sequence[LedgerPayment]:
+        about = (self._database, network, subject_key, endpoints, side)
+        return await resold(*about, to_us(self._clock.now()))
 
     async def _rows(self, streams: Sequence[Stream]) -> dict[Stream, Row[Any]]:
         found: dict[Stream, Row[Any]] = {}

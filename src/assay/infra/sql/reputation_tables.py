@@ -41,10 +41,13 @@ chain_feedback = Table(
     Column("rating", Float(53)),
     Column("uri", String(512), nullable=False),
     Column("digest", String(64), nullable=False),
-    # `unchecked`, `none`, `good`, `bad`, or `unread` for what could not be had.
+    # `unchecked` or `none`; `asked` and `again` while it is to be read; then what
+    # `reputation.files.FileState` names.
     Column("file", String(12), nullable=False),
+    # Before that day it is not tried.
+    Column("file_day", Integer, nullable=False, server_default="0"),
     Index("ix_chain_feedback_block", "network", "block"),
-    Index("ix_chain_feedback_file", "file"),
+    Index("ix_chain_feedback_file", "file", "file_day"),
 )
 
 chain_notes = Table(
@@ -102,4 +105,34 @@ chain_fundings = Table(
     Column("block", BigInteger, nullable=False),
     Index("ix_chain_fundings_funder", "network", "funder"),
     Index("ix_chain_fundings_block", "network", "block"),
+)
+
+chain_proofs = Table(
+    "chain_proofs",
+    METADATA,
+    # A payment that one feedback proves; of `network` the payment, of `registry` the feedback.
+    Column("network", String(64), primary_key=True),
+    Column("tx", String(66), primary_key=True),
+    Column("log", Integer, primary_key=True),
+    Column("registry", String(64), nullable=False),
+    Column("agent_id", String(80), nullable=False),
+    Column("client", String(64), nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("recipient", String(64), nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    Column("block", BigInteger, nullable=False),
+    Column("day", Integer, nullable=False),
+    Column("is_charge", Boolean, nullable=False),
+    Index("ix_chain_proofs_agent", "registry", "agent_id"),
+    Index("ix_chain_proofs_block", "network", "block"),
+)
+
+attested_people = Table(
+    "attested_people",
+    METADATA,
+    # A hash of what an attestation says of a person, and the address that used it first.
+    Column("trait", String(64), primary_key=True),
+    Column("address", String(64), nullable=False),
+    Column("seen_day", Integer, nullable=False),
+    Index("ix_attested_people_seen", "seen_day"),
 )

@@ -49,10 +49,12 @@ from assay.infra.sql.gas_tables import daily_budgets, gas_accounts
 from assay.infra.sql.metadata import METADATA
 from assay.infra.sql.paid_call_tables import paid_calls
 from assay.infra.sql.reputation_tables import (
+    attested_people,
     chain_feedback,
     chain_fundings,
     chain_notes,
     chain_owners,
+    chain_proofs,
     chain_transfers,
     index_streams,
 )
@@ -92,6 +94,7 @@ __all__ = [
     "agent_totals",
     "allowance",
     "api_keys",
+    "attested_people",
     "audit",
     "call_days",
     "call_id_key",
@@ -101,6 +104,7 @@ __all__ = [
     "chain_fundings",
     "chain_notes",
     "chain_owners",
+    "chain_proofs",
     "chain_transfers",
     "content_bands",
     "control_keys",

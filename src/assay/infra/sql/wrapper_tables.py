@@ -78,4 +78,5 @@ wrapper_revisions = Table(
     # [[field, from, to], ...] without secrets.
     Column("changes", Text, nullable=False),
     Index("ix_wrapper_revisions_until", "until_us"),
+    Index("ix_wrapper_revisions_target", "target_url"),
 )

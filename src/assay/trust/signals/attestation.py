@@ -9,8 +9,9 @@ from typing import ClassVar, Final
 from assay.chains.model import is_address
 from assay.chains.subject import Subject
 from assay.kit.errors import Unavailable as UnavailableError
+from assay.kit.json import JsonObject
 from assay.probing.ports import Probe
-from assay.trust.model import Evidence, SignalName, Unavailable, Weighed
+from assay.trust.model import Attestation, Evidence, SignalName, Unavailable, Weighed
 from assay.trust.ports import Signal, SignalNeeds
 
 SURE = 0.8
@@ -35,8 +36,13 @@ class AttestationSignal:
         if found is None:
             return Evidence({"attested": False})
         handles = [{"source": h.source, "handle": h.handle} for h in found.handles]
+        traits, attested = _traits(found), needs.sources.attested
+        shared: JsonObject = {}
+        if traits and attested is not None:
+            shared = {"sharedWith": await attested.others(subject.wallet, traits)}
         return Evidence(
             {
+                **shared,
                 "attested": True,
                 "uid": found.uid,
                 "attester": found.attester,
@@ -56,6 +62,12 @@ class AttestationSignal:
         return Weighed(
             round(50 + 50 * share, 2), SURE, (f"A trusted attester verified {told} of the owner.",)
         )
+
+
+def _traits(found: Attestation) -> list[str]:
+    """What names the person; without any, nobody can tell whether another agent uses it."""
+    handles = [f"{h.source}\n{h.handle}".lower() for h in found.handles]
+    return handles + ([f"owner\n{found.owner}".lower()] if found.owner else [])
 
 
 SIGNAL: Final[Signal] = AttestationSignal()

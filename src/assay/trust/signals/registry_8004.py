@@ -20,6 +20,12 @@ from assay.trust.earlier_signals import feedback_weighed
 from assay.trust.model import Cap, Evidence, SignalName, Unavailable, Weighed
 from assay.trust.ports import Signal, SignalNeeds
 
+REGISTRATION_S = 2.0
+"""How long a key agent's registration is looked for: reading a registry goes on without it."""
+
+REGISTRATIONS_MOST = 5
+"""Agents of one owner that are looked at."""
+
 RESERVE_S = 0.25
 """Kept of the deadline to hand over what the index knows, when a chain does not answer."""
 
@@ -32,7 +38,7 @@ class Registry8004:
     async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
         """What could not be read makes it unavailable, unless what is known speaks against."""
         if subject.agent is None:
-            return Evidence({"registered": False})
+            return Evidence({"registered": False, **await _registration(subject, needs)})
         agent = subject.agent
         try:
             async with asyncio.timeout(max(0.0, needs.deadline_s - RESERVE_S)):
@@ -61,6 +67,30 @@ class Registry8004:
         sentence = "Proven customers are dissatisfied with the agent."
         cap = None if found.cap is None else Cap(found.cap, sentence)
         return Weighed(found.value, found.confidence, _reasons(found, seen), cap)
+
+
+async def _registration(subject: Subject, needs: SignalNeeds) -> JsonObject:
+    """Whether a key owns an agent of the main registry that nobody else ever owned.
+
+    One that changes hands would stand for any number of keys. `registrationUnread` where it cannot
+    be told now.
+    """
+    source = needs.sources.reputation
+    if source is None or subject.network.family != "evm" or subject.network.testnet:
+        return {}
+    unread: JsonObject = {"registrationUnread": True}
+    try:
+        async with asyncio.timeout(min(REGISTRATION_S, max(0.0, needs.deadline_s - RESERVE_S))):
+            found = await needs.reader.fetch_agents_of(subject.network, subject.wallet)
+            for match in [one for one in found if one.source == "owner"][:REGISTRATIONS_MOST]:
+                owners = await source.owners(subject.network, match.agent_id)
+                if owners is None:
+                    return unread
+                if owners == frozenset({subject.wallet}):
+                    return {"registration": f"{subject.network.caip2}/{match.agent_id}"}
+    except (ChainUnavailable, TimeoutError):
+        return unread
+    return {}
 
 
 _SILENCE = "No customer has spoken yet, and nobody has given feedback that counts."
