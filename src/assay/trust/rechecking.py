@@ -45,7 +45,7 @@ async def recheck(subject: Subject, needs: SignalNeeds, left_s: float) -> Eviden
         services = await _open(declared, http, needs)
         visit = Visit(subject, services, http, dialers, "", nonce=nonce, slices=needs.slices)
         if services:
-            facts = evidence_of(await collect_fingerprints(visit, left_s))
+            facts = evidence_of(await collect_fingerprints(visit, services, left_s))
         for service in services:
             rows += await _answers(needs, replace(visit, services=(service,)))
         dialers.hang_up()

@@ -96,8 +96,9 @@ class UnregisteredAgents:
         agent, has_file = await self._agent(target, name)
         subject = Subject(self._needs.network, agent.agent_id, agent.owner, agent)
         wanted = frozenset({SignalName.SANDBOX})
+        credentials = _given(subject, *header) if header else None
         collected, missing = await self._needs.evaluator.collect(
-            *(subject, wanted, deadline_s, header and _given(subject, *header))
+            subject, wanted, deadline_s, credentials=credentials
         )
         if not collected:
             raise EvidenceUnavailable("The services could not be visited now.", signals=["sandbox"])

@@ -29,7 +29,7 @@ SEEDS = range(20)
 def talks(shown: JsonObject, reply: trades.Reply, published: JsonValue, seed: int) -> bool:
     random, notes = Random(seed), Transcript("https://agent.example/", "a2a")
     notes.know(shown)
-    script = script_of(with_published(shown, published), VISIT, random)
+    script = script_of(shown, VISIT, random, published)
     asyncio.run(converse(Talker(reply, shown), script, notes, random, at_once=bool(seed % 2)))
     assert len(notes.rows) <= 5
     return judge(notes.as_json()).state == "functional"

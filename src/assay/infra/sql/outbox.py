@@ -148,8 +148,11 @@ class _News:
     created_us: int
 
     def row(self) -> dict[str, object]:
-        values = {"agent_id": self.agent_id, "created_us": self.created_us}
-        return values | {"bodies": json.dumps(self.bodies)}
+        return {
+            "agent_id": self.agent_id,
+            "bodies": json.dumps(self.bodies),
+            "created_us": self.created_us,
+        }
 
     def wanted(self) -> _Wanted:
         """Whether a registration is told."""

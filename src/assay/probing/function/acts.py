@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from assay.probing.function.verbs import MORE_ACT_PARTS, MORE_ACTS, TELLS, TELLS_PARTS
+from assay.probing.function.verbs import MORE_ACT_PARTS, MORE_ACTS, NAMES_THING, TELLS, TELLS_PARTS
 from assay.probing.function.words import words_of
 
 TEXT_CHARS_MAX = 2_000
@@ -17,7 +17,7 @@ _SPLIT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./]")
 
 
 _ACTS_TEXT: Final = (
-    "saves erases wipes edits modifies appends inserts"
+    "saves erases wipes edits modifies appends inserts "
     "buy buys purchase purchases order orders pay pays payment payments send sends mail"
     " mails email sms text tweet post posts publish publishes book books reserve reserves"
     " reservation schedule schedules transfer transfers swap swaps trade trades mint mints"
@@ -135,8 +135,6 @@ _NOUN_PHRASE = re.compile(
     re.IGNORECASE,
 )
 _ONE_WORD = re.compile(r"[^\W\d_]{5,40}")
-
-
 _QUESTION = re.compile(
     r"(?:is|are|was|were|what|which|who|whose|when|where|why|how)\b[^,;:.?!\n]{2,120}\?",
     re.IGNORECASE,
@@ -144,8 +142,6 @@ _QUESTION = re.compile(
 """One question of one clause: in `Are you open on Monday?` nothing is to be opened."""
 
 _JOINED = re.compile(r"\b(?:and|then|so|please)\b", re.IGNORECASE)
-
-
 _NO_ACTS = re.compile(
     r"\b(?:signs? of|sets? of|runs? of|calls? for|(?:in|by|word|sort|rank) order|open source"
     r"|the order of|orders of magnitude)\b",
@@ -209,6 +205,11 @@ def orders_reader(clause: str) -> bool:
 _JOINS: Final = frozenset({"and", "then", "so", "also", "or"})
 
 
+def is_question_word(word: str) -> bool:
+    """Whether a word asks for information: what, how much, tell."""
+    return word.casefold() in _ASKS
+
+
 def names_thing(request: str) -> bool:
     """Whether a request is no sentence but the name of a thing, which can be asked about."""
     text = request.strip()
@@ -239,7 +240,15 @@ def does_act(name: str, description: str, *, says_it_reads: bool = False) -> boo
         return True
     if began in _ACTS:
         return True
-    return not (asks or says_it_reads or _tells(first) or not asks_for_act(first))
+    is_named_thing = bool(NAMES_THING.match(first)) and not names_act(f"{name} {first}")
+    is_told_so = asks or says_it_reads or is_named_thing or _tells(first)
+    return not (is_told_so or not asks_for_act(first))
+
+
+def begins_with_act(name: str, description: str) -> bool:
+    """Whether a skill's name has a word of an act, or its description begins with one."""
+    began = (words_of(description[:TEXT_CHARS_MAX]) or [""])[0]
+    return names_act(name) or began in _ACTS
 
 
 def only_asks(name: str, told: Sequence[str]) -> bool:
@@ -283,3 +292,6 @@ _SAYS_IN_OTHER_WORDS = re.compile(
     re.IGNORECASE,
 )
 """`Writes a number in binary` computes; `Writes a number in the ledger` does something."""
+
+
+ACTS, ACT_PARTS, LEADS_TO_ORDER, RUN_TOGETHER = _ACTS, _ACT_PARTS, _LEADS_TO_ORDER, _SPLIT

@@ -18,6 +18,7 @@ from assay.probing.function.from_pattern import text_for
 from assay.probing.function.known_values import named_value, topics
 from assay.probing.function.numbers_for import number_for
 from assay.probing.function.shapes import DEPTH_MAX, fits
+from assay.probing.function.variation import figures_varied
 
 PROPERTIES_MAX = 12
 """Required arguments beyond which a tool is left alone."""
@@ -28,6 +29,8 @@ _SHORT = re.compile(
     re.IGNORECASE,
 )
 """Arguments that take no text of several sentences, whatever the description speaks of."""
+CHARS_MAX, PUBLISHED_CHARS_MAX = 100, 4_000
+"""Longest text of a result that is a value for other calls; of one that is published."""
 _BEGINS = re.compile(r"\bprefix\b|_prefix\b|(?:starts?|begins?|beginning) with", re.IGNORECASE)
 _FIRST_LETTERS: Final = ("b", "c", "a", "s", "m", "p", "t", "l")
 UNKNOWABLE = re.compile(
@@ -36,6 +39,9 @@ UNKNOWABLE = re.compile(
     re.IGNORECASE,
 )
 """Arguments that we have no honest value for."""
+
+_WRITTEN: Final = re.compile(r"(?:expression|expr|formula|pattern|notation|spec|rule|line)s?")
+"""Arguments that are written in the notation that the whole tool speaks of."""
 
 _NAMELESS: Final = frozenset({"result", "results", "data", "items", "list", "rows", "values"})
 
@@ -63,7 +69,8 @@ def arguments_for(
     defined = schema.get("$defs") or schema.get("definitions")
     root = {**properties, **(defined if is_object(defined) else {})}
     for name in sorted(names, key=lambda name: bool(NAMES_PART.search(name))):
-        declared = _told(properties.get(name), about if len(names) == 1 else "")
+        is_only = len(names) == 1 or _WRITTEN.fullmatch(name)
+        declared = _told(properties.get(name), about if is_only else "")
         value = _value(name, declared, root, pools, random)
         if value is None and NAMES_PART.search(name):
             value = part_of(chosen, random)
@@ -74,34 +81,63 @@ def arguments_for(
 
 
 def pools_of(
-    results: Sequence[tuple[str, JsonValue]], published: JsonValue
+    results: Sequence[tuple[str, JsonValue]], published: JsonValue, random: Random | None = None
 ) -> dict[str, list[JsonValue]]:
     """What earlier results, each with what it was asked of, and published inputs offer.
 
     By the names values stand under; what has no name of its own, by the last word of what was
-    asked: `list_articles` gives articles.
+    asked: `list_articles` gives articles. With `random`, published dates, times and fractions have
+    others beside them: who is prepared for what is published knows no other.
     """
     pools: dict[str, list[JsonValue]] = {}
-    named = published if is_object(published) else None
+    named: JsonObject = published if is_object(published) else {}
+    for name, values in list(named.items())[:POOL_MAX]:
+        for value in values[:POOL_MAX] if is_array(values) else ():
+            is_text = isinstance(value, str) and len(value) <= PUBLISHED_CHARS_MAX
+            if is_text or is_object(value) or is_array(value):
+                pools.setdefault(stem_of(name), []).append(value)
+            if random is not None:
+                pools.setdefault(stem_of(name), []).extend(_beside(value, random))
     for asked, value in (("", named), *results):
         last = re.split(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])", asked.strip("/"))[-1]
-        _gather(value, last, pools, 0)
+        if is_object(value) or is_array(value):
+            _gather(value, last, pools, 0)
     return pools
+
+
+_MOMENT: Final = re.compile(r"\d{4}(?:-\d\d){2}|\d?\d:\d\d")
+
+
+def _beside(value: JsonValue, random: Random) -> list[JsonValue]:
+    """Another value of a date, a time or a fraction, which are among many; none of others."""
+    if isinstance(value, float):
+        return [float(f"{value * random.uniform(0.6, 1.4):.3g}")]
+    changed = None
+    if isinstance(value, str) and _MOMENT.fullmatch(value):
+        changed = figures_varied(value, random)
+    return [changed] if changed is not None else []
 
 
 def _gather(value: JsonValue, name: str, pools: dict[str, list[JsonValue]], depth: int) -> None:
     if depth > 2 * DEPTH_MAX:
         return
     if is_object(value):
-        for key, item in list(value.items())[:POOL_MAX]:
+        # A text under a name that says nothing is an answer, and lists nothing.
+        rows = [(k, v) for k, v in value.items() if k not in _NAMELESS or not isinstance(v, str)]
+        for key, item in rows[:POOL_MAX]:
             _gather(item, name if key in _NAMELESS else key, pools, depth + 1)
     elif is_array(value):
         for item in value[:POOL_MAX]:
             _gather(item, name, pools, depth + 1)
-    elif isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) < 100:  # noqa: PLR2004
+    elif _is_plain(value):
         pool = pools.setdefault(stem_of(name), [])
         if value not in pool and len(pool) < POOL_MAX:
             pool.append(value)
+
+
+def _is_plain(value: JsonValue) -> bool:
+    is_one = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return is_one and len(str(value)) < CHARS_MAX
 
 
 def stem_of(name: str) -> str:

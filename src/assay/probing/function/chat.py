@@ -19,7 +19,7 @@ from assay.probing.function.examples import EXAMPLE
 from assay.probing.function.identify import Address
 from assay.probing.function.messages import message_in
 from assay.probing.function.openapi import base_of, operations_of
-from assay.probing.function.published import published_inputs, with_published
+from assay.probing.function.published import published_inputs
 from assay.probing.function.request import Operation, request_for
 from assay.probing.function.script import script_of
 from assay.probing.function.transcript import Transcript, random_for
@@ -58,8 +58,8 @@ async def prove_chat(visit: Visit, address: Address, chat: Chat, notes: Transcri
     said.know(chat.card)
     random = random_for(visit, address.service.endpoint)
     try:
-        card = with_published(chat.card, await published_inputs(visit, chat.url))
-        script = script_of(card, visit, random)
+        published = await published_inputs(visit, chat.url)
+        script = script_of(chat.card, visit, random, published)
         await converse(_Line(visit, chat), script, said, random, at_once=visit.announced)
     except BudgetExhausted:
         said.members["cut"] = True

@@ -9,9 +9,10 @@ from random import Random
 from typing import Final
 
 from assay.kit.json import JsonObject, JsonValue
+from assay.probing.function.acts import asks_for_act
 from assay.probing.function.identify import Address, failure_of
 from assay.probing.function.languages import reworded
-from assay.probing.function.published import published_inputs, with_published
+from assay.probing.function.published import published_inputs
 from assay.probing.function.script import Request, Script, script_of
 from assay.probing.function.talking import missing, to_reword
 from assay.probing.function.transcript import Transcript, random_for, spoken
@@ -38,8 +39,8 @@ async def prove_conversation(visit: Visit, address: Address, notes: Transcript) 
         async with visit.dialers.a2a(address.service.endpoint, visit.http) as agent:
             notes.know(agent.card)
             notes.members["security"] = needs_credentials(agent.card)
-            card = with_published(agent.card, await published_inputs(visit, address.url))
-            script = script_of(card, visit, random)
+            published = await published_inputs(visit, address.url)
+            script = script_of(agent.card, visit, random, published)
             await converse(agent, script, notes, random, at_once=visit.announced)
     except BudgetExhausted:
         notes.members["cut"] = True
@@ -76,7 +77,10 @@ async def converse(
 def _in_other_words(text: str, notes: Transcript, random: Random, script: Script) -> str:
     """The text in words that were not chosen for it yet, where there are such."""
     had = {str(row["asked"]) for row in notes.rows}
-    made = [reworded(text, random, script.about) for _ in range(WORDINGS)]
+    is_data = "\n" in text or (
+        asks_for_act(text) and not text.rstrip().endswith(("?", "\uff1f", "\u061f"))
+    )
+    made = [reworded(text, random, script.about, is_data=is_data) for _ in range(WORDINGS)]
     return next((asked for asked in made if asked not in had), made[0])
 
 
@@ -122,6 +126,8 @@ def _facts(said: Request) -> dict[str, JsonValue]:
         more["excluded"] = [*said.checked.excluded]
     if said.fits is not None:
         more["fits"] = said.fits
+    if said.is_published:
+        more["published"] = "fresh" if said.is_fresh else "theirs"
     if said.skill is not None and said.sort is said.fits is None:
         more["skill"] = said.skill
         more["kin"] = said.is_kin

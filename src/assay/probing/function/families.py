@@ -5,22 +5,29 @@ Source: the design of evidence, sections 2 and 3.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
+from itertools import pairwise, product, zip_longest
 from random import Random
 from typing import Final
 
 from assay.kit.json import JsonObject
-from assay.probing.function.acts import asks_for_act, does_act, names_act, names_thing
+from assay.probing.function.acts import (
+    asks_for_act,
+    does_act,
+    names_act,
+    names_thing,
+)
 from assay.probing.function.check_digits import checks_numbers
 from assay.probing.function.grammar import Checkable
 from assay.probing.function.kin import ORDERS, kin_texts
 from assay.probing.function.known_values import topics
-from assay.probing.function.languages import put_as_question
+from assay.probing.function.languages import asked_behind, is_known_language, put_as_question
 from assay.probing.function.material import has_names, material_in, retold
+from assay.probing.function.numbered import beside_it, names_code, runs_varied
+from assay.probing.function.ordering import is_question, orders
 from assay.probing.function.passages import SENTENCES
 from assay.probing.function.quotations import Sorted, sorted_texts
 from assay.probing.function.skills import examples_of, skills_of
-from assay.probing.function.slots import reslotted
+from assay.probing.function.slots import recombined, reslotted
 from assay.probing.function.statements import is_statement
 from assay.probing.function.symbols import is_notation, respelled
 from assay.probing.function.variation import (
@@ -31,9 +38,13 @@ from assay.probing.function.variation import (
     varied,
     without_quotation,
 )
+from assay.probing.function.words import words_of
 
 VARIANTS_MAX = 6
 """Requests made of one example with values that are known."""
+
+DRAWS = 3
+"""How often values are drawn for a published message, until some are not published."""
 
 CHECKS = 5
 """Numbers with check digits, right or wrong by chance, that an agent has to tell apart."""
@@ -61,6 +72,10 @@ class Request:
     """Of the skill whose example it is made of, its place on the card."""
     is_kin: bool = False
     """It is the example with most of its words, for those who sort."""
+    is_published: bool = False
+    """It is made of a message that the owner publishes for tests."""
+    is_fresh: bool = False
+    """None of the values that it has in place of the message's is published."""
 
     @property
     def is_promising(self) -> bool:
@@ -84,6 +99,8 @@ class Others:
     """The place of its skill on the card."""
     tells: bool = False
     """Whether its skill says that it only tells: what is no question is put as one."""
+    published: frozenset[str] = frozenset()
+    """Those that the owner publishes to be sent: what they look like does not matter."""
 
 
 def family_of(example: str, others: Others, random: Random) -> list[Request]:
@@ -91,33 +108,84 @@ def family_of(example: str, others: Others, random: Random) -> list[Request]:
 
     Of an example that asks for an act, what does so no longer.
     """
-    used: set[str] = set()
-    ways = zip(random.sample(SENTENCES, 2), random.sample((True, False), 2), strict=True)
-    figures = [t for way in ways if (t := figures_varied(example, random, way)) is not None]
-    own = swapped(example, others.examples, others.known, random)
-    near = [text for is_unlike, text in own if not is_unlike]
-    far = [text for is_unlike, text in own if is_unlike]
-    ours = [t for _ in range(2) if (t := varied(example, random, used, others.every)) is not None]
     unknown = [t for _, t in swapped(example, topics(random, 2), frozenset(), random)]
     made = [m for _ in range(2) if (m := about_passage(example, random)) is not None]
     found = [Request(m.text, example, checked=m) for m in made]
     sorts = [] if made or others.is_act else sorted_texts(example, others.examples, random)
     if sorts:
         return [Request(one.text, example, sort=one) for one in sorts]
-    slots = reslotted(example, others.examples, random)[:2]
-    names = [retold(example, random)] if figures and has_names(example) else []
-    texts = (*figures[:1], *names, *figures[1:], *respelled(example, random))
-    texts += (*slots, *near[:2], *ours, *far[:2])
+    if example in others.published:
+        return _of_published(example, others, random)
+    texts = _varied_in_turn(example, others, random)
     found += [Request(t, example, t in others.examples) for t in texts]
-    found = [*found[:VARIANTS_MAX], Request(example, example, is_literal=True)]
-    found += [Request(text, example, is_known=False) for text in unknown]
+    found = found[:VARIANTS_MAX]
+    own = [Request(example, example, is_literal=True)]
+    told = [Request(text, example, is_known=False) for text in unknown]
+    found += [*own, *told] if found else [*told[:1], *own, *told[1:]]
     harmless = [r for r in found if not names_act(r.text)]
-    is_told = others.tells and is_statement(example)
-    may = {r.text: r for r in harmless if is_told or _may_be_asked(r.text)}
+    is_known = is_known_language(example, others.every)
+    tells = others.tells or (is_known and not others.is_act)
+    is_told = tells and is_statement(example)
+    is_asked = is_known and is_question(example)
+    may = {r.text: r for r in harmless if is_told or is_asked or _may_be_asked(r.text)}
     return [
-        replace(r, text=_asking(r.text, is_act=others.is_act), skill=others.skill)
+        replace(
+            r,
+            text=r.text if is_asked else _asking(r.text, others),
+            skill=others.skill,
+        )
         for r in may.values()
     ]
+
+
+def _of_published(example: str, others: Others, random: Random) -> list[Request]:
+    """A message that its owner publishes with other values: whatever it looks like, but no order.
+
+    Values that are not published prove the most. Of what only its owner can name, published values
+    change places, and then the message itself is asked too.
+    """
+    theirs = frozenset(word for text in others.published for word in words_of(text))
+    own = frozenset(words_of(example))
+    drawn = [_varied_in_turn(example, others, random) for _ in range(DRAWS)]
+    made = [text for texts in zip_longest(*drawn) for text in texts if text is not None]
+    figures = frozenset(word for word in theirs if word.isdigit() and len(word) > 1)
+    words = {text: frozenset(words_of(text)) for text in made}
+    fresh = [t for t, had in words.items() if had - own and not had & ((theirs - own) | figures)]
+    placed = recombined(example, [*others.published], random)[:2]
+    is_counted = any(word.isdigit() for text in fresh for word in words[text] - own)
+    is_number = is_counted and not names_code(example)
+    literal = Request(example, example, is_literal=True)
+    found = [Request(text, example, is_fresh=True) for text in fresh[:VARIANTS_MAX]]
+    swaps = [Request(text, example) for text in placed]
+    found = [*found, *swaps, literal] if is_number or not swaps else [*swaps, literal, *found]
+    return [
+        replace(one, skill=others.skill, is_published=True) for one in found if not orders(one.text)
+    ]
+
+
+def _varied_in_turn(example: str, others: Others, random: Random) -> list[str]:
+    """The example with other values, those first that its agent is the likeliest to know.
+
+    Of a code, the ones beside it.
+    """
+    used: set[str] = set()
+    ways = zip(random.sample(SENTENCES, 2), random.sample((True, False), 2), strict=True)
+    figures = [t for way in ways if (t := figures_varied(example, random, way)) is not None]
+    own = swapped(example, others.examples, others.known, random)
+    near = [text for is_unlike, text in own if not is_unlike][:2]
+    far = [text for is_unlike, text in own if is_unlike][:2]
+    ours = [t for _ in range(2) if (t := varied(example, random, used, others.every)) is not None]
+    slots = reslotted(example, others.examples, random)
+    names = [retold(example, random)] if figures and has_names(example) else []
+    beside = beside_it(example, random)
+    is_published = example in others.published
+    runs = runs_varied(example, random, at_once=is_published)[:2]
+    rest = [*respelled(example, random), *slots[: None if is_published else 2]]
+    rest += [*near, *ours, *far]
+    first = [*beside, *figures[:1]] if names_code(example) else figures[:1]
+    if figures and not is_published:
+        runs = []
+    return [*first, *names, *figures[1:], *runs, *rest, *beside]
 
 
 def takes_values(example: str, examples: Sequence[str], random: Random) -> bool:
@@ -185,9 +253,15 @@ def _may_be_asked(text: str) -> bool:
     return is_notation(text) or not asks_for_act(text) or names_thing(without_quotation(text))
 
 
-def _asking(text: str, *, is_act: bool) -> str:
-    """The text as a question where it only names a thing; one that nobody can take for an order."""
+def _asking(text: str, others: Others) -> str:
+    """The text as a question where it only names a thing; one that nobody can take for an order.
+
+    What has several lines, or numbers, is read from its first word on: it is asked about behind it.
+    """
     if is_notation(text) or not asks_for_act(text):
         return text
-    is_plain = not is_act and without_quotation(text) == text and names_thing(text)
-    return f"{text}?" if is_plain else put_as_question(text, text)
+    is_plain = not others.is_act and without_quotation(text) == text
+    if is_plain and names_thing(text):
+        return f"{text}?"
+    is_data = is_plain and ("\n" in text or any(c.isdigit() for c in text))
+    return asked_behind(text, others.every) if is_data else put_as_question(text, text)

@@ -47,7 +47,7 @@ _NOTATIONS: Final = (
     (r"\bDNA\b|nucleotide|\bcodons?\b", ("ATGGCCTTTAAGTAA", "ATGTGGCATTAG", "ATGAAACGCGATTGA")),
     (r"\bRNA\b", ("AUGGCCUUUAAGUAA", "AUGUGGCAUUAG", "AUGAAACGCGAUUGA")),
     (r"amino acid|protein sequence", ("MKTAYIAK", "GAVLIPF", "MSTNPKPQR")),
-    (r"\bcron\b", ("*/15 * * * *", "0 9 * * 1-5", "30 4 1 * *", "0 0 * * 0")),
+    (r"\bcron(?:tabs?)?\b", ("*/15 * * * *", "0 9 * * 1-5", "30 4 1 * *", "0 0 * * 0")),
     (r"regular expression|\bregex", (r"\d+", "[a-c]+", "^T.*s$", "(ab)+")),
     (r"\bglob\b|wildcard", ("*.py", "src/*.txt", "docs/**", "*.md")),
     (r"file ?names?|\bpaths?\b", ("src/main.py", "docs/index.md", "notes.txt", "src/tide.txt")),

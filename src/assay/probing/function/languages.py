@@ -58,21 +58,63 @@ def language_of(text: str, about: str = "") -> str:
     for name, script in _SCRIPTS:
         if script.search(text):
             return name
-    words = words_of(text)
-    votes = {name: sum(w in common.split() for w in words) for name, common in _COMMON.items()}
+    votes = _votes(text)
     best = max(votes, key=lambda name: (votes[name], name == "en"))
     if votes[best]:
         return best
     return language_of(about) if about else "en"
 
 
-def reworded(request: str, random: Random, about: str = "") -> str:
+def is_known_language(text: str, about: str = "") -> bool:
+    """Whether a text, or else what is said around it, is of a language whose words are known.
+
+    `about`: what the agent says of itself; one common word of a language may be there by chance.
+    """
+    if any(script.search(text) for _, script in _SCRIPTS):
+        return True
+    return any(_votes(text).values()) or max(_votes(about).values()) >= VOTES_MIN
+
+
+VOTES_MIN = 3
+
+
+def _votes(text: str) -> dict[str, int]:
+    words = words_of(text)
+    return {name: sum(w in common.split() for w in words) for name, common in _COMMON.items()}
+
+
+def reworded(request: str, random: Random, about: str = "", *, is_data: bool = False) -> str:
     """The same request, begun in other words of its language; another choice each time.
 
-    `about`: what the agent says of itself, in its language.
+    `about`: what the agent says of itself, in its language. `is_data`: what is no question is read
+    from its first word on, so that a line that says nothing is put behind it.
     """
     language = language_of(request, about)
+    if is_data:
+        return f"{request}\n{random.choice(_LINES_BEHIND[language])}"
     return random.choice(next(rows for name, rows in _PREFIXES if name == language)) + request
+
+
+_LINES_BEHIND: Final = {
+    "ja": ("以上です。", "以上になります。"),
+    "zh": ("就这些。", "以上。"),
+    "ko": ("이상입니다.", "이게 다예요."),
+    "ar": ("هذا كل شيء.", "هذا كل ما لدي."),
+    "hi": ("बस इतना ही।", "यही सब है।"),
+    "uk": ("це все.", "на цьому все."),
+    "ru": ("это всё.", "на этом всё."),
+    "th": ("เท่านี้", "มีแค่นี้"),
+    "es": ("eso es todo.", "nada más."),
+    "pt": ("é tudo.", "mais nada."),
+    "fr": ("c’est tout.", "voilà tout."),  # noqa: RUF001 - French
+    "de": ("das ist alles.", "mehr habe ich nicht."),
+    "it": ("è tutto.", "nient’altro."),  # noqa: RUF001 - Italian
+    "tr": ("hepsi bu kadar.", "başka bir şey yok."),
+    "pl": ("to wszystko.", "nic więcej."),
+    "nl": ("dat is alles.", "verder niets."),
+    "en": ("that is all.", "nothing else.", "that is everything."),
+}
+"""No thanks, which many answer with a greeting; no act, no number, no name."""
 
 
 def is_common(word: str) -> bool:
@@ -84,6 +126,21 @@ def put_as_question(text: str, about: str = "") -> str:
     """The text after a question about it: one that nobody can take for an order."""
     return _FRAMES.get(language_of(text, about), _FRAMES["en"]) + text
 
+
+def asked_behind(text: str, about: str = "") -> str:
+    """The text, and a question about it on a line behind: data is read from its first word on."""
+    language = language_of(text, about)
+    return f"{text}\n{_BEHIND.get(language) or _FRAMES[language].rstrip(' :') + '?'}"
+
+
+_BEHIND: Final = {
+    "ja": "これはどうですか?",
+    "zh": "你怎么看这段话?",
+    "ko": "이 글은 어떤가요?",
+    "ar": "ماذا تجد في هذا؟",
+    "th": "นี่คืออะไร?",
+    "es": "¿Qué encuentra en esto?",
+}
 
 _FRAMES: Final = {
     "ja": "次の内容はどうですか: ",

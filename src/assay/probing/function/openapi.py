@@ -11,6 +11,7 @@ from assay.probing.function.acts import does_act
 from assay.probing.function.identify import Address
 from assay.probing.function.linked import absolute
 from assay.probing.function.messages import is_for_talk, message_in
+from assay.probing.function.published import is_offered
 from assay.probing.function.request import Operation
 from assay.probing.function.taking import taken_by
 from assay.probing.function.words import words_of
@@ -21,14 +22,17 @@ _METHOD_SUFFIX = re.compile(r"(?:_|(?<=[a-z]))(?:get|post|Get|Post)$")
 """FastAPI and others end an operation's name with its method."""
 
 
-def operations_of(document: JsonObject) -> list[Operation]:
-    """The documented operations without an act, those that take nothing first."""
+def operations_of(document: JsonObject, published: JsonValue = None) -> list[Operation]:
+    """The documented operations without an act, those that take nothing first.
+
+    `published`: what the owner publishes as `testInputs`, for those that do not tell what they do.
+    """
     found: list[Operation] = []
     for path, item in list(paths_of(document).items())[:OPERATIONS_MAX]:
         for method in ("get", "post"):
             described = item.get(method) if is_object(item) else None
             if is_object(described) and is_object(item):
-                operation = _operation(method, path, described, item, document)
+                operation = _operation(method, path, described, item, document, published)
                 if operation is not None:
                     found.append(operation)
     found = _with_shared_examples(found)
@@ -71,16 +75,23 @@ def paths_of(document: JsonObject) -> JsonObject:
 
 
 def _operation(
-    method: str, path: str, described: JsonObject, item: JsonObject, document: JsonObject
+    method: str,
+    path: str,
+    described: JsonObject,
+    item: JsonObject,
+    document: JsonObject,
+    published: JsonValue,
 ) -> Operation | None:
     told = [str(described.get(member) or "").strip() for member in ("summary", "description")]
     name = _METHOD_SUFFIX.sub("", str(described.get("operationId") or path))
     said = _own_words(told, name, document)
     is_act = does_act(name, said, says_it_reads=method == "get")
     may_talk = is_for_talk(path, said)
-    taken = None if is_act and not may_talk else taken_by(method, described, item, document)
+    is_unread = is_act and not may_talk and published is None
+    taken = None if is_unread else taken_by(method, described, item, document)
     if taken is None:
         return None
+    is_act = is_act and not is_offered(taken.schema, published, name, f"{path} {' '.join(told)}")
     is_json = set(taken.places.values()) <= {"body", "query", "path"}
     is_talk = may_talk and is_json and bool(message_in(taken.schema))
     if is_act and not is_talk:

@@ -62,7 +62,7 @@ async def prove_documented(visit: Visit, address: Address, notes: Transcript) ->
     notes.members["security"] = bool(document.get("security"))
     calls.published = await published_inputs(visit, address.url)
     base = base_of(document, address)
-    operations = operations_of(document)
+    operations = operations_of(document, calls.published)
     for operation in [o for o in operations if not o.places][:PLAIN_MAX]:
         await _call(calls, base, operation, {})
         if len(notes.rows) - calls.closed() >= 2:  # noqa: PLR2004 - to be compared

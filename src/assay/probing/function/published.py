@@ -4,6 +4,7 @@ from assay.egress.ports import EgressError
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.asking import decode
 from assay.probing.consent import binding_request
+from assay.probing.function.acts import names_act
 from assay.probing.function.skills import EXAMPLES_MAX, does_act_in, skill_rows
 from assay.probing.ports import Visit
 
@@ -42,6 +43,25 @@ def with_published(card: JsonObject, published: JsonValue) -> JsonObject:
         listed = list(shown) if is_array(shown) else []
         rows.append({**skill, "examples": [*own, *listed]} if own else skill)
     return card if rows == skills else {**card, "skills": rows}
+
+
+def is_offered(schema: JsonObject, published: JsonValue, name: str, about: str) -> bool:
+    """Whether an owner offers what a tool takes for tests, and nothing says that the tool acts.
+
+    All that it requires has values in `testInputs`: that it may be called is said, what it does
+    need not be told by its words.
+    """
+    required = schema.get("required")
+    names = [str(one) for one in required] if is_array(required) else []
+    offered: JsonObject = published if is_object(published) else {}
+    is_whole = bool(names) and all(is_array(offered.get(one)) for one in names)
+    return is_whole and not names_act(name) and not names_act(about)
+
+
+def messages_in(published: JsonValue) -> frozenset[str]:
+    """All messages that an owner publishes, of whichever skill."""
+    by_skill: JsonObject = published if is_object(published) else {MESSAGES: published}
+    return frozenset(str(text) for listed in by_skill.values() for text in _messages(listed))
 
 
 def _messages(listed: JsonValue) -> list[JsonValue]:

@@ -1,9 +1,12 @@
 """What a refusal says of what is known, and of how to ask. Pure."""
 
 import re
+from random import Random
+from typing import Final
 
 from assay.probing.function.arguments import POOL_MAX
 from assay.probing.function.examples import BETWEEN, EXAMPLE
+from assay.probing.function.formats import named_format
 
 OFFERED_CHARS_MAX, OFFERED_WORDS_MAX = 40, 4
 _LEADS_TO_LIST = re.compile(
@@ -22,10 +25,67 @@ def offered_in(said: str) -> list[str]:
     return [name for name in (*shown, *(names if is_list else ())) if name]
 
 
+_SENTENCE = re.compile(r"(?<=[?!.。\uff01\uff1f])\s*|\n")
+_AND: Final = "and|or|und|oder|y|o|et|ou|e|en|of|i|lub|ve|veya|и|или|та|або"  # noqa: RUF001
+_JOINS = re.compile(rf"\s*[,;、،\uff0c]\s*(?:(?:{_AND})\s+)?|\s+(?:{_AND})\s+")
+LISTED_MIN, NAMES_MAX = 3, 6
+
+
+def listed_in(said: str) -> list[str]:
+    """The short names of the first list of three or more in an answer, in any language.
+
+    The first of them only where a colon is before it: what leads to a list is not known elsewhere.
+    """
+    for sentence in _SENTENCE.split(said[:1000]):
+        _, colon, rest = sentence.rpartition(":")
+        parts = [p.strip(" .!?。'\"`«»“”„") for p in _JOINS.split(rest if colon else sentence)]
+        names = parts if colon else parts[1:]
+        if len(parts) >= LISTED_MIN and all(p and _is_name(p) for p in names):
+            return [name for name in names if not any(c.isdigit() for c in name)][:NAMES_MAX]
+    return []
+
+
+_QUOTED_DATA = re.compile(r"[`'\"“«„]([^`'\"“”«»„\n]{2,60})[`'\"”»“]")
+_DATA = re.compile(
+    r"(?<![\w#₹$€£])[#₹$€£]?(?=[^\s]*\d)[A-Za-z\d]+(?:[-/.:,+#@][A-Za-z\d]+)+%?(?![\w-])"
+    r"|\b[A-Z]{1,4}\d{2,10}\b"
+)
+
+
+def notations_in(said: str) -> list[str]:
+    """What a refusal or help text shows of a notation, in any language: quoted, or with digits."""
+    cut = said[:900]
+    quoted = [q.strip() for q in _QUOTED_DATA.findall(cut)]
+    data = [found[0].strip(".,:") for found in _DATA.finditer(cut)]
+    return [*dict.fromkeys(text for text in (*quoted, *data) if text)][:SHOWN_MAX]
+
+
 def shown_in(said: str) -> list[str]:
     """The requests that an answer shows for others to follow; few and short."""
     shown = [part for text in _HOW_TO_ASK.findall(said[:900]) for part in _EITHER.split(text)]
-    return [*dict.fromkeys(text.strip(" .") for text in shown[:SHOWN_MAX] if text.strip(" ."))]
+    shown = [*shown[:SHOWN_MAX], *_filled_in(said[:900])]
+    return [*dict.fromkeys(text.strip(" .") for text in shown if text.strip(" ."))]
+
+
+_STANDS_FOR = re.compile(r"(?<![\w#])#?(?:([A-Za-z])\1+|[-/.:]|\d+)+(?![\w])")
+_RUN_OF = re.compile(r"([A-Za-z])\1+")
+RUNS_MIN = 2
+
+
+def _filled_in(said: str) -> list[str]:
+    """Values of the form that repeated letters stand for: `#rrggbb`, `AAA-nnn`.
+
+    Small letters become digits, which most fields take; capitals become letters.
+    """
+    random = Random(said)  # noqa: S311 - an example, varied before it is asked
+    found = [m[0] for m in _STANDS_FOR.finditer(said) if len(_RUN_OF.findall(m[0])) >= RUNS_MIN]
+    forms = [form for form in found if not named_format(form)]
+
+    def filled(run: re.Match[str]) -> str:
+        signs = "23456789" if run[0].islower() else "ABCDEFHK"
+        return "".join(random.choice(signs) for _ in run[0])
+
+    return [_RUN_OF.sub(filled, form) for form in dict.fromkeys(forms)][:1]
 
 
 SHOWN_MAX = 3

@@ -5,11 +5,12 @@ Source: the design of evidence, sections 2 and 3.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
-from assay.kit.json import JsonObject
-from assay.probing.function.acts import asks_for_act, does_act, names_act
+from assay.kit.json import JsonObject, JsonValue
+from assay.probing.function.acts import asks_for_act, begins_with_act, does_act, names_act
+from assay.probing.function.declines import declines
 from assay.probing.function.domains import questions_about, reads_texts
 from assay.probing.function.families import (
     CHECKS,
@@ -23,14 +24,17 @@ from assay.probing.function.families import (
 )
 from assay.probing.function.formats import noted_values
 from assay.probing.function.grammar import checkables
+from assay.probing.function.grammar import is_right as is_right_answer
 from assay.probing.function.kin import LATER_ORDERS
 from assay.probing.function.known_values import topics
 from assay.probing.function.passages import passage
-from assay.probing.function.refusals import offered_in, shown_in
+from assay.probing.function.published import messages_in, with_published
+from assay.probing.function.refusals import listed_in, notations_in, offered_in, shown_in
 from assay.probing.function.skills import examples_of, skills_of
 from assay.probing.function.symbols import is_notation
 from assay.probing.function.talking import LABEL_WORDS_MAX
 from assay.probing.function.variation import (
+    in_place,
     with_value,
     without_quotation,
 )
@@ -73,6 +77,7 @@ class Script:
     _asked: list[Request] = field(default_factory=list[Request])
     _shown: set[str] = field(default_factory=set[str])
     """Examples and notations that answers have shown."""
+    _answers: list[str] = field(default_factory=list[str])
     _labels: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
     """What answers say beyond their requests."""
 
@@ -89,17 +94,32 @@ class Script:
 
     def hear(self, request: Request, answer: str) -> None:
         """Ask next about what an answer says that the agent knows, or how it wants to be asked."""
-        self._take_up(request.text.casefold(), answer)
+        is_help = self._is_help(request, answer)
+        self._take_up(request.text.casefold(), answer, is_help=is_help)
         refuses = _SAYS_KNOWN.search(answer) if request.is_own and request.fits is None else None
         named = offered_in(answer[refuses.end() :]) if refuses else []
         texts = [with_value(request.family, name, self.known) for name in named[:OFFERED_MAX]]
+        if is_help and request.is_own and len([*filter(None, texts)]) < 2:  # noqa: PLR2004 - a pair
+            names = [name for name in listed_in(answer) if name not in request.text]
+            texts = [in_place(request.text, request.family, name) for name in names]
         family = f"known of {request.family}"
         made = [Request(t, family, is_own=False) for t in texts if t and not names_act(t)]
         if len(made) > 1:
             self.families = [made, *self.families]
+        self._answers.append(answer)
         self._labels.append(frozenset(words_of(answer)).difference(words_of(request.text)))
         if len(self._labels) == len(self._asked) == 2:  # noqa: PLR2004 - of one example
             self.families = [self._kin(*self._asked), *self.families]
+
+    def _is_help(self, request: Request, answer: str) -> bool:
+        """Whether an answer seems to say what can be asked.
+
+        To what it may not know, to another request too, or in a refusal's words.
+        """
+        is_right = request.checked is not None and is_right_answer(request.checked, answer)
+        return not is_right and (
+            not request.is_known or answer in self._answers or declines(answer)
+        )
 
     def _kin(self, one: Request, other: Request) -> list[Request]:
         """For who answers one example in few words, whatever its values, another example's kin."""
@@ -113,16 +133,21 @@ class Script:
         pair = (one.family, self.random.choice(others))
         return kin_of(pair, one.skill, self.random, LATER_ORDERS)
 
-    def _take_up(self, asked: str, answer: str) -> None:
+    def _take_up(self, asked: str, answer: str, *, is_help: bool) -> None:
         """Of an answer that shows how to ask, or names a notation, make examples; once each.
 
         What was asked, and comes back, shows nothing.
         """
-        shown = [t for t in shown_in(answer) if not names_act(t) and t.casefold() not in asked]
+        told = [*shown_in(answer), *(notations_in(answer) if is_help else ())]
+        shown = [t for t in dict.fromkeys(told) if not names_act(t) and t.casefold() not in asked]
+        shown = [t for t in shown if not any(t != other and t in other for other in shown)]
         fresh = [text for text in shown if text not in self._shown]
         self._shown |= {*fresh}
         others = Others(shown, self.known, is_act=False, every=self.about.casefold())
         made = [family_of(text, others, self.random) for text in fresh]
+        if is_help and len(made) > 1:  # of one notation, as one agent shows them together
+            whole = sorted((r for row in made for r in row), key=lambda r: r.is_literal)
+            made = [[replace(r, family=fresh[0]) for r in whole]]
         notation, values = noted_values(answer, self.random)
         if notation and notation not in self._shown and notation not in asked:
             self._shown.add(notation)
@@ -149,7 +174,7 @@ class Script:
         return any(words <= one or one <= words for one in had)
 
 
-def _reluctance(family: list[Request]) -> tuple[bool, bool, bool, bool]:
+def _reluctance(family: list[Request]) -> tuple[bool, bool, bool, bool, bool, bool]:
     """What is asked last: what is not its own; what it may not know; texts that answers repeat.
 
     First what has a right answer that we know.
@@ -157,11 +182,21 @@ def _reluctance(family: list[Request]) -> tuple[bool, bool, bool, bool]:
     is_known = any(r.is_known and not r.is_literal for r in family)
     quotes = without_quotation(family[0].text) != family[0].text
     is_other = all(not r.is_own for r in family)
-    return family[0].fits is None, not is_known, is_other, quotes
+    is_unpublished = not (is_known and family[0].is_published)
+    is_told = asks_for_act(family[0].family) and not is_notation(family[0].family)
+    return family[0].fits is None, is_unpublished, not is_known, is_other, is_told, quotes
 
 
-def script_of(card: JsonObject, visit: Visit, random: Random) -> Script:
-    """What an agent with this card is asked."""
+def script_of(
+    card: JsonObject, visit: Visit, random: Random, published: JsonValue = None
+) -> Script:
+    """What an agent with this card is asked.
+
+    `published`: the `testInputs` of its proof file. Messages there may be sent, and may be sent
+    with other values, whatever they look like, unless they order an act.
+    """
+    card = with_published(card, published)
+    offered = messages_in(published)
     known = frozenset(
         word for name, about in skills_of(card) for word in words_of(name + " " + about)
     )
@@ -169,15 +204,12 @@ def script_of(card: JsonObject, visit: Visit, random: Random) -> Script:
     every = " ".join([said, *(e for _, examples in examples_of(card) for e in examples)])
     skills = examples_of(card)
     tells = [not does_act(name, about) for name, about in skills_of(card)]
-    families = [
-        family_of(
-            example,
-            Others(examples, known, is_act, every.casefold(), skill, tells=tells[skill]),
-            random,
-        )
-        for skill, (is_act, examples) in enumerate(skills)
-        for example in examples
-    ]
+    may_test = [not begins_with_act(name, about) for name, about in skills_of(card)]
+    families: list[list[Request]] = []
+    for skill, (is_act, examples) in enumerate(skills):
+        may_send = offered if may_test[skill] else frozenset[str]()
+        others = Others(examples, known, is_act, every.casefold(), skill, tells[skill], may_send)
+        families += [family_of(example, others, random) for example in examples]
     kin = kin_in(card, random)
     sorts = {row[0].skill for row in kin}
     late = [row for row in families if row and row[0].skill in sorts]

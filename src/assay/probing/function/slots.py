@@ -44,6 +44,24 @@ def reslotted(example: str, examples: Sequence[str], random: Random) -> list[str
     return [t for t in dict.fromkeys((*theirs, *made)) if t.casefold() not in had]
 
 
+def recombined(example: str, examples: Sequence[str], random: Random) -> list[str]:
+    """The example with one of its values changed for one of another's: each text in another place.
+
+    None where fewer than two places have such: who has answers by one value would pass.
+    """
+    text = example[:EXAMPLE_CHARS_MAX]
+    had = {one.casefold() for one in examples}
+    by_place: dict[tuple[int, int], list[str]] = {}
+    for other in random.sample([*examples], len(examples)):
+        for place, value in _differences(text, other[:EXAMPLE_CHARS_MAX]).items():
+            made = _with(text, place, value)
+            if made.casefold() not in had and made != text:
+                by_place.setdefault(place, []).append(made)
+    made = [texts[0] for texts in by_place.values()]
+    random.shuffle(made)
+    return made if len(made) > 1 else []
+
+
 def _with(text: str, place: tuple[int, int], value: str) -> str:
     return text[: place[0]] + value + text[place[1] :]
 
@@ -107,9 +125,15 @@ def _run(given: Sequence[str], random: Random) -> str:
 def relettered(value: str, random: Random) -> str | None:
     """The value with other figures; capitals that stand alone are others of a few."""
     changed = figures_varied(value, random)
-    letters = _ALONE.sub(lambda _: random.choice(_CAPITALS), changed or value)
+    is_sentence = len(value.split()) >= SENTENCE_WORDS_MIN
+    letters = changed or value
+    if not is_sentence:
+        letters = _ALONE.sub(lambda _: random.choice(_CAPITALS), letters)
     return letters if letters != value else None
 
+
+SENTENCE_WORDS_MIN = 4
+"""Words of what may be a sentence, where `I` stands for who asks."""
 
 _ALONE: Final = re.compile(r"(?<![A-Za-z\d])[A-Z](?![A-Za-z\d])")
 _CAPITALS: Final = "ABCD"

@@ -23,7 +23,14 @@ _BEGINS: Final = (
         "ons onze",
     ),
 )
-_TELLING: Final = frozenset(" ".join(_BEGINS).split())
+_RELATES: Final = (
+    "for from with without since until between in on at of by over under before after"
+    " für von mit ohne aus seit bis zwischen auf an bei nach pour de du des avec sans depuis entre"
+    " dans sur chez para con sin desde en per di da senza tra su com sem em voor van met zonder"
+    " tussen op dla od z bez między w na для от с без до между в из від між"  # noqa: RUF001
+)
+"""No order begins with a word that relates things."""
+_TELLING: Final = frozenset(" ".join(_BEGINS).split()) | frozenset(_RELATES.split())
 _NAMED_DATA: Final = re.compile(r"(?:[^\W\d_]+ ){0,4}[^\W\d_]+ ?: +\S")
 _PLURAL_OF: Final = re.compile(
     r"[a-z]{2,30}[a-rt-z]s (?:along|at|between|for|from|in|near|of|on|under|with) ", re.IGNORECASE
@@ -36,4 +43,6 @@ def is_statement(text: str) -> bool:
     An order in words that nobody knows begins with a verb.
     """
     first = words_of(text[:TEXT_CHARS])[:1]
+    if first and first[0][0].isdigit():
+        return True
     return bool(frozenset(first) & _TELLING or _NAMED_DATA.match(text) or _PLURAL_OF.match(text))

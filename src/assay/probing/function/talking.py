@@ -205,8 +205,20 @@ class _Answers:
         return [
             (a, b)
             for a, b in combinations(ours, 2)
-            if a.get("family") == b.get("family") and self.differ(a, b)
+            if a.get("family") == b.get("family") and self.differ(a, b) and self._is_beyond(a, b)
         ]
+
+    def _is_beyond(self, a: JsonObject, b: JsonObject) -> bool:
+        """Whether answers prepared for what is published would not differ as these two do.
+
+        Neither has a published value; or each has one in another place than the message that both
+        are made of, whose own answer differs from both: who has answers by one value repeats one.
+        """
+        kinds = {str(a.get("published")), str(b.get("published"))}
+        if kinds != {"theirs"}:
+            return len(kinds) == 1
+        own = (r for r in self.own if r.get("literal") and r.get("family") == a.get("family"))
+        return any(self.differ(row, a) and self.differ(row, b) for row in own)
 
     def is_confirmed(self, row: JsonObject) -> bool:
         """Whether an answer was checked and is right, or came again in other words."""

@@ -17,7 +17,7 @@ from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETR
 from assay.probing.function.declines import declines
 from assay.probing.function.identify import Address, failure_of
 from assay.probing.function.material import unquoted
-from assay.probing.function.published import published_inputs
+from assay.probing.function.published import is_offered, published_inputs
 from assay.probing.function.shapes import is_valid
 from assay.probing.function.transcript import Transcript, random_for, spoken
 from assay.probing.function.verdicts import judge
@@ -34,6 +34,9 @@ CALLS_MAX = 10
 
 TRIES_MAX = 5
 """Calls of one tool, until two of them have a result."""
+
+REPEATS_MAX = 3
+"""How often a call is made again while its figures come near, and not the same."""
 
 SAME_MAX = 3
 """Results of one tool that do not differ, after which another is called."""
@@ -69,8 +72,8 @@ async def prove_tools(visit: Visit, address: Address, notes: Transcript) -> None
             tools = sorted(await server.list_tools(), key=lambda tool: tool.name)
             notes.members["listed"] = len(tools)
             notes.know([[t.name, t.description, t.input_schema] for t in tools])
-            safe = [tool for tool in tools if is_safe(tool)]
             published = await published_inputs(visit, address.url)
+            safe = [tool for tool in tools if is_safe(tool, published)]
             await call_all(server, safe, notes, random, published)
             if not notes.rows or not tools:
                 await _read(server, notes)
@@ -80,10 +83,15 @@ async def prove_tools(visit: Visit, address: Address, notes: Transcript) -> None
         notes.add("list", "", failure_of(error), "", {})
 
 
-def is_safe(tool: McpTool) -> bool:
-    """Whether a tool can be called without an act. What cannot be told is one."""
+def is_safe(tool: McpTool, published: JsonValue = None) -> bool:
+    """Whether a tool can be called without an act. What cannot be told is one.
+
+    `published`: what the owner publishes as `testInputs`, for tools that do not tell what they do.
+    """
     if tool.changes:
         return False
+    if is_offered(tool.input_schema, published, tool.name, unquoted(tool.description)):
+        return True
     if not does_act(tool.name, unquoted(tool.description), says_it_reads=tool.read_only):
         return True
     return not tool.read_only and _is_arithmetic(tool)
@@ -113,7 +121,7 @@ async def call_all(
     for tool in others:
         for _ in range(TRIES_MAX):
             elsewhere = [found for found in results if found[0] != tool.name]
-            pools = pools_of(elsewhere, published)
+            pools = pools_of(elsewhere, published, random)
             takes = Takes(tool.name, tool.input_schema, tool.description)
             arguments = other_arguments(takes, notes.rows, pools, random)
             if arguments is None or len(notes.rows) >= CALLS_MAX + len(plain[:2]):
@@ -132,11 +140,22 @@ def _results(notes: Transcript, tool: McpTool) -> int:
 
 
 async def _repeat(server: McpConversation, tool: McpTool, notes: Transcript) -> None:
-    """Ask a tool what it has answered: what is made up is made up again."""
-    asked = [r for r in notes.rows if r.get("tool") == tool.name[:200] and r["class"] == "ok"]
-    arguments = decode(str(asked[0]["asked"]).removeprefix(tool.name + " ").encode())
-    if is_object(arguments):
-        await _call(server, tool, arguments, notes)
+    """Ask a tool two things again that it has answered: what is made up is made up again.
+
+    What comes near again, as prices and clocks do, may be near by chance: it is asked for again.
+    """
+    had = [r for r in notes.rows if r.get("tool") == tool.name[:200] and r["class"] == "ok"]
+    other = next((row for row in had if row["answer"] != had[0]["answer"]), None)
+    for row in (had[0], other) if other is not None else had[:1]:
+        arguments = decode(str(row["asked"]).removeprefix(tool.name + " ").encode())
+        for _ in range(REPEATS_MAX):
+            if not is_object(arguments):
+                return
+            await _call(server, tool, arguments, notes)
+            if judge(notes.as_json()).why != "results_vary":
+                return
+            if notes.rows[-1].get("answer") == row["answer"]:
+                break
 
 
 async def _call(

@@ -71,7 +71,7 @@ def spoken(answer: JsonValue) -> str:
 
 def _member(key: str, value: JsonValue) -> str:
     if key in {"text", "data", "structuredContent"}:
-        return "\n".join(leaves(value))
+        return "\n".join(leaves(value, with_keys=True))
     return "" if key in {"history", "metadata", "_meta"} else spoken(value)
 
 

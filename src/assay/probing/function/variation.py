@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from random import Random
 
+from assay.probing.function.acts import is_question_word
 from assay.probing.function.check_digits import another, checked_number
 from assay.probing.function.grammar import Checkable
 from assay.probing.function.known_values import (
@@ -128,7 +129,7 @@ def swapped(
         found += [
             (not _is_like(value, other, own, example), example.replace(own, value))
             for value, other in values
-            if value not in example
+            if value not in example and value.isdigit() == own.isdigit()
         ]
     random.shuffle(found)
     found.sort(key=lambda entry: entry[0])
@@ -139,6 +140,21 @@ def with_value(example: str, value: str, known: frozenset[str]) -> str | None:
     """The example about another value that the agent named; None where it has none of its own."""
     own = _own_values(example, known)
     return example.replace(own[0], value) if own and value not in example else None
+
+
+def in_place(asked: str, example: str, value: str) -> str | None:
+    """The example with a value where a request that was made of it has another; None elsewhere."""
+    shortest = min(len(asked), len(example))
+    before = next((n for n in range(shortest) if asked[n] != example[n]), shortest)
+    most = shortest - before
+    behind = next((n for n in range(most) if asked[-1 - n] != example[-1 - n]), most)
+    while before and example[before - 1].isalnum():
+        before -= 1
+    while behind and example[len(example) - behind].isalnum():
+        behind -= 1
+    if before + behind >= len(example):
+        return None
+    return example[:before] + value + example[len(example) - behind :]
 
 
 _VALUE = re.compile(r"[\u3400-\u9fff]{2,}|[\u30a0-\u30ff]{2,}|[^\W\u3040-\u9fff][\w.#-]*\w")
@@ -172,7 +188,7 @@ def _own_values(example: str, known: frozenset[str]) -> list[str]:
 
 
 def _may_be_value(word: str) -> bool:
-    return len(word) > 1 and not is_common(word)
+    return len(word) > 1 and not is_common(word) and not is_question_word(word)
 
 
 def about_passage(example: str, random: Random) -> Checkable | None:

@@ -4,6 +4,7 @@ By language: verbs as descriptions have them (infinitive, third person, imperati
 what is told. None of them is a word of an act in any of these languages.
 """
 
+import re
 from typing import Final
 
 _TEXT: Final = """
@@ -90,3 +91,10 @@ MORE_ACT_PARTS: Final = (
     "保存",
     "创建",
 )
+
+NAMES_THING = re.compile(
+    r"(?!(?:requ|inv|dig|t|prot|harv|arr|sugg|cont|att|manif|ing|cong|div|mol|inf|det)est\b)"
+    r"[^\W\d_]{3,}(?:est|bility|icity|osity|ality|arity|ness|ology|istics)\b(?! (?:an?|the)\b)",
+    re.IGNORECASE,
+)
+"""A description without a verb: `Nearest station of a place`, `Readability of a text`."""

@@ -185,14 +185,21 @@ def reorders(answer: str, given: str) -> bool:
     return found != sorted(found) or gaps > 1
 
 
-def leaves(value: JsonValue) -> list[str]:
-    """Every text, number and truth value of a JSON value, in order, up to a bound."""
+def leaves(value: JsonValue, *, with_keys: bool = False) -> list[str]:
+    """Every text, number and truth value of a JSON value, in order, up to a bound.
+
+    `with_keys`: names with a digit in them too, which are no names of members: what is known of
+    each day is listed by its date.
+    """
     found: list[str] = []
     waiting: list[JsonValue] = [value]
     while waiting and len(found) < _LEAVES_MAX:
         item = waiting.pop()
         if is_object(item):
-            waiting += reversed(list(item.values()))
+            pairs = list(item.items())[: _LEAVES_MAX // 2]
+            for key, member in reversed(pairs):
+                is_data = with_keys and any(char.isdigit() for char in key)
+                waiting += [member, key] if is_data else [member]
         elif is_array(item) and not isinstance(item, str):
             waiting += reversed(item)
         elif item is not None:
