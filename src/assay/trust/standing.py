@@ -137,7 +137,8 @@ def may_share(
     """Whether a sibling's visit may stand for one of the agent with these visits.
 
     It is later than all that is known of this one, we timed it, and it found nothing that has to be
-    looked at: bad news are found out at each agent itself.
+    looked at: bad news are found out at each agent itself. An announced one is not shared where the
+    agent's unannounced visits would then be fewer than the others, for rung 2 asks for half.
     """
     known, recent = pool(visits, now, critical), now - OWN_VISIT_WITHIN
     return (
@@ -148,7 +149,13 @@ def may_share(
         and all(one.at < visit.at for one in visits)
         and any(_is_own(one) for one in visits if one.at >= recent)
         and not (known.open_critical or known.asks_for_a_look)
+        and (visit.label == "unannounced" or _unannounced_lead(visits) > 0)
     )
+
+
+def _unannounced_lead(visits: Sequence[VisitRecord]) -> int:
+    """How many more of the scheduled visits were unannounced than were not."""
+    return sum(1 if v.label == "unannounced" else -1 for v in visits if v.timing == "scheduled")
 
 
 def _is_own(visit: VisitRecord) -> bool:

@@ -51,9 +51,13 @@ class VisitedFamily(Visited):
     fails: ClassVar[set[str]] = set()
     unproven: ClassVar[set[str]] = set()
     made: ClassVar[Counter[str]] = Counter()
+    unannounced: ClassVar[bool] = False
+    """Visits go out unannounced, whatever was planned."""
 
     async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence:
         seen = await super().collect(subject, needs)
+        if self.unannounced:
+            seen = replace(seen, data={**seen.data, "visit": {"label": "unannounced"}})
         self.made[subject.agent_id] += 1
         urls = [one.service.endpoint for one in declared_services(subject)[0]]
         data = {**seen.data, **proven(*urls), "probes": {"leaks": {"ok": True}}}
@@ -76,6 +80,7 @@ class VisitedFamily(Visited):
 def _fresh() -> None:
     VisitedFamily.fails, VisitedFamily.unproven = set(), set()
     VisitedFamily.made = Counter()
+    VisitedFamily.unannounced = False
 
 
 class Family(Scheduling):
@@ -100,6 +105,13 @@ class Family(Scheduling):
     async def found(self, one: OnchainAgent) -> VisitRecord | None:
         siblings = SiblingVisits(self.store, self.visits, self.clock, frozenset(PROBES))
         return await siblings.find(subject(one))
+
+    async def visit_unannounced(self, one: OnchainAgent) -> None:
+        """After an announced visit of its own, which proves control."""
+        await self.visit(one)
+        VisitedFamily.unannounced = True
+        await self.visit(one)
+        VisitedFamily.unannounced = False
 
     async def visit(self, one: OnchainAgent) -> None:
         """A visit of the schedule's own, made now."""
@@ -153,7 +165,7 @@ async def test_a_sold_agent_shares_nothing_of_its_former_siblings(
     first, second = agent("7"), agent("8")
     family = Family(database, [first, second])
     await family.visit(second)
-    await family.visit(first)
+    await family.visit_unannounced(first)
     now = replace(second, owner=STRANGER) if sold else second
     found = await family.found(now)
     assert (found is None) == sold
@@ -166,21 +178,40 @@ async def test_only_a_late_whole_good_visit_is_shared_and_bad_news_are_found_out
     family = Family(database, [first, second])
     await family.visit(second)
     assert await family.found(first) is None  # nothing is known of it itself
-    await family.visit(first)
+    await family.visit_unannounced(first)
     assert await family.found(first) is None  # it was visited later
     assert (await family.found(second)) is not None
     family.clock.move(SHARED_WITHIN.total_seconds() + 60)
     assert await family.found(second) is None
     VisitedFamily.fails = {"7"}
-    await family.visit(first)
+    await family.visit_unannounced(first)
     assert await family.found(second) is None
+
+
+async def test_announced_visits_are_shared_only_with_who_has_more_unannounced_ones(
+    database: Database,
+) -> None:
+    """Shared ones once left siblings with fewer than half unannounced, which rung 2 asks for."""
+    first, second = agent("7"), agent("8")
+    family = Family(database, [first, second])
+    await family.visit(second)
+    await family.visit(first)
+    assert await family.found(second) is None  # one announced, none other
+    for _ in range(2):
+        await family.visit_unannounced(second)
+        VisitedFamily.unannounced = True
+        await family.visit(second)
+        VisitedFamily.unannounced = False
+    await family.visit(first)
+    assert (await family.found(second)) is not None
 
 
 async def test_a_shared_visit_is_not_shared_on(database: Database) -> None:
     first, second, third = (agent(name) for name in IDS)
     family = Family(database, [first, second, third])
-    for one in (third, second, first):
+    for one in (third, second):
         await family.visit(one)
+    await family.visit_unannounced(first)
     found = await family.found(second)
     assert found is not None
     asked = Asked("scheduled", is_background=True, shared=found)
