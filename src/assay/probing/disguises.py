@@ -179,20 +179,18 @@ _ENTITIES = re.compile(r"(?:&#x?[0-9A-Fa-f]{2,6};\s?){4,400}")
 
 def _split(text: str) -> Iterator[str]:
     """Where invisible characters stand close together, what is left without them."""
-    places = [match.start() for match in _JOINER.finditer(text)]
-    groups: list[list[int]] = []
-    for place in places:
-        if groups and place - groups[-1][1] <= _SPLIT_GAP:
-            groups[-1][1] = place
-        else:
-            groups.append([place, place])
-    for first, last in groups[:_BLOBS_MAX]:
-        if last > first:
-            yield _JOINER.sub("", text[max(0, first - _SPLIT_GAP) : last + _SPLIT_GAP])
+    for _, match in zip(range(_BLOBS_MAX), _CLOSE_TOGETHER.finditer(text), strict=False):
+        part = text[max(0, match.start() - _SPLIT_GAP) : match.end() - 1 + _SPLIT_GAP]
+        for joiner in _JOINERS:
+            part = part.replace(joiner, "")
+        yield part
 
 
-_JOINER = re.compile(f"[{_ZERO_WIDTH}\u200c\u200d]")
 _SPLIT_GAP = 16
+_CLOSE_TOGETHER = re.compile(
+    f"[{''.join(_JOINERS)}](?:[^{''.join(_JOINERS)}]{{0,{_SPLIT_GAP - 1}}}+[{''.join(_JOINERS)}])++"
+)
+"""Nothing is tried twice: a text can be one such run."""
 
 
 _READERS: Mapping[str, Callable[[str], Iterable[str]]] = {
