@@ -32,6 +32,7 @@ NOT_FUZZED = {
     **dict.fromkeys(
         (
             *("infra/sql/audit.py", "infra/sql/course.py", "infra/sql/evaluations.py"),
+            "infra/sql/outbox.py",
             *("infra/sql/paid_calls.py", "infra/sql/paid_responses.py"),
             *("infra/sql/payment_rows.py", "infra/sql/visits.py"),
             *("infra/sql/webhooks.py", "infra/sql/wrapper_rows.py", "infra/secret_file.py"),

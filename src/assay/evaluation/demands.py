@@ -214,7 +214,6 @@ def used(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
     largest, asked = number(found, "largestShare"), policy.used_largest_share
     share = "met" if found and largest <= asked else "missing"
     network = "met" if found.get("network") == "main" else "missing"
-    money = "USD of net revenue"
     listed = [
         at_least(3, "customer_days", days("sinceDays"), policy.used_days, "days with customers"),
         at_least(
@@ -231,7 +230,7 @@ def used(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
             share,
             f"At most {100 * asked:g} % of the money from one cluster; now {100 * largest:.0f} %.",
         ),
-        at_least(3, "net_revenue", number(found, "usdNet"), policy.used_usd, money),
+        at_least(3, "net_revenue", number(found, "usdNet"), policy.used_usd, "USD of net revenue"),
         Demand(3, "main_network", network, "Payments in listed assets on main networks."),
     ]
     return _unless_unread(seen, listed)
@@ -268,10 +267,8 @@ def _vouchers(seen: Evidences, policy: LadderPolicy) -> set[str]:
     found: set[str] = set()
     if str(attested.get("attester", "")).lower() in policy.vouched_by:
         found.add("attester")
-    if any(
-        who in policy.vouched_by and value >= policy.vouched_response
-        for who, value in _validations(chain)
-    ):
+    trusted = [value for who, value in _validations(chain) if who in policy.vouched_by]
+    if max(trusted, default=-1.0) >= policy.vouched_response:
         found.add("attester")  # the same kind of voucher: both together are one
     if number(member(chain, "stake"), "usd") >= policy.vouched_stake_usd:
         found.add("stake")
