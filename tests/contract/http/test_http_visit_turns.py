@@ -36,14 +36,14 @@ def turns(database: Database, clock: FrozenClock, rules: BudgetRules = RULES) ->
 
 async def begins(who: HostTurns, urls: tuple[str, ...], visit_s: float = 0.5) -> bool:
     async with who.turn(urls, visit_s) as found:
-        return found
+        return found == "whole"
 
 
 async def test_one_visit_at_a_time_has_a_host_over_all_processes(
     two: tuple[HostTurns, HostTurns],
 ) -> None:
     async with two[0].turn(HOST, LONG_S) as first:
-        assert first
+        assert first == "whole"
         for one in two:
             assert not await begins(one, SAME)
             assert await begins(one, ("http://other.example.org/",))
@@ -95,7 +95,7 @@ async def test_what_ended_late_ends_no_other_visit(
     async with AsyncExitStack() as later:
         async with two[0].turn(HOST, LONG_S):
             clock.move(LONG_S / 4)
-            assert await later.enter_async_context(two[1].turn(HOST, LONG_S))
+            assert await later.enter_async_context(two[1].turn(HOST, LONG_S)) == "whole"
         assert not await begins(two[0], HOST)
 
 
@@ -121,5 +121,5 @@ async def test_a_host_with_a_larger_budget_has_several_visits(
     who = turns(database, clock, large)
     async with AsyncExitStack() as under_way:
         for _ in range(5):
-            assert await under_way.enter_async_context(who.turn(HOST, LONG_S))
+            assert await under_way.enter_async_context(who.turn(HOST, LONG_S)) == "whole"
         assert not await begins(who, HOST)

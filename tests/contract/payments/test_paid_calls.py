@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,7 +44,7 @@ from tests.fakes.trust import NETWORK as REGISTRY
 from tests.services import paid_sellers as sellers
 from tests.services.databases import migrated_postgresql, migrated_sqlite
 from tests.services.paid_sellers import ChainTill, selling
-from tests.services.shop import NETWORK, Dollars
+from tests.services.shop import NETWORK, Dollars, dollars_on
 
 DOLLAR = 10**6
 
@@ -95,6 +95,13 @@ class Operator:
             note=lambda what, more: self.notes.append((what, dict(more))),
         )
         return BoughtCalls(replace(needs, **changes)), store
+
+
+@pytest.fixture
+def dollar_chain() -> Iterator[Dollars]:
+    """Of each test: its clock runs ahead with every block, and payments are good for a minute."""
+    with dollars_on(NETWORK) as chain:
+        yield chain
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -48,7 +48,7 @@ def sees(house: House, monkeypatch: pytest.MonkeyPatch) -> Sees:
         )
         chain = Collected(SignalName.REGISTRY_8004, Evidence({"registered": False}), Weighed(50, 0))
 
-        async def collect(*_: object) -> Any:
+        async def collect(*_: object, **__: object) -> Any:
             return (chain, collected), {}
 
         async def accumulate(_: object, subject: object, found: Any, *more: object) -> Accumulated:

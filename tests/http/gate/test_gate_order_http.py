@@ -69,7 +69,7 @@ async def test_503_nothing_seen_is_no_grade_and_is_not_counted(
     headers = await house.operator() | await house.session()
     deaf: Any = type(house.app.evaluator)
 
-    async def nothing(*_: object) -> Any:
+    async def nothing(*_: object, **__: object) -> Any:
         return (), {"8004": "down", "sandbox": "down"}
 
     monkeypatch.setattr(deaf, "collect", nothing)

@@ -144,6 +144,8 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *("visits", "visit_schedule", "visit_requests", "host_visits", "visit_seeds"),
                 *("index_streams", "chain_feedback", "chain_notes", "chain_owners"),
                 *("chain_transfers", "chain_fundings", "removed_calls", "removed_payments"),
+                *("webhook_events", "service_credentials", "paid_calls", "chain_proofs"),
+                "attested_people",
             ):
                 await connection.exec_driver_sql(f"DROP TABLE {table}")
             for index in (

@@ -71,7 +71,7 @@ async def heard(signal: Signal, says: Any = None, *, configured: bool = True) ->
         {},
         FrozenClock(),
         5.0,
-        Sources(source, source, source),  # type: ignore[arg-type]
+        Sources(attestations=source, humans=source, personhoods=source),  # type: ignore[arg-type]
     )
     seen = await signal.collect(SUBJECT, needs)
     return seen if isinstance(seen, Unavailable) else signal.weigh(seen, {})

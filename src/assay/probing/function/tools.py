@@ -140,13 +140,15 @@ def _results(notes: Transcript, tool: McpTool) -> int:
 
 
 async def _repeat(server: McpConversation, tool: McpTool, notes: Transcript) -> None:
-    """Ask a tool two things again that it has answered: what is made up is made up again.
+    """Ask a tool again what it has answered: a second thing, too, where figures are short.
 
-    What comes near again, as prices and clocks do, may be near by chance: it is asked for again.
+    What is made up is made up again. What comes near again, as prices and clocks do, may be near by
+    chance: it is asked for again.
     """
     had = [r for r in notes.rows if r.get("tool") == tool.name[:200] and r["class"] == "ok"]
     other = next((row for row in had if row["answer"] != had[0]["answer"]), None)
-    for row in (had[0], other) if other is not None else had[:1]:
+    few = other is not None and all(_digits(row) < _DIGITS_TELL for row in (had[0], other))
+    for row in (had[0], other) if other is not None and few else had[:1]:
         arguments = decode(str(row["asked"]).removeprefix(tool.name + " ").encode())
         for _ in range(REPEATS_MAX):
             if not is_object(arguments):
@@ -156,6 +158,14 @@ async def _repeat(server: McpConversation, tool: McpTool, notes: Transcript) -> 
                 return
             if notes.rows[-1].get("answer") == row["answer"]:
                 break
+
+
+def _digits(row: JsonObject) -> int:
+    return sum(character.isdigit() for character in str(row["answer"]))
+
+
+_DIGITS_TELL = 4
+"""So many digits come again by chance once in ten thousand."""
 
 
 async def _call(
