@@ -61,7 +61,8 @@ def test_a_good_agent_is_let_in_and_a_hostile_one_is_not(
     assert bad["allow"] is False
     assert bad["score"] < 35
     assert bad["riskLevel"] == "RED"
-    assert bad["score"] < flaky["score"] < good["score"]
+    # Which calls of the flaky one fail is chance: it can be below the cap of the hostile one.
+    assert flaky["score"] < good["score"]
     for decision in (good, bad, flaky):
         assert decision["allow"] == decision["meetsThreshold"] == (decision["score"] >= 65)
         assert decision["reasons"]
