@@ -12,6 +12,8 @@ GRPC: Final = "GRPC"
 """The name of the binding in cards of 0.3 and of 1.0."""
 
 _SCHEME = re.compile(r"(?:(https?|grpcs?)://|dns:(?:/{2,3})?)?", re.IGNORECASE)
+_BROKEN_SCHEME = re.compile(r"(?:https?|grpcs?|dns):", re.IGNORECASE)
+"""In place of a host: `grpcs:/host` would be the host `grpcs`, called in the clear."""
 
 
 def grpc_origins(url: str) -> tuple[str, ...]:
@@ -23,6 +25,8 @@ def grpc_origins(url: str) -> tuple[str, ...]:
     found = _SCHEME.match(url)
     scheme = (found[1] or "").lower() if found else ""
     rest = url[found.end() :] if found else url
+    if not scheme and _BROKEN_SCHEME.match(rest):
+        return ()
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     try:
         parts = urlsplit(f"https://{authority}")

@@ -18,6 +18,9 @@ from assay.egress.grpc_address import grpc_origins
         ("[::1]:50051", ["https://[::1]:50051", "http://[::1]:50051"]),
         ("user@a.example", []),
         ("a.example:99999", []),
+        ("grpcs:/s://gr", []),
+        ("https:8443", []),
+        ("dns:grpcs:1", []),
         ("", []),
     ],
 )
