@@ -7,6 +7,7 @@ import pytest
 from assay.infra.http.egress import GuardedHttp
 from assay.infra.state.memory import MemorySharedState
 from assay.kit.clock import SystemClock
+from assay.probing.rounds import UNFINISHED
 from assay.trust.bait import PREFIX, Baits
 from assay.trust.model import Evidence
 from assay.trust.signals.sandbox import REQUESTS_MAX
@@ -43,3 +44,11 @@ async def test_an_agent_in_disguise_is_found(http: GuardedHttp, disguise: str) -
     evidence = await visited(http, agent)
     assert evidence.interactions <= REQUESTS_MAX
     assert agent.check in failed(evidence)
+
+
+async def test_poison_in_every_result_is_confirmed_by_asking_one_again(http: GuardedHttp) -> None:
+    evidence = await visited(http, disguised_agents()["poisons a result"])
+    assert "no_poisoning" in failed(evidence)
+    probes = evidence.data["probes"]
+    assert isinstance(probes, dict)
+    assert UNFINISHED not in probes.values()

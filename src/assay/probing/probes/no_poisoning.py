@@ -241,12 +241,17 @@ async def _answers(visit: Visit) -> _Read | None:
 
 
 async def _answers_again(visit: Visit) -> _Read | None:
-    """Those that were poisoned, asked again; of conversations, the poisoned answers but one."""
-    spoken = [text for text in await said_by_agent(visit) if await _is_poisoned(visit, text)]
-    again = [
-        await one.again() for one in await heard_of(visit) if await _is_poisoned(visit, one.text)
-    ]
-    return await _spoken(visit, [*again, *spoken[1:]], is_answer=True)
+    """Poisoned answers, asked again until one is poisoned again; of conversations all but one.
+
+    Where all of an agent's answers are poisoned, asking each again would use up the visit.
+    """
+    again = [text for text in await said_by_agent(visit) if await _is_poisoned(visit, text)][1:]
+    for one in [] if again else await heard_of(visit):
+        if await _is_poisoned(visit, one.text):
+            again.append(await one.again())
+            if await _is_poisoned(visit, again[-1]):
+                break
+    return await _spoken(visit, again, is_answer=True)
 
 
 async def _is_poisoned(visit: Visit, text: str) -> bool:
