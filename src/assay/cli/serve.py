@@ -24,9 +24,10 @@ MALLOC_KEPT_BYTES = 32 * 1024 * 1024
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Source: mallopt(3)."""
 
-GC_OBJECTS = 200_000
+GC_OBJECTS = 30_000
 """New containers between collections; the usual 700 would look at every burst of requests. Calls
-wait a second for the log, and there may be tens of thousands of them."""
+wait a second for the log, and there may be tens of thousands of them. What a collection finds to be
+unused holds up the loop for 1 us each: 200,000 held it for 200 ms (`bench/hostile.py`)."""
 
 DRAIN_S = 10
 """How long a stopping server waits for the answers under way."""

@@ -1,6 +1,7 @@
 """Whom a network address stands for."""
 
 import re
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
@@ -9,6 +10,7 @@ _WITH_PORT = re.compile(r"[\d.]+:\d{0,5}", re.ASCII)
 _NETWORK_BITS: Final = {4: 24, 6: 48}
 
 
+@lru_cache(maxsize=4096)
 def caller_of(address: str) -> str:
     """Whom an address stands for: an IPv6 network of 64 bits is one caller (RFC 6177)."""
     parsed = parsed_address(address)

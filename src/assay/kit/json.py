@@ -11,18 +11,23 @@ JsonValue: TypeAlias = (
 )
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 """From a quote on it always matches, so that no byte is looked at twice."""
 
 _QUOTES_PER_VALUE = 4
 """Of a member of an object: those of its name and those of its text."""
 
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_OPENS = ord("[")
+
+_USUAL_DEPTH = 8
+"""Of nearly all answers: they are looked at without a loop over their brackets."""
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, JsonValue]]:
     """Whether a decoded JSON value is an object (its keys are strings by construction)."""
-    return isinstance(value, Mapping)
+    return type(value) is dict or isinstance(value, Mapping)  # the latter takes ten times as long
 
 
 def is_array(value: object) -> TypeGuard[Sequence[JsonValue]]:
@@ -66,9 +71,16 @@ def is_nested_beyond(text: bytes, depth: int) -> bool:
     """
     if text.count(b"[") + text.count(b"{") <= depth:
         return False
+    outside = _STRINGS.sub(b"", text) if b"\\" in text else b"".join(text.split(b'"')[::2])
+    brackets = outside.translate(_SQUARE, _NOT_BRACKETS)
+    peeled = brackets
+    for _ in range(min(depth, _USUAL_DEPTH)):  # each time, the innermost of all that are closed
+        peeled = peeled.replace(b"[]", b"")
+    if not peeled:
+        return False
     level = 0
-    for bracket in _STRINGS.sub(b"", text).translate(None, _NOT_BRACKETS):
-        level += 1 if bracket in b"[{" else -1
+    for bracket in brackets:
+        level += 1 if bracket == _OPENS else -1
         if level > depth:
             return True
     return False

@@ -19,6 +19,8 @@ became of it: for the second hash, the third and the fourth. There is no fifth."
 
 def after(previous: Attempt, attempt: Attempt) -> Attempt:
     """The attempt, remembering every hash of the one it follows."""
+    if previous.transaction in {"", attempt.transaction} and not previous.earlier:
+        return replace(attempt, earlier=()) if attempt.earlier else attempt
     known = (*previous.earlier, previous.transaction)
     hashes = dict.fromkeys(one for one in known if one and one != attempt.transaction)
     return replace(attempt, earlier=tuple(hashes))

@@ -69,7 +69,7 @@ class DirectFee:
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for `kit.records.changed`
 class Quote:
     """What one call of a wrapper costs, to whom, and what exactly is bought."""
 
@@ -155,7 +155,7 @@ class State(StrEnum):
     REVERSED = "reversed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for `kit.records.changed`
 class Entry:
     """A row of the ledger."""
 

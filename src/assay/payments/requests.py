@@ -44,7 +44,7 @@ async def _any_size(_size: int) -> None:
     """Room for whatever comes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for `kit.records.changed`
 class PaidRequest:
     """The request a payment is attached to."""
 

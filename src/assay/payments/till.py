@@ -8,13 +8,13 @@ section 9; facts, payments 6 and 7.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from assay.kit.costs import CostLedger
 from assay.kit.errors import ServiceError, Unavailable
 from assay.kit.keyring import MacKeys
+from assay.kit.records import changed
 from assay.payments.claims import Claim, Sighting
 from assay.payments.cover import require_cover
 from assay.payments.fresh import fresh_entry
@@ -125,7 +125,7 @@ class Till:
         settlement, now = self._settlement, self._clock.now()
         publishes, work_s = settlement.of(payment.quote).publishes, payment.quote.work_s
         fresh = fresh_entry(payment, request, self._idempotency_keys, now, publishes=publishes)
-        fresh = replace(fresh, agent_id=agent_id, lease_until=settlement.lease(work_s))
+        fresh = changed(fresh, agent_id=agent_id, lease_until=settlement.lease(work_s))
         async with self._settlement.gas(payment.quote) as gas:
             claim = await self._ledger.claim(fresh, now - FAILURES_WINDOW, gas.terms)
             if claim.is_ours:
@@ -170,12 +170,12 @@ class Till:
         if state is State.RELEASED:
             self._rows.count(held.bearer)
         now = self._clock.now()
-        entry = replace(held.entry, look=held.entry.look.due(now))
+        entry = changed(held.entry, look=held.entry.look.due(now))
         await self._ledger.move(entry, state, reason=reason, lease_until=now)
 
     def is_good(self, held: Held, work_s: float) -> bool:
         """Whether it could be sent again now, to be served within `work_s`."""
-        protocol, quote = self._settlement.of(held.quote), replace(held.quote, work_s=work_s)
+        protocol, quote = self._settlement.of(held.quote), changed(held.quote, work_s=work_s)
         return protocol.is_good(held.entry, quote, self._settlement.needs)
 
     def receipt(self, entry: Entry, *, is_refusal: bool = False) -> Headers:
@@ -194,7 +194,7 @@ class Till:
             entry = await self._proven(payment, claim, gas)
             protocol = self._settlement.of(payment.quote)
             work_s = protocol.work_s(payment, self._settlement.needs)  # it may have waited
-            quote = replace(payment.quote, work_s=work_s)
+            quote = changed(payment.quote, work_s=work_s)
             return Held(await self._renewed(entry, quote), quote, bearer)
 
     async def _proven(self, payment: Payment, claim: Claim, gas: GasOffer) -> Entry:
@@ -249,7 +249,7 @@ class Till:
     def _unserved(self, entry: Entry, sighting: Sighting) -> Entry:
         """An entry about to be released: whether the chain is asked before it is believed."""
         look = entry.look.due(self._clock.now(), sighting.answers)
-        return replace(entry, look=look if sighting.was_unused else AT_ONCE)
+        return changed(entry, look=look if sighting.was_unused else AT_ONCE)
 
     async def _claimed_meanwhile(
         self, entry: Entry, payment: Payment, request: PaidRequest

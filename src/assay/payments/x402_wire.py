@@ -5,6 +5,7 @@ Source: x402 specification v1 and v2, `schemes/exact/scheme_exact_evm.md`; facts
 
 import base64
 import binascii
+import hashlib
 import json
 import re
 import secrets
@@ -202,8 +203,23 @@ def credential_of(signed: Authorization) -> JsonObject:
 
 
 def authorization_of(credential: JsonObject) -> Authorization:
-    """The authorisation in a stored credential."""
-    return _authorization(credential)
+    """The authorisation in what `credential_of` made."""
+    signed = _object(credential, "authorization")
+    return Authorization(
+        payer=_text(signed, "from"),
+        to=_text(signed, "to"),
+        value=int(_text(signed, "value")),
+        valid_after=int(_text(signed, "validAfter")),
+        valid_before=int(_text(signed, "validBefore")),
+        nonce=_text(signed, "nonce"),
+        signature=_text(credential, "signature"),
+    )
+
+
+def credential_digest(signed: Authorization) -> str:
+    """SHA-256 of the payload's canonical form: of plain texts alone, that is sorted JSON."""
+    text = json.dumps(credential_of(signed), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def _identifier(extensions: JsonValue) -> str | None:

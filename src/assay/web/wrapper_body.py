@@ -74,6 +74,7 @@ class WrapperBody:
             self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
+        self._timer = self._task = None  # which know this one: a circle is left to the collector
 
     def _watch(self, task: "asyncio.Task[Any] | None") -> None:
         if task is None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from assay.kit.addresses import caller_of
+from assay.kit.records import changed
 from assay.payments.model import Held, PaymentRefused, PaymentRequired, Quote, Replay
 from assay.payments.requests import PaidRequest, Presented
 from assay.payments.retries import Spent
@@ -149,7 +150,7 @@ class Pipeline:
             await self._trust(journey, matched, None)
         if self._steps.pay.binds_body(quote):  # the demand is to hold for no other body
             body = await read_body(matched.incoming, matched.config, self._shares(journey).request)
-            quote = replace(quote, body=body)
+            quote = changed(quote, body=body)
         raise await self._till.demand(quote)
 
     async def _agreed(
@@ -175,14 +176,14 @@ class Pipeline:
         incoming, pay, shares = matched.incoming, self._steps.pay, self._shares(journey)
         request = await self._request(incoming, shares, quote.url, target)
         own = [one for one in presented if one.protocol == quote.network.protocol]
-        request = replace(request, presented=own[0] if own else None)
+        request = changed(request, presented=own[0] if own else None)
         payment = None
         if not pay.binds_body(quote):  # no body is held for what pays for nothing
             payment = await pay.read(quote, request, journey.payments)
         body = await read_body(incoming, matched.config, shares.request)
-        request = replace(request, body=body)
+        request = changed(request, body=body)
         if payment is None:
-            payment = await pay.read(replace(quote, body=body), request, journey.payments)
+            payment = await pay.read(changed(quote, body=body), request, journey.payments)
         journey.payer = payment.payer
         admitted = await self._admit(journey, matched, payment.payer)
         await shares.answer.take(self._held.expected(matched.config.id))

@@ -99,7 +99,7 @@ async def test_what_waits_together_is_committed_together(sqlite: Database, path:
     count = AT_ONCE * 3
     async with asyncio.TaskGroup() as group:
         for n in range(count):
-            group.create_task(lane.do(adding(f"0x{n}")))
+            group.create_task(lane.do(adding(f"0x{n}"), 15.0))
     assert turns.taken == 3
     lane.close()
     with sqlite3.connect(path) as other:
@@ -192,13 +192,13 @@ async def test_work_that_has_begun_ends_before_the_lane_does_and_the_rest_is_tol
         time.sleep(0.2)  # noqa: ASYNC251 - in the lane's thread, where nothing else waits
         await desk.change(ADD, {"address": "0xbegun"})
 
-    begun = asyncio.ensure_future(lane.do(slow))
+    begun = asyncio.ensure_future(lane.do(slow, 15.0))
     await asyncio.sleep(0.05)
-    waits = asyncio.ensure_future(lane.do(adding("0xwaits")))
+    waits = asyncio.ensure_future(lane.do(adding("0xwaits"), 15.0))
     await asyncio.sleep(0)
     await asyncio.to_thread(lane.close)
     await begun
-    for late in (waits, lane.do(adding("0xlate"))):
+    for late in (waits, lane.do(adding("0xlate"), 15.0)):
         with pytest.raises(Unavailable):
             await late
     assert await addresses(sqlite) == ["0xbegun"]

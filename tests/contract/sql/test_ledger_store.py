@@ -5,14 +5,15 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Select, text
 from sqlalchemy.dialects.sqlite import dialect
 
 from assay.infra.sql.engine import Database
-from assay.infra.sql.ledger_statements import COMMITTED, FAILURES, LEASE
+from assay.infra.sql.ledger_statements import COMMITTED, FAILURES, HAS_PAID, LEASE
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.ids import new_id
 from assay.payments.claims import CUT_SHORT, Committed
@@ -281,6 +282,37 @@ async def test_unfinished_payments_are_found_without_reading_what_was_paid(
     assert all("ix_payments_state (state=?" in one or "(id=?)" in one for one in details)
 
 
+async def test_a_row_is_as_whoever_moved_it_was_told(ledger: SqlLedgerStore) -> None:
+    """Only what differs is written, and nothing that differs is left out."""
+    until = CLOCK.now() + HOUR
+    now = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
+    for state, attempt, reason, lease in (
+        (State.SETTLING, None, "", until),
+        (State.SETTLING, Attempt("0x1", "0xraw"), "", None),
+        (State.SETTLING, Attempt("0x2", "0xraw2", earlier=("0x1",)), "too cheap", None),
+        (State.PENDING, None, "", until + HOUR),
+        (State.SETTLED, Attempt("0x2", "0xraw2", spent=7, earlier=("0x1",)), "", until),
+        (State.DELIVERED, None, "", None),
+        (State.REVERSED, None, "gone", None),
+    ):
+        moved = await ledger.move(now, state, attempt=attempt, reason=reason, lease_until=lease)
+        assert moved is not None
+        found = await ledger.find(now.network, now.digest)
+        assert found is not None
+        assert replace(found, attempt=replace(found.attempt, spent=moved.attempt.spent)) == moved
+        now = moved
+
+
+async def test_what_its_mover_found_out_is_written_of_a_released_row(
+    ledger: SqlLedgerStore,
+) -> None:
+    known = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
+    told = replace(known, look=Look(CLOCK.now() + HOUR, 2, 1), lease_until=CLOCK.now())
+    moved = await ledger.move(told, State.RELEASED, reason="nobody was served")
+    assert moved is not None
+    assert await ledger.find(known.network, known.digest) == moved
+
+
 async def test_what_has_moved_meanwhile_is_not_put_off(ledger: SqlLedgerStore) -> None:
     one, other = await open_entry(ledger, "0x1"), await open_entry(ledger, "0x2")
     assert await ledger.move(one, State.SETTLED) is not None
@@ -343,20 +375,23 @@ async def test_fees_are_in_flight_with_what_they_are_the_fees_of(ledger: SqlLedg
     assert sums(await ledger.committed(entry("0x4"))) == (147, 0)
 
 
-async def test_what_is_in_flight_is_found_without_reading_what_was_paid_before(
-    database: Database, ledger: SqlLedgerStore
+@pytest.mark.parametrize("statement", [COMMITTED, FAILURES, HAS_PAID])
+async def test_what_is_asked_of_a_payer_is_found_without_reading_what_was_paid_before(
+    database: Database, ledger: SqlLedgerStore, statement: Select[Any]
 ) -> None:
     """A payer's thousandth payment must not cost a thousand times his first."""
     if database.kind != "sqlite":
         pytest.skip("the other's plan depends on what it has counted")
     await claim(ledger, entry())
-    for statement in (COMMITTED, FAILURES):
-        text_ = str(statement.compile(dialect=dialect()))
-        plan = text(f"EXPLAIN QUERY PLAN {text_.replace('?', '1')}")
-        rows = await database.look(lambda desk, plan=plan: desk.rows(plan, {}))
-        details = " ".join(row["detail"] for row in rows)
-        assert "ix_payments_payer" in details
-        assert "state=?" in details
+    asked = str(statement.compile(dialect=dialect()))  # with its places: the plan is for those
+    values = (None,) * asked.count("?")
+    rows = await database.look(
+        lambda desk: desk.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {asked}", values)
+    )
+    found = [row["detail"] for row in rows if " payments " in row["detail"]]
+    by_state = "ix_payments_payer (network=? AND asset=? AND payer=? AND state=?)"
+    assert found
+    assert all(by_state in one for one in found)
 
 
 async def test_calls_that_a_payers_payments_cut_short_count_as_failures(

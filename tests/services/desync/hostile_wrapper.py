@@ -1,5 +1,6 @@
-"""A free wrapper for hostile connections, and its upstream: large answers as fast as they go."""
+"""A free wrapper, and its upstream: small answers, large ones as fast as they go, slow ones."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,11 +18,17 @@ async def _large(wire: Wire, _asked: Asked) -> None:
         await wire.send(b"x" * (ANSWER_BYTES // 64))
 
 
+async def _slow(wire: Wire, _asked: Asked) -> None:
+    """Later than a caller's going away is listened for."""
+    await asyncio.sleep(0.12)
+    await wire.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+
+
 @contextmanager
 def free_wrapper(address: str) -> Iterator[str]:
     """The id of a new operator with a free wrapper of everything."""
     with wire_upstream() as up, httpx2.Client(base_url=address, timeout=30) as http:
-        up.plays["/large"] = _large
+        up.plays |= {"/large": _large, "/slow": _slow}
         account = {"email": "free@example.com", "password": PASSWORD, "name": "Free"}
         assert http.post("/operator/register", json=account).status_code == 200
         login = http.post("/operator/login", json=account).json()

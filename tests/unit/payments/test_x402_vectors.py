@@ -4,6 +4,7 @@ The vectors are documents of the specification, and payments of the reference li
 """
 
 import base64
+import hashlib
 import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -11,18 +12,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from x402.http.utils import decode_payment_required_header, decode_payment_response_header
 from x402.schemas.v1 import PaymentRequiredV1
 
 from assay.infra.crypto.eip3009 import Eip3009Signers
+from assay.kit.canonical import canonical_bytes
 from assay.kit.json import JsonValue
 from assay.payments.claims import Sighting
 from assay.payments.model import Entry, Headers, PaymentRefused, Quote, State
 from assay.payments.networks import ROWS
 from assay.payments.outcomes import Attempt
-from assay.payments.ports import PaidRequest, ProtocolNeeds
+from assay.payments.ports import Authorization, PaidRequest, ProtocolNeeds
 from assay.payments.protocols.x402 import X402
-from assay.payments.x402_wire import parse, payment_header, timeout_s
+from assay.payments.x402_wire import (
+    authorization_of,
+    credential_digest,
+    credential_of,
+    parse,
+    payment_header,
+    timeout_s,
+)
 from tests.fakes.clock import FrozenClock
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "x402.json").read_text("utf-8"))
@@ -264,3 +275,21 @@ async def test_a_refusal_is_a_settlement_that_failed() -> None:
 def test_the_newer_header_wins_whichever_comes_first() -> None:
     both = [(b"x-payment", b"1"), (b"payment-signature", b"2")]
     assert payment_header(both) == payment_header(both[::-1]) == b"2"
+
+
+@given(
+    st.builds(
+        Authorization,
+        payer=st.from_regex(r"0x[0-9a-f]{40}", fullmatch=True),
+        to=st.from_regex(r"0x[0-9a-f]{40}", fullmatch=True),
+        value=st.integers(0, 2**256 - 1),
+        valid_after=st.integers(0, 2**256 - 1),
+        valid_before=st.integers(0, 2**256 - 1),
+        nonce=st.from_regex(r"0x[0-9a-f]{64}", fullmatch=True),
+        signature=st.from_regex(r"0x([0-9a-f]{2}){65,70}", fullmatch=True),
+    )
+)
+def test_a_credential_is_known_by_its_canonical_form_and_read_back(signed: Authorization) -> None:
+    kept = credential_of(signed)
+    assert credential_digest(signed) == hashlib.sha256(canonical_bytes(kept)).hexdigest()
+    assert authorization_of(json.loads(json.dumps(kept))) == signed

@@ -180,6 +180,8 @@ class Endpoint:
             # With others it could take longer than the asker has.
             return [await self.ask(one, deadline_s) for one in asked]
         waiting = [self._gathering.ask(one, deadline_s) for one in asked]
+        if len(waiting) == 1:
+            return [await waiting[0]]
         try:
             await asyncio.wait(waiting)
         except asyncio.CancelledError:

@@ -24,6 +24,7 @@ from assay.infra.payments.x402_sender import Sender
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.json import JsonValue
+from assay.kit.records import changed
 from assay.payments.attempts import after, hashes, may_renew
 from assay.payments.claims import Sighting
 from assay.payments.model import Entry, Payment, PaymentRefused, PaymentsUnavailable
@@ -50,7 +51,7 @@ class _Noted:
 
     async def write(self, attempt: Attempt) -> None:
         await self.note(attempt)
-        self.entry = replace(self.entry, attempt=after(self.entry.attempt, attempt))
+        self.entry = changed(self.entry, attempt=after(self.entry.attempt, attempt))
 
 
 class X402Engine:

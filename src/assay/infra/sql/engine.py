@@ -98,16 +98,14 @@ class Database:
         Of two that are under way, which is first is not said. Raises like `write`.
         """
         if self._lanes is not None:
-            async with self._used(self._use_s):
-                return await self._lanes[0].do(work)
+            return await self._done(self._lanes[0], work)
         async with self.write() as connection:
             return await work(SessionDesk(connection, self.lock))
 
     async def look(self, work: Work[T]) -> T:
         """One statement that reads; as cheap. Raises like `read`."""
         if self._lanes is not None:
-            async with self._used(self._use_s):
-                return await self._lanes[1].do(work)
+            return await self._done(self._lanes[1], work)
         async with self.read() as connection:
             return await work(SessionDesk(connection, self.lock))
 
@@ -160,24 +158,47 @@ class Database:
     @asynccontextmanager
     async def _used(self, limit_s: float) -> AsyncGenerator[None]:
         """The driver's failures as `Unavailable`; a broken constraint is the store's to see."""
-        if self._is_closed:
-            raise Unavailable("The database is closed: the service is ending.", retry_after_s=5)
-        self._uses += 1
-        self._idle.clear()
+        self._begin()
         try:
             async with asyncio.timeout(limit_s):
                 yield
         except IntegrityError:
             raise
-        except (DBAPIError, PoolTimeout, OSError) as error:
-            told = DataRefused if _is_about_data(error) else Unavailable
-            raise told(
-                "The database cannot be used now.", detail=repr(error), retry_after_s=5
-            ) from error
+        except _FAILURES as error:
+            raise _told(error) from error
         finally:
-            self._uses -= 1
-            if not self._uses:
-                self._idle.set()
+            self._end()
+
+    async def _done(self, lane: Lane, work: Work[T]) -> T:
+        """As within `_used`, whose context managers cost more than the rest: calls wait here."""
+        self._begin()
+        try:
+            return await lane.do(work, self._use_s)
+        except IntegrityError:
+            raise
+        except _FAILURES as error:
+            raise _told(error) from error
+        finally:
+            self._end()
+
+    def _begin(self) -> None:
+        if self._is_closed:
+            raise Unavailable("The database is closed: the service is ending.", retry_after_s=5)
+        self._uses += 1
+        self._idle.clear()
+
+    def _end(self) -> None:
+        self._uses -= 1
+        if not self._uses:
+            self._idle.set()
+
+
+_FAILURES = (DBAPIError, PoolTimeout, OSError)
+
+
+def _told(error: Exception) -> Unavailable:
+    told = DataRefused if _is_about_data(error) else Unavailable
+    return told("The database cannot be used now.", detail=repr(error), retry_after_s=5)
 
 
 def _own_wait_s(use_s: float) -> float:

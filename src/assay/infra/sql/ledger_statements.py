@@ -3,21 +3,28 @@
 Making a statement costs more than running it, and a payment runs a dozen.
 """
 
+from functools import lru_cache
+
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
+    Insert,
     Integer,
+    ScalarSelect,
     Text,
-    and_,
+    Update,
     bindparam,
     case,
-    delete,
     func,
     insert,
     or_,
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
+from assay.infra.sql.connect import Kind
 from assay.infra.sql.tables import paid_responses, payments
 from assay.payments.claims import CUT_SHORT
 from assay.payments.model import State
@@ -43,23 +50,18 @@ BY_DIGEST = select(payments).where(
     payments.c.network == bindparam("a_network"), payments.c.digest == bindparam("a_digest")
 )
 _AS_READ = (payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("moves_read"))
-CHANGING = (
-    *("state", "tx", "raw_tx", "earlier_tx", "reason", "lease_us", "updated_us", "moves"),
-    *("settled_us", "gas_payer", "gas_spent"),
-)
-MOVE = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in CHANGING})
-MOVE_WATCHED = (
-    update(payments)
-    .where(*_AS_READ)
-    .values({name: bindparam(name) for name in (*CHANGING, "watch_us")})
-)
-"""Into a state that says when it is watched next."""
-RELEASING = (*CHANGING, "look_us", "questions", "misses", "is_used")
-MOVE_RELEASED = (
-    update(payments)
-    .where(*_AS_READ)
-    .values({name: bindparam(name) for name in (*RELEASING, "watch_us")})
-)
+
+
+@lru_cache(maxsize=256)
+def writing(columns: frozenset[str]) -> Update:
+    """Writes some columns of a row that is still as it was read. There are few such sets.
+
+    What is not named costs nothing: an index of it is not looked at.
+    """
+    named = sorted(columns)
+    return update(payments).where(*_AS_READ).values({name: bindparam(name) for name in named})
+
+
 TAKE_OVER = (
     update(payments)
     .where(*_AS_READ)
@@ -76,7 +78,7 @@ PUTTING_OFF = (
     "misses",
     "is_used",
 )
-PUT_OFF = update(payments).where(*_AS_READ).values({name: bindparam(name) for name in PUTTING_OFF})
+PUT_OFF = writing(frozenset(PUTTING_OFF))
 _OPEN = or_(payments.c.state == State.SETTLING, payments.c.state == State.PENDING)
 _look_us = bindparam("a_look_us", type_=BigInteger)
 _IS_SOONER = payments.c.look_us < _look_us
@@ -139,18 +141,21 @@ COMMITTED = select(
     or_(*(payments.c.state == state for state in _IN_FLIGHT)),
     or_(payments.c.state != State.CLAIMED, payments.c.lease_us > bindparam("now_us")),
 )
-FAILURES = (
-    select(func.count().label("total"))
-    .select_from(payments)
-    .where(
-        *_OF_THE_PAYER,
-        or_(
-            payments.c.state == State.FAILED,
-            and_(payments.c.state == State.RELEASED, payments.c.reason == CUT_SHORT),
-        ),
-        payments.c.updated_us >= bindparam("since_us"),
-    )
+
+
+def _failures(*which: ColumnElement[bool]) -> ScalarSelect[int]:
+    since = payments.c.updated_us >= bindparam("since_us")
+    of_them = select(func.count()).select_from(payments)
+    return of_them.where(*_OF_THE_PAYER, *which, since).scalar_subquery()
+
+
+FAILURES = select(
+    (
+        _failures(payments.c.state == State.FAILED)
+        + _failures(payments.c.state == State.RELEASED, payments.c.reason == CUT_SHORT)
+    ).label("total")
 )
+"""Each by its state: with both in one condition, all of a payer's payments were read."""
 HAS_PAID = (
     select(payments.c.nonce)
     .where(
@@ -169,5 +174,11 @@ STORED = select(paid_responses).where(paid_responses.c.payment_id == bindparam("
 STORED_BYTES = select(func.length(paid_responses.c.body).label("size")).where(
     paid_responses.c.payment_id == bindparam("an_id")
 )
-FORGET = delete(paid_responses).where(paid_responses.c.payment_id == bindparam("an_id"))
-STORE = insert(paid_responses)
+
+
+@lru_cache(maxsize=2)
+def storing(kind: Kind) -> Insert:
+    """Puts what a payment bought in the place of what it had bought."""
+    made = (sqlite_insert if kind == "sqlite" else postgresql_insert)(paid_responses)
+    columns = {column.name: column for column in made.excluded if column.name != "payment_id"}
+    return made.on_conflict_do_update(index_elements=["payment_id"], set_=columns)

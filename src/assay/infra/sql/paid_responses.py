@@ -4,25 +4,19 @@ import base64
 import json
 from typing import Any
 
-from assay.infra.sql.desk import Desk, Row
-from assay.infra.sql.ledger_statements import FORGET, STORE
+from assay.infra.sql.desk import Row
 from assay.payments.model import Stored
 
 _CALLER = b":caller"
 """Kept among the headers, under a name that none of them can have (RFC 9110, section 5.1)."""
 
 
-async def keep(desk: Desk, payment_id: str, stored_us: int, stored: Stored) -> None:
-    """Put what a payment bought in the place of what it had bought."""
-    await desk.change(FORGET, {"an_id": payment_id})
-    whose = {"payment_id": payment_id, "stored_us": stored_us}
-    await desk.change(STORE, whose | _packed(stored))
-
-
-def _packed(stored: Stored) -> dict[str, Any]:
+def packed(payment_id: str, stored_us: int, stored: Stored) -> dict[str, Any]:
+    """The columns of what a payment bought."""
     pairs = [*stored.headers, (_CALLER, stored.caller.encode())]
     text = json.dumps([[base64.b64encode(part).decode() for part in pair] for pair in pairs])
-    return {"status": stored.status, "headers": text, "body": stored.body}
+    whose = {"payment_id": payment_id, "stored_us": stored_us}
+    return {**whose, "status": stored.status, "headers": text, "body": stored.body}
 
 
 def unpacked(row: Row) -> Stored:

@@ -27,9 +27,7 @@ def values_of(entry: Entry) -> dict[str, object]:
         "wrapper_id": entry.wrapper_id,
         "request_digest": entry.request_digest,
         "state": entry.state.value,
-        "tx": entry.attempt.transaction,
-        "raw_tx": entry.attempt.raw,
-        "earlier_tx": " ".join(entry.attempt.earlier),
+        **_attempt_values(entry.attempt),
         "reason": entry.reason,
         "credential": json.dumps(entry.credential, separators=(",", ":")),
         "version": entry.version,
@@ -47,13 +45,51 @@ def values_of(entry: Entry) -> dict[str, object]:
         "agent_id": entry.agent_id,
         "settled_us": None if entry.settled_at is None else to_us(entry.settled_at),
         **gas_values(entry.gas),
-        "look_us": look_us(entry.look),
-        "questions": entry.look.questions,
-        "misses": entry.look.misses,
-        "is_used": entry.look.is_used,
+        **look_values(entry.look),
         "watch_us": None,
         "wrapper_revision": entry.wrapper_revision,
         "idempotency_key": entry.idempotency_key,
+    }
+
+
+def moved_values(known: Entry, moved: Entry) -> dict[str, object]:
+    """The columns that a move writes: what differs, and of a released entry all that may.
+
+    What is released may differ from its row already, in what its mover found out meanwhile.
+    """
+    is_released = moved.state is State.RELEASED
+    values: dict[str, object] = {"updated_us": to_us(moved.updated_at), "moves": moved.moves}
+    if is_released or moved.state is not known.state:
+        values["state"] = moved.state.value
+    attempt = _attempt_values(moved.attempt)
+    if is_released or attempt != _attempt_values(known.attempt):
+        values |= attempt
+    if is_released or moved.reason != known.reason:
+        values["reason"] = moved.reason
+    if is_released or moved.lease_until != known.lease_until:
+        values["lease_us"] = to_us(moved.lease_until)
+    if is_released or moved.settled_at != known.settled_at:
+        values["settled_us"] = None if moved.settled_at is None else to_us(moved.settled_at)
+    if is_released or moved.gas != known.gas:
+        values["gas_payer"], values["gas_spent"] = moved.gas.payer, moved.gas.spent
+    return values | look_values(moved.look) if is_released else values
+
+
+def _attempt_values(attempt: Attempt) -> dict[str, object]:
+    return {
+        "tx": attempt.transaction,
+        "raw_tx": attempt.raw,
+        "earlier_tx": " ".join(attempt.earlier),
+    }
+
+
+def look_values(look: Look) -> dict[str, object]:
+    """The columns of a look."""
+    return {
+        "look_us": look_us(look),
+        "questions": look.questions,
+        "misses": look.misses,
+        "is_used": look.is_used,
     }
 
 

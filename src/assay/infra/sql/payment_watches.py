@@ -1,11 +1,28 @@
 """When settled payments are looked at again, in SQL."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import bindparam, case, func, select, update
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Select,
+    Text,
+    Update,
+    bindparam,
+    case,
+    cast,
+    func,
+    null,
+    or_,
+    select,
+    update,
+)
 
+from assay.infra.sql.connect import Kind
+from assay.infra.sql.desk import Desk, Row, Values
 from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.payment_rows import entry_of
 from assay.infra.sql.tables import payments
@@ -40,11 +57,26 @@ _turn = func.row_number().over(partition_by=_window.c.payer, order_by=_window.c.
 _UNPAID = select(_window.c.id).order_by(_turn, _window.c.watch_us).limit(bindparam("at_most"))
 """Each payer's first before anybody's second."""
 
-_PLAN = (
-    update(payments)
-    .where(payments.c.id == bindparam("an_id"), payments.c.watch_us.is_not(None))
-    .values(watch_us=bindparam("a_watch_us"))
-)
+
+def _claiming(kind: Kind) -> Update:
+    """Claims rows by their ids, a JSON array.
+
+    Whoever claims a row first has made it due later: the others' condition fails. An open one is
+    given up in the same statement: settling it makes it due, and nothing may undo that.
+    """
+    named = bindparam("ids", type_=Text)
+    if kind == "sqlite":
+        ids = select(func.json_each(named).table_valued("value").c.value)
+    else:
+        ids = select(func.json_array_elements_text(cast(named, JSON)))
+    is_open = or_(*(payments.c.state == state for state in sorted(OPEN)))
+    until_us = bindparam("until_us", type_=BigInteger)
+    return (
+        update(payments)
+        .where(payments.c.id.in_(ids), _IS_DUE)
+        .values(watch_us=case((is_open, null()), else_=until_us))
+        .returning(payments)
+    )
 
 
 class SqlWatchStore:
@@ -52,41 +84,48 @@ class SqlWatchStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._claim = _claiming(database.kind)
+        places = ("?", "?") if database.kind == "sqlite" else ("$1", "$2")
+        self._plan = (
+            f"UPDATE payments SET watch_us = {places[0]}"  # noqa: S608 - our own text
+            f" WHERE id = {places[1]} AND watch_us IS NOT NULL"
+        )
 
     async def claim_due(
         self, network: str, now: datetime, until: datetime, at_most: int
     ) -> Sequence[Entry]:
         values = {"a_network": network, "now_us": to_us(now), "at_most": at_most}
-        async with self._database.read() as connection:
-            settled = (await connection.execute(_SETTLED, values)).scalars().all()
-            values["window"] = UNPAID_WINDOW
-            unpaid = (await connection.execute(_UNPAID, values)).scalars().all()
+        settled = await self._ids(_SETTLED, values)
+        unpaid = await self._ids(_UNPAID, {**values, "window": UNPAID_WINDOW})
         left = max(at_most - len(settled), -(-at_most // UNPAID_SHARE))
         unpaid = unpaid[:left]
         ids = [*settled[: at_most - len(unpaid)], *unpaid]
         if not ids:
             return []
-        # Whoever claims a row first has made it due later: the others' condition fails. An open one
-        # is given up in the same statement: settling it makes it due, and nothing may undo that.
-        claim = (
-            update(payments)
-            .where(payments.c.id.in_(ids), payments.c.watch_us <= to_us(now))
-            .values(watch_us=case((payments.c.state.in_(OPEN), None), else_=to_us(until)))
-            .returning(payments)
-        )
-        async with self._database.write() as connection:
-            await self._database.lock(connection, _LOCK)
-            rows = (await connection.execute(claim)).mappings().all()
+        named = {"ids": json.dumps(ids), "now_us": to_us(now), "until_us": to_us(until)}
+
+        async def work(desk: Desk) -> Sequence[Row]:
+            await desk.lock(_LOCK)
+            return await desk.rows(self._claim, named)
+
+        rows = await self._database.change(work)
         return [entry_of(row) for row in rows if row["state"] not in OPEN]
+
+    async def _ids(self, statement: Select[tuple[str]], values: Values) -> list[str]:
+        rows = await self._database.look(lambda desk: desk.rows(statement, values))
+        return [row["id"] for row in rows]
 
     async def plan(self, plans: Sequence[Plan]) -> None:
         """An entry that is not watched any more stays so."""
         if not plans:
             return
-        values = [
-            {"an_id": entry_id, "a_watch_us": None if at is None else to_us(at)}
+        rows = [
+            (None if at is None else to_us(at), entry_id)
             for entry_id, at in sorted(plans, key=lambda plan: plan[0])
         ]
-        async with self._database.write() as connection:
-            await self._database.lock(connection, _LOCK)
-            await connection.execute(_PLAN, values)
+
+        async def work(desk: Desk) -> None:
+            await desk.lock(_LOCK)
+            await desk.connection.exec_driver_sql(self._plan, rows)
+
+        await self._database.change(work)

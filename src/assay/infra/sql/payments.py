@@ -1,10 +1,9 @@
 """The payment ledger in SQL."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Update, delete, select
+from sqlalchemy import delete, select
 
 from assay.infra.sql.desk import Desk
 from assay.infra.sql.engine import Database, to_us
@@ -12,29 +11,27 @@ from assay.infra.sql.gas import GasReservations
 from assay.infra.sql.ledger_statements import (
     BY_DIGEST,
     BY_KEY,
-    CHANGING,
     COMMITTED,
     FAILURES,
     HAS_PAID,
     INSERT,
     LEASE,
-    MOVE,
-    MOVE_RELEASED,
-    MOVE_WATCHED,
     PUT_OFF,
     PUT_OFF_ALL,
     PUTTING_OFF,
-    RELEASING,
     REUSED,
     STORED,
     STORED_BYTES,
     TAKE_OVER,
+    storing,
+    writing,
 )
-from assay.infra.sql.paid_responses import keep, unpacked
-from assay.infra.sql.payment_rows import entry_of, look_us, values_of
+from assay.infra.sql.paid_responses import packed, unpacked
+from assay.infra.sql.payment_rows import entry_of, look_us, moved_values, values_of
 from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
 from assay.kit.clock import Clock
+from assay.kit.records import changed
 from assay.payments.claims import Claim, Committed, carried_look
 from assay.payments.gas import GasTerms, closed
 from assay.payments.gas_cost import NO_GAS
@@ -46,13 +43,6 @@ from assay.payments.upstream_keys import carried_secret
 from assay.payments.watcher import first_look
 
 _WATCHED = (State.SETTLED, State.FAILED, State.REVERSED)
-_NAMES = {
-    MOVE: CHANGING,
-    MOVE_WATCHED: CHANGING,
-    MOVE_RELEASED: RELEASING,
-    PUT_OFF: PUTTING_OFF,
-}
-"""What a statement writes of an entry; all of it where it is not named."""
 
 
 class SqlLedgerStore:
@@ -66,6 +56,7 @@ class SqlLedgerStore:
         self._clock = clock
         self._rollups = RollupWriter(database.kind)
         self._gas = GasReservations(database)
+        self._storing = storing(database.kind)
 
     async def claim(
         self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
@@ -110,7 +101,7 @@ class SqlLedgerStore:
         stored: Stored | None = None,
     ) -> Entry | None:
         now = self._clock.now()
-        moved = replace(
+        moved = changed(
             entry,
             state=state,
             settled_at=entry.settled_at or (now if state is State.SETTLED else None),
@@ -120,16 +111,22 @@ class SqlLedgerStore:
             updated_at=now,
             moves=entry.moves + 1,
         )
-        moved = replace(moved, gas=closed(entry, moved))
+        moved = _with_gas(entry, moved)
         tally = tally_move(entry, moved)
 
-        statement = _moving(entry, moved)
+        values = moved_values(entry, moved)
+        if moved.state is State.RELEASED or (
+            moved.state in _WATCHED and moved.state is not entry.state
+        ):
+            values |= _watch(moved)
+        statement = writing(frozenset(values))
+        values |= _as_read(entry)
 
         async def work(desk: Desk) -> bool:
-            if not await _update(desk, statement, entry, moved):
+            if await desk.change(statement, values) != 1:
                 return False
             if stored is not None:
-                await keep(desk, moved.id, to_us(moved.updated_at), stored)
+                await desk.change(self._storing, packed(moved.id, to_us(now), stored))
             await self._gas.settle_up(desk, entry, moved)
             if tally is not None:
                 await self._rollups.write(desk.connection, tally)
@@ -173,8 +170,11 @@ class SqlLedgerStore:
 
         async def work(desk: Desk) -> None:
             for entry in entries:
-                known, moves = replace(entry, state=State.PENDING), entry.moves + 1
-                await _update(desk, PUT_OFF, entry, replace(known, updated_at=now, moves=moves))
+                moves = entry.moves + 1
+                moved = changed(entry, state=State.PENDING, updated_at=now, moves=moves)
+                values = values_of(moved)
+                put_off = {name: values[name] for name in PUTTING_OFF}
+                await desk.change(PUT_OFF, put_off | _as_read(entry))
 
         await self._database.change(work)
 
@@ -215,18 +215,30 @@ class SqlLedgerStore:
         if known is not None and not _may_take_over(known, fresh.created_at):
             return known, False
         if known is not None:  # what a process that is gone had reserved
-            await self._gas.settle_up(desk, known, replace(known, gas=NO_GAS))
+            await self._gas.settle_up(desk, known, changed(known, gas=NO_GAS))
         if gas is not None:
-            fresh = replace(fresh, gas=await self._gas.reserve(desk, fresh, gas))
+            fresh = changed(fresh, gas=await self._gas.reserve(desk, fresh, gas))
         if known is None:
             await desk.change(INSERT, values_of(fresh) | _watch(fresh))
             return fresh, True
-        taken = replace(fresh, id=known.id, moves=known.moves + 1, look=carried_look(known))
-        taken = replace(taken, idempotency_key=carried_secret(known, fresh))
-        if await _update(desk, TAKE_OVER, known, taken):
+        taken = changed(
+            fresh,
+            id=known.id,
+            moves=known.moves + 1,
+            look=carried_look(known),
+            idempotency_key=carried_secret(known, fresh),
+        )
+        values = values_of(taken)
+        del values["id"]
+        if await desk.change(TAKE_OVER, values | _watch(taken) | _as_read(known)) == 1:
             return taken, True
-        await self._gas.settle_up(desk, taken, replace(taken, gas=NO_GAS))
-        return replace(taken, gas=NO_GAS), False
+        await self._gas.settle_up(desk, taken, changed(taken, gas=NO_GAS))
+        return changed(taken, gas=NO_GAS), False
+
+
+def _with_gas(entry: Entry, moved: Entry) -> Entry:
+    gas = closed(entry, moved)
+    return moved if gas is moved.gas else changed(moved, gas=gas)
 
 
 def _may_take_over(known: Entry, now: datetime) -> bool:
@@ -253,27 +265,12 @@ async def _failures(desk: Desk, entry: Entry, since: datetime) -> int:
     return int((await desk.rows(FAILURES, values))[0]["total"])
 
 
-async def _update(desk: Desk, statement: Update, known: Entry, moved: Entry) -> bool:
-    """Whether the row was still as it was read."""
-    values = values_of(moved)
-    del values["id"]
-    if statement in _NAMES:
-        values = {name: values[name] for name in _NAMES[statement]}
-    if statement in (MOVE_WATCHED, MOVE_RELEASED, TAKE_OVER):
-        values |= _watch(moved)
-    values |= {"an_id": known.id, "moves_read": known.moves}
-    return await desk.change(statement, values) == 1
+def _as_read(known: Entry) -> dict[str, object]:
+    """What a statement finds the row by, if it is still as it was read."""
+    return {"an_id": known.id, "moves_read": known.moves}
 
 
-def _moving(entry: Entry, moved: Entry) -> Update:
-    """The statement that writes a change of state."""
-    if moved.state is State.RELEASED:
-        return MOVE_RELEASED
-    is_watched = moved.state in _WATCHED and moved.state is not entry.state
-    return MOVE_WATCHED if is_watched else MOVE
-
-
-def _watch(moved: Entry) -> dict[str, int | None]:
+def _watch(moved: Entry) -> dict[str, object]:
     look = first_look(moved)
     return {"watch_us": None if look is None else to_us(look)}
 

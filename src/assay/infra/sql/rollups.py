@@ -1,9 +1,10 @@
 """The roll-ups of the call log, written in the transaction of what they count."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
+from typing import cast
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -32,7 +33,7 @@ _KNOWN_MAX = 200_000
 _KNOWN_US = DAY_US // 2
 """An agent whose newest call is no older has its row: `old_agents` leaves it there for a day."""
 
-_SEEN = ("first_us", "last_us", "tier", "tier_us")
+_AGENT_COLUMNS = (*AGENTS.key, *AGENTS.measures, "first_us", "last_us", "tier", "tier_us")
 _TIER_US = "agent_totals.tier_us"
 _IS_NEWER = (
     f"excluded.tier_us IS NOT NULL AND ({_TIER_US} IS NULL OR excluded.tier_us >= {_TIER_US})"
@@ -54,13 +55,12 @@ class RollupWriter:
 
     async def write(self, connection: AsyncConnection, tally: Tally) -> None:
         """Add everything, in one order everywhere. Call `written` once it is committed."""
-        await self._introduce(connection, tally)
+        new = await self._introduce(connection, tally)
         for rollup in ROLLUPS:
-            rows: list[tuple[object, ...]] = []
-            for key, counted in sorted(tally.sums[rollup.table].items()):
-                seen = tally.seen[key] if rollup is AGENTS else None  # type: ignore[index]
-                tail = (seen.first_us, seen.last_us, seen.tier, seen.tier_us) if seen else ()
-                rows.append((*key, *counted, *tail))
+            if rollup is AGENTS:
+                rows = [_agent_row(who, tally) for who in sorted(tally.seen) if who not in new]
+            else:
+                rows = [(*key, *sums) for key, sums in sorted(tally.sums[rollup.table].items())]
             if rows:
                 await connection.exec_driver_sql(self._add[rollup.table], rows)
         if tally.chains:
@@ -74,41 +74,36 @@ class RollupWriter:
         while len(self._known) > _KNOWN_MAX:
             self._known.popitem(last=False)
 
-    async def _introduce(self, connection: AsyncConnection, tally: Tally) -> None:
+    async def _introduce(self, connection: AsyncConnection, tally: Tally) -> set[AgentKey]:
         """Make the rows of new agents, and count exactly those that this transaction made."""
         strangers = sorted(
             who
             for who, seen in tally.seen.items()
             if seen.last_us - self._known.get(who, 0) > _KNOWN_US
         )
-        new: Counter[str] = Counter()
+        new: set[AgentKey] = set()
         for start in range(0, len(strangers), _AT_ONCE):
             some = strangers[start : start + _AT_ONCE]
             made = await connection.exec_driver_sql(
-                self._introduction(len(some)), tuple(self._introduced(some, tally))
+                self._introduction(len(some)),
+                tuple(value for who in some for value in _agent_row(who, tally)),
             )
-            new.update(row[0] for row in made)
-        for operator_id, count in new.items():
+            new.update((row[0], row[1]) for row in cast("Iterable[AgentKey]", made))
+        for operator_id, count in Counter(operator_id for operator_id, _ in new).items():
             tally.add(TOTALS, (operator_id,), (*(0 for _ in MEASURES[:-1]), count))
-
-    @staticmethod
-    def _introduced(some: Sequence[AgentKey], tally: Tally) -> Iterable[object]:
-        for who in some:
-            seen = tally.seen[who]
-            yield from (*who, seen.first_us, seen.last_us)
+        return new
 
     def _introduction(self, count: int) -> str:
-        zeros = ", ".join("0" for _ in AGENTS.measures)
-        rows = (f"({self._places(4, start=1 + 4 * n)}, {zeros}, NULL, NULL)" for n in range(count))
+        width = len(_AGENT_COLUMNS)
+        rows = (f"({self._places(width, start=1 + width * n)})" for n in range(count))
         return (
-            f"INSERT INTO agent_totals (operator_id, agent_id, first_us, last_us,"  # noqa: S608 - our own names
-            f" {', '.join(AGENTS.measures)}, tier, tier_us) VALUES {', '.join(rows)}"
-            " ON CONFLICT DO NOTHING RETURNING operator_id"
+            f"INSERT INTO agent_totals ({', '.join(_AGENT_COLUMNS)})"  # noqa: S608 - our own names
+            f" VALUES {', '.join(rows)} ON CONFLICT DO NOTHING RETURNING operator_id, agent_id"
         )
 
     def _upsert(self, rollup: Rollup) -> str:
         table = rollup.table
-        columns = (*rollup.key, *rollup.measures, *(_SEEN if rollup is AGENTS else ()))
+        columns = _AGENT_COLUMNS if rollup is AGENTS else (*rollup.key, *rollup.measures)
         changes = [f"{name} = {table}.{name} + excluded.{name}" for name in rollup.measures]
         if rollup is AGENTS:
             changes += [
@@ -150,6 +145,12 @@ def tally_move(entry: Entry, moved: Entry) -> Tally | None:
     if moved.state is State.FAILED and entry.state is not State.FAILED:
         return tally_failed(moved.operator_id, at_us)
     return None
+
+
+def _agent_row(who: AgentKey, tally: Tally) -> tuple[object, ...]:
+    """The values of `_AGENT_COLUMNS`."""
+    seen, sums = tally.seen[who], tally.sums[AGENTS.table][who]
+    return (*who, *sums, seen.first_us, seen.last_us, seen.tier, seen.tier_us)
 
 
 def _extreme(column: str, order: str) -> str:

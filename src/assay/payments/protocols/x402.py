@@ -3,12 +3,10 @@
 Source: x402 specification v1 and v2, `schemes/exact/scheme_exact_evm.md`; facts, payments 1.
 """
 
-import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, Final
 
-from assay.kit.canonical import canonical_bytes
 from assay.kit.json import JsonObject, JsonValue
 from assay.payments.buyer import token_of
 from assay.payments.claims import Sighting
@@ -38,6 +36,7 @@ from assay.payments.x402_wire import (
     V2,
     Envelope,
     Malformed,
+    credential_digest,
     credential_of,
     encoded,
     needed_s,
@@ -51,6 +50,14 @@ from assay.payments.x402_wire import (
 LEAST_S: Final = 10.0
 """Seconds that must be left besides the upstream's own when it is asked, of `SETTLE_S`: five that
 it may be late, and five for settling."""
+
+
+_NETWORKS: Final = {
+    spelling: row.id
+    for row in ROWS
+    if row.protocol == "x402"
+    for spelling in (row.id, row.short_name)
+}
 
 
 class X402:
@@ -180,27 +187,24 @@ class X402:
 
 def _answers(entry: Entry, said: JsonObject) -> Headers:
     """Both receipts; each spells the network as its reader does."""
-    short = next((row.short_name for row in ROWS if row.id == entry.network), entry.network)
-    old = short if entry.version == 1 else entry.network
-    return (
-        (b"payment-response", encoded({**said, "network": entry.network})),
-        (b"x-payment-response", encoded({**said, "network": old})),
-    )
+    told = old = encoded({**said, "network": entry.network})
+    if entry.version == 1:
+        short = next((row.short_name for row in ROWS if row.id == entry.network), entry.network)
+        old = encoded({**said, "network": short})
+    return ((b"payment-response", told), (b"x-payment-response", old))
 
 
 def _presented(headers: Headers) -> Presented:
     """Raises `Malformed`, and `PaymentRefused` for a version that there is not."""
     envelope = parse(payment_header(headers))
     signed = envelope.authorization
-    ours = (row for row in ROWS if row.protocol == "x402")
-    network = next((row.id for row in ours if envelope.network in {row.id, row.short_name}), "")
     return Presented(
         protocol="x402",
-        network=network,
+        network=_NETWORKS.get(envelope.network, ""),
         amount=signed.value,
         pay_to=signed.to,
         expires_s=float(signed.valid_before),
-        digest=hashlib.sha256(canonical_bytes(credential_of(signed))).hexdigest(),
+        digest=credential_digest(signed),
         token=token_of(envelope.accepted),
         parsed=envelope,
     )

@@ -246,11 +246,11 @@ async def _answers_again(visit: Visit) -> _Read | None:
     Where all of an agent's answers are poisoned, asking each again would use up the visit.
     """
     again = [text for text in await said_by_agent(visit) if await _is_poisoned(visit, text)][1:]
-    for one in [] if again else await heard_of(visit):
-        if await _is_poisoned(visit, one.text):
+    is_sure = bool(again)
+    for one in await heard_of(visit):
+        if not is_sure and await _is_poisoned(visit, one.text):
             again.append(await one.again())
-            if await _is_poisoned(visit, again[-1]):
-                break
+            is_sure = await _is_poisoned(visit, again[-1])
     return await _spoken(visit, again, is_answer=True)
 
 

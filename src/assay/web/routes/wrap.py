@@ -72,6 +72,7 @@ class WrapLane:
             app.log.exception("unhandled", request_id=exchange.request_id, exc_info=error)
             await outgoing.refuse(fault())
         finally:
+            journey.refusal = None  # its traceback knows the journey: a circle for the collector
             app.wrappers.record(journey, outgoing.status, outgoing.bytes_out)
 
     def _require_host(self, exchange: Exchange) -> None:
@@ -101,24 +102,17 @@ class WrapLane:
                 journey.refusal = refusal  # a browser may ask, to be able to read the refusal
                 return
             try:
-                await self._admit_beyond(exchange, caller, journey, refusal)
+                if caller.agents and not isinstance(refusal, UpstreamUnread):
+                    await self._presented.require(caller_of(exchange.client_address))
+                    await self._agents.require(caller.own)
+                    return
+                if not self._app.till.is_any_attached(journey.incoming.headers):
+                    raise
+                journey.payments = await self._payments.beyond(exchange)
             except TooMany:
                 journey.answer_headers.extend(cors)
                 raise
-
-    async def _admit_beyond(
-        self, exchange: Exchange, caller: Caller, journey: Journey, refusal: TooMany
-    ) -> None:
-        """Count a call of an address that has used up its limit. Raises `TooMany`."""
-        address = caller_of(exchange.client_address)
-        if caller.agents and not isinstance(refusal, UpstreamUnread):
-            await self._presented.require(address)
-            await self._agents.require(caller.own)
-            return
-        if not self._app.till.is_any_attached(journey.incoming.headers):
-            raise refusal
-        journey.payments = await self._payments.beyond(exchange)
-        journey.refusal = refusal
+            journey.refusal = refusal
 
     async def _watched(self, journey: Journey, body: WrapperBody, outgoing: Outgoing) -> None:
         """Answer; a caller that goes away meanwhile takes its upstream call with it."""
