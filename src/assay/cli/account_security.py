@@ -121,6 +121,11 @@ def _agreed(email: str) -> bool:
 
 
 def _said(ended: Ended) -> str:
-    revoked = f"{ended.keys_revoked} API keys revoked" if ended.keys_revoked else "no key revoked"
-    left = f", {ended.keys_left} still work (--revoke-keys)" if ended.keys_left else ""
-    return f"{ended.sessions} sessions ended, {revoked}{left}"
+    keys, left = ended.keys_revoked, ended.keys_left
+    revoked = f"{keys} API key{_s(keys)} revoked" if keys else "no key revoked"
+    working = f", {left} still work{_s(not left > 1)} (--revoke-keys)" if left else ""
+    return f"{ended.sessions} session{_s(ended.sessions)} ended, {revoked}{working}"
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

@@ -74,6 +74,36 @@ async def test_one_that_fails_is_undone_and_fails_nobody_else(database: Database
     assert await addresses(database) == ["0x1", "0x2", "0x3"]
 
 
+async def test_work_that_is_sure_and_fails_before_any_change_fails_alone(
+    database: Database,
+) -> None:
+    works = [adding("0x\0"), adding("0x2")]
+    results = await asyncio.gather(  # noqa: TID251
+        *(database.change(work, is_sure=True) for work in works), return_exceptions=True
+    )
+    assert [type(result) for result in results] == [InvalidRequest, int]
+    assert await addresses(database) == ["0x2"]
+
+
+async def test_work_that_is_sure_and_fails_after_a_change_is_undone_with_all_beside_it(
+    sqlite: Database,
+) -> None:
+    async def fails(desk: Desk) -> None:
+        await desk.change(ADD, {"address": "0xbad"})
+        raise ValueError("no")
+
+    results = await asyncio.gather(  # noqa: TID251
+        sqlite.change(adding("0x1")),
+        sqlite.change(fails, is_sure=True),
+        sqlite.change(adding("0x2"), is_sure=True),
+        return_exceptions=True,
+    )
+    assert [type(result) for result in results] == [Unavailable] * 3
+    assert await addresses(sqlite) == []
+    await sqlite.change(adding("0x3"))
+    assert await addresses(sqlite) == ["0x3"]
+
+
 async def test_a_row_that_breaks_a_constraint_fails_alone(database: Database) -> None:
     works = [adding("0x1"), adding("0x1"), adding("0x2")]
     results = await asyncio.gather(  # noqa: TID251

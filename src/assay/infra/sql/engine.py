@@ -91,14 +91,16 @@ class Database:
             async with connection.begin():
                 yield connection
 
-    async def change(self, work: Work[T]) -> T:
+    async def change(self, work: Work[T], *, is_sure: bool = False) -> T:
         """A short transaction of statements alone: its result, once it is committed.
 
         On SQLite it shares its commit with whatever else is waiting, and costs a tenth of `write`.
-        Of two that are under way, which is first is not said. Raises like `write`.
+        `is_sure`: once it has changed anything, it fails only where the database does; whatever
+        shares its commit fails with it then. Of two that are under way, which is first is not
+        said. Raises like `write`.
         """
         if self._lanes is not None:
-            return await self._done(self._lanes[0], work)
+            return await self._done(self._lanes[0], work, is_sure=is_sure)
         async with self.write() as connection:
             return await work(SessionDesk(connection, self.lock))
 
@@ -169,11 +171,11 @@ class Database:
         finally:
             self._end()
 
-    async def _done(self, lane: Lane, work: Work[T]) -> T:
+    async def _done(self, lane: Lane, work: Work[T], *, is_sure: bool = False) -> T:
         """As within `_used`, whose context managers cost more than the rest: calls wait here."""
         self._begin()
         try:
-            return await lane.do(work, self._use_s)
+            return await lane.do(work, self._use_s, is_sure=is_sure)
         except IntegrityError:
             raise
         except _FAILURES as error:

@@ -132,7 +132,7 @@ class SqlLedgerStore:
                 await self._rollups.write(desk.connection, tally)
             return True
 
-        if not await self._database.change(work):
+        if not await self._database.change(work, is_sure=True):
             return None
         if tally is not None:
             self._rollups.written(tally)
