@@ -39,6 +39,24 @@ OVERRIDES: Final = frozenset(
 )
 """Fields by which an upstream takes a request for another method or path than the wrapper did."""
 
+IDENTITIES: Final = frozenset(
+    {b"remote-user", b"remote-groups", b"remote-name", b"remote-email", b"x-remote-user"}
+    | {b"x-remote-group", b"x-remote-groups", b"x-webauth-user", b"x-auth-username"}
+    | {b"x-authenticated-user", b"cf-access-authenticated-user-email", b"cf-access-jwt-assertion"}
+    | {b"x-pomerium-jwt-assertion", b"client-cert", b"client-cert-chain", b"x-client-cert"}
+    | {b"x-client-certificate", b"x-client-cert-chain", b"x-client-verify", b"x-arr-clientcert"}
+)
+"""Fields in which a proxy that has logged a caller in, or seen its certificate, tells an origin who
+that is: nobody here has. Sources: RFC 9440, section 4; the manuals of Authelia, Grafana, Kubernetes
+(request headers), Cloudflare Access, Pomerium, App Service and nginx."""
+
+_IDENTITY_PREFIXES: Final = (
+    *(b"x-remote-extra-", b"x-auth-request-", b"x-authentik-", b"x-goog-authenticated-user-"),
+    *(b"x-goog-iap-", b"x-amzn-oidc-", b"x-amzn-mtls-", b"x-ms-client-principal"),
+    *(b"tailscale-user-", b"x-pomerium-claim-", b"ssl-client-", b"x-ssl-client-"),
+)
+"""The same of oauth2-proxy, authentik, Google's and Amazon's balancers, Tailscale and Apache."""
+
 _NOT_SENT_SUFFIXES: Final = (
     *(b"forwarded-for", b"client-ip", b"clientip", b"real-ip", b"remote-ip", b"remote-addr"),
     *(b"connecting-ip", b"from-ip", b"source-ip", b"client-addr", b"client-address"),
@@ -47,7 +65,7 @@ _NOT_SENT_SUFFIXES: Final = (
 )
 """How fields of the same two kinds end that one network or framework has for itself."""
 
-_NOT_SENT: Final = HOP_BY_HOP | CLIENT_ADDRESSES | OVERRIDES | {
+_NOT_SENT: Final = HOP_BY_HOP | CLIENT_ADDRESSES | OVERRIDES | IDENTITIES | {
     b"host", b"content-length", b"expect", b"via", b"x-request-id", b"http2-settings",
     b"x-payment", b"payment-signature", b"payment-authorization",
     b"proxy",  # no header of HTTP's: as HTTP_PROXY it is an upstream's own proxy (CVE-2016-5385)
@@ -56,8 +74,9 @@ _NOT_SENT: Final = HOP_BY_HOP | CLIENT_ADDRESSES | OVERRIDES | {
 _NOT_SENT_PREFIXES: Final = (
     *(b"x-forwarded-", b"x-original-", b"x-rewrite-", b"x-envoy-"),
     *(b"x-assay-", b"x-agent-"),
+    *_IDENTITY_PREFIXES,
 )
-"""Addresses, paths and methods as another proxy saw them; what only we may say."""
+"""Addresses, paths, methods and callers as another proxy saw them; what only we may say."""
 
 _ODD = re.compile(rb"[^a-z0-9-]")
 

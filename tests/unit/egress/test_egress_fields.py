@@ -24,8 +24,29 @@ def test_an_address_or_another_method_or_path_is_not_said(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        *("remote-user", "x-remote-user", "x_remote_user", "remote-groups", "x-remote-group"),
+        *("x-remote-extra-scopes", "x-webauth-user", "x-auth-request-email", "x-auth-username"),
+        *("x-authentik-username", "x-authenticated-user", "x-goog-authenticated-user-email"),
+        *("x-goog-iap-jwt-assertion", "cf-access-authenticated-user-email"),
+        *("cf-access-jwt-assertion", "x-amzn-oidc-identity", "x-amzn-mtls-clientcert-subject"),
+        *("x-ms-client-principal-name", "tailscale-user-login", "x-pomerium-claim-email"),
+        *("x-pomerium-jwt-assertion", "ssl-client-verify", "SSL_CLIENT_S_DN".lower()),
+        *("x-ssl-client-cert", "x-client-cert", "client-cert", "client-cert-chain"),
+        *("x-arr-clientcert", "x-client-certificate", "x-client-verify", "x-forwarded-user"),
+    ],
+)
+def test_who_has_logged_in_is_not_said_for_nobody_here_has_checked_it(name: str) -> None:
+    assert not REQUEST_FIELDS.passes(name.encode())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
         *("accept", "authorization", "cookie", "user-agent", "x-api-key", "idempotency-key"),
         *("x-request-method", "x-client-id", "x-ip-country", "mcp-session-id", "x-override"),
+        *("cf-access-client-id", "cf-access-client-secret", "x-pomerium-authorization"),
+        *("x-auth-token", "x-user-id", "x-goog-api-key", "x-amz-security-token", "x-ms-version"),
+        *("remote-id", "x-client-version", "x-serverless-authorization"),
     ],
 )
 def test_an_apis_own_fields_are_said(name: str) -> None:
