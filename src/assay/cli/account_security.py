@@ -122,10 +122,10 @@ def _agreed(email: str) -> bool:
 
 def _said(ended: Ended) -> str:
     keys, left = ended.keys_revoked, ended.keys_left
-    revoked = f"{keys} API key{_s(keys)} revoked" if keys else "no key revoked"
-    working = f", {left} still work{_s(not left > 1)} (--revoke-keys)" if left else ""
-    return f"{ended.sessions} session{_s(ended.sessions)} ended, {revoked}{working}"
+    revoked = f"{_counted(keys, 'API key')} revoked" if keys else "no key revoked"
+    working = f"; still good: {_counted(left, 'key')} (--revoke-keys)" if left else ""
+    return f"{_counted(ended.sessions, 'session')} ended, {revoked}{working}"
 
 
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
