@@ -60,6 +60,7 @@ _IDENTITY_PREFIXES: Final = (
 _NOT_SENT_SUFFIXES: Final = (
     *(b"forwarded-for", b"client-ip", b"clientip", b"real-ip", b"remote-ip", b"remote-addr"),
     *(b"connecting-ip", b"from-ip", b"source-ip", b"client-addr", b"client-address"),
+    *(b"user-ip", b"remote-address", b"ip-authorization", b"originating-ip"),
     *(b"method-override", b"override-method", b"url-override", b"path-override", b"host-override"),
     *(b"rest-method", b"request-uri"),
 )

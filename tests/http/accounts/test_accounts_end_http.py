@@ -25,6 +25,7 @@ async def settled_in(house: House) -> tuple[dict[str, str], dict[str, str], dict
         "path": "/x", "pricePerCall": 0, "targetUrl": "http://127.0.0.1:8999",
         "upstreamAuthType": "header", "upstreamAuthHeader": "x-key",
         "upstreamAuthSecret": "hush-upstream", "description": "mine alone",
+        "passResponseHeaders": ["x-of-mine-alone"],
     }  # fmt: skip
     made = await house.http.post("/operator/endpoints", headers=token, json=endpoint)
     hook = {"event": "evaluation_complete", "url": HOOK}
@@ -110,6 +111,7 @@ async def test_nothing_personal_is_left_and_calls_and_payments_stay(house: House
         "'Op'",
         "argon2id",
         "mine alone",
+        "x-of-mine-alone",
         "8999/hook",
         "first key",
         "Otherwise",

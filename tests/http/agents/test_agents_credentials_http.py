@@ -267,7 +267,7 @@ async def test_409_a_fifth_address_and_one_is_replaced(house: House) -> None:
         refused(answer, 409, "credential_limit_reached")
         again = await deposited(house, base, url=f"{base}/a", name="X-API-Key")
         listed = (await house.http.get(PATH, headers=await house.session())).json()
-        assert (listed["total"], listed["limit"]) == (4, 4)
+        assert (listed["total"], listed["limit"]) == (4, 100)
         assert again["id"] in {one["id"] for one in listed["items"]}
 
 

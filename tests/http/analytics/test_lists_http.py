@@ -108,6 +108,36 @@ async def test_a_cursor_that_is_none_is_refused(house: House, path: str, cursor:
     refused(answer, 400, "invalid_request")
 
 
+SHORT = ("/operator/sessions", "/operator/visits", "/operator/agent/7/credentials")
+"""Lists that are read whole."""
+
+
+@pytest.mark.parametrize("path", SHORT)
+@pytest.mark.parametrize(
+    "asked", [{"limit": "0"}, {"limit": "abc"}, {"offset": "-1"}, {"cursor": "xxx"}]
+)
+async def test_a_page_that_cannot_be_is_refused_of_short_lists_too(
+    house: House, path: str, asked: dict[str, str]
+) -> None:
+    await house.operator()
+    headers = await (house.token() if path == "/operator/sessions" else house.session())
+    refused(await house.http.get(path, headers=headers, params=asked), 400, "invalid_request")
+
+
+async def test_sessions_are_gone_through_in_pages(house: House) -> None:
+    await house.operator()
+    for _ in range(3):
+        await house.token()
+    token = await house.token()
+    whole = (await house.http.get("/operator/sessions", headers=token)).json()
+    assert (whole["total"], whole["limit"], whole["nextCursor"]) == (4, 100, None)
+    first = await house.http.get("/operator/sessions", headers=token, params={"limit": 3})
+    params = {"limit": 3, "cursor": first.json()["nextCursor"]}
+    last = await house.http.get("/operator/sessions", headers=token, params=params)
+    assert first.json()["items"] + last.json()["items"] == whole["items"]
+    assert (last.json()["offset"], last.json()["nextCursor"]) == (3, None)
+
+
 async def _by_ids(house: House) -> dict[str, str]:
     """Every list that is gone through by the ids of its rows, with its code for none of them."""
     owner = await house.app.operators.find_for_admin("op0@example.com")

@@ -11,6 +11,7 @@ from assay.egress.fields import REQUEST_FIELDS
         *("x-forwarded-for", "x-real-ip", "forwarded", "true-client-ip", "cf-connecting-ip"),
         *("x-vercel-forwarded-for", "x-real-client-ip", "z-forwarded-for", "x-akamai-client-ip"),
         *("http-client-ip", "http-x-forwarded-for", "x-ms-forwarded-client-ip", "source-ip"),
+        *("x-user-ip", "x-remote-address", "x-custom-ip-authorization", "x-ms-originating-ip"),
         *("x-from-ip", "x-client-address", "x-some-new-network-connecting-ip", "x_vercel_real_ip"),
         *("x-original-url", "x-rewrite-url", "x-http-method-override", "x-http-host-override"),
         *("x-http-path-override", "x-override-method", "x-rest-method", "host-override"),

@@ -35,6 +35,7 @@ from assay.web.limits import CALLERS_MAX, RateLimit
 from assay.wrapper.held import WRAPPERS_MAX, HeldBodies
 from assay.wrapper.match import FOUND_MAX, Row, Table
 from assay.wrapper.ports import AnswerHead
+from assay.wrapper.response_fields import ResponseFields
 from assay.wrapper.steps.limit import CALLERS_MAX as WINDOWS_MAX
 from assay.wrapper.steps.limit import LimitStep
 from tests.fakes.clock import FrozenClock
@@ -173,6 +174,15 @@ def header_names() -> Filled:
     )
 
 
+def answered_names() -> Filled:
+    fields = ResponseFields()
+    return Filled(
+        lambda n: fields.passes(b"x-%d" % n + b"y" * (n % 2000)),
+        inside(fields, "_known"),
+        NAMES_REMEMBERED,
+    )
+
+
 def upstream_heads() -> Filled:
     heads = KnownHeads()
 
@@ -190,7 +200,16 @@ FILLS: Mapping[str, Callable[[], Filled]] = {
     for fill in (
         *(bounded_map, weighed_map, rate_limit, wrapper_limit, login_throttle, login_notes, costs),
         request_quota,
-        *(conduct, wrappers_of_one_address, call_log, sizes, paths, header_names, upstream_heads),
+        *(
+            conduct,
+            wrappers_of_one_address,
+            call_log,
+            sizes,
+            paths,
+            header_names,
+            answered_names,
+            upstream_heads,
+        ),
     )
 }
 

@@ -103,6 +103,7 @@ async def _deactivate_wrappers(connection: AsyncConnection, operator_id: str) ->
         "description": "",
         "target_url": "",
         "cors_origins": "",
+        "pass_response_headers": "",
         "upstream_auth_header": None,
         "upstream_auth_secret": None,
     }

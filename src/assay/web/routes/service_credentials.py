@@ -14,6 +14,7 @@ from assay.web.credentials import Credential
 from assay.web.route import app_of, read, route
 from assay.web.routes.agents import AgentId, OnNetwork
 from assay.web.wire import service_credentials as wire
+from assay.web.wire.page import Cursor, Limit, Offset, part_of
 
 router = APIRouter(tags=["Trust"])
 _PATH = "/operator/agent/{agentId}/credentials"
@@ -53,11 +54,17 @@ async def deposit_credential(
     answers=wire.CredentialsShape,
 )
 async def list_credentials(
-    request: Request, agent_id: AgentId, network: OnNetwork
+    request: Request,
+    agent_id: AgentId,
+    network: OnNetwork,
+    limit: Limit = 100,
+    offset: Offset = 0,
+    cursor: Cursor = None,
 ) -> wire.CredentialsShape:
     """The credentials deposited for your agent, without what they are."""
     subject = await _own(request, agent_id, network)
-    return wire.credentials(await app_of(request).visits.credentials.list(subject))
+    found = await app_of(request).visits.credentials.list(subject)
+    return wire.credentials(part_of(found, limit, offset, cursor))
 
 
 @route(

@@ -9,6 +9,7 @@ from assay.web.credentials import Credential
 from assay.web.exchange import exchange_of
 from assay.web.route import actor_of, app_of, route
 from assay.web.wire import account_security as wire
+from assay.web.wire.page import Cursor, Limit, Offset, part_of
 
 router = APIRouter(tags=["Accounts and keys"])
 
@@ -24,10 +25,13 @@ async def logout(request: Request) -> wire.SessionEnded:
 @route(
     router, "GET", "/operator/sessions", credential=Credential.JWT, answers=wire.SessionsResponse
 )
-async def list_sessions(request: Request) -> wire.SessionsResponse:
+async def list_sessions(
+    request: Request, limit: Limit = 100, offset: Offset = 0, cursor: Cursor = None
+) -> wire.SessionsResponse:
     """The account's dashboard sessions, newest first."""
     found = await app_of(request).logins.list(_operator(request).id)
-    return wire.sessions(found, exchange_of(request.scope).session_id)
+    part = part_of(found, limit, offset, cursor)
+    return wire.sessions(part, exchange_of(request.scope).session_id)
 
 
 @route(

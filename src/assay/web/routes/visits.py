@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 
 from assay.accounts.model import Operator
 from assay.chains.subject import Subject, subject_key
-from assay.evaluation.enrolment import AGENTS_MAX, Holder
+from assay.evaluation.enrolment import Holder
 from assay.gate.check import require_control
 from assay.identity.model import AgentPrincipal
 from assay.kit.errors import InvalidRequest, Problem
@@ -13,6 +13,7 @@ from assay.web.credentials import Credential
 from assay.web.route import app_of, route
 from assay.web.routes.agents import AgentId, OnNetwork
 from assay.web.wire import visits as wire
+from assay.web.wire.page import Cursor, Limit, Offset, part_of
 
 router = APIRouter(tags=["Trust"])
 _PATH = "/operator/agent/{agentId}/visits"
@@ -65,7 +66,9 @@ async def withdraw_agent(
     credential=Credential.OP_KEY_OR_AGENT,
     answers=wire.EnrolmentsShape,
 )
-async def list_enrolments(request: Request) -> wire.EnrolmentsShape:
+async def list_enrolments(
+    request: Request, limit: Limit = 100, offset: Offset = 0, cursor: Cursor = None
+) -> wire.EnrolmentsShape:
     """The agents that the caller enrolled."""
     principal: Operator | AgentPrincipal = request.state.principal
     holder = (
@@ -74,7 +77,7 @@ async def list_enrolments(request: Request) -> wire.EnrolmentsShape:
         else Holder("owner", principal.address)
     )
     found = await app_of(request).visits.enrolments.list(holder)
-    return wire.enrolments(list(found), AGENTS_MAX[holder.kind])
+    return wire.enrolments(part_of(list(found), limit, offset, cursor))
 
 
 def _holder(request: Request, subject: Subject) -> Holder:

@@ -1,7 +1,6 @@
 """Sessions, passwords, second factors, export and end of an account (issue 12, section 4)."""
 
 import base64
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -9,12 +8,12 @@ from pydantic import Field
 
 from assay.accounts.codes import TOKEN_CHARS_MAX
 from assay.accounts.fields import PASSWORD_CHARS
-from assay.accounts.logins import SESSIONS_MAX
 from assay.accounts.model import DashboardSession, Ended
 from assay.accounts.second_factor import Enrolment
 from assay.admin.account_data import AccountExport
 from assay.kit.clock import iso
 from assay.web.wire import accounts, admin, analytics, endpoints, webhooks
+from assay.web.wire.page import Paged, Part
 from assay.web.wire.shape import Answer, Body, Timestamp
 
 Text = Annotated[str, Field(max_length=1000)]
@@ -118,14 +117,10 @@ class SessionResponse(Answer):
     current: bool
 
 
-class SessionsResponse(Answer):
-    """The account's sessions, newest first; they fit one page."""
+class SessionsResponse(Paged):
+    """The account's sessions, newest first."""
 
     items: list[SessionResponse]
-    total: int
-    limit: int
-    offset: int
-    next_cursor: str | None
 
 
 class SessionsEnded(Answer):
@@ -203,11 +198,14 @@ def session(found: DashboardSession, current: str | None) -> SessionResponse:
     )
 
 
-def sessions(found: Sequence[DashboardSession], current: str | None) -> SessionsResponse:
-    """The account's sessions on the wire."""
-    items = [session(one, current) for one in found]
+def sessions(part: Part[DashboardSession], current: str | None) -> SessionsResponse:
+    """A page of the account's sessions on the wire."""
     return SessionsResponse(
-        items=items, total=len(items), limit=SESSIONS_MAX, offset=0, next_cursor=None
+        items=[session(one, current) for one in part.items],
+        total=part.total,
+        limit=part.limit,
+        offset=part.offset,
+        next_cursor=part.next_cursor,
     )
 
 

@@ -8,13 +8,17 @@ which is not there, or not there any more, is 404 on every list: the reader begi
 import base64
 import binascii
 import re
-from typing import Annotated, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Generic, TypeVar
 
 from fastapi import Query
 from pydantic import Field
 
 from assay.kit.errors import InvalidRequest, Problem
 from assay.web.wire.shape import Answer
+
+T = TypeVar("T")
 
 OFFSET_MAX: Final = 100_000
 """How far a list is gone through by its offset."""
@@ -45,6 +49,24 @@ class Paged(Answer):
     next_cursor: Annotated[
         str | None, Field(description="Asks for the next page as `cursor`; null on the last one.")
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """One page of a list, and what `Paged` says of it."""
+
+    items: Sequence[T]
+    total: int
+    limit: int
+    offset: int
+    next_cursor: str | None
+
+
+def part_of(whole: Sequence[T], limit: int, offset: int, cursor: str | None) -> Part[T]:
+    """One page of a list so short that it is read whole. Raises `InvalidRequest`."""
+    start = offset_of(cursor, offset)
+    shown = whole[start : start + limit]
+    return Part(shown, len(whole), limit, start, cursor_at(start, len(shown), len(whole)))
 
 
 def cursor_at(offset: int, shown: int, total: int) -> str | None:

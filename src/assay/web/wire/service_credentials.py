@@ -1,13 +1,12 @@
 """Credentials that owners deposit for evaluations, on the wire. No answer holds what they are."""
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from assay.evaluation.credentials import PER_AGENT_MAX
 from assay.evaluation.deposits import DepositedCredential
 from assay.kit.clock import iso
+from assay.web.wire.page import Paged, Part
 from assay.web.wire.shape import Answer, Body, Timestamp
 
 _CHARS_MAX = 8192
@@ -68,14 +67,10 @@ class CredentialShape(Answer):
     ]
 
 
-class CredentialsShape(Answer):
+class CredentialsShape(Paged):
     """The agent's deposited credentials, oldest first."""
 
     items: list[CredentialShape]
-    total: int
-    limit: Annotated[int, Field(description="Credentials that may be deposited for an agent.")]
-    offset: int
-    next_cursor: str | None
 
 
 class CredentialRemovedShape(Answer):
@@ -100,9 +95,12 @@ def credential(kept: DepositedCredential) -> CredentialShape:
     )
 
 
-def credentials(kept: Sequence[DepositedCredential]) -> CredentialsShape:
-    """All of an agent."""
-    rows = [credential(one) for one in kept]
+def credentials(part: Part[DepositedCredential]) -> CredentialsShape:
+    """A page of those of an agent."""
     return CredentialsShape(
-        items=rows, total=len(rows), limit=PER_AGENT_MAX, offset=0, next_cursor=None
+        items=[credential(one) for one in part.items],
+        total=part.total,
+        limit=part.limit,
+        offset=part.offset,
+        next_cursor=part.next_cursor,
     )

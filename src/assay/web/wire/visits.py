@@ -1,11 +1,8 @@
 """Agents in the schedule of visits, on the wire."""
 
-from typing import Annotated
-
-from pydantic import Field
-
 from assay.evaluation.enrolment import VisitRequest
 from assay.kit.clock import iso
+from assay.web.wire.page import Paged, Part
 from assay.web.wire.shape import Answer, Timestamp
 
 
@@ -25,20 +22,22 @@ class EnrolmentShape(Answer):
     since: Timestamp
 
 
-class EnrolmentsShape(Answer):
+class EnrolmentsShape(Paged):
     """Every agent the caller asked for, oldest first."""
 
     items: list[EnrolmentShape]
-    total: int
-    limit: Annotated[int, Field(description="Agents the caller may have in the schedule.")]
-    offset: int
-    next_cursor: str | None
 
 
-def enrolments(found: "list[VisitRequest]", limit: int) -> EnrolmentsShape:
-    """What a holder asked for."""
+def enrolments(part: Part[VisitRequest]) -> EnrolmentsShape:
+    """A page of what a holder asked for."""
     rows = [
         EnrolmentShape(agent_id=one.agent_id, chain=one.chain, since=iso(one.since))
-        for one in found
+        for one in part.items
     ]
-    return EnrolmentsShape(items=rows, total=len(rows), limit=limit, offset=0, next_cursor=None)
+    return EnrolmentsShape(
+        items=rows,
+        total=part.total,
+        limit=part.limit,
+        offset=part.offset,
+        next_cursor=part.next_cursor,
+    )
