@@ -1029,10 +1029,10 @@ class Settings(BaseSettings):
 
     @property
     def security_contacts(self) -> tuple[str, ...]:
-        """Where weaknesses are reported. Source of the default: RFC 2142, section 4."""
+        """Where weaknesses are reported. Sources: RFC 2142, section 4; RFC 6068, section 2."""
         host = urlsplit(self.address).hostname or "localhost"
         is_literal = not host.rpartition(".")[2].isalpha() and host != "localhost"
-        domain = f"[{'IPv6:' if ':' in host else ''}{host}]" if is_literal else host
+        domain = f"%5B{'IPv6:' if ':' in host else ''}{host}%5D" if is_literal else host
         return self.security_contact or (f"mailto:security@{domain}",)
 
     @property

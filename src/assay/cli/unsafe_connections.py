@@ -19,7 +19,7 @@ def _held(settings: Settings) -> Iterator[Finding]:
     """An untrusted address that held over half of all connections in the last 24 hours."""
     said = read_note(settings.data_dir, SystemClock.now())
     if said is not None:
-        why = "nobody else can connect; if it is your proxy, all callers share its limits"
+        why = "it may keep others out; if it is your proxy, all callers share its limits"
         do = "name it in ASSAY_TRUSTED_PROXIES if it is your proxy, else block it"
         yield Finding("connections", said, why, do)
 

@@ -27,7 +27,7 @@ async def test_it_says_whom_to_tell_and_is_good_for_less_than_a_year(
     answer = await house.http.get(PATH)
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     said = dict(fields(answer.text))
-    assert said["Contact"] == "mailto:security@[127.0.0.1]"
+    assert said["Contact"] == "mailto:security@%5B127.0.0.1%5D"
     left = datetime.fromisoformat(said["Expires"]) - house.clock.now()
     assert timedelta(days=90) < left < timedelta(days=300)
     assert said["Canonical"] == house.app.settings.address + PATH
@@ -47,7 +47,7 @@ async def test_contacts_are_those_of_the_setting_in_their_order(tmp_path: Path) 
     ("address", "contact"),
     [
         ("https://assay.example.com/x", "mailto:security@assay.example.com"),
-        ("http://[::1]:8787", "mailto:security@[IPv6:::1]"),
+        ("http://[::1]:8787", "mailto:security@%5BIPv6:::1%5D"),
         ("http://localhost:1", "mailto:security@localhost"),
     ],
 )
