@@ -21,6 +21,7 @@ from assay.accounts.model import (
 from assay.accounts.ports import LoginTokens, OperatorStore
 from assay.accounts.proof import PasswordProof, Proof
 from assay.accounts.second_factor import SecondFactors
+from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.errors import TooMany
 from assay.kit.ids import new_id
@@ -34,6 +35,9 @@ SESSIONS_MAX: Final = 100
 TOKEN_CHARS_MAX: Final = 2048
 """Longer ones are not ours; no signature is computed for them."""
 
+ENDED_REMEMBERED_MAX: Final = 100_000
+"""Ended sessions that are known without asking the store; it is asked again about those before."""
+
 PURGE_EVERY_S: Final = 600.0
 
 
@@ -41,7 +45,7 @@ class Logins:
     """Begins, recognises and ends dashboard sessions.
 
     Every request asks the store for its session: one that was ended, by whichever process, is
-    refused from then on.
+    refused from then on. Once a look-up has found that, its token is one that nobody issued.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class Logins:
         self._tokens = tokens
         self._clock = clock
         self._used: dict[str, datetime] = {}
+        self._ended: BoundedMap[str, bool] = BoundedMap(ENDED_REMEMBERED_MAX)
         self._notes = LoginNotes(clock)
         self._purge_at_s = clock.monotonic_s()
 
@@ -91,21 +96,27 @@ class Logins:
 
         Raises `InvalidCredentials` and `AccountSuspended`.
         """
-        read = self._tokens.read(token)
+        named = self.named_by(token)
+        if named is None:
+            raise InvalidCredentials("A valid dashboard token is needed: log in.")
+        owner_id, session_id = named
         now = self._clock.now()
-        operator = await self._sessions.owner(*read, now) if read else None
-        if operator is None or read is None:
+        operator = await self._sessions.owner(owner_id, session_id, now)
+        if operator is None:
+            self._ended.put(session_id, value=True)
             raise InvalidCredentials("A valid dashboard token is needed: log in.")
         require_active(operator)
-        self._used[read[1]] = now
-        return operator, read[1]
+        self._used[session_id] = now
+        return operator, session_id
 
     def named_by(self, token: str) -> tuple[str, str] | None:
-        """Whose dashboard token this is by its signature alone, and its session's id. No I/O.
+        """Whose dashboard token this is by its signature, and its session's id. No I/O.
 
-        It may be revoked, its account gone: it says whom a request is counted for, no more.
+        It may be revoked, its account gone, where no look-up has found that yet: it says whom a
+        request is counted for, no more.
         """
-        return self._tokens.read(token) if len(token) <= TOKEN_CHARS_MAX else None
+        named = self._tokens.read(token) if len(token) <= TOKEN_CHARS_MAX else None
+        return None if named is None or named[1] in self._ended else named
 
     async def list(self, operator_id: str) -> Sequence[DashboardSession]:
         """The operator's sessions, newest first, at most `SESSIONS_MAX`."""

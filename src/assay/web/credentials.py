@@ -13,7 +13,7 @@ from assay.accounts.model import (
     TotpEnrolmentRequired,
 )
 from assay.identity.model import AgentHeaders, AgentPrincipal
-from assay.kit.errors import Forbidden
+from assay.kit.errors import Forbidden, Unavailable
 from assay.web.exchange import Exchange, Headers
 from assay.wiring import App
 
@@ -39,7 +39,7 @@ def bearer(headers: Headers) -> str:
     return token.strip()
 
 
-async def operator_by_key(app: App, exchange: Exchange, scope: Scope) -> Operator:
+async def operator_by_key(app: App, exchange: Exchange, scope: Scope | None) -> Operator:
     """The operator of an API key. Raises `InvalidCredentials` and `InsufficientScope`."""
     key, digest = bearer(exchange.headers), exchange.key_digest
     operator = await app.api_keys.authenticate(key, scope, digest)
@@ -57,7 +57,7 @@ async def operator_by_token(app: App, exchange: Exchange) -> Operator:
     return operator
 
 
-async def operator_by_either(app: App, exchange: Exchange, scope: Scope) -> Operator:
+async def operator_by_either(app: App, exchange: Exchange, scope: Scope | None) -> Operator:
     """The operator of an API key or of a dashboard token.
 
     Raises `InvalidCredentials`, and `InsufficientScope` for a key.
@@ -65,6 +65,21 @@ async def operator_by_either(app: App, exchange: Exchange, scope: Scope) -> Oper
     if bearer(exchange.headers).startswith(API_KEY_PREFIX):
         return await operator_by_key(app, exchange, scope)
     return await operator_by_token(app, exchange)
+
+
+async def anybody(app: App, exchange: Exchange, scope: Scope | None) -> Operator | None:
+    """The operator whose API key or dashboard token the request carries, though none is needed.
+
+    One that does not hold, or that nobody can look up now, counts for nothing: the request is its
+    address's. Raises `InsufficientScope` for a key.
+    """
+    if exchange.counted_for is None:
+        return None
+    try:
+        return await operator_by_either(app, exchange, scope)
+    except (InvalidCredentials, AccountSuspended, Unavailable):
+        _count_for_address(exchange)
+        return None
 
 
 async def admin(app: App, exchange: Exchange) -> Operator:
@@ -108,7 +123,8 @@ async def operator_or_agent(
 ) -> Operator | AgentPrincipal:
     """The operator of an API key, else the agent: either credential is enough (spec 5.4).
 
-    A key that does not hold is the refusal only where no agent names itself. Raises as either.
+    A key that does not hold is the refusal only where no agent names itself; else it counts for
+    nothing. Raises as either.
     """
     if "authorization" not in exchange.headers:
         return await agent(app, exchange)
@@ -117,7 +133,13 @@ async def operator_or_agent(
     except (InvalidCredentials, InsufficientScope, AccountSuspended):
         if not names_agent(exchange.headers):
             raise
+        _count_for_address(exchange)
     return await agent(app, exchange)
+
+
+def _count_for_address(exchange: Exchange) -> None:
+    """What the request costs from here on is no operator's."""
+    exchange.operator = exchange.counted_for = None
 
 
 def names_agent(headers: Headers) -> bool:

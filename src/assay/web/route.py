@@ -20,7 +20,7 @@ from assay.kit.errors import InvalidRequest, Problem
 from assay.web import credentials
 from assay.web.credentials import Credential
 from assay.web.exchange import exchange_of
-from assay.web.scopes import scope_of
+from assay.web.scopes import SCOPES, scope_of
 from assay.web.wire.error import ErrorShape
 from assay.web.wire.shape import Body
 from assay.wiring import App
@@ -108,6 +108,8 @@ def route(  # noqa: PLR0913 - everything an operation declares
     if credential is not Credential.NONE:
         statuses.add(UNAUTHORIZED)
         statuses.add(FORBIDDEN)  # a suspended account, or one that is no admin's
+    elif f"{method} {path}" in SCOPES:
+        statuses.add(FORBIDDEN)  # a key that was not issued for it
 
     def declare(endpoint: Endpoint) -> Endpoint:
         router.add_api_route(
@@ -188,6 +190,8 @@ def _authenticate(
     check = _CHECKS.get(credential)
     if credential in _KEY_CHECKS:
         check = partial(_KEY_CHECKS[credential], scope=scope_of(method, path))
+    elif credential is Credential.NONE:
+        check = partial(credentials.anybody, scope=SCOPES.get(f"{method} {path}"))
 
     async def authenticate(request: Request) -> None:
         if check is None:

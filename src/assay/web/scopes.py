@@ -33,7 +33,10 @@ SCOPES: Mapping[str, Scope] = MappingProxyType(
         "DELETE /operator/endpoints/{endpointId}": Scope.WRAPPERS,
     }
 )
-"""Every operation that takes an API key, under every setting. A test holds it to the routes."""
+"""Every operation that takes an API key, under every setting. A test holds it to the routes.
+
+Where none is needed, one that is presented is held to the scope all the same.
+"""
 
 
 def scope_of(method: str, path: str) -> Scope:

@@ -106,7 +106,8 @@ class Traffic:
         """
         if not token.startswith(API_KEY_PREFIX):
             # By its signature: the store is not asked. Each by itself, so that a revoked token in
-            # the wrong hands uses up nothing of its owner's other tokens, nor of the gate's.
+            # the wrong hands uses up nothing of its owner's other tokens, nor of the gate's. Once
+            # an operation has looked it up and found that it has ended, it is a guess.
             named = self._app.logins.named_by(token)
             if named is None:
                 return await self._guess(exchange)

@@ -1,9 +1,11 @@
 """Credentials outside `Authorization`: strangers at the same address lock none of them out."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from assay.kit.errors import Unavailable
 from tests.http.edge.test_edge_limits_http import FEW, NOBODYS, exhaust, limit_of, used_up
 from tests.http.house import OWNER_KEY, PASSWORD, STRANGER_KEY, House, address, open_house, refused
 
@@ -101,6 +103,62 @@ async def test_agents_of_one_address_have_no_more_than_one_operator_together(
                 answer = await house.http.get(path, headers=session)
                 admitted += answer.status_code != 429
         assert admitted == 30
+
+
+async def logged_out(house: House, token: dict[str, str]) -> None:
+    await house.http.post("/operator/logout", headers=token)
+
+
+async def suspended(house: House, _: dict[str, str]) -> None:
+    await house.app.operators.suspend_for_admin("op@example.com", suspended=True)
+
+
+async def deleted(house: House, token: dict[str, str]) -> None:
+    body = {"password": PASSWORD}
+    await house.http.request("DELETE", "/operator/me", json=body, headers=token)
+
+
+@pytest.mark.parametrize("end", [logged_out, suspended, deleted])
+async def test_a_token_that_has_ended_is_a_stranger_s_on_open_operations(
+    tmp_path: Path, end: Callable[[House, dict[str, str]], Awaitable[None]]
+) -> None:
+    limits = {"sandbox_per_minute": 3, "sandbox_per_agent_minute": 4}
+    async with open_house(tmp_path, **limits) as house:
+        await house.operator()
+        token = await house.token()
+        await end(house, token)
+        for headers, agent_id, statuses in (
+            (token, "7", [200, 200, 429]),  # the half of strangers
+            ({}, "8", [429]),  # and those of its address
+        ):
+            path = f"/operator/trigger-sandbox/{agent_id}"
+            asked = [await house.http.post(path, headers=headers) for _ in statuses]
+            assert [answer.status_code for answer in asked] == statuses
+
+
+async def test_a_token_that_has_ended_uses_up_no_evaluation_of_its_owners(tmp_path: Path) -> None:
+    async with open_house(tmp_path, sandbox_per_agent_minute=100) as house:
+        await house.operator()
+        ended, token = await house.token(), await house.token()
+        await logged_out(house, ended)
+        trigger = "/operator/trigger-sandbox/7"
+        asked = [await house.http.post(trigger, headers=ended) for _ in range(13)]
+        assert [answer.status_code for answer in asked] == [200] * 12 + [429]
+        assert (await house.http.post(trigger, headers=token)).status_code == 200
+
+
+async def test_a_token_is_a_stranger_s_on_open_operations_while_the_store_is_gone(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.operator()
+    token = await house.token()
+
+    async def gone(*_: object) -> None:
+        raise Unavailable("The database cannot be used now.", retry_after_s=5)
+
+    monkeypatch.setattr(house.app.logins._sessions, "owner", gone)
+    assert (await house.http.get("/api", headers=token)).status_code == 200
+    refused(await house.http.get("/operator/me", headers=token), 503, "temporarily_unavailable")
 
 
 async def test_200_an_operator_triggers_whatever_strangers_at_its_address_have(

@@ -79,6 +79,31 @@ async def test_a_stolen_token_that_was_ended_uses_up_nothing_of_its_owners(tmp_p
         assert (answer.status_code, limit_of(answer)) == (200, (50, 49))
 
 
+async def test_a_token_that_has_ended_is_a_guess_and_asked_about_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_house(tmp_path, **FEW) as house:
+        await house.operator()
+        ended, token = await house.token(), await house.token()
+        await house.http.post("/operator/logout", headers=ended)
+        store, asked = house.app.logins._sessions, []
+        owner = store.owner
+
+        async def counted(*session: Any) -> Any:
+            asked.append(session)
+            return await owner(*session)
+
+        monkeypatch.setattr(store, "owner", counted)
+        answers = [await house.http.get("/operator/me", headers=ended) for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [401] * 4 + [429]
+        assert [limit_of(answer)[0] for answer in answers] == [50] + [3] * 4
+        refused(
+            await house.http.get("/operator/agent/7/snapshot", headers=ended), 429, "rate_limited"
+        )
+        assert len(asked) == 1
+        assert limit_of(await house.http.get("/operator/me", headers=token)) == (50, 49)
+
+
 async def test_a_key_works_in_a_process_that_has_never_seen_it(tmp_path: Path) -> None:
     """By its tag: no store has to be asked to tell it from a guess."""
     async with open_house(tmp_path, **FEW) as one, open_house(tmp_path, **FEW) as other:

@@ -12,7 +12,7 @@ import pytest
 from assay.infra.log import RequestLog, open_log
 from assay.kit.errors import Unavailable
 from assay.web.app import build
-from tests.http.house import PASSWORD, House, refused
+from tests.http.house import OWNER_KEY, PASSWORD, House, address, refused
 
 
 @dataclass
@@ -78,6 +78,20 @@ async def test_the_operator_is_named_once_known(heard: Heard) -> None:
         path = "/operator/me" if credential == token else "/operator/key/0x" + "a" * 40
         await heard.http.get(path, headers={"authorization": f"Bearer {credential}"})
     assert [line.get("operator") for line in heard.lines()[2:]] == [made["operator"]["id"]] * 2
+
+
+async def test_a_key_of_another_scope_bears_nothing_of_what_its_agent_may_do(
+    house: House, heard: Heard
+) -> None:
+    """Nor is it named: quotas are those of the operator that the log names, else the address's."""
+    await house.operator()
+    body = {"scopes": ["gate"]}
+    made = await house.http.post("/operator/keys/rotate", headers=await house.token(), json=body)
+    key = {"authorization": f"Bearer {made.json()['key']}"}
+    path = f"/operator/key/{address(OWNER_KEY)}/attestation"
+    answer = await heard.http.get(path, headers=key | await house.session())
+    assert answer.status_code == 200
+    assert "operator" not in heard.lines()[-1]
 
 
 @pytest.mark.parametrize("path", ["/operator/agent/7", "/operator/gate/7"])

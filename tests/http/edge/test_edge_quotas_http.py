@@ -39,6 +39,19 @@ async def test_429_evaluations_of_a_day_name_their_quota(tmp_path: Path) -> None
         assert (await house.http.post(path)).status_code == 200
 
 
+async def test_200_strangers_at_its_address_use_up_no_quota_of_a_dashboard_token(
+    tmp_path: Path,
+) -> None:
+    async with open_house(tmp_path, quota_evaluations=3, **SETTINGS) as house:
+        await house.operator()
+        token, path = await house.token(), "/operator/trigger-sandbox/7"
+        for headers in ({}, token):
+            for _ in range(3):
+                assert (await house.http.post(path, headers=headers)).status_code == 200
+            answer = await house.http.post(path, headers=headers)
+            assert refused(answer, 429, "quota_exceeded")["quota"] == "evaluations"
+
+
 async def test_429_addresses_that_nobody_proved_have_a_quota_of_their_own(tmp_path: Path) -> None:
     async with open_house(tmp_path, quota_unproven_evaluations=3, **SETTINGS) as house:
         for number in range(3):

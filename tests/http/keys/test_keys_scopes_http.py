@@ -1,12 +1,14 @@
 """Scopes, ends and numbers of API keys (issue 12, section 4)."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from tests.http.house import House, open_house, refused
+from assay.web.scopes import SCOPES
+from tests.http.house import OWNER_KEY, House, address, open_house, refused
 
 ENDPOINT = {"path": "/x", "pricePerCall": 0, "targetUrl": "http://127.0.0.1:8999"}
 USES: dict[str, tuple[str, str, dict[str, Any] | None]] = {
@@ -48,6 +50,29 @@ async def test_403_a_key_does_what_it_was_issued_for_and_nothing_else(
                 assert answer.headers["www-authenticate"] == (
                     f'Bearer realm="assay", error="insufficient_scope", scope="{other}"'
                 )
+
+
+@pytest.mark.parametrize("settings", [{}, {"open_endpoints": ()}], ids=["open", "closed"])
+async def test_403_every_operation_with_a_scope_holds_a_key_to_it(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    """Also where nobody needs a key: else one of another scope would use up its owner's quotas."""
+    async with open_house(tmp_path / "data", **settings) as house:
+        await house.operator()
+        token = await house.token()
+        keys = {scope: await issued(house, token, scopes=[scope]) for scope in USES}
+        owner = address(OWNER_KEY)
+        for operation, needed in SCOPES.items():
+            method, path = operation.split()
+            path = path.replace("{wallet}", owner).replace("{agentAddress}", owner)
+            path = re.sub(r"\{\w+\}", "7", path)
+            for scope, key in keys.items():
+                answer = await house.http.request(method, path, headers=key)
+                if scope == needed:
+                    assert "insufficient_scope" not in answer.text, operation
+                else:
+                    body = refused(answer, 403, "insufficient_scope")
+                    assert body["scope"] == needed, operation
 
 
 async def test_200_a_key_that_names_no_scope_has_all_but_wrappers(house: House) -> None:
