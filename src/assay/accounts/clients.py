@@ -3,11 +3,15 @@
 import hashlib
 import unicodedata
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from assay.kit.addresses import caller_of, network_around
+from assay.kit.keyring import Secrets
 
 USER_AGENT_CHARS_MAX: Final = 200
+
+Hashes: TypeAlias = tuple[str, ...]
+"""One thing under every key of a ring: the first one is stored, all of them are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,11 @@ class Client:
         return caller_of(self.address)
 
     @property
+    def around(self) -> str:
+        """The larger network around it (IPv4: /24, IPv6: /48)."""
+        return network_around(self.address)
+
+    @property
     def shown_user_agent(self) -> str:
         """What is kept of the `User-Agent`: cut short, without control characters."""
         plain = (c for c in self.user_agent if not unicodedata.category(c).startswith("C"))
@@ -31,27 +40,33 @@ class Client:
 
 
 class Origins:
-    """Keyed hashes of networks and mailboxes: equal for equal ones, meaningless without the key."""
+    """Keyed hashes of networks and mailboxes: equal for equal ones, meaningless without the key.
 
-    def __init__(self, secret: str) -> None:
-        self._key = hashlib.sha256(b"assay.origin|" + secret.encode()).digest()
+    Each is 32 hex digits.
+    """
 
-    def of(self, client: Client) -> str:
-        """The hash of a client's network, 32 hex digits."""
-        return self._hash(client.network)
+    def __init__(self, secrets: Secrets) -> None:
+        """What is stored under any of the secrets is found for as long as the ring holds it."""
+        self._keys = [hashlib.sha256(b"assay.origin|" + one.encode()).digest() for one in secrets]
 
-    def around(self, client: Client) -> str:
-        """The hash of the larger network around it (IPv4: /24, IPv6: /48), 32 hex digits."""
-        return self._hash(f"around|{network_around(client.address)}")
+    def of(self, client: Client) -> Hashes:
+        """Of a client's network."""
+        return self._hashes(client.network)
 
-    def of_mailbox(self, email: str) -> str:
-        """The hash of an e-mail address, 32 hex digits: equal for all tags of one mailbox.
+    def around(self, client: Client) -> Hashes:
+        """Of the larger network around it."""
+        return self._hashes(f"around|{client.around}")
+
+    def of_mailbox(self, email: str) -> Hashes:
+        """Of an e-mail address: equal for all tags of one mailbox.
 
         `Local+tag@Domain` counts as `local@domain`. For counting only: mail is sent as written.
         """
         local, _, domain = email.lower().rpartition("@")
-        return self._hash(f"mailbox|{local.partition('+')[0] or local}@{domain.rstrip('.')}")
+        return self._hashes(f"mailbox|{local.partition('+')[0] or local}@{domain.rstrip('.')}")
 
-    def _hash(self, text: str) -> str:
+    def _hashes(self, text: str) -> Hashes:
         shown = text.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(shown, key=self._key, digest_size=16).hexdigest()
+        return tuple(
+            hashlib.blake2b(shown, key=key, digest_size=16).hexdigest() for key in self._keys
+        )

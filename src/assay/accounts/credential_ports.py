@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from assay.accounts.audit import Note
+from assay.accounts.clients import Hashes
 from assay.accounts.model import DashboardSession, Ended, Operator
 
 
@@ -45,10 +46,13 @@ class Code:
     created_at: datetime
     expires_at: datetime
     asked_by: AskedBy = AskedBy.TERMINAL
-    origin: str | None = None
-    """A keyed hash of the network that asked for it; None: no network did."""
-    mailbox: str | None = None
-    """A keyed hash of the mailbox it is sent to, whatever tag its address has."""
+    origin: Hashes = ()
+    """Keyed hashes of the network that asked for it; (): no network did."""
+    mailbox: Hashes = ()
+    """Keyed hashes of the mailbox it is sent to, whatever tag its address has."""
+
+
+Alike: TypeAlias = Literal["operator_id", "asked_by", "origin", "mailbox"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class CodeBound:
 
     at_most: int
     since: datetime
-    alike: tuple[Literal["operator_id", "asked_by", "origin", "mailbox"], ...]
+    alike: tuple[Alike, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ class SessionStore(Protocol):
         self,
         session: DashboardSession,
         password_hash: str,
-        origin: str,
+        origin: Hashes,
         limit: int,
         note: Note | None,
     ) -> bool:
@@ -122,7 +126,7 @@ class SessionStore(Protocol):
 class CredentialStore(Protocol):
     """Passwords, second factors and codes of accounts. Deleted accounts are not found."""
 
-    async def find_login(self, email: str, origin: str) -> LoginRecord | None:
+    async def find_login(self, email: str, origin: Hashes) -> LoginRecord | None:
         """The account with this e-mail (compared by lower case)."""
         ...
 
@@ -150,7 +154,7 @@ class CredentialStore(Protocol):
         """
         ...
 
-    async def know_origin(self, operator_id: str, origin: str, at: datetime) -> None:
+    async def know_origin(self, operator_id: str, origin: Hashes, at: datetime) -> None:
         """Remember a network of the owner's."""
         ...
 

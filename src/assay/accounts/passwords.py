@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from assay.accounts import fields
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.audit import TERMINAL, Action, Actor, Note, note
-from assay.accounts.clients import Client
+from assay.accounts.clients import Client, Hashes
 from assay.accounts.code_bounds import reset_bounds, verification_bounds
 from assay.accounts.codes import (
     RESET_TTL,
@@ -68,7 +68,7 @@ class Passwords:
         """
         fields.password(new)
         await self._dependencies.proof.confirm(operator, present, client)
-        hashed = await self._dependencies.hasher.hash(new, HashClient(operator.id, is_known=True))
+        hashed = await self._dependencies.hasher.hash(new, _owner(operator, client))
         ended = await self._dependencies.store.set_password(
             operator.id,
             hashed,
@@ -122,7 +122,7 @@ class Passwords:
         self, operator: Operator, actor: Actor = TERMINAL
     ) -> tuple[str, datetime] | None:
         """A reset link and until when it is good; None when there were too many of late."""
-        return await self._reset_link(operator, actor, AskedBy.TERMINAL, None)
+        return await self._reset_link(operator, actor, AskedBy.TERMINAL, ())
 
     async def reset(
         self, token: str, new: str, client: Client, *, revoke_keys: bool = False
@@ -140,7 +140,7 @@ class Passwords:
         if record is None or record.operator.is_suspended:
             raise self._not_good(client)
         operator = record.operator
-        hashed = await self._dependencies.hasher.hash(new, HashClient(operator.id, is_known=True))
+        hashed = await self._dependencies.hasher.hash(new, _owner(operator, client))
         actor = Actor("operator", operator.id, client.address, client.request_id)
         told = self._note(actor, "password.reset", operator.id)
         ended = await store.reset_password(
@@ -191,7 +191,7 @@ class Passwords:
             raise self._not_good(client)
 
     async def _reset_link(
-        self, operator: Operator, actor: Actor, asked_by: AskedBy, origin: str | None
+        self, operator: Operator, actor: Actor, asked_by: AskedBy, origin: Hashes
     ) -> tuple[str, datetime] | None:
         token = new_token()
         code = replace(
@@ -229,3 +229,8 @@ class Passwords:
         """The refusal of a token. Raises `TooMany` for a network that has guessed too often."""
         self._guesses.require(client.network)
         return TokenInvalid("The link is not good any more, or never was: ask for a new one.")
+
+
+def _owner(operator: Operator, client: Client) -> HashClient:
+    """Somebody who has shown to be the account's owner."""
+    return HashClient(operator.id, is_known=True, network=client.around)

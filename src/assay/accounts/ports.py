@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from assay.accounts.audit import Note
+from assay.accounts.clients import Hashes
 from assay.accounts.model import ApiKey, Change, Operator
 
 
@@ -13,10 +14,10 @@ from assay.accounts.model import ApiKey, Change, Operator
 class SignUp:
     """What has to hold, in the same transaction, for a stranger's account to be stored."""
 
-    origin: str
-    """A keyed hash of the network it comes from, 32 characters."""
-    around: str
-    """The same of the larger network around that, 32 characters."""
+    origin: Hashes
+    """Keyed hashes of the network it comes from, 32 characters each."""
+    around: Hashes
+    """The same of the larger network around that, under the same keys."""
     since: datetime
     per_origin: int
     """Accounts one origin may have made since then, this one included."""
@@ -129,6 +130,8 @@ class HashClient:
     """A network address or, for a known caller, the account."""
     is_known: bool = False
     """Whether it is the account's owner, as far as that is known beforehand."""
+    network: str | None = None
+    """The larger network around it, whose callers make room together; None: it is alone."""
 
 
 TERMINAL_CLIENT: Final = HashClient("terminal", is_known=True)

@@ -46,9 +46,9 @@ class PasswordProof:
         record = await self._store.find_login(email, self.origins.of(client))
         is_known = record is not None and record.is_known_origin
         attempt = self.throttle.begin(email, client.network, is_known=is_known)
-        caller = HashClient(client.network)
+        caller = HashClient(client.network, network=client.around)
         if record is not None and is_known:
-            caller = HashClient(record.operator.id, is_known=True)
+            caller = HashClient(record.operator.id, is_known=True, network=client.around)
         stored = record.password_hash if record else None
         try:
             holds = await self._hasher.verify(stored, password[: PASSWORD_CHARS.stop], caller)

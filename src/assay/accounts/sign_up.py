@@ -66,7 +66,7 @@ class SignUps:
             invite_hash=await self._invitation(invite, now),
         )
         actor = Actor("anonymous", None, client.address, client.request_id)
-        caller = HashClient(client.network)
+        caller = HashClient(client.network, network=client.around)
         return await self._operators.register(*new, actor, sign_up=sign_up, client=caller)
 
     async def invite_for_admin(

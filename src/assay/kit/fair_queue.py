@@ -2,13 +2,14 @@
 
 Two classes wait: known callers, who get three turns of four, and strangers. Within a class the
 callers take turns, whatever each of them has waiting (round robin, as in RFC 970's fair queueing).
+Callers may belong to networks: in a full class those of the network with most waiting make room.
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 from assay.kit.errors import TooMany, Unavailable
 
@@ -17,7 +18,13 @@ KNOWN_TURNS: Final = 3
 
 RETRY_S: Final = 2
 
-_Ticket = asyncio.Future[None]
+
+class _Ticket(NamedTuple):
+    """A place in the queue."""
+
+    caller: str
+    network: str
+    turn: asyncio.Future[None]
 
 
 class _Class:
@@ -25,46 +32,68 @@ class _Class:
 
     def __init__(self) -> None:
         self.callers: OrderedDict[str, deque[_Ticket]] = OrderedDict()
+        self.networks: Counter[str] = Counter()
         self.count = 0
 
-    def add(self, caller: str, ticket: _Ticket) -> None:
-        self.callers.setdefault(caller, deque()).append(ticket)
+    def add(self, ticket: _Ticket) -> None:
+        self.callers.setdefault(ticket.caller, deque()).append(ticket)
+        self.networks[ticket.network] += 1
         self.count += 1
 
     def next(self) -> _Ticket:
         """The oldest ticket of the caller whose turn it is, who then goes to the end."""
-        caller, tickets = self.callers.popitem(last=False)
-        ticket = tickets.popleft()
-        self.count -= 1
-        if tickets:
-            self.callers[caller] = tickets
+        ticket = next(iter(self.callers.values()))[0]
+        self.remove(ticket)
+        if ticket.caller in self.callers:
+            self.callers.move_to_end(ticket.caller)
         return ticket
 
-    def remove(self, caller: str, ticket: _Ticket) -> None:
-        """Remove a ticket that is not waited for any more, if it still waits."""
-        tickets = self.callers.get(caller)
+    def remove(self, ticket: _Ticket) -> None:
+        """Remove a ticket, if it still waits."""
+        tickets = self.callers.get(ticket.caller)
         if tickets is None or ticket not in tickets:
             return
         tickets.remove(ticket)
-        self.count -= 1
         if not tickets:
-            del self.callers[caller]
-
-    def displace(self, caller: str, overrun: TooMany) -> bool:
-        """Refuse the newest ticket of the caller with most, if that is more than `caller` has."""
-        most = max(self.callers, key=lambda one: len(self.callers[one]))
-        if len(self.callers[most]) <= len(self.callers.get(caller, ())) + 1:
-            return False
-        ticket = self.callers[most].pop()
+            del self.callers[ticket.caller]
+        self.networks[ticket.network] -= 1
+        if not self.networks[ticket.network]:
+            del self.networks[ticket.network]
         self.count -= 1
-        ticket.set_exception(overrun)
+
+    def displace(self, caller: str, network: str, overrun: TooMany) -> bool:
+        """Refuse a ticket of the network with most, else the newest of the caller with most.
+
+        False where neither has more than this one would have.
+        """
+        [(largest, waiting)] = self.networks.most_common(1)
+        if waiting > self.networks[network] + 1:
+            ticket = self._newest_of(largest)
+        else:
+            most = max(self.callers.values(), key=len)
+            if len(most) <= len(self.callers.get(caller, ())) + 1:
+                return False
+            ticket = most[-1]
+        self.remove(ticket)
+        if not ticket.turn.done():  # cancelled, and not told yet
+            ticket.turn.set_exception(overrun)
         return True
+
+    def _newest_of(self, network: str) -> _Ticket:
+        """The newest of its caller with most there; of several such, of the last in turn."""
+        theirs = (
+            [one for one in tickets if one.network == network]
+            for tickets in reversed(self.callers.values())
+        )
+        return max(theirs, key=len)[-1]
 
 
 class FairQueue:
     """At most `at_once` hold a slot; at most `waiting_max` of a class wait for one.
 
-    One caller has at most `waiting_per_caller` waiting. Memory is bounded by the waiting.
+    One caller has at most `waiting_per_caller` waiting. Memory is bounded by the waiting. A network
+    that has nothing waiting gets a place unless `waiting_max` others have one each; a place that is
+    the only one of its caller and of its network is not taken away.
     """
 
     def __init__(
@@ -84,43 +113,50 @@ class FairQueue:
         return self._known.count + self._strangers.count
 
     @asynccontextmanager
-    async def slot(self, caller: str, *, is_known: bool) -> AsyncGenerator[None]:
-        """Hold a slot, once it is the caller's turn.
+    async def slot(
+        self, caller: str, *, is_known: bool, network: str | None = None
+    ) -> AsyncGenerator[None]:
+        """Hold a slot, once it is the caller's turn. Without a network the caller is one itself.
 
-        Raises `TooMany` when the caller has too many waiting itself, and `Unavailable` when the
-        queue is full of callers that have no more waiting than this one.
+        Raises `TooMany` when the caller or its network has too many waiting itself, and
+        `Unavailable` when the queue is full of callers and networks that have no more waiting than
+        this one.
         """
-        await self._take(caller, self._known if is_known else self._strangers)
+        among = self._known if is_known else self._strangers
+        await self._take(caller, caller if network is None else network, among)
         try:
             yield
         finally:
             self._give()
 
-    async def _take(self, caller: str, among: _Class) -> None:
+    async def _take(self, caller: str, network: str, among: _Class) -> None:
         if self._free > 0:
             self._free -= 1
             return
         if len(among.callers.get(caller, ())) >= self._waiting_per_caller:
             raise self._overrun()
-        if among.count >= self._waiting_max and not among.displace(caller, self._overrun()):
+        if among.count >= self._waiting_max and not among.displace(
+            caller, network, self._overrun()
+        ):
             message = f"Too many {self._what} at once: try again shortly."
             raise Unavailable(message, retry_after_s=RETRY_S)
-        ticket: _Ticket = asyncio.get_running_loop().create_future()
-        among.add(caller, ticket)
+        turn = asyncio.get_running_loop().create_future()
+        ticket = _Ticket(caller, network, turn)
+        among.add(ticket)
         try:
-            await ticket
+            await turn
         except asyncio.CancelledError:
-            if ticket.done() and not ticket.cancelled() and ticket.exception() is None:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._give()  # the turn came in the same moment: somebody else has it
-            among.remove(caller, ticket)
+            among.remove(ticket)
             raise
 
     def _give(self) -> None:
         """Hand the slot to the next in turn; it is free when nobody waits."""
         while self.waiting:
-            ticket = self._next().next()
-            if not ticket.done():
-                ticket.set_result(None)
+            turn = self._next().next().turn
+            if not turn.done():
+                turn.set_result(None)
                 return
         self._free += 1
 

@@ -602,7 +602,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             keys=api_keys,
             box=box,
             tokens=login_tokens,
-            origins=Origins(secrets["session"][0]),
+            # Stored, so with the secrets that are kept; versions before used the session's.
+            origins=Origins(secrets["snapshot"] + secrets["session"]),
         ),
         stack,
     )

@@ -58,7 +58,7 @@ async def account(database: Database, *, registers: bool = False) -> str:
     operator = Operator(
         new_id(), f"{new_id()}@x.example", "n", Role.OPERATOR, Plan.FREE, Decimal(0), NOON, NOON
     )
-    sign_up = SignUp("origin", "network", NOON - HOUR, 10_000, 10_000) if registers else None
+    sign_up = SignUp(("origin",), ("network",), NOON - HOUR, 10_000, 10_000) if registers else None
     await SqlOperatorStore(database).add(operator, "hash", None, sign_up)
     return operator.id
 

@@ -70,7 +70,7 @@ async def test_a_session_is_found_listed_used_and_ended(database: Database, ann:
     store = SqlSessionStore(database)
     old, new = session(ann.id), session(ann.id, NOW + timedelta(seconds=1))
     for one in (old, new):
-        assert await store.begin(one, "hash", "home", 5, told())
+        assert await store.begin(one, "hash", ("home",), 5, told())
     assert await store.owner(ann.id, old.id, NOW) == ann
     assert await store.owner(ann.id, old.id, NOW + DAY) is None
     assert await store.owner(new_id(), old.id, NOW) is None
@@ -90,7 +90,7 @@ async def test_no_session_begins_with_a_password_that_is_not_the_accounts_any_mo
     database: Database, ann: Operator
 ) -> None:
     store = SqlSessionStore(database)
-    assert await store.begin(session(ann.id), "other", "home", 5, told()) is False
+    assert await store.begin(session(ann.id), "other", ("home",), 5, told()) is False
     assert await store.list(ann.id, NOW) == []
 
 
@@ -100,7 +100,7 @@ async def test_the_oldest_sessions_end_and_the_expired_are_removed(
     store = SqlSessionStore(database)
     made = [session(ann.id, NOW + timedelta(seconds=n)) for n in range(6)]
     for one in made:
-        await store.begin(one, "hash", "home", 4, told())
+        await store.begin(one, "hash", ("home",), 4, told())
     assert await store.list(ann.id, NOW) == made[:1:-1]
     await store.purge(NOW + timedelta(seconds=4) + DAY)
     assert await store.list(ann.id, NOW) == made[5:]
@@ -113,22 +113,37 @@ async def test_a_network_is_known_once_a_session_began_there(
     sessions = SqlSessionStore(database)
     for number in range(25):
         at = NOW + timedelta(seconds=number)
-        await sessions.begin(session(ann.id, at), "hash", f"n{number}", 5, told())
+        await sessions.begin(session(ann.id, at), "hash", (f"n{number}",), 5, told())
     known = [
         number
         for number in range(25)
-        if (found := await store.find_login("A@EXAMPLE.com", f"n{number}"))
+        if (found := await store.find_login("A@EXAMPLE.com", (f"n{number}",)))
         and found.is_known_origin
     ]
     assert known == list(range(5, 25))
-    assert await store.find_login("b@example.com", "n24") is None
+    assert await store.find_login("b@example.com", ("n24",)) is None
+
+
+async def test_a_network_known_under_an_earlier_key_is_known_and_stored_under_the_first(
+    database: Database, ann: Operator
+) -> None:
+    store = SqlCredentialStore(database)
+    await store.know_origin(ann.id, ("earlier",), NOW)
+
+    async def is_known(*origin: str) -> bool:
+        found = await store.find_login(ann.email, origin)
+        return found is not None and found.is_known_origin
+
+    assert [await is_known("first", "earlier"), await is_known("first")] == [True, False]
+    await store.know_origin(ann.id, ("first", "earlier"), NOW)
+    assert [await is_known("first"), await is_known("earlier")] == [True, False]
 
 
 async def test_a_reset_code_is_spent_by_one_of_many_and_ends_every_session(
     database: Database, ann: Operator
 ) -> None:
     store, sessions = SqlCredentialStore(database), SqlSessionStore(database)
-    await sessions.begin(session(ann.id), "hash", "home", 5, told())
+    await sessions.begin(session(ann.id), "hash", ("home",), 5, told())
     await SqlApiKeyStore(database).add(
         ApiKey(new_id(), ann.id, "p", None, revoked=False, last_used=None, created_at=NOW), "a" * 64
     )
@@ -178,7 +193,8 @@ async def test_codes_are_bounded_by_who_asked_and_what_they_have_in_common(
     bounds += [CodeBound(5, NOW - DAY, ("mailbox",))]
 
     def issue(asked_by: AskedBy, origin: str) -> Callable[[], Awaitable[bool]]:
-        one = replace(code(CodeKind.RESET, ann.id), asked_by=asked_by, origin=origin, mailbox="box")
+        asked = code(CodeKind.RESET, ann.id)
+        one = replace(asked, asked_by=asked_by, origin=(origin,), mailbox=("box",))
         return lambda: store.issue_code(one, bounds, None)
 
     assert await winners([issue(AskedBy.STRANGER, "one") for _ in range(6)]) == 2
@@ -252,7 +268,7 @@ async def test_sign_ups_at_once_pass_neither_quota_nor_invitation(database: Data
     await codes.issue_code(invite, [], told(""))
 
     async def sign_up(number: int, invite_hash: str | None, origin: str) -> bool:
-        asked = SignUp(origin, "0" * 32, NOW - DAY, 2, 9, invite_hash)
+        asked = SignUp((origin,), ("0" * 32,), NOW - DAY, 2, 9, invite_hash)
         try:
             await store.add(operator(f"{number}@{origin}.cc"), "hash", None, asked)
         except (TooMany, InviteInvalid):
@@ -269,7 +285,7 @@ async def test_sign_ups_of_one_larger_network_share_a_quota(database: Database) 
     store = SqlOperatorStore(database)
 
     async def sign_up(number: int, around: str) -> bool:
-        asked = SignUp(f"{number:032x}", around * 32, NOW - DAY, 2, 3)
+        asked = SignUp((f"{number:032x}",), (around * 32,), NOW - DAY, 2, 3)
         try:
             await store.add(operator(f"{number}@{around}.cc"), "hash", None, asked)
         except TooMany:
@@ -305,12 +321,12 @@ async def test_a_deleted_account_is_found_nowhere_and_its_address_is_free(
     operators, end = SqlOperatorStore(database), SqlAccountEnd(database)
     store, sessions = SqlCredentialStore(database), SqlSessionStore(database)
     one = session(ann.id)
-    await sessions.begin(one, "hash", "home", 5, told())
+    await sessions.begin(one, "hash", ("home",), 5, told())
     await store.issue_code(code(CodeKind.RESET, ann.id), [], None)
     await end.erase(ann.id, NOW + DAY, NOW, told())
     assert await sessions.owner(ann.id, one.id, NOW) is None
-    assert await store.find_login(ann.email, "home") is None
-    assert await store.find_login(pseudonym(ann.id), "home") is None
+    assert await store.find_login(ann.email, ("home",)) is None
+    assert await store.find_login(pseudonym(ann.id), ("home",)) is None
     assert await store.login_of(ann.id) is None
     found = await operators.find(ann.id)
     assert found is not None

@@ -40,7 +40,7 @@ STRANGER = Actor("anonymous", None, "192.0.2.1", "r")
 
 
 def sign_up(now: FrozenClock, invite: str | None = None) -> SignUp:
-    return SignUp("0" * 32, "0" * 32, now.now() - timedelta(days=1), 1, 1, invite)
+    return SignUp(("0" * 32,), ("0" * 32,), now.now() - timedelta(days=1), 1, 1, invite)
 
 
 async def account(

@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 from argon2 import PasswordHasher
 
+from assay.accounts.clients import Client
 from assay.web.app import build
 from tests.http.house import PASSWORD, House
 
@@ -76,6 +77,34 @@ async def test_logins_of_six_hundred_addresses_shut_nobody_out(house: House) -> 
     assert statuses[600:] == [200] * 5
     assert set(statuses[:600]) <= {401, 503}
     assert statuses.count(503) <= 600 - 512
+
+
+async def test_known_accounts_of_few_networks_shut_no_owner_out(house: House) -> None:
+    """Of accounts that are known in two networks 512 wait, as many as can."""
+    await house.operator()
+    crowd = Crowd(house)
+    assert await crowd.login("192.0.2.7", RIGHT) == 200
+    accounts = [(f"10.0.{n % 2}.{n // 3}", f"{n}@b.cc") for n in range(520)]
+    for address, email in accounts:  # a network is known where an account was opened
+        await house.app.sign_ups.register((email, PASSWORD, "N"), None, Client(address))
+    hasher: Any = house.app.operators._hasher
+    async with (
+        asyncio.TaskGroup() as group,
+        hasher._queue.slot("a", is_known=True),
+        hasher._queue.slot("b", is_known=True),
+    ):
+        flood = [
+            group.create_task(crowd.login(address, RIGHT | {"email": email}))
+            for address, email in accounts
+        ]
+        while hasher._queue.waiting < 512 or sum(task.done() for task in flood) < 8:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        owners = [group.create_task(crowd.login("192.0.2.7", RIGHT)) for _ in range(2)]
+        while sum(task.done() for task in flood) < 10:
+            await asyncio.sleep(0.01)
+            assert not any(task.done() for task in owners)
+    assert [task.result() for task in owners] == [200, 200]
+    assert Counter(task.result() for task in flood) == {200: 510, 429: 2, 503: 8}
 
 
 async def test_equal_answers_for_equal_floods_whether_or_not_there_is_an_account(

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 AT_ONCE = 2
 WAITING_MAX = 512
-"""Of known callers, and of strangers, each: beyond, the caller with most waiting makes room."""
+"""Of known callers, and of strangers, each: beyond, the network with most waiting makes room."""
 
 WAITING_PER_CALLER = 16
 """Of one network, or of one account that is known."""
@@ -67,6 +67,7 @@ class Argon2PasswordHasher:
     async def _run(
         self, client: HashClient, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        async with self._queue.slot(client.caller, is_known=client.is_known):
+        turn = self._queue.slot(client.caller, is_known=client.is_known, network=client.network)
+        async with turn:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._threads, partial(work, *args, **kwargs))

@@ -7,7 +7,7 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.audit import Note
-from assay.accounts.credential_ports import AskedBy, Code, CodeBound, CodeKind
+from assay.accounts.credential_ports import Alike, AskedBy, Code, CodeBound, CodeKind
 from assay.infra.sql.account_tables import account_codes, operators
 from assay.infra.sql.audit import write_note
 from assay.infra.sql.engine import Database, from_us, to_us
@@ -21,7 +21,7 @@ class SqlCodeStore:
 
     async def issue_code(self, code: Code, bounds: Sequence[CodeBound], note: Note | None) -> bool:
         # In one order always, so that two writers never wait for each other crosswise.
-        locks = sorted({f"codes {_shared(code, bound)}" for bound in bounds})
+        locks = sorted({f"codes {one}" for bound in bounds for one in _shared(code, bound)})
         async with self._codes_in.write() as connection:
             for lock in locks:
                 await self._codes_in.lock(connection, lock)
@@ -39,8 +39,8 @@ class SqlCodeStore:
                 "created_us": to_us(code.created_at),
                 "expires_us": to_us(code.expires_at),
                 "asked_by": code.asked_by.value,
-                "origin": code.origin,
-                "mailbox": code.mailbox,
+                "origin": next(iter(code.origin), None),
+                "mailbox": next(iter(code.mailbox), None),
             }
             await connection.execute(insert(account_codes).values(values))
             await write_note(connection, note)
@@ -65,8 +65,8 @@ class SqlCodeStore:
             created_at=from_us(row["created_us"]),
             expires_at=from_us(row["expires_us"]),
             asked_by=AskedBy(row["asked_by"]),
-            origin=row["origin"],
-            mailbox=row["mailbox"],
+            origin=() if row["origin"] is None else (row["origin"],),
+            mailbox=() if row["mailbox"] is None else (row["mailbox"],),
         )
 
     async def verify_email(
@@ -129,14 +129,30 @@ async def spend_codes(
     await connection.execute(statement)
 
 
-def _shared(code: Code, bound: CodeBound) -> str:
-    """The narrowest thing that all who are counted together have in common."""
+def _shared(code: Code, bound: CodeBound) -> Sequence[str]:
+    """The narrowest thing that all who are counted together have in common.
+
+    A hash under each key: processes whose rings overlap have one of them in common.
+    """
     name = bound.alike[-1] if "operator_id" not in bound.alike else "operator_id"
-    return f"{name} {getattr(code, name)}"
+    return [f"{name} {value}" for value in _values(code, name)]
+
+
+def _values(code: Code, name: Alike) -> tuple[str | None, ...]:
+    """What the code has of this name, in every form it is stored in."""
+    match name:
+        case "origin":
+            return code.origin
+        case "mailbox":
+            return code.mailbox
+        case "operator_id":
+            return (code.operator_id,)
+        case "asked_by":
+            return (code.asked_by.value,)
 
 
 async def _issued(connection: AsyncConnection, code: Code, bound: CodeBound) -> int:
-    alike = (account_codes.c[name] == getattr(code, name) for name in bound.alike)
+    alike = (account_codes.c[name].in_(_values(code, name)) for name in bound.alike)
     statement = (
         select(func.count())
         .select_from(account_codes)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, RowMapping, delete, exists, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.audit import Note
+from assay.accounts.clients import Hashes
 from assay.accounts.credential_ports import CodeKind, LoginRecord
 from assay.accounts.model import Ended, OperatorNotFound
 from assay.infra.sql.account_codes import SqlCodeStore, spend_code, spend_codes
@@ -26,18 +27,16 @@ class SqlCredentialStore(SqlCodeStore):
         super().__init__(database)
         self._database = database
 
-    async def find_login(self, email: str, origin: str) -> LoginRecord | None:
-        joined = and_(
-            login_origins.c.operator_id == operators.c.id, login_origins.c.origin == origin
+    async def find_login(self, email: str, origin: Hashes) -> LoginRecord | None:
+        is_known = exists().where(
+            login_origins.c.operator_id == operators.c.id, login_origins.c.origin.in_(origin)
         )
-        statement = (
-            select(operators, login_origins.c.origin)
-            .outerjoin(login_origins, joined)
-            .where(operators.c.email_lower == email.lower(), operators.c.deleted_us.is_(None))
+        statement = select(operators, is_known.label("is_known")).where(
+            operators.c.email_lower == email.lower(), operators.c.deleted_us.is_(None)
         )
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
-        return None if row is None else _login(row, is_known=row["origin"] is not None)
+        return None if row is None else _login(row, is_known=row["is_known"])
 
     async def login_of(self, operator_id: str) -> LoginRecord | None:
         statement = select(operators).where(*_present(operator_id))
@@ -65,7 +64,7 @@ class SqlCredentialStore(SqlCodeStore):
                 connection, operator_id, password_hash, at, note, None, revoke_keys
             )
 
-    async def know_origin(self, operator_id: str, origin: str, at: datetime) -> None:
+    async def know_origin(self, operator_id: str, origin: Hashes, at: datetime) -> None:
         async with self._database.write() as connection:
             locked = select(operators.c.id).where(*_present(operator_id)).with_for_update()
             if (await connection.execute(locked)).one_or_none() is not None:

@@ -7,6 +7,7 @@ from sqlalchemy import RowMapping, bindparam, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.audit import Note
+from assay.accounts.clients import Hashes
 from assay.accounts.model import DashboardSession, Operator
 from assay.infra.sql.account_tables import account_codes, dashboard_sessions, operators
 from assay.infra.sql.audit import write_note
@@ -30,7 +31,7 @@ class SqlSessionStore:
         self,
         session: DashboardSession,
         password_hash: str,
-        origin: str,
+        origin: Hashes,
         limit: int,
         note: Note | None,
     ) -> bool:

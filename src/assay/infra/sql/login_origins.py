@@ -2,9 +2,10 @@
 
 from datetime import datetime
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from assay.accounts.clients import Hashes
 from assay.infra.sql.account_tables import login_origins
 from assay.infra.sql.engine import to_us
 
@@ -13,18 +14,16 @@ ORIGINS_MAX = 20
 
 
 async def remember_origin(
-    connection: AsyncConnection, operator_id: str, origin: str, at: datetime
+    connection: AsyncConnection, operator_id: str, origin: Hashes, at: datetime
 ) -> None:
     """Remember a network, in the caller's transaction, which has locked the account's row."""
     mine = login_origins.c.operator_id == operator_id
-    at_us = to_us(at)
-    known = (
-        update(login_origins).where(mine, login_origins.c.origin == origin).values(used_us=at_us)
-    )
-    if (await connection.execute(known)).rowcount:
-        return
-    values = {"operator_id": operator_id, "origin": origin, "used_us": at_us}
+    known = delete(login_origins).where(mine, login_origins.c.origin.in_(origin))
+    was_known = (await connection.execute(known)).rowcount
+    values = {"operator_id": operator_id, "origin": origin[0], "used_us": to_us(at)}
     await connection.execute(insert(login_origins).values(values))
+    if was_known:
+        return
     newest = (
         select(login_origins.c.origin)
         .where(mine)

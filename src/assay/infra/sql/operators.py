@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.audit import Note
+from assay.accounts.clients import Hashes
 from assay.accounts.credential_ports import CodeKind
 from assay.accounts.model import (
     Change,
@@ -51,7 +52,7 @@ class SqlOperatorStore:
         sign_up: SignUp | None = None,
     ) -> None:
         values = {
-            "sign_up_origin": None if sign_up is None else _origin(sign_up),
+            "sign_up_origin": None if sign_up is None else _origins(sign_up)[0],
             "self_registered": sign_up is not None and sign_up.invite_hash is None,
             "id": operator.id,
             "email": operator.email,
@@ -80,12 +81,13 @@ class SqlOperatorStore:
         self, connection: AsyncConnection, operator: Operator, sign_up: SignUp
     ) -> None:
         """Hold a sign-up against its quotas and its invitation, in one order for its network."""
-        await self._database.lock(connection, f"sign-up {sign_up.around}")
+        for around in sorted(sign_up.around):
+            await self._database.lock(connection, f"sign-up {around}")
         origin = operators.c.sign_up_origin
         # Versions that counted no larger network stored the origin alone.
-        of_origin = origin.in_((_origin(sign_up), sign_up.origin))
-        # A range, and not a pattern: the index is used whatever the database's collation is.
-        of_network = and_(origin > sign_up.around, origin < sign_up.around + "g")
+        of_origin = origin.in_((*_origins(sign_up), *sign_up.origin))
+        # Ranges, and not patterns: the index is used whatever the database's collation is.
+        of_network = or_(*(and_(origin > one, origin < one + "g") for one in sign_up.around))
         for which, quota in ((of_origin, sign_up.per_origin), (of_network, sign_up.per_network)):
             recent = and_(which, operators.c.created_us > to_us(sign_up.since))
             made = select(func.count()).select_from(operators).where(recent)
@@ -175,9 +177,9 @@ async def require_another_admin(connection: AsyncConnection, operator_id: str) -
         raise LastAdmin("This is the only admin: make another account an admin first.")
 
 
-def _origin(sign_up: SignUp) -> str:
-    """As it is stored: all origins of one larger network begin alike."""
-    return sign_up.around + sign_up.origin
+def _origins(sign_up: SignUp) -> Hashes:
+    """As they are stored: all origins of one larger network begin alike."""
+    return tuple(a + o for a, o in zip(sign_up.around, sign_up.origin, strict=True))
 
 
 def _takes_admin(change: Change) -> bool:
