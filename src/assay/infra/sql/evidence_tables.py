@@ -116,3 +116,11 @@ snapshots = Table(
     Column("record", Text),
     Index("ix_snapshots_subject", "subject_key", "seq"),
 )
+
+removed_snapshots = Table(
+    "removed_snapshots",
+    METADATA,
+    # The hash of the last snapshot of a subject that left: where what is kept of its chain begins.
+    Column("subject_key", String(160), primary_key=True),
+    Column("snapshot_hash", String(66), nullable=False),
+)
