@@ -115,6 +115,8 @@ snapshots = Table(
     Column("evidence_hash", String(66)),
     Column("record", Text),
     Index("ix_snapshots_subject", "subject_key", "seq"),
+    # Without it, each evaluation that leaves has the database look through every snapshot.
+    Index("ix_snapshots_evaluation", "evaluation_id"),
 )
 
 removed_snapshots = Table(

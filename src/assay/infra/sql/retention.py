@@ -41,8 +41,10 @@ _REMOVE_BEGINNING = text(
 )
 _KEPT_WITH = (
     *(("course_runs", "address", ""), ("wrapper_conduct", "address", "")),
-    *((table, "subject_key", "'key/' || ") for table in ("personhood", "visit_requests")),
-    *(("service_credentials", "subject_key", "'key/' || "), ("webhook_agents", "agent_id", "")),
+    *(
+        (table, "subject_key", "'key/' || ")
+        for table in ("personhood", "visit_requests", "service_credentials")
+    ),
 )
 _NOTHING_ELSE = "".join(
     f" AND NOT EXISTS (SELECT 1 FROM {table} t WHERE t.{column} = {prefix}k.address)"  # noqa: S608 - our own names
@@ -119,9 +121,9 @@ class SqlRetention:
     async def remove_key_agents(self, before: datetime, at_most: int) -> int:
         """Forget key agents first proven before then and not evaluated since; how many.
 
-        Never one that paid, that a human backs, that is enrolled, has a deposited credential or is
-        named by a webhook, or of which the course or a wrapper still knows. What evaluations it
-        has are those of a key agent that nobody has proven from then on.
+        Never one that paid, that a human backs, that is enrolled or has a deposited credential, or
+        of which the course or a wrapper still knows. What evaluations it has are those of a key
+        agent that nobody has proven from then on.
         """
         values = {"before_us": to_us(before), "at_most": at_most}
         async with self._database.write() as connection:

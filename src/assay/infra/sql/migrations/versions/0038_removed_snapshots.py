@@ -1,4 +1,4 @@
-"""Where chains of snapshots begin whose oldest ones left, and payers by the money they brought."""
+"""Where chains begin whose oldest snapshots left, and indices that removing them needs."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,6 +14,7 @@ def upgrade() -> None:
         sa.Column("subject_key", sa.String(160), primary_key=True),
         sa.Column("snapshot_hash", sa.String(66), nullable=False),
     )
+    op.create_index("ix_snapshots_evaluation", "snapshots", ["evaluation_id"])
     settled = sa.text("settled_us IS NOT NULL")
     op.create_index(
         "ix_payments_paid_by",
