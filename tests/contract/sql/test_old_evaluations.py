@@ -59,8 +59,16 @@ async def evaluated(database: Database, days_ago: float, key: str = SEVEN) -> Sn
     seen = Evidence({"seen": 40 + days_ago / 100}, 1)
     collected = (Collected(SignalName.SANDBOX, seen, Weighed(40 + days_ago / 100, 0.5)),)
     evaluation = Evaluation(
-        *(new_id(), key, "local", agent, agent, collected, {}),
-        *(40 + days_ago / 100, Grade("B", "RED", "sandbox"), at),
+        id=new_id(),
+        subject_key=key,
+        chain="local",
+        agent_id=agent,
+        wallet=agent,
+        collected=collected,
+        unavailable={},
+        score=40 + days_ago / 100,
+        grade=Grade("B", "RED", "sandbox"),
+        evaluated_at=at,
     )
     digest = snapshot_hash(older_snapshot_bytes(key, collected))
     taken = Snapshot(
