@@ -289,6 +289,14 @@ class Settings(BaseSettings):
             " each that a payment was claimed under; 0: all.",
         ),
     ] = 200
+    evaluations_kept: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Newest evaluations of an agent that are kept, with their snapshots and all"
+            " of the last 30 days; 0: all.",
+        ),
+    ] = 1_000
     unproven_days: Annotated[
         int,
         Field(
@@ -301,8 +309,9 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=0,
-            description="Days a proven key agent without evaluation or conduct is remembered; 0:"
-            " for ever.",
+            description="Days a proven key agent is remembered, and its evaluations kept, after the"
+            " newest, 30 at least; 0: for ever. Never one that paid, is enrolled or that a human"
+            " backs.",
         ),
     ] = 365
     snapshot_blocks_mib: Annotated[

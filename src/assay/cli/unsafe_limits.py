@@ -54,8 +54,10 @@ than a hundred times its default."""
 DAYS_MAX = 3_650
 BLOCKS_MIB_MAX = 1_024_000
 PAID_RESPONSE_HOURS_MAX = 365 * 24
-REVISIONS_MAX = 20_000
-INDEX_ROWS_MAX = 500_000_000
+KEPT_ROWS: Mapping[str, int] = MappingProxyType(
+    {"wrapper_revisions": 20_000, "evaluations_kept": 100_000, "index_rows": 500_000_000}
+)
+"""How many rows are kept of what strangers leave; 0 is no bound."""
 
 
 def limits_lifted(settings: Settings) -> Iterator[str]:
@@ -84,10 +86,9 @@ def retention(settings: Settings) -> Iterator[str]:
     for name in KEPT_DAYS:
         if getattr(settings, name) == 0:
             yield f"{PREFIX}{name.upper()} is 0, which is for ever"
-    if settings.wrapper_revisions == 0:
-        yield "ASSAY_WRAPPER_REVISIONS is 0, which is no bound"
-    if settings.index_rows == 0:
-        yield "ASSAY_INDEX_ROWS is 0, which is no bound"
+    for name in KEPT_ROWS:
+        if getattr(settings, name) == 0:
+            yield f"{PREFIX}{name.upper()} is 0, which is no bound"
     if settings.snapshot_store == "local":
         if settings.snapshot_blocks_mib == 0:
             yield "ASSAY_SNAPSHOT_BLOCKS_MIB is 0, which is no bound"
@@ -97,8 +98,7 @@ def retention(settings: Settings) -> Iterator[str]:
         {
             **dict.fromkeys(KEPT_DAYS, DAYS_MAX),
             "paid_response_hours": PAID_RESPONSE_HOURS_MAX,
-            "wrapper_revisions": REVISIONS_MAX,
-            "index_rows": INDEX_ROWS_MAX,
+            **KEPT_ROWS,
         },
     )
 

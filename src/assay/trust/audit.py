@@ -78,12 +78,15 @@ class Audit:
         self._clock = clock or SystemClock()
 
     async def snapshots(self) -> AsyncIterator[Checked]:
-        """Every snapshot, oldest first: its hash, its place in the chain, its data."""
+        """Every snapshot there is, oldest first: its hash, its place in the chain, its data.
+
+        A chain whose oldest snapshots left begins with one that follows the last of them.
+        """
         last: dict[str, str] = {}
         async for evaluation, snapshot in self._everything():
             data, faults = self._recomputed(evaluation, snapshot)
             expected = last.get(snapshot.subject_key, FIRST_PREVIOUS_HASH)
-            if snapshot.previous_hash != expected:
+            if snapshot.previous_hash != expected and not await self._follows_removed(snapshot):
                 faults.append(f"previousHash is {snapshot.previous_hash}, not {expected}")
             if evaluation.subject_key != snapshot.subject_key:
                 faults.append("it belongs to the evaluation of another agent")
@@ -95,6 +98,10 @@ class Audit:
             elif stored is not None and stored != data:
                 faults.append("the encrypted data is not that of the stored evidence")
             yield Checked(snapshot, tuple(faults), has_data=stored is not None)
+
+    async def _follows_removed(self, snapshot: Snapshot) -> bool:
+        """Asked when it is needed: old ones may leave while the rest is read."""
+        return snapshot.previous_hash == await self._store.last_removed(snapshot.subject_key)
 
     async def _seed_faults(self, evaluation: Evaluation) -> list[str]:
         """What is wrong with the seed of its visit: it must not have been chosen afterwards."""

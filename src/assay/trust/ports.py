@@ -47,7 +47,14 @@ class EvaluationStore(Protocol):
         ...
 
     async def history(self, after: int, at_most: int) -> Sequence[tuple[int, Evaluation, Snapshot]]:
-        """Everything ever evaluated, oldest first, each with its place; those after a place."""
+        """Every evaluation there is, oldest first, each with its place; those after a place."""
+        ...
+
+    async def last_removed(self, subject_key: str) -> str | None:
+        """The `snapshot_hash` of the last of the subject's snapshots that left.
+
+        The oldest one that is there has it as `previous_hash`; None when none has left.
+        """
         ...
 
 

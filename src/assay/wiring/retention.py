@@ -34,6 +34,9 @@ REVISIONS_KEPT: Final = timedelta(days=1)
 """How long every revision is kept after its end: a quote of it is paid within an hour or so, and a
 call under way is claimed under it."""
 
+EVALUATIONS_KEPT: Final = timedelta(days=30)
+"""How long every evaluation of an agent is kept: the index looks for rungs of so many days."""
+
 UNFINISHED_KEPT: Final = timedelta(hours=1)
 """How long an unfinished run of the course is kept; it can be continued for 15 minutes."""
 
@@ -58,7 +61,8 @@ class Retention:
         self._blobs = blobs
         self._settings = settings
         self._clock = clock
-        # Key agents last: one is kept for as long as anything else is known of it.
+        # Key agents last: one is kept for as long as much else is known of it. Its evaluations are
+        # those of an unproven one from then on, and leave in the next round.
         self._removals: tuple[tuple[str, Removal], ...] = (
             ("costs", self._remove_costs),
             ("unused accounts", self._remove_unused_accounts),
@@ -69,6 +73,7 @@ class Retention:
             ("unpaid payments", self._remove_unpaid_payments),
             ("revisions of wrappers", self._remove_revisions),
             ("failed log-ins", self._remove_failed_logins),
+            ("old evaluations", self._remove_evaluations),
             ("unproven evaluations", self._remove_unproven),
             ("course runs", self._remove_runs),
             ("conduct at wrappers", self._remove_conduct),
@@ -150,6 +155,16 @@ class Retention:
         before = self._clock.now() - timedelta(days=self._settings.failed_login_days)
         return await self._store.remove_failed_logins(before, ROWS_AT_ONCE) == ROWS_AT_ONCE
 
+    async def _remove_evaluations(self) -> bool:
+        kept = self._settings.evaluations_kept
+        if not kept:
+            return False
+        before = self._clock.now() - EVALUATIONS_KEPT
+        removed, uris = await self._store.remove_evaluations(kept, before, ROWS_AT_ONCE)
+        for uri in uris:
+            await self._blobs.remove(uri)
+        return removed == ROWS_AT_ONCE
+
     async def _remove_unproven(self) -> bool:
         if not self._settings.unproven_days:
             return False
@@ -171,7 +186,8 @@ class Retention:
     async def _remove_key_agents(self) -> bool:
         if not self._settings.key_agent_days:
             return False
-        before = self._clock.now() - timedelta(days=self._settings.key_agent_days)
+        kept = timedelta(days=self._settings.key_agent_days)
+        before = self._clock.now() - max(kept, EVALUATIONS_KEPT)
         return await self._store.remove_key_agents(before, ROWS_AT_ONCE) == ROWS_AT_ONCE
 
     async def _trim_blocks(self) -> bool:

@@ -11,7 +11,14 @@ from assay.infra.blobs import NoSnapshotBlobs
 from assay.infra.sql.costs import SqlCostStore
 from assay.infra.sql.engine import Database
 from assay.infra.sql.retention import SqlRetention
-from assay.infra.sql.tables import audit, course_calls, course_runs, key_agents, wrapper_conduct
+from assay.infra.sql.tables import (
+    audit,
+    course_calls,
+    course_runs,
+    evaluations,
+    key_agents,
+    wrapper_conduct,
+)
 from assay.kit.costs import Cost, address_bearer
 from assay.wiring.retention import Retention
 from tests.fakes.calls import call
@@ -143,3 +150,33 @@ async def test_429_agents_that_prove_themselves_are_rows_of_their_address(tmp_pa
         again = await house.http.post("/operator/key/verify", json=await house.challenge(OWNER_KEY))
         assert again.status_code == 200, again.text
         assert again.json()["agentAddress"] == first["x-agent-address"]
+
+
+async def test_no_answer_changes_when_old_evaluations_leave(tmp_path: Path) -> None:
+    """Visits, and what follows from them, are counted in tables of their own."""
+    async with open_house(tmp_path, evaluations_kept=1) as house:
+        operator = await house.operator()
+        for days in (40, 20, 31):
+            await house.http.post("/operator/trigger-sandbox/7")
+            house.clock.move(days * 86_400)
+        await house.http.post("/operator/trigger-sandbox/7")
+        house.clock.move(3600)
+        headers = operator | await house.session()
+
+        async def told() -> list[object]:
+            paths = (("GET", "agent/7"), ("GET", "agent/7/snapshot"), ("POST", "gate/7"))
+            found = [
+                await house.http.request(method, f"/operator/{path}", headers=headers)
+                for method, path in paths
+            ]
+            assert [one.status_code for one in found] == [200] * 3
+            return [one.json() for one in found]
+
+        await told()  # the gate evaluates once
+        before = await told()
+        assert await _count(house.app.database, evaluations) == 5
+        await _retention(house).run()
+        assert await _count(house.app.database, evaluations) == 2
+        assert await told() == before
+        checked = [one async for one in house.app.audit.snapshots()]
+        assert [one.faults for one in checked] == [(), ()]

@@ -170,7 +170,7 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *("index_streams", "chain_feedback", "chain_notes", "chain_owners"),
                 *("chain_transfers", "chain_fundings", "removed_calls", "removed_payments"),
                 *("webhook_events", "service_credentials", "paid_calls", "chain_proofs"),
-                "attested_people",
+                *("attested_people", "removed_snapshots"),
             ):
                 await connection.exec_driver_sql(f"DROP TABLE {table}")
             for index in (
@@ -179,7 +179,7 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *("ix_webhook_deliveries_turn", "ix_course_runs_finished"),
                 *("ix_wrapper_conduct_day", "ix_payments_settled", "ix_payments_revision"),
                 *("ix_payments_watch_settled", "ix_payments_watch_unpaid", "ix_payments_ended"),
-                "ix_evaluations_used",
+                *("ix_evaluations_used", "ix_payments_paid_by", "ix_snapshots_evaluation"),
             ):
                 await connection.exec_driver_sql(f"DROP INDEX {index}")
             for table, column in (

@@ -11,9 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.evaluation.visits import VisitRecord
 from assay.infra.sql.control_records import ControlRecords
-from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.engine import USE_S, Database, from_us, to_us
 from assay.infra.sql.outbox import Outbox
-from assay.infra.sql.tables import evaluations, snapshots
+from assay.infra.sql.tables import evaluations, removed_snapshots, snapshots
 from assay.infra.sql.visits import add_visit
 from assay.trust.model import (
     FIRST_PREVIOUS_HASH,
@@ -86,13 +86,18 @@ class SqlEvaluationStore:
             .order_by(snapshots.c.seq)
             .limit(at_most)
         )
-        async with self._database.read() as connection:
+        async with self._database.snapshot(USE_S) as connection:  # old ones may leave meanwhile
             links = (await connection.execute(newer)).mappings().all()
-        ids = [link["evaluation_id"] for link in links]
-        async with self._database.read() as connection:
+            ids = [link["evaluation_id"] for link in links]
             found = await connection.execute(select(evaluations).where(evaluations.c.id.in_(ids)))
             by_id = {row["id"]: _evaluation(row) for row in found.mappings()}
         return [(row["seq"], by_id[row["evaluation_id"]], _snapshot(row)) for row in links]
+
+    async def last_removed(self, subject_key: str) -> str | None:
+        columns = removed_snapshots.c
+        statement = select(columns.snapshot_hash).where(columns.subject_key == subject_key)
+        async with self._database.read() as connection:
+            return (await connection.execute(statement)).scalar_one_or_none()
 
 
 async def _last(connection: AsyncConnection, subject_key: str) -> RowMapping | None:

@@ -115,4 +115,14 @@ snapshots = Table(
     Column("evidence_hash", String(66)),
     Column("record", Text),
     Index("ix_snapshots_subject", "subject_key", "seq"),
+    # Without it, each evaluation that leaves has the database look through every snapshot.
+    Index("ix_snapshots_evaluation", "evaluation_id"),
+)
+
+removed_snapshots = Table(
+    "removed_snapshots",
+    METADATA,
+    # The hash of the last snapshot of a subject that left: where what is kept of its chain begins.
+    Column("subject_key", String(160), primary_key=True),
+    Column("snapshot_hash", String(66), nullable=False),
 )

@@ -1,6 +1,6 @@
 """Removes rows that count no more: of key agents, conduct, sign-ups, calls, failed log-ins.
 
-Chains of snapshots are removed whole or not at all, so that every chain that is there verifies.
+Chains of snapshots are removed whole or from their beginning, so that what is there verifies.
 Several processes may remove at once: every statement asks again what it removes.
 """
 
@@ -12,6 +12,7 @@ from sqlalchemy import delete, select, text, tuple_, union_all
 from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.old_agents import SqlOldAgents
 from assay.infra.sql.old_calls import SqlOldCalls
+from assay.infra.sql.old_evaluations import SqlOldEvaluations
 from assay.infra.sql.old_payments import SqlOldPayments
 from assay.infra.sql.old_revisions import SqlOldRevisions
 from assay.infra.sql.tables import audit, course_calls, course_runs, wrapper_conduct
@@ -34,13 +35,29 @@ _REMOVE_EVALUATIONS = text(
     "DELETE FROM evaluations WHERE subject_key = :key"
     " AND NOT EXISTS (SELECT 1 FROM snapshots s WHERE s.subject_key = :key)"
 )
+_REMOVE_BEGINNING = text(
+    "DELETE FROM removed_snapshots WHERE subject_key = :key"
+    " AND NOT EXISTS (SELECT 1 FROM snapshots s WHERE s.subject_key = :key)"
+)
+_KEPT_WITH = (
+    *(("course_runs", "address", ""), ("wrapper_conduct", "address", "")),
+    *(
+        (table, "subject_key", "'key/' || ")
+        for table in ("personhood", "visit_requests", "service_credentials")
+    ),
+)
+_NOTHING_ELSE = "".join(
+    f" AND NOT EXISTS (SELECT 1 FROM {table} t WHERE t.{column} = {prefix}k.address)"  # noqa: S608 - our own names
+    for table, column, prefix in _KEPT_WITH
+)
 _REMOVE_KEY_AGENTS = text(
-    "DELETE FROM key_agents WHERE address IN (SELECT address FROM key_agents k"
+    "DELETE FROM key_agents WHERE address IN (SELECT address FROM key_agents k"  # noqa: S608 - our own words
     " WHERE k.verified_us < :before_us"
-    " AND NOT EXISTS (SELECT 1 FROM evaluations e WHERE e.subject_key = 'key/' || k.address)"
-    " AND NOT EXISTS (SELECT 1 FROM course_runs c WHERE c.address = k.address)"
-    " AND NOT EXISTS (SELECT 1 FROM wrapper_conduct w WHERE w.address = k.address)"
-    " ORDER BY k.verified_us LIMIT :at_most) RETURNING 1"
+    " AND NOT EXISTS (SELECT 1 FROM evaluations e"
+    " WHERE e.subject_key = 'key/' || k.address AND e.evaluated_us >= :before_us)"
+    " AND NOT EXISTS (SELECT 1 FROM payments p"
+    " WHERE p.payer = k.address AND p.settled_us IS NOT NULL)"
+    f"{_NOTHING_ELSE} ORDER BY k.verified_us LIMIT :at_most) RETURNING 1"
 )
 _FORGET_ORIGINS = text(
     "UPDATE operators SET sign_up_origin = NULL"
@@ -62,6 +79,7 @@ class SqlRetention:
         self._old_agents = SqlOldAgents(database)
         self._old_payments = SqlOldPayments(database)
         self._old_revisions = SqlOldRevisions(database)
+        self._old_evaluations = SqlOldEvaluations(database)
         self._unused_accounts = SqlUnusedAccounts(database)
 
     async def remove_calls(self, before_day: int, at_most: int) -> int:
@@ -80,6 +98,12 @@ class SqlRetention:
         """As `SqlOldRevisions.remove`."""
         return await self._old_revisions.remove(kept, before, at_most)
 
+    async def remove_evaluations(
+        self, kept: int, before: datetime, at_most: int
+    ) -> tuple[int, Sequence[str]]:
+        """As `SqlOldEvaluations.remove`."""
+        return await self._old_evaluations.remove(kept, before, at_most)
+
     async def remove_unproven(self, before: datetime, at_most: int) -> Sequence[str] | None:
         """Remove every evaluation and snapshot of key agents that nobody has proven.
 
@@ -95,7 +119,12 @@ class SqlRetention:
         return uris if keys else None
 
     async def remove_key_agents(self, before: datetime, at_most: int) -> int:
-        """Forget key agents first proven before then, of which nothing else is known."""
+        """Forget key agents first proven before then and not evaluated since; how many.
+
+        Never one that paid, that a human backs, that is enrolled or has a deposited credential, or
+        of which the course or a wrapper still knows. What evaluations it has are those of a key
+        agent that nobody has proven from then on.
+        """
         values = {"before_us": to_us(before), "at_most": at_most}
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of key agents")
@@ -165,4 +194,5 @@ class SqlRetention:
             await self._database.lock(connection, key)  # as additions to the chain
             uris = (await connection.execute(_REMOVE_SNAPSHOTS, values)).scalars().all()
             await connection.execute(_REMOVE_EVALUATIONS, {"key": key})
+            await connection.execute(_REMOVE_BEGINNING, {"key": key})
         return [uri for uri in uris if uri is not None]

@@ -42,6 +42,7 @@ from assay.infra.sql.evidence_tables import (
     course_runs,
     evaluations,
     personhood,
+    removed_snapshots,
     snapshots,
     wrapper_conduct,
 )
@@ -130,6 +131,7 @@ __all__ = [
     "payments",
     "personhood",
     "recovery_codes",
+    "removed_snapshots",
     "service_credentials",
     "snapshots",
     "state",
@@ -244,6 +246,7 @@ payments = Table(
         )
     ),
     Index("ix_payments_settled", "settled_us", sqlite_where=_SETTLED, postgresql_where=_SETTLED),
+    Index("ix_payments_paid_by", "payer", sqlite_where=_SETTLED, postgresql_where=_SETTLED),
     Index(
         "ix_payments_revision",
         "wrapper_id",

@@ -1,0 +1,25 @@
+"""Where chains begin whose oldest snapshots left, and indices that removing them needs."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0038"
+down_revision = "0037"
+
+
+def upgrade() -> None:
+    """Nothing has left so far."""
+    op.create_table(
+        "removed_snapshots",
+        sa.Column("subject_key", sa.String(160), primary_key=True),
+        sa.Column("snapshot_hash", sa.String(66), nullable=False),
+    )
+    op.create_index("ix_snapshots_evaluation", "snapshots", ["evaluation_id"])
+    settled = sa.text("settled_us IS NOT NULL")
+    op.create_index(
+        "ix_payments_paid_by",
+        "payments",
+        ["payer"],
+        sqlite_where=settled,
+        postgresql_where=settled,
+    )
