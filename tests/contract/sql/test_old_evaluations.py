@@ -27,6 +27,7 @@ from assay.infra.sql.tables import (
     visit_requests,
 )
 from assay.kit.ids import new_id
+from assay.payments.networks import ROWS
 from assay.settings import load
 from assay.trust.audit import Audit, Checked
 from assay.trust.humans import Personhood
@@ -286,7 +287,8 @@ async def test_key_agents_with_money_a_human_enrolment_or_deposits_stay(
     whose = {"chain": "local", "created_us": at_us}
     async with database.write() as connection:
         for address, settled in ((paid, NOW), (unpaid, None)):
-            made = entry(f"0x{address}", payer=address)
+            sold = {"network": ROWS[0].id, "asset": ROWS[0].asset.address}
+            made = entry(f"0x{address}", payer=address, **sold)
             row = values_of(made) | {"settled_us": None if settled is None else at_us}
             await connection.execute(insert(payments).values(row))
         asked = {**whose, "agent_id": enrolled, "subject_key": f"key/{enrolled}"}

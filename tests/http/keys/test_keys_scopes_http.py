@@ -179,7 +179,7 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *("ix_webhook_deliveries_turn", "ix_course_runs_finished"),
                 *("ix_wrapper_conduct_day", "ix_payments_settled", "ix_payments_revision"),
                 *("ix_payments_watch_settled", "ix_payments_watch_unpaid", "ix_payments_ended"),
-                *("ix_evaluations_used", "ix_payments_paid_by", "ix_snapshots_evaluation"),
+                *("ix_evaluations_used", "ix_snapshots_evaluation"),
             ):
                 await connection.exec_driver_sql(f"DROP INDEX {index}")
             for table, column in (

@@ -17,6 +17,7 @@ from assay.infra.sql.old_payments import SqlOldPayments
 from assay.infra.sql.old_revisions import SqlOldRevisions
 from assay.infra.sql.tables import audit, course_calls, course_runs, wrapper_conduct
 from assay.infra.sql.unused_accounts import SqlUnusedAccounts
+from assay.payments.networks import ROWS
 
 _UNPROVEN = text(
     "SELECT subject_key FROM evaluations"
@@ -50,14 +51,18 @@ _NOTHING_ELSE = "".join(
     f" AND NOT EXISTS (SELECT 1 FROM {table} t WHERE t.{column} = {prefix}k.address)"  # noqa: S608 - our own names
     for table, column, prefix in _KEPT_WITH
 )
+_NEVER_PAID = "".join(  # by network: so the ledger's own index finds a payer
+    " AND NOT EXISTS (SELECT 1 FROM payments p"  # noqa: S608 - our own names
+    f" WHERE p.network = '{row.id}' AND p.asset = '{row.asset.address}'"
+    " AND p.payer = k.address AND p.settled_us IS NOT NULL)"
+    for row in ROWS
+)
 _REMOVE_KEY_AGENTS = text(
     "DELETE FROM key_agents WHERE address IN (SELECT address FROM key_agents k"  # noqa: S608 - our own words
     " WHERE k.verified_us < :before_us"
     " AND NOT EXISTS (SELECT 1 FROM evaluations e"
     " WHERE e.subject_key = 'key/' || k.address AND e.evaluated_us >= :before_us)"
-    " AND NOT EXISTS (SELECT 1 FROM payments p"
-    " WHERE p.payer = k.address AND p.settled_us IS NOT NULL)"
-    f"{_NOTHING_ELSE} ORDER BY k.verified_us LIMIT :at_most) RETURNING 1"
+    f"{_NEVER_PAID}{_NOTHING_ELSE} ORDER BY k.verified_us LIMIT :at_most) RETURNING 1"
 )
 _FORGET_ORIGINS = text(
     "UPDATE operators SET sign_up_origin = NULL"

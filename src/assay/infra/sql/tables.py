@@ -246,7 +246,6 @@ payments = Table(
         )
     ),
     Index("ix_payments_settled", "settled_us", sqlite_where=_SETTLED, postgresql_where=_SETTLED),
-    Index("ix_payments_paid_by", "payer", sqlite_where=_SETTLED, postgresql_where=_SETTLED),
     Index(
         "ix_payments_revision",
         "wrapper_id",

@@ -1,4 +1,4 @@
-"""Where chains begin whose oldest snapshots left, and indices that removing them needs."""
+"""Where chains begin whose oldest snapshots left, and an index that removing them needs."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -15,11 +15,3 @@ def upgrade() -> None:
         sa.Column("snapshot_hash", sa.String(66), nullable=False),
     )
     op.create_index("ix_snapshots_evaluation", "snapshots", ["evaluation_id"])
-    settled = sa.text("settled_us IS NOT NULL")
-    op.create_index(
-        "ix_payments_paid_by",
-        "payments",
-        ["payer"],
-        sqlite_where=settled,
-        postgresql_where=settled,
-    )
