@@ -1,4 +1,7 @@
-"""A million keys that a stranger chose: as many entries as the bound, and memory to match."""
+"""A million keys that a stranger chose: as many entries as the bound, and memory to match.
+
+Each prints the memory it has grown by (`pytest -s`).
+"""
 
 import gc
 from collections.abc import Callable, Mapping, Sized
@@ -223,10 +226,13 @@ def fill(name: str, keys: int | None = None) -> None:
     """With so many keys, or a tenth more than the bound."""
     before = rss_bytes()
     filled = FILLS[name]()
-    for number in range(keys or filled.bound * 11 // 10 + 5_000):
+    count = keys or filled.bound * 11 // 10 + 5_000
+    for number in range(count):
         filled.put(number)
     assert all(0 < len(one) <= filled.bound for one in filled.held)
-    assert rss_bytes() - before < RSS_MAX_BYTES
+    grown = rss_bytes() - before
+    print(f"\n{name}: {count:,} keys, {grown / 2**20:.0f} MiB")  # noqa: T201
+    assert grown < RSS_MAX_BYTES
 
 
 @pytest.mark.parametrize("name", FILLS)
