@@ -38,6 +38,9 @@ TOKEN_CHARS_MAX: Final = 2048
 ENDED_REMEMBERED_MAX: Final = 100_000
 """Ended sessions that are known without asking the store; it is asked again about those before."""
 
+SUSPENDED_REMEMBERED_S: Final = 5.0
+"""How long a session of a suspended account is none: it is one again when the account is."""
+
 PURGE_EVERY_S: Final = 600.0
 
 
@@ -65,6 +68,7 @@ class Logins:
         self._clock = clock
         self._used: dict[str, datetime] = {}
         self._ended: BoundedMap[str, bool] = BoundedMap(ENDED_REMEMBERED_MAX)
+        self._suspended: BoundedMap[str, float] = BoundedMap(ENDED_REMEMBERED_MAX)
         self._notes = LoginNotes(clock)
         self._purge_at_s = clock.monotonic_s()
 
@@ -96,7 +100,7 @@ class Logins:
 
         Raises `InvalidCredentials` and `AccountSuspended`.
         """
-        named = self.named_by(token)
+        named = self._read(token)
         if named is None:
             raise InvalidCredentials("A valid dashboard token is needed: log in.")
         owner_id, session_id = named
@@ -105,6 +109,8 @@ class Logins:
         if operator is None:
             self._ended.put(session_id, value=True)
             raise InvalidCredentials("A valid dashboard token is needed: log in.")
+        if operator.is_suspended:
+            self._suspended.put(session_id, self._clock.monotonic_s() + SUSPENDED_REMEMBERED_S)
         require_active(operator)
         self._used[session_id] = now
         return operator, session_id
@@ -112,9 +118,14 @@ class Logins:
     def named_by(self, token: str) -> tuple[str, str] | None:
         """Whose dashboard token this is by its signature, and its session's id. No I/O.
 
-        It may be revoked, its account gone, where no look-up has found that yet: it says whom a
-        request is counted for, no more.
+        It may be revoked, its account suspended or gone, where no look-up has found that: it says
+        whom a request is counted for, no more.
         """
+        named = self._read(token)
+        suspended_until_s = 0.0 if named is None else self._suspended.get(named[1]) or 0.0
+        return named if self._clock.monotonic_s() >= suspended_until_s else None
+
+    def _read(self, token: str) -> tuple[str, str] | None:
         named = self._tokens.read(token) if len(token) <= TOKEN_CHARS_MAX else None
         return None if named is None or named[1] in self._ended else named
 

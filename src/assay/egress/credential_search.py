@@ -38,7 +38,7 @@ _SESSION_MARK = b"MD"
 _SESSION = re.compile(rb"MD(?=([\w-]{9}t[\w-]{12}L[\w-]{6}t[\w-]{16}f[\w-]{0,150}))", re.ASCII)
 """In base64: an id that begins with `0`, its dashes in their places, the bar behind it, and as much
 as holds address and expiry."""
-_BASIC = re.compile(rb"basic\s++([a-z0-9_+/=-]++)", re.ASCII)
+_BASIC = re.compile(rb"basic[\s+]++([a-z0-9_+/=-]++)", re.ASCII)
 """In lower case."""
 _SESSION_TEXT = re.compile(rb"[0-9a-f-]{36}\|[0-9A-Za-z]{32,44}\|[0-9]{10,16}")
 

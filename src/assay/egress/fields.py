@@ -45,22 +45,33 @@ IDENTITIES: Final = frozenset(
     | {b"x-authenticated-user", b"cf-access-authenticated-user-email", b"cf-access-jwt-assertion"}
     | {b"x-pomerium-jwt-assertion", b"client-cert", b"client-cert-chain", b"x-client-cert"}
     | {b"x-client-certificate", b"x-client-cert-chain", b"x-client-verify", b"x-arr-clientcert"}
+    | {b"x-client-cert-dn", b"x-client-dn", b"x-client-s-dn", b"x-tls-client-cert", b"x-ssl-cert"}
+    | {b"ssl-cert", b"x-remote-name", b"x-remote-email", b"x-remote-uid", b"x-userinfo"}
+    | {b"x-credential-identifier", b"x-anonymous-consumer", b"x-apigateway-api-userinfo"}
+    | {b"x-endpoint-api-userinfo", b"x-jwt-assertion", b"teleport-jwt-assertion", b"sm-user"}
+    | {b"oam-remote-user", b"iv-user", b"iv-groups", b"iv-creds", b"eppn"}
 )
 """Fields in which a proxy that has logged a caller in, or seen its certificate, tells an origin who
 that is: nobody here has. Sources: RFC 9440, section 4; the manuals of Authelia, Grafana, Kubernetes
-(request headers), Cloudflare Access, Pomerium, App Service and nginx."""
+(request headers), Cloudflare Access, Pomerium, App Service, nginx, Kong, Google's API gateways,
+WSO2, Teleport, SiteMinder, Oracle and IBM access managers, and Shibboleth."""
 
 _IDENTITY_PREFIXES: Final = (
     *(b"x-remote-extra-", b"x-auth-request-", b"x-authentik-", b"x-goog-authenticated-user-"),
     *(b"x-goog-iap-", b"x-amzn-oidc-", b"x-amzn-mtls-", b"x-ms-client-principal"),
     *(b"tailscale-user-", b"x-pomerium-claim-", b"ssl-client-", b"x-ssl-client-"),
+    *(b"x-webauth-", b"x-consumer-", b"x-authenticated-", b"x-ms-token-aad-", b"oidc-claim-"),
+    *(b"x-vouch-", b"x-token-user-", b"shib-"),
 )
-"""The same of oauth2-proxy, authentik, Google's and Amazon's balancers, Tailscale and Apache."""
+"""The same of oauth2-proxy, authentik, Google's and Amazon's balancers, Tailscale, Apache, Kong,
+App Service, Vouch, Caddy's portal and Shibboleth."""
 
 _NOT_SENT_SUFFIXES: Final = (
     *(b"forwarded-for", b"client-ip", b"clientip", b"real-ip", b"remote-ip", b"remote-addr"),
     *(b"connecting-ip", b"from-ip", b"source-ip", b"client-addr", b"client-address"),
-    *(b"user-ip", b"remote-address", b"ip-authorization", b"originating-ip"),
+    *(b"user-ip", b"remote-address", b"ip-authorization", b"originating-ip", b"realip"),
+    *(b"proxied-for", b"temp-xff", b"cdn-requestip", b"src-ip", b"clientipaddr", b"origin-ip"),
+    *(b"client-ip-address", b"true-ip", b"x-remote-host"),
     *(b"method-override", b"override-method", b"url-override", b"path-override", b"host-override"),
     *(b"rest-method", b"request-uri"),
 )

@@ -86,7 +86,7 @@ class Audit:
         async for evaluation, snapshot in self._everything():
             data, faults = self._recomputed(evaluation, snapshot)
             expected = last.get(snapshot.subject_key, FIRST_PREVIOUS_HASH)
-            if snapshot.previous_hash != expected and not await self._follows_removed(snapshot):
+            if snapshot.previous_hash != expected and not await self._store.is_oldest(snapshot):
                 faults.append(f"previousHash is {snapshot.previous_hash}, not {expected}")
             if evaluation.subject_key != snapshot.subject_key:
                 faults.append("it belongs to the evaluation of another agent")
@@ -98,10 +98,6 @@ class Audit:
             elif stored is not None and stored != data:
                 faults.append("the encrypted data is not that of the stored evidence")
             yield Checked(snapshot, tuple(faults), has_data=stored is not None)
-
-    async def _follows_removed(self, snapshot: Snapshot) -> bool:
-        """Asked when it is needed: old ones may leave while the rest is read."""
-        return snapshot.previous_hash == await self._store.last_removed(snapshot.subject_key)
 
     async def _seed_faults(self, evaluation: Evaluation) -> list[str]:
         """What is wrong with the seed of its visit: it must not have been chosen afterwards."""

@@ -50,10 +50,10 @@ class EvaluationStore(Protocol):
         """Every evaluation there is, oldest first, each with its place; those after a place."""
         ...
 
-    async def last_removed(self, subject_key: str) -> str | None:
-        """The `snapshot_hash` of the last of the subject's snapshots that left.
+    async def is_oldest(self, snapshot: Snapshot) -> bool:
+        """Whether all before a snapshot of its subject have left, or it has left itself by now.
 
-        The oldest one that is there has it as `previous_hash`; None when none has left.
+        The oldest that is there names the last one that left as its `previous_hash`.
         """
         ...
 

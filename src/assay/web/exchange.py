@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import formatdate
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from assay.accounts.bearers import operator_bearer
 from assay.accounts.model import Operator
@@ -26,6 +26,9 @@ KEY = "assay.exchange"
 """Where the exchange stands in the scope."""
 
 JSON = (b"content-type", b"application/json")
+
+SMALL_BYTES: Final = 4 * 1024
+"""A body no larger is not counted: the number of connections bounds such."""
 
 
 def date_header(moment: datetime) -> tuple[bytes, bytes]:
@@ -70,6 +73,13 @@ class Exchange:
     wrapper_caller: Caller | None = None
     """Whom a wrapper call is counted for, as far as is known now."""
     answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
+
+    @property
+    def brings_much(self) -> bool:
+        """Whether the request may bring a body that is counted."""
+        declared = self.headers.get("content-length", "0").strip(" \t")
+        is_small = declared.isdecimal() and int(declared[:20]) <= SMALL_BYTES
+        return not is_small or "transfer-encoding" in self.headers
 
     def bearer(self) -> Bearer:
         """Who bears what the request costs, as far as is known now.

@@ -11,7 +11,7 @@ from typing import Final
 from assay.kit.addresses import caller_of
 from assay.kit.errors import InvalidRequest, RequestTimeout, TooLarge
 from assay.kit.room import Room, Share
-from assay.web.exchange import Exchange, Receive, Scope, exchange_of
+from assay.web.exchange import SMALL_BYTES, Exchange, Receive, Scope, exchange_of
 from assay.web.traffic import CREDENTIAL_IN_BODY
 
 BODY_S = 15.0
@@ -20,9 +20,6 @@ BODY_S = 15.0
 ANONYMOUS_BYTES: Final = 64 * 1024 * 1024
 KEYED_BYTES: Final = 128 * 1024 * 1024
 PARTS: Final = 16
-
-SMALL_BYTES: Final = 4 * 1024
-"""A body no larger is not counted: the number of connections bounds such."""
 
 CREDENTIAL_BODY_BYTES: Final = 32 * 1024
 """The largest body that brings a password, a token or a signed challenge: the longest signature

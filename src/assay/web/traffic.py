@@ -99,21 +99,38 @@ class Traffic:
             return None if run is None else f"run {run}"
         return agent
 
+    async def _token(self, token: str, exchange: Exchange) -> Verdict:
+        """Count a request with a dashboard token, by its signature: the store is not asked.
+
+        Each by itself, so that a revoked token in the wrong hands uses up nothing of its owner's
+        other tokens, nor of the gate's. Once a look-up has found that it has ended, it is a guess.
+        """
+        named = self._app.logins.named_by(token)
+        if named is None:
+            return await self._guess(exchange)
+        owner, session_id = named
+        verdict = await _taken(self._keyed, f"session {session_id}")
+        # A large body is kept in its owner's room: that has to be the owner's.
+        if verdict.allowed and exchange.brings_much and not await self._holds(token):
+            return await self._guess(exchange)
+        exchange.counted_for = f"dashboard {owner}"
+        return verdict
+
+    async def _holds(self, token: str) -> bool:
+        """Whether a dashboard token holds now. Raises `Unavailable`."""
+        try:
+            await self._app.logins.authenticate(token)
+        except (InvalidCredentials, AccountSuspended):
+            return False
+        return True
+
     async def _count_unknown(self, token: str, exchange: Exchange) -> Verdict:
         """Count a request whose credential is not one that held a moment ago.
 
         Raises `Unavailable` when the store does not answer.
         """
         if not token.startswith(API_KEY_PREFIX):
-            # By its signature: the store is not asked. Each by itself, so that a revoked token in
-            # the wrong hands uses up nothing of its owner's other tokens, nor of the gate's. Once
-            # an operation has looked it up and found that it has ended, it is a guess.
-            named = self._app.logins.named_by(token)
-            if named is None:
-                return await self._guess(exchange)
-            owner, session_id = named
-            exchange.counted_for = f"dashboard {owner}"
-            return await _taken(self._keyed, f"session {session_id}")
+            return await self._token(token, exchange)
         digest = exchange.key_digest
         if digest is not None and self._app.api_keys.is_ours(token, digest):
             operator = await self._operator(token, exchange)

@@ -303,6 +303,20 @@ async def test_a_row_is_as_whoever_moved_it_was_told(ledger: SqlLedgerStore) -> 
         now = moved
 
 
+async def test_a_move_from_an_older_reading_undoes_what_was_put_off_meanwhile(
+    ledger: SqlLedgerStore,
+) -> None:
+    """Putting off all of a network counts as no move of any."""
+    known = await open_entry(ledger, "0x1")
+    await ledger.put_off_all(known, Look(CLOCK.now() + HOUR, misses=1), "no node answers")
+    moved = await ledger.move(known, known.state)
+    assert moved is not None
+    found = await ledger.find(known.network, known.digest)
+    assert found is not None
+    assert (found.state, found.reason) == (moved.state, "")
+    assert found.lease_until == moved.lease_until
+
+
 async def test_what_its_mover_found_out_is_written_of_a_released_row(
     ledger: SqlLedgerStore,
 ) -> None:

@@ -220,6 +220,20 @@ async def test_the_setting_says_how_many_and_0_keeps_all(
     assert len(blobs.removed) == 5 - found
 
 
+async def test_a_chain_that_is_shortened_while_it_is_read_is_whole(database: Database) -> None:
+    await evaluated(database, 95)
+    await evaluated(database, 5, "eip155:31337/8")
+    for days in (90, 80, 70, 60, 50):
+        await evaluated(database, days)
+    await removed(database, 5)
+    found: list[Checked] = []
+    async for one in audit(database).snapshots():
+        found.append(one)
+        if len(found) == 1:
+            await removed(database, 2)
+    assert [one.faults for one in found] == [()] * 6
+
+
 async def test_the_statements_read_an_index(database: Database) -> None:
     if database.kind != "sqlite":
         return

@@ -79,6 +79,51 @@ async def test_a_stolen_token_that_was_ended_uses_up_nothing_of_its_owners(tmp_p
         assert (answer.status_code, limit_of(answer)) == (200, (50, 49))
 
 
+async def test_a_token_of_a_suspended_account_is_a_guess_once_that_is_known(
+    tmp_path: Path,
+) -> None:
+    async with open_house(tmp_path, **FEW) as house:
+        await house.operator()
+        token, email = await house.token(), "op@example.com"
+        await house.app.operators.suspend_for_admin(email, suspended=True)
+        path = "/operator/agent/7/snapshot"
+        told = [(await house.http.get(path, headers=token)).status_code for _ in range(6)]
+        assert told == [404] * 4 + [429] * 2
+        await house.app.operators.suspend_for_admin(email, suspended=False)
+        house.clock.move(6)
+        assert limit_of(await house.http.get("/operator/me", headers=token))[0] == 50
+
+
+async def test_bodies_that_come_with_an_ended_token_take_nothing_of_its_owners_room(
+    tmp_path: Path,
+) -> None:
+    async with open_house(tmp_path) as house:
+        await house.operator()
+        ended, live = await house.token(), await house.token()
+        await house.http.post("/operator/logout", headers=ended)
+        size, over = house.app.settings.body_bytes_max - 10, asyncio.Event()
+
+        async def stalled() -> AsyncGenerator[bytes]:
+            yield b"x" * size
+            await over.wait()
+
+        headers = {**ended, "content-length": str(size + 5)}
+        async with asyncio.TaskGroup() as group:
+            stuck = [
+                group.create_task(
+                    house.http.post("/operator/keys/rotate", headers=headers, content=stalled())
+                )
+                for _ in range(20)
+            ]
+            await asyncio.sleep(0.1)
+            body = {"email": "op@example.com", "name": "x" * 6000}
+            answer = await house.http.patch("/operator/me", headers=live, json=body)
+            assert answer.json()["code"] == "invalid_request"
+            over.set()
+            for one in stuck:
+                one.cancel()
+
+
 async def test_a_token_that_has_ended_is_a_guess_and_asked_about_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,11 +93,18 @@ class SqlEvaluationStore:
             by_id = {row["id"]: _evaluation(row) for row in found.mappings()}
         return [(row["seq"], by_id[row["evaluation_id"]], _snapshot(row)) for row in links]
 
-    async def last_removed(self, subject_key: str) -> str | None:
-        columns = removed_snapshots.c
-        statement = select(columns.snapshot_hash).where(columns.subject_key == subject_key)
-        async with self._database.read() as connection:
-            return (await connection.execute(statement)).scalar_one_or_none()
+    async def is_oldest(self, snapshot: Snapshot) -> bool:
+        gone, there = removed_snapshots.c, snapshots.c
+        removed = select(gone.snapshot_hash).where(gone.subject_key == snapshot.subject_key)
+        itself = select(there.seq).where(
+            there.subject_key == snapshot.subject_key,
+            there.snapshot_hash == snapshot.snapshot_hash,
+        )
+        async with self._database.snapshot(USE_S) as connection:
+            last = (await connection.execute(removed)).scalar_one_or_none()
+            if last is None or last == snapshot.previous_hash:
+                return last is not None
+            return (await connection.execute(itself)).first() is None
 
 
 async def _last(connection: AsyncConnection, subject_key: str) -> RowMapping | None:

@@ -55,19 +55,20 @@ def values_of(entry: Entry) -> dict[str, object]:
 def moved_values(known: Entry, moved: Entry) -> dict[str, object]:
     """The columns that a move writes: what differs, and of a released entry all that may.
 
-    What is released may differ from its row already, in what its mover found out meanwhile.
+    What is released may differ from its row already, in what its mover found out meanwhile. State,
+    reason and lease may differ in the row: `PUT_OFF_ALL` does not count as a move.
     """
     is_released = moved.state is State.RELEASED
-    values: dict[str, object] = {"updated_us": to_us(moved.updated_at), "moves": moved.moves}
-    if is_released or moved.state is not known.state:
-        values["state"] = moved.state.value
+    values: dict[str, object] = {
+        "updated_us": to_us(moved.updated_at),
+        "moves": moved.moves,
+        "state": moved.state.value,
+        "reason": moved.reason,
+        "lease_us": to_us(moved.lease_until),
+    }
     attempt = _attempt_values(moved.attempt)
     if is_released or attempt != _attempt_values(known.attempt):
         values |= attempt
-    if is_released or moved.reason != known.reason:
-        values["reason"] = moved.reason
-    if is_released or moved.lease_until != known.lease_until:
-        values["lease_us"] = to_us(moved.lease_until)
     if is_released or moved.settled_at != known.settled_at:
         values["settled_us"] = None if moved.settled_at is None else to_us(moved.settled_at)
     if is_released or moved.gas != known.gas:

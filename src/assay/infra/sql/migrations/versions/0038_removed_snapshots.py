@@ -15,3 +15,8 @@ def upgrade() -> None:
         sa.Column("snapshot_hash", sa.String(66), nullable=False),
     )
     op.create_index("ix_snapshots_evaluation", "snapshots", ["evaluation_id"])
+    for table in ("wrappers", "wrapper_revisions"):  # what a deleted account's owner wrote
+        op.execute(
+            f"UPDATE {table} SET pass_response_headers = '' WHERE pass_response_headers <> ''"  # noqa: S608
+            " AND operator_id IN (SELECT id FROM operators WHERE deleted_us IS NOT NULL)"
+        )
