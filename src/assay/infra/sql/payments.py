@@ -121,12 +121,13 @@ class SqlLedgerStore:
             values |= _watch(moved)
         statement = writing(frozenset(values))
         values |= _as_read(entry)
+        kept = None if stored is None else packed(moved.id, to_us(now), stored)
 
         async def work(desk: Desk) -> bool:
             if await desk.change(statement, values) != 1:
                 return False
-            if stored is not None:
-                await desk.change(self._storing, packed(moved.id, to_us(now), stored))
+            if kept is not None:
+                await desk.change(self._storing, kept)
             await self._gas.settle_up(desk, entry, moved)
             if tally is not None:
                 await self._rollups.write(desk.connection, tally)
