@@ -27,6 +27,9 @@ KEY = "assay.exchange"
 
 JSON = (b"content-type", b"application/json")
 
+LENGTH_DIGITS_MAX: Final = 19
+"""Of a `Content-Length`, as the parser takes it."""
+
 SMALL_BYTES: Final = 4 * 1024
 """A body no larger is not counted: the number of connections bounds such."""
 
@@ -78,7 +81,8 @@ class Exchange:
     def brings_much(self) -> bool:
         """Whether the request may bring a body that is counted."""
         declared = self.headers.get("content-length", "0").strip(" \t")
-        is_small = declared.isdecimal() and int(declared[:20]) <= SMALL_BYTES
+        is_number = declared.isdecimal() and len(declared) <= LENGTH_DIGITS_MAX
+        is_small = is_number and int(declared) <= SMALL_BYTES
         return not is_small or "transfer-encoding" in self.headers
 
     def bearer(self) -> Bearer:

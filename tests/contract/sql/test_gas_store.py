@@ -183,6 +183,37 @@ async def test_while_claims_may_give_back_a_refusal_asks_to_come_again_soon(
     await claimed(ledger, payment(2, seller, clock), terms(free=1))
 
 
+@pytest.mark.parametrize("registers", [False, True])
+async def test_a_released_payment_that_is_claimed_again_gives_nothing_back(
+    database: Database, clock: FrozenClock, *, registers: bool
+) -> None:
+    """What its first claim had reserved was given back when it was released."""
+    seller, ledger = await account(database, registers=registers), SqlLedgerStore(database, clock)
+    released = payment(1, seller, clock)
+    sent = await claimed(ledger, payment(2, seller, clock), terms(free=2))
+    assert await ledger.move(sent, State.SETTLED, attempt=cost(7))
+    for _ in range(3):
+        now = await claimed(ledger, released, terms(free=2))
+        assert await free_used(database, seller) == 2
+        assert await ledger.move(now, State.RELEASED, reason="nobody was served")
+        assert await free_used(database, seller) == 1
+
+
+async def test_a_prepaid_claim_that_was_abandoned_is_given_back_once(
+    database: Database, clock: FrozenClock
+) -> None:
+    seller, ledger = await account(database), SqlLedgerStore(database, clock)
+    await credit(database, seller, 100, clock)
+    sent = await claimed(ledger, payment(1, seller, clock), terms(free=1))
+    assert await ledger.move(sent, State.SETTLED, attempt=cost(7))
+    await claimed(ledger, payment(2, seller, clock), terms(free=1))
+    clock.move(60)
+    assert await SqlGasStore(database).release_abandoned(clock.now(), 10) == 1
+    assert await balance(database, seller) == 100
+    again = await claimed(ledger, payment(2, seller, clock), terms(free=1))
+    assert (again.gas.payer, await free_used(database, seller)) == ("prepaid", 1)
+
+
 async def test_tomorrow_is_another_budget(database: Database, clock: FrozenClock) -> None:
     seller = await account(database)
     ledger = SqlLedgerStore(database, clock)

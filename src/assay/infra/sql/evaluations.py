@@ -101,10 +101,9 @@ class SqlEvaluationStore:
             there.snapshot_hash == snapshot.snapshot_hash,
         )
         async with self._database.snapshot(USE_S) as connection:
+            place = (await connection.execute(itself)).scalar_one_or_none()
             last = (await connection.execute(removed)).scalar_one_or_none()
-            if last is None or last == snapshot.previous_hash:
-                return last is not None
-            return (await connection.execute(itself)).first() is None
+        return place is None or (last is not None and last == snapshot.previous_hash)
 
 
 async def _last(connection: AsyncConnection, subject_key: str) -> RowMapping | None:

@@ -81,6 +81,8 @@ _RELEASE = (
     .values(
         state=State.RELEASED,
         gas_payer="",
+        gas_currency="",
+        gas_reserved=0,
         reason="abandoned",
         look_us=payments.c.lease_us,  # somebody may have been shown it: the chain is asked first
         moves=bindparam("moves_read") + 1,
@@ -121,7 +123,7 @@ class GasReservations:
         `moved.gas` is what `payments.gas.closed` says of the change.
         """
         before, after = entry.gas, moved.gas
-        if before == after:
+        if before == after or not before.payer:  # nothing was reserved, or it was given back before
             return
         if before.payer == "prepaid":
             left = before.reserved - (after.spent or 0)

@@ -72,7 +72,7 @@ def moved_values(known: Entry, moved: Entry) -> dict[str, object]:
     if is_released or moved.settled_at != known.settled_at:
         values["settled_us"] = None if moved.settled_at is None else to_us(moved.settled_at)
     if is_released or moved.gas != known.gas:
-        values["gas_payer"], values["gas_spent"] = moved.gas.payer, moved.gas.spent
+        values |= gas_values(moved.gas)
     return values | look_values(moved.look) if is_released else values
 
 
