@@ -104,6 +104,24 @@ async def test_work_that_is_sure_and_fails_after_a_change_is_undone_with_all_bes
     assert await addresses(sqlite) == ["0x3"]
 
 
+async def test_nothing_is_stored_after_the_database_has_undone_a_transaction_itself(
+    sqlite: Database,
+) -> None:
+    """A rollback in the middle stands for a disk that is full."""
+
+    async def undone(desk: Desk) -> None:
+        await desk.connection.exec_driver_sql("ROLLBACK")
+        raise OSError("the disk is full")
+
+    results = await asyncio.gather(  # noqa: TID251
+        sqlite.change(undone, is_sure=True),
+        sqlite.change(adding("0x1"), is_sure=True),
+        return_exceptions=True,
+    )
+    assert [type(result) for result in results] == [Unavailable] * 2
+    assert await addresses(sqlite) == []
+
+
 async def test_a_row_that_breaks_a_constraint_fails_alone(database: Database) -> None:
     works = [adding("0x1"), adding("0x1"), adding("0x2")]
     results = await asyncio.gather(  # noqa: TID251

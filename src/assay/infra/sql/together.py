@@ -139,7 +139,8 @@ class Lane:
         """Its outcome; raised where it fails and has changed something, for all are undone then."""
         before = desk.own.total_changes
         outcome = self._alone(ticket, desk)
-        if isinstance(outcome, _Failed) and desk.own.total_changes != before:
+        is_clean = desk.own.total_changes == before and desk.own.in_transaction
+        if isinstance(outcome, _Failed) and not is_clean:  # or SQLite has undone everything itself
             raise _unusable(repr(outcome.error)) from outcome.error
         return outcome
 
