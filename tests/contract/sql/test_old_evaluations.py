@@ -54,11 +54,13 @@ NOW = CLOCK.now()
 SEVEN = "eip155:31337/7"
 
 
-async def evaluated(database: Database, days_ago: float, key: str = SEVEN) -> Snapshot:
-    """One whose score and evidence are other than those of any other day."""
+async def evaluated(
+    database: Database, days_ago: float, key: str = SEVEN, value: float | None = None
+) -> Snapshot:
+    """One whose score and evidence are other than those of any other day, or have this value."""
     at, agent = NOW - timedelta(days=days_ago), key.partition("/")[2]
-    seen = Evidence({"seen": 40 + days_ago / 100}, 1)
-    collected = (Collected(SignalName.SANDBOX, seen, Weighed(40 + days_ago / 100, 0.5)),)
+    value = 40 + days_ago / 100 if value is None else value
+    collected = (Collected(SignalName.SANDBOX, Evidence({"seen": value}, 1), Weighed(value, 0.5)),)
     evaluation = Evaluation(
         id=new_id(),
         subject_key=key,
@@ -67,7 +69,7 @@ async def evaluated(database: Database, days_ago: float, key: str = SEVEN) -> Sn
         wallet=agent,
         collected=collected,
         unavailable={},
-        score=40 + days_ago / 100,
+        score=value,
         grade=Grade("B", "RED", "sandbox"),
         evaluated_at=at,
     )
@@ -167,6 +169,30 @@ async def test_what_left_otherwise_is_noticed(database: Database) -> None:
     async with database.write() as connection:
         await connection.execute(
             text("DELETE FROM snapshots WHERE encrypted_data_uri = 'ipfs://80'")
+        )
+    (fault,) = await faults(database)
+    assert fault.startswith("previousHash is ")
+
+
+async def test_the_chain_of_an_agent_that_is_seen_alike_at_every_visit_verifies(
+    database: Database,
+) -> None:
+    for days in (90, 80, 70, 60, 50):
+        await evaluated(database, days, value=40)
+    await removed(database, 3)
+    assert await left(database) == [70, 60, 50]
+    assert await faults(database) == []
+
+
+async def test_one_missing_in_the_middle_is_noticed_though_it_was_like_the_last_that_left(
+    database: Database,
+) -> None:
+    for days, value in ((90, 41), (80, 42), (70, 41), (60, 43)):
+        await evaluated(database, days, value=value)
+    await removed(database, 3)
+    async with database.write() as connection:
+        await connection.execute(
+            text("DELETE FROM snapshots WHERE encrypted_data_uri = 'ipfs://70'")
         )
     (fault,) = await faults(database)
     assert fault.startswith("previousHash is ")

@@ -96,14 +96,14 @@ class SqlEvaluationStore:
     async def is_oldest(self, snapshot: Snapshot) -> bool:
         gone, there = removed_snapshots.c, snapshots.c
         removed = select(gone.snapshot_hash).where(gone.subject_key == snapshot.subject_key)
-        itself = select(there.seq).where(
-            there.subject_key == snapshot.subject_key,
-            there.snapshot_hash == snapshot.snapshot_hash,
-        )
+        itself = select(there.id).where(there.id == snapshot.id)  # its hash may be others' too
+        mine = select(there.id).where(there.subject_key == snapshot.subject_key)
         async with self._database.snapshot(USE_S) as connection:
-            place = (await connection.execute(itself)).scalar_one_or_none()
+            is_there = (await connection.execute(itself)).first() is not None
+            oldest = (await connection.execute(mine.order_by(there.seq).limit(1))).scalar()
             last = (await connection.execute(removed)).scalar_one_or_none()
-        return place is None or (last is not None and last == snapshot.previous_hash)
+        begins = (snapshot.id, snapshot.previous_hash) == (oldest, last or FIRST_PREVIOUS_HASH)
+        return begins or not is_there
 
 
 async def _last(connection: AsyncConnection, subject_key: str) -> RowMapping | None:
