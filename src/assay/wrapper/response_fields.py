@@ -90,16 +90,25 @@ _NEVER: Final = HOP_BY_HOP | _names("""
 _NEVER_PREFIXES: Final = (
     # Serve a file or another address, process the body or keep it: nginx, Apache, lighttpd,
     # LiteSpeed, H2O and Perlbal, App Engine, any content network with edge side includes, Envoy,
-    # Cloudflare, Akamai, Netlify, and Vercel's middleware.
+    # Cloudflare, Akamai, Netlify, Vercel's middleware, Fly's proxy, Pushpin and Fastly.
     *(b"x-accel-", b"x-sendfile", b"x-lighttpd-", b"x-litespeed-", b"x-lscache", b"x-reproxy-"),
     *(b"x-appengine-", b"surrogate-", b"x-envoy-", b"proxy-"),
     *(b"cf-edge-", b"x-html-edge-", b"edge-cache-", b"netlify-", b"x-middleware-"),
+    *(b"fly-replay", b"grip-"),
     # Register something with the browser for the whole origin.
     *(b"sec-", b"secure-session-", b"attribution-reporting-", b"ad-auction-"),
     # Ours to say.
     *(b"x-assay-", b"x-agent-", b"x-payment", b"payment-"),
 )
 """No wrapper can make an exception for these: they concern more than the wrapper's own callers."""
+
+_COMMANDING_TYPES: Final = (
+    b"application/vnd.fly.replay",
+    b"application/grip-instruct",
+    b"application/fo-instruct",
+)
+"""Types of a body that Fly's proxy and Pushpin take for commands, as they do headers. Sources: Fly,
+"Dynamic request routing"; Pushpin, the GRIP protocol."""
 
 _DENIED_SUFFIX: Final = b"cdn-cache-control"
 """`CDN-Cache-Control` and those of single networks. Source: RFC 9213, section 2."""
@@ -113,6 +122,11 @@ def may_be_excepted(name: str) -> bool:
     if not _NAME.fullmatch(name):
         return False
     return not _is_never(as_gateways_read(name.lower().encode()))
+
+
+def is_command(content_type: bytes) -> bool:
+    """Whether a proxy in front may take a body of this type for a command to itself."""
+    return content_type.strip().lower().startswith(_COMMANDING_TYPES)
 
 
 def exceptions(names: Sequence[str]) -> frozenset[bytes]:

@@ -65,6 +65,8 @@ async def answered(shop: Shop, *lines: str, status: str = "200 OK", **fields: An
 COMMANDS = [
     *("X-Accel-Redirect: /protected/f.txt", "X-Accel-Buffering: no", "X-Sendfile: /etc/passwd"),
     *("X-LiteSpeed-Location: /x", "Surrogate-Control: content=ESI/1.0", "CDN-Cache-Control: x"),
+    *("Fly-Replay: app=x", "Fly-Replay-Cache: assay.example/*", "Grip-Hold: stream"),
+    *("Content-Type: application/vnd.fly.replay+json", "Content-Type: Application/Grip-Instruct;a"),
     *('NEL: {"report_to":"x"}', "Report-To: {}", "Reporting-Endpoints: a=b", "Accept-CH: DPR"),
     *("Origin-Agent-Cluster: ?1", "Set-Login: logged-in", "Sec-Session-Registration: (ES256)"),
     *("Expect-CT: max-age=1", "Content-Security-Policy-Report-Only: x", "X-Frame-Options: DENY"),

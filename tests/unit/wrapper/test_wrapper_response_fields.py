@@ -21,6 +21,7 @@ COMMANDS_A_PROXY = [
     *("x-envoy-immediate-health-check-fail", "x-envoy-upstream-service-time", "proxy-features"),
     *("cf-edge-cache", "x-html-edge-cache", "edge-cache-tag", "netlify-vary", "netlify-cdn-x"),
     *("x-middleware-rewrite", "x-middleware-next", "x-middleware-override-headers"),
+    *("fly-replay", "fly-replay-cache", "fly-replay-cache-ttl-secs", "grip-hold", "grip-channel"),
 ]
 COMMANDS_AN_ORIGIN = [
     *("nel", "report-to", "reporting-endpoints", "strict-transport-security", "clear-site-data"),

@@ -23,7 +23,7 @@ from assay.wrapper.model import (
 from assay.wrapper.origin import WrapperOrigin
 from assay.wrapper.ports import Prepared, Trip, Upstream, UpstreamReply, UpstreamRequest
 from assay.wrapper.request_body import body_to_send
-from assay.wrapper.response_fields import ResponseFields, exceptions
+from assay.wrapper.response_fields import ResponseFields, exceptions, is_command
 from assay.wrapper.rounds import Rounds
 
 SANDBOX = (
@@ -100,6 +100,7 @@ class ForwardStep:
             for h in found
             if (passes(h[0]) or (excepted and as_gateways_read(h[0]) in excepted))
             and h[0] not in dropped
+            and (h[0] != b"content-type" or not is_command(h[1]))
         ]
         if any(name in _REWRITTEN for name, _ in headers):
             headers = [
