@@ -10,11 +10,12 @@ from ipaddress import ip_network
 from typing import Protocol, TypeAlias
 
 from assay.kit.addresses import address_of_hop
-from assay.kit.clock import Clock
 from assay.kit.costs import serve_for
 from assay.kit.errors import NotFound, ServiceError
 from assay.kit.ids import new_id
+from assay.kit.room import Room
 from assay.web.cors import Cors
+from assay.web.edge_answer import ANSWERS_BYTES, EdgeAnswer
 from assay.web.errors import fault
 from assay.web.exchange import (
     KEY,
@@ -24,14 +25,13 @@ from assay.web.exchange import (
     Receive,
     Scope,
     Send,
-    date_header,
     headers_of,
     note_detail,
     refuse,
 )
 from assay.web.limits import RateLimit, Verdict, parsed_address
 from assay.web.limits import refuse as refuse_by_limit
-from assay.web.request_body import BodyRooms, body_bytes_max, forget_body, read_body
+from assay.web.request_body import PARTS, BodyRooms, body_bytes_max, give_back, read_body
 from assay.web.traffic import Traffic
 from assay.web.unread import UnreadAnswers
 from assay.wiring import App
@@ -42,12 +42,6 @@ WRAP_PREFIX = "/wrap/"
 """Answers below it are upstreams', not ours: nothing of the edge's is added to them."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
-_ALWAYS = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-)
-_NO_STORE = (b"cache-control", b"no-store")
 
 
 class Lane(Protocol):
@@ -88,6 +82,7 @@ class Edge:
         self.wrap = wrap
         self._traffic = Traffic(app)
         self.bodies = BodyRooms()
+        self.answers = Room(ANSWERS_BYTES, parts=PARTS)
         self._cors = Cors(app.settings.cors_origins)
         self._proxies = tuple(ip_network(network) for network in app.settings.trusted_proxies)
 
@@ -105,7 +100,7 @@ class Edge:
         if scope["path"].startswith(WRAP_PREFIX):
             await self.wrap(scope, receive, send, exchange)
             return
-        outgoing = _Outgoing(send, exchange, self.app.clock)
+        outgoing = EdgeAnswer(send, exchange, self.app.clock, self.answers)
         exchange.answer_headers.extend(self._cors.headers(exchange))
         try:
             if self._cors.is_preflight(scope, exchange):
@@ -123,7 +118,7 @@ class Edge:
             if outgoing.status == 0:
                 await refuse(outgoing, fault(), exchange.request_id)
         finally:
-            forget_body(exchange)
+            give_back(exchange)
             self._log(scope, exchange, outgoing.status, begun_s)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -141,7 +136,7 @@ class Edge:
             scope = {**scope, "method": "GET"}
         await self._framework(scope, _replay(body, receive), send)
 
-    async def _refuse(self, send: "_Outgoing", exchange: Exchange, error: ServiceError) -> None:
+    async def _refuse(self, send: EdgeAnswer, exchange: Exchange, error: ServiceError) -> None:
         note_detail(self.app.log, exchange, error)
         if send.status == 0:
             await refuse(send, error, exchange.request_id)
@@ -180,33 +175,6 @@ class Edge:
             request_id=exchange.request_id,
             operator=exchange.operator.id if exchange.operator else None,
         )
-
-
-class _Outgoing:
-    """`send`, with the headers every answer has, and a memory of the status."""
-
-    __slots__ = ("_clock", "_exchange", "_send", "status")
-
-    def __init__(self, send: Send, exchange: Exchange, clock: Clock) -> None:
-        self._send = send
-        self._clock = clock
-        self._exchange = exchange
-        self.status = 0
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            exchange = self._exchange
-            headers = message["headers"] = [
-                *message["headers"],
-                (b"x-request-id", exchange.request_id.encode()),
-                date_header(self._clock.now()),
-                *_ALWAYS,
-                *exchange.answer_headers,
-            ]
-            if not any(name == b"cache-control" for name, _ in headers):
-                headers.append(_NO_STORE)
-        await self._send(message)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

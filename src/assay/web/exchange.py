@@ -73,6 +73,8 @@ class Exchange:
     """Where room for its body is had."""
     body_share: Share | None = None
     """What is held for its body until it is answered."""
+    answer_share: Share | None = None
+    """What is held for a large answer until it is out."""
     wrapper_caller: Caller | None = None
     """Whom a wrapper call is counted for, as far as is known now."""
     answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])

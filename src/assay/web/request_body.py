@@ -79,10 +79,11 @@ async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
     return bytes(body)
 
 
-def forget_body(exchange: Exchange) -> None:
-    """Give back what is held for the request's body."""
-    if exchange.body_share is not None:
-        exchange.body_share.close()
+def give_back(exchange: Exchange) -> None:
+    """Give back what is held for the request's body and its answer."""
+    for share in (exchange.body_share, exchange.answer_share):
+        if share is not None:
+            share.close()
 
 
 async def _hold(exchange: Exchange, size: int) -> None:

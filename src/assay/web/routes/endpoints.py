@@ -32,17 +32,18 @@ async def list_endpoints(request: Request) -> Response:
 
     `warnings` are about price, network and payee of active ones; pairs are warned of when made.
     """
-    endpoints = app_of(request).endpoints
-    configs = await endpoints.list(_operator(request).id)
+    endpoints, who = app_of(request).endpoints, _operator(request).id
     parts: list[str] = []
-    for at in range(0, len(configs), AT_ONCE):
-        await asyncio.sleep(0)
-        some = configs[at : at + AT_ONCE]
-        told = await endpoints.sale_warnings(some)
-        shapes = (
-            wire.warned(config, warnings) for config, warnings in zip(some, told, strict=True)
-        )
-        parts += [shape.model_dump_json(by_alias=True) for shape in shapes]
+    async with endpoints.lists.slot(who, is_known=True):
+        configs = await endpoints.list(who)
+        for at in range(0, len(configs), AT_ONCE):
+            await asyncio.sleep(0)
+            some = configs[at : at + AT_ONCE]
+            told = await endpoints.sale_warnings(some)
+            shapes = (
+                wire.warned(config, warnings) for config, warnings in zip(some, told, strict=True)
+            )
+            parts += [shape.model_dump_json(by_alias=True) for shape in shapes]
     return Response(f"[{','.join(parts)}]", media_type="application/json")
 
 
