@@ -29,10 +29,11 @@ class WrapperCosts:
             return
         rows = 2 if config.revision == 1 else 1
         self._costs.charge(Cost.ROWS, rows)
-        self._costs.charge(Cost.DISK_BYTES, rows * _size(config) + len(json.dumps(changes)))
+        self._costs.charge(Cost.DISK_BYTES, rows * size_of(config) + len(json.dumps(changes)))
 
 
-def _size(config: WrapperConfig) -> int:
+def size_of(config: WrapperConfig) -> int:
+    """What a wrapper takes, in bytes: more than it does in the database."""
     auth = config.auth
     texts = (config.path, config.description, config.target_url, auth.header if auth else "")
     named = (*texts, *config.pass_response_headers, *config.cors_origins)

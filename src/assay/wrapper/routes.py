@@ -1,16 +1,18 @@
 """Which wrapper answers, from memory: no request of a known operator waits for the store."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Final
 
 from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.gate.model import GateRequest
+from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.singleflight import SingleFlight
 from assay.payments.model import Entry
 from assay.wrapper.configs import Endpoints
+from assay.wrapper.kept import size_of
 from assay.wrapper.match import BadPath, Row, Table
 from assay.wrapper.model import Route, RouteMatch, WrapperConfig, WrapperNotFound
 from assay.wrapper.ports import WrapperStore
@@ -22,7 +24,12 @@ deactivated by another process still answers here. What this process changes cou
 MISS_BELIEVED_S = 0.5
 """How long it is believed that there is no such wrapper: another process may just have made it."""
 
-_OPERATORS_MAX = 10_000
+REMEMBERED_BYTES: Final = 128 * 1024 * 1024
+"""Wrappers that are remembered; of more, the operator whose were read longest ago is forgotten. One
+operator's may be 27 MB, which take twice as much here."""
+
+_ROW_BYTES: Final = 2048
+"""What the route of a wrapper takes besides its texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,8 @@ class _Remembered:
 
     until_s: float
     changes: int
+    size: int
+    """In bytes."""
 
 
 class Routes:
@@ -45,7 +54,9 @@ class Routes:
         self._endpoints = endpoints
         self._egress = egress
         self._clock = clock
-        self._memory: OrderedDict[str, _Remembered] = OrderedDict()
+        self._memory: BoundedMap[str, _Remembered] = BoundedMap(
+            REMEMBERED_BYTES, lambda known: known.size
+        )
         self._flights: SingleFlight[Table[Route | None]] = SingleFlight()
 
     def find_cached(self, operator_id: str, method: str, path: str) -> RouteMatch | None:
@@ -122,10 +133,10 @@ class Routes:
 
     def _age_s(self, operator_id: str) -> float:
         """How long ago the operator's wrappers were read."""
-        if self._remembered(operator_id) is None:
+        known = self._memory.get(operator_id)
+        if known is None or self._remembered(operator_id) is None:
             return inf
-        left_s = self._memory[operator_id].until_s - self._clock.monotonic_s()
-        return REMEMBERED_S - left_s
+        return REMEMBERED_S - (known.until_s - self._clock.monotonic_s())
 
     def _remembered(self, operator_id: str) -> Table[Route | None] | None:
         known = self._memory.get(operator_id)
@@ -141,14 +152,12 @@ class Routes:
         changes = self._endpoints.changes
         configs, known = await self._store.active(operator_id), self._memory.get(operator_id)
         if known is not None and known.configs == configs:  # making it may take a second
-            configs, table = known.configs, known.table
+            configs, table, size = known.configs, known.table, known.size
         else:
             table = Table([Row(c.method, c.path, self._route(c), c.terms) for c in configs])
+            size = _ROW_BYTES + sum(_ROW_BYTES + size_of(config) for config in configs)
         until = self._clock.monotonic_s() + REMEMBERED_S
-        self._memory[operator_id] = _Remembered(configs, table, until, changes)
-        self._memory.move_to_end(operator_id)
-        while len(self._memory) > _OPERATORS_MAX:
-            self._memory.popitem(last=False)
+        self._memory.put(operator_id, _Remembered(configs, table, until, changes, size))
         return table
 
     def _route(self, config: WrapperConfig) -> Route | None:

@@ -11,7 +11,7 @@ import pytest
 
 from assay.egress.url import EgressPolicy
 from assay.wrapper.model import WrapperConfig, WrapperNotFound
-from assay.wrapper.routes import REMEMBERED_S, Routes
+from assay.wrapper.routes import REMEMBERED_BYTES, REMEMBERED_S, Routes
 from tests.contract.sql.test_stores_wrappers import config
 from tests.fakes.clock import FrozenClock
 
@@ -49,3 +49,16 @@ async def test_wrappers_that_did_not_change_are_not_made_again() -> None:
     clock.move(REMEMBERED_S + 1)
     with pytest.raises(WrapperNotFound):
         await routes.find("one", "GET", "/quote")
+
+
+async def test_wrappers_of_many_operators_are_remembered_up_to_so_many_bytes() -> None:
+    clock, store = FrozenClock(datetime(2026, 3, 1, tzinfo=UTC)), Store()
+    store.configs = [replace(FREE, description="x" * (REMEMBERED_BYTES // 10))]
+    endpoints = SimpleNamespace(changes=0, upstream_secret=_no_secret)
+    routes = Routes(cast("Any", store), cast("Any", endpoints), EgressPolicy(), clock)
+    operators = [f"op{number}" for number in range(30)]
+    for one in operators:
+        await routes.find(one, "GET", "/quote")
+    kept = [one for one in operators if routes.find_cached(one, "GET", "/quote") is not None]
+    assert kept == operators[-9:]
+    assert (await routes.find(operators[0], "GET", "/quote")).route.config.path == "/quote"
