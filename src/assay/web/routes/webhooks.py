@@ -52,8 +52,9 @@ async def list_webhooks(
 ) -> wire.WebhooksShape:
     """The account's registrations, newest first. Beyond the specification's tables."""
     start = offset_of(cursor, offset)
-    webhooks = app_of(request).webhooks
-    found = await webhooks.list(_operator(request).id)
+    webhooks, who = app_of(request).webhooks, _operator(request).id
+    async with webhooks.lists.slot(who, is_known=True):
+        found = await webhooks.list(who)
     shown = found[start : start + limit]
     rows = [wire.webhook(one, webhooks.verification(one)) for one in shown]
     return wire.WebhooksShape(
