@@ -5,7 +5,8 @@ from typing import TypeAlias, Union
 
 from coincurve import PrivateKey
 
-from assay.infra.crypto.eip191 import address_of, keccak256
+from assay.infra.crypto.eip191 import address_of
+from assay.kit.keccak import keccak256
 
 Rlp: TypeAlias = Union[bytes, "list[Rlp]"]
 
