@@ -231,10 +231,8 @@ class SqlLedgerStore:
         )
         values = values_of(taken)
         del values["id"]
-        if await desk.change(TAKE_OVER, values | _watch(taken) | _as_read(known)) == 1:
-            return taken, True
-        await self._gas.settle_up(desk, taken, changed(taken, gas=NO_GAS))
-        return changed(taken, gas=NO_GAS), False
+        await desk.change(TAKE_OVER, values | _watch(taken) | _as_read(known))
+        return taken, True
 
 
 def _with_gas(entry: Entry, moved: Entry) -> Entry:
