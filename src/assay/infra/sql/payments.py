@@ -32,6 +32,7 @@ from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
 from assay.kit.clock import Clock
 from assay.kit.records import changed
+from assay.kit.tasks import finish
 from assay.payments.claims import Claim, Committed, carried_look
 from assay.payments.gas import GasTerms, closed
 from assay.payments.gas_cost import NO_GAS
@@ -71,7 +72,7 @@ class SqlLedgerStore:
             failures = await _failures(desk, entry, failures_since)
             return Claim(entry, is_ours=True, committed=committed, failures=failures)
 
-        return await self._database.change(work)
+        return await finish(self._database.change(work))
 
     async def committed(self, entry: Entry) -> Committed:
         now = self._clock.now()
