@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from assay.kit.costs import Bearer, Cost, CostLedger
 from assay.kit.keyring import MacKeys
-from assay.payments.claims import Sighting
+from assay.payments.claims import CUT_SHORT, Sighting
 from assay.payments.model import (
     Entry,
     Held,
@@ -84,6 +84,9 @@ class Slow:
 class Refusing:
     """A facilitator that finds every payment good, and settles none."""
 
+    def __init__(self, said: Outcome = UNUSED) -> None:
+        self._said = said
+
     async def verify(self, payment: Payment, _: Sighting) -> int:
         return payment.quote.amount
 
@@ -91,7 +94,7 @@ class Refusing:
         return Rejected("insufficient_funds")
 
     async def outcomes(self, *_: object, **__: object) -> Sequence[Outcome]:
-        return [UNUSED]
+        return [self._said]
 
 
 class Blind:
@@ -184,6 +187,24 @@ async def test_an_answer_kept_for_a_caller_that_goes_away_meanwhile_is_counted()
         await till.settle(claimed, Stored(200, (), b"x" * 600))
     address = Bearer(f"address {purchase.caller}")
     assert (costs.used(Cost.ROWS, address), costs.used(Cost.DISK_BYTES, address)) == (2, 600)
+
+
+@pytest.mark.parametrize("said", [Rejected("payment-expired"), Undecided("no node", answers=1)])
+async def test_a_call_that_its_payment_cut_short_counts_though_its_payment_is_shown_again(
+    said: Outcome,
+) -> None:
+    """Whoever showed it once it had ended was not counted, and could cut calls short for ever."""
+    clock = FrozenClock(EPOCH)
+    ledger = MemoryLedgerStore(clock)
+    till, purchase = till_of(Refusing(said), ledger, clock)
+    claimed = await hold(till, purchase)
+    assert isinstance(claimed, Held)
+    await till.release(claimed, CUT_SHORT)
+    clock.move(60)
+    entry = claimed.entry
+    await till.retries.spent(entry.network, entry.digest)
+    other = replace(entry, id="other", nonce="0xother", digest="other", moves=0)
+    assert (await ledger.claim(other, EPOCH)).failures == 1
 
 
 async def refused(
