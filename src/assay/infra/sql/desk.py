@@ -24,7 +24,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from assay.infra.sql.connect import Kind, refuse_unstorable
 
 T = TypeVar("T")
-Row: TypeAlias = RowMapping | sqlite3.Row
+Row: TypeAlias = RowMapping | sqlite3.Row | dict[str, Any]
 Values: TypeAlias = Mapping[str, object]
 
 

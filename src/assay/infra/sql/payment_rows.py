@@ -1,6 +1,7 @@
 """Payments as rows of the ledger."""
 
 import json
+import sqlite3
 from decimal import Decimal
 
 from assay.infra.sql.desk import Row
@@ -106,6 +107,8 @@ def _direct_fee(row: Row) -> DirectFee | None:
 
 def entry_of(row: Row) -> Entry:
     """A row of the ledger."""
+    if isinstance(row, sqlite3.Row):  # it looks for each name among all of them
+        row = dict(zip(row.keys(), row, strict=True))
     return Entry(
         id=row["id"],
         protocol=row["protocol"],
