@@ -67,12 +67,12 @@ def moved_values(known: Entry, moved: Entry) -> dict[str, object]:
         "reason": moved.reason,
         "lease_us": to_us(moved.lease_until),
     }
-    attempt = _attempt_values(moved.attempt)
-    if is_released or attempt != _attempt_values(known.attempt):
-        values |= attempt
+    # What is the same object has not changed: comparing it would take longer than writing it.
+    if is_released or moved.attempt is not known.attempt:
+        values |= _attempt_values(moved.attempt)
     if is_released or moved.settled_at != known.settled_at:
         values["settled_us"] = None if moved.settled_at is None else to_us(moved.settled_at)
-    if is_released or moved.gas != known.gas:
+    if is_released or moved.gas is not known.gas:
         values |= gas_values(moved.gas)
     return values | look_values(moved.look) if is_released else values
 

@@ -132,15 +132,15 @@ def short_key(*parts: str) -> int:
 
 def tally_move(entry: Entry, moved: Entry) -> Tally | None:
     """What a payment's change of state adds; None when it adds nothing."""
-    at_us = to_us(moved.updated_at)
     where = moved.operator_id, moved.wrapper_id, moved.agent_id or moved.payer
     if moved.settled_at is not None and entry.settled_at is None:
         failed_us = to_us(entry.updated_at) if entry.state is State.FAILED else None
+        at_us = to_us(moved.updated_at)
         return tally_settled(*where, at_us, moved.amount, failed_us=failed_us)
     if moved.state is State.REVERSED and entry.settled_at is not None:
         return tally_reversed(*where, to_us(entry.settled_at), moved.amount)
     if moved.state is State.FAILED and entry.state is not State.FAILED:
-        return tally_failed(moved.operator_id, at_us)
+        return tally_failed(moved.operator_id, to_us(moved.updated_at))
     return None
 
 
