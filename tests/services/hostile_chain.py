@@ -24,8 +24,8 @@ from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
 from assay.chains.ports import Reverted
-from assay.infra.crypto.eip191 import keccak256
 from assay.infra.crypto.eip3009 import Eip3009Signers
+from assay.kit.keccak import keccak256
 from assay.payments.ports import Authorization
 from tests.services.quiet_server import QuietHandler, serving
 from tests.simulation.chain import ASSET, NETWORK, Action, Chain, Pending, Refused, read_transfer

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.infra.crypto.eip191 import keccak256
+from assay.kit.keccak import keccak256
 from assay.payments.networks import ROWS
 from tests.services.node import needs_node
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from assay.chains.abi import address_word, word
-from assay.infra.crypto.eip191 import keccak256
 from assay.infra.crypto.transactions import Transaction, rlp
 from assay.infra.payments.eip3009_contract import state_of, transfer_data
 from assay.kit.json import JsonObject
+from assay.kit.keccak import keccak256
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization

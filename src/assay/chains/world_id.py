@@ -6,10 +6,9 @@ is the vector `tests/vectors/world_id.json`.
 
 import re
 
-from Crypto.Hash import keccak
-
 from assay.chains.abi import word
 from assay.chains.ports import Call
+from assay.kit.keccak import keccak256
 
 FIELD = 21888242871839275222246405745257275088548364400416034343698204186575808495617
 """Order of the scalar field of BN254: every public input is below it. Source: EIP-196."""
@@ -26,7 +25,7 @@ _HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 
 def hash_to_field(content: bytes) -> int:
     """keccak-256, shifted to fit the field."""
-    return int.from_bytes(keccak.new(digest_bits=256, data=content).digest()) >> 8
+    return int.from_bytes(keccak256(content)) >> 8
 
 
 def signal_hash(signal: str) -> int:

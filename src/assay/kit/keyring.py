@@ -19,11 +19,12 @@ class MacKeys:
         """Raises `ValueError` for a ring without a secret."""
         if not secrets:
             raise ValueError("a ring needs at least one secret")
-        self._keys = tuple(hashlib.sha256(label + secret.encode()).digest() for secret in secrets)
+        keys = (hashlib.sha256(label + secret.encode()).digest() for secret in secrets)
+        self._begun = tuple(hmac.new(key, digestmod=hashlib.sha256) for key in keys)
 
     def mac(self, text: bytes) -> bytes:
         """The 32 bytes that the first key makes of the text."""
-        return hmac.digest(self._keys[0], text, "sha256")
+        return _mac(self._begun[0], text)
 
     def is_mac(self, text: bytes, given: bytes) -> bool:
         """Whether `given` begins one of the MACs that a key of the ring makes of the text.
@@ -33,6 +34,11 @@ class MacKeys:
         if not 8 <= len(given) <= 32:  # noqa: PLR2004 - of the 32 bytes of SHA-256
             return False
         return any(
-            hmac.compare_digest(hmac.digest(key, text, "sha256")[: len(given)], given)
-            for key in self._keys
+            hmac.compare_digest(_mac(begun, text)[: len(given)], given) for begun in self._begun
         )
+
+
+def _mac(begun: hmac.HMAC, text: bytes) -> bytes:
+    made = begun.copy()  # `hmac.digest` would give up the interpreter's lock, and wait for it again
+    made.update(text)
+    return made.digest()

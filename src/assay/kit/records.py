@@ -8,11 +8,14 @@ T = TypeVar("T")
 def changed(record: T, **values: object) -> T:
     """As `dataclasses.replace`, of a dataclass without slots and `__post_init__`.
 
-    In a fifth of its time: one of thirty fields is 1.3 us instead of 7.6. Raises `TypeError`.
+    In a sixth of its time: one of thirty fields is 1.3 us instead of 7.6. Raises `TypeError`.
     """
-    known = vars(record)
-    if unknown := values.keys() - known.keys():
-        raise TypeError(f"{type(record).__name__} has no {', '.join(sorted(unknown))}")
     made = object.__new__(type(record))
-    vars(made).update(known, **values)
+    held = vars(made)
+    held.update(vars(record))
+    fields = len(held)
+    held.update(values)
+    if len(held) > fields:
+        unknown = ", ".join(sorted(values.keys() - vars(record).keys()))
+        raise TypeError(f"{type(record).__name__} has no {unknown}")
     return made

@@ -231,7 +231,9 @@ class Held:
     entry: Entry
     quote: Quote
     bearer: str = ""
-    """Whom its row is counted for if it moves nothing; empty: it has been counted."""
+    """Whom its row and its answer are counted for if it moves nothing; empty: it has paid."""
+    is_new: bool = True
+    """Whether its row is; one that was claimed before has been counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from Crypto.Hash import keccak
+from assay.kit.keccak import keccak256
 
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 _LOWEST: Final = 0x10000
@@ -43,7 +43,7 @@ def payee_problem(address: str, assets: Collection[str] = ()) -> str | None:
 def checksummed(address: str) -> str:
     """The address as EIP-55 spells it."""
     digits = address[2:].lower()
-    digest = keccak.new(digest_bits=256, data=digits.encode()).hexdigest()
+    digest = keccak256(digits.encode()).hex()
     upper = "89abcdef"
     return "0x" + "".join(
         digit.upper() if place in upper else digit

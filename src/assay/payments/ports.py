@@ -252,7 +252,8 @@ class LedgerStore(UnfinishedStore, Port):
 
         Unique over (network, asset, payer, nonce). An entry that was released, or claimed by a
         process whose lease has run out, is claimed anew. Claims of one payer are in one order:
-        `committed` counts all that came before and are still in flight.
+        `committed` counts all that came before and are still in flight. A caller that is cancelled
+        meanwhile gets its claim, to be released, and is told at its next wait.
         """
         ...
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from assay.kit.errors import Unavailable
+from assay.payments.claims import CUT_SHORT
 from assay.payments.looks import AT_ONCE
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided, is_unused
@@ -37,13 +38,19 @@ async def find_out(
     except Unavailable as error:
         missed = replace(known, look=known.look.missed(now), lease_until=now)
         reason = error.detail or error.message
-        return await settlement.moved(missed, State.RELEASED, reason=reason)
+        return await _again(settlement, missed, reason)
     if not is_unused(found):
         return await _written(settlement, known, found)
     if is_refused:
         counted = replace(known, look=known.look.due(now, EVERY_NODE), lease_until=now)
         await settlement.moved(counted, State.RELEASED, reason=known.reason)
     return None
+
+
+async def _again(settlement: Settlement, known: Entry, reason: str) -> Entry:
+    """The entry, still released. One that cut its call short goes on counting as a failure."""
+    reason = CUT_SHORT if known.reason == CUT_SHORT else reason
+    return await settlement.moved(known, State.RELEASED, reason=reason)
 
 
 async def _written(settlement: Settlement, known: Entry, found: Outcome) -> Entry | None:
@@ -54,9 +61,9 @@ async def _written(settlement: Settlement, known: Entry, found: Outcome) -> Entr
             return await settlement.moved(known, State.SETTLED, attempt=shown, lease_until=now)
         case Rejected(reason):  # it will never move: nothing is left to ask
             ended = replace(known, look=AT_ONCE, lease_until=now)
-            await settlement.moved(ended, State.RELEASED, reason=reason)
+            await _again(settlement, ended, reason)
             return None
         case Undecided(detail, answers=answers):
             look = known.look.answered(now, known.expires_at, answers)
             open_ = replace(known, look=look, lease_until=now)
-            return await settlement.moved(open_, State.RELEASED, reason=detail)
+            return await _again(settlement, open_, detail)

@@ -37,7 +37,7 @@ from assay.payments.released import EVERY_NODE
 from assay.payments.requests import PaidRequest, Presented
 from assay.payments.retries import Retries, Spent
 from assay.payments.settlement import LATE_S, WORK_SLACK, PaymentPending, Settlement
-from assay.payments.unpaid_rows import UnpaidRows, new_row_of
+from assay.payments.unpaid_rows import UnpaidRows
 
 __all__ = ["LATE_S", "PaymentPending", "Till"]
 
@@ -129,7 +129,7 @@ class Till:
         async with self._settlement.gas(payment.quote) as gas:
             claim = await self._ledger.claim(fresh, now - FAILURES_WINDOW, gas.terms)
             if claim.is_ours:
-                return await self._held(payment, claim, gas, new_row_of(claim, bearer))
+                return await self._held(payment, claim, gas, bearer)
             gas.drop()
         return await self._claimed_meanwhile(claim.entry, payment, request)
 
@@ -140,11 +140,11 @@ class Till:
         `PaymentPending` when nobody can say yet.
         """
         lease = self._settlement.lease(held.quote.work_s if stored is None else 0.0)
-        entry = await self._settlement.moved(
-            held.entry, State.SETTLING, lease_until=lease, stored=stored
-        )
         try:
-            with self._rows.unless_it_holds(held.bearer, stored):
+            with self._rows.unless_it_holds(held.bearer, stored, is_new=held.is_new):
+                entry = await self._settlement.moved(
+                    held.entry, State.SETTLING, lease_until=lease, stored=stored
+                )
                 settled = await self._settlement.settle(entry)
         except PaymentRefused as refusal:
             raise await self._settlement.refused(held.quote, refusal) from refusal
@@ -168,7 +168,7 @@ class Till:
         """
         state = held.entry.state if held.entry.has_paid else State.RELEASED
         if state is State.RELEASED:
-            self._rows.count(held.bearer)
+            self._rows.count(held.bearer, is_new=held.is_new)
         now = self._clock.now()
         entry = changed(held.entry, look=held.entry.look.due(now))
         await self._ledger.move(entry, state, reason=reason, lease_until=now)
@@ -190,12 +190,13 @@ class Till:
 
     async def _held(self, payment: Payment, claim: Claim, gas: GasOffer, bearer: str) -> Held:
         """A claim that is ours once it is verified; released, and counted, when it is not."""
-        with self._rows.unless_it_holds(bearer):
+        is_new = not claim.entry.moves  # one taken over has been counted
+        with self._rows.unless_it_holds(bearer, is_new=is_new):
             entry = await self._proven(payment, claim, gas)
             protocol = self._settlement.of(payment.quote)
             work_s = protocol.work_s(payment, self._settlement.needs)  # it may have waited
             quote = changed(payment.quote, work_s=work_s)
-            return Held(await self._renewed(entry, quote), quote, bearer)
+            return Held(await self._renewed(entry, quote), quote, bearer, is_new)
 
     async def _proven(self, payment: Payment, claim: Claim, gas: GasOffer) -> Entry:
         if payment.paid_by:

@@ -11,7 +11,6 @@ from typing import Final
 from typing import Protocol as Port
 
 from assay.kit.costs import NAME_CHARS_MAX, Bearer, Cost, CostLedger
-from assay.payments.claims import Claim
 from assay.payments.model import Payment, Stored
 
 _COSTS: Final = (Cost.ROWS, Cost.DISK_BYTES)
@@ -46,24 +45,23 @@ class UnpaidRows:
         self._costs.require(*_COSTS, bearer=payer)
         return payer.name
 
-    def count(self, bearer: str, stored: Stored | None = None) -> None:
-        """Count a row that moved nothing, and the answer that was kept for it."""
+    def count(self, bearer: str, stored: Stored | None = None, *, is_new: bool = True) -> None:
+        """Count a row that moved nothing, if it is new, and the answer that was kept for it."""
         if not bearer:
             return
-        self._costs.charge(Cost.ROWS, 1 if stored is None else 2, Bearer(bearer))
+        if is_new:
+            self._costs.charge(Cost.ROWS, 1, Bearer(bearer))
         if stored is not None:
+            self._costs.charge(Cost.ROWS, 1, Bearer(bearer))
             self._costs.charge(Cost.DISK_BYTES, len(stored.body), Bearer(bearer))
 
     @contextmanager
-    def unless_it_holds(self, bearer: str, stored: Stored | None = None) -> Generator[None]:
+    def unless_it_holds(
+        self, bearer: str, stored: Stored | None = None, *, is_new: bool = True
+    ) -> Generator[None]:
         """Count the row if what is done meanwhile fails, whatever becomes of it later."""
         try:
             yield
         except BaseException:
-            self.count(bearer, stored)
+            self.count(bearer, stored, is_new=is_new)
             raise
-
-
-def new_row_of(claim: Claim, bearer: str) -> str:
-    """Who bears the row of a claim; empty for one taken over, which has been counted."""
-    return "" if claim.entry.moves else bearer

@@ -12,7 +12,6 @@ from assay.chains.networks import Networks
 from assay.chains.ports import Rpc
 from assay.egress.ports import Limits, SafeHttp
 from assay.evaluation.policy import ladder_from
-from assay.infra.crypto.eip191 import keccak256
 from assay.infra.http.documents import GuardedDocuments
 from assay.infra.http.site_budget import SiteBudgetHttp
 from assay.infra.log import Log
@@ -24,6 +23,7 @@ from assay.infra.sql.old_streams import SqlOldStreams
 from assay.infra.sql.scarce import SqlPurchases
 from assay.kit.clock import Clock, SystemClock
 from assay.kit.errors import ServiceError
+from assay.kit.keccak import keccak256
 from assay.kit.state import SharedState
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import by_network
@@ -52,7 +52,7 @@ FILES_LEASE_S: Final = 60.0
 left alone when none is due."""
 
 LOOK_EVERY = 10
-"""Turns after which it is looked for networks that are new."""
+"""Turns after which it is looked for networks, rows to remove and files that are new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,17 +197,19 @@ async def index_forever(parts: ReputationParts, state: SharedState, log: Log) ->
     No payments are read while rows of forgotten ones are being removed: so it stays bounded however
     many are asked for.
     """
-    turn, known = 0, list[Network]()
+    turn, known, is_removing = 0, list[Network](), False
     while True:
         await asyncio.sleep(parts.every_s)
         try:
-            if turn % LOOK_EVERY == 0:
+            is_looking = turn % LOOK_EVERY == 0
+            if is_looking:
                 for stream, first in parts.listed.items():
                     await parts.store.watch([stream], first - 1)
                 await parts.retention.forget()
                 slugs = await parts.store.networks()
                 known = [parts.networks[slug] for slug in slugs if slug in parts.networks]
-            is_removing = await parts.retention.remove()
+            if is_looking or is_removing:
+                is_removing = await parts.retention.remove()
         except ServiceError as error:
             log.warning("the index cannot be read now", error=repr(error))
             continue
@@ -219,12 +221,14 @@ async def index_forever(parts: ReputationParts, state: SharedState, log: Log) ->
 
 async def read_files_forever(parts: ReputationParts, state: SharedState, log: Log) -> None:
     """Read files of feedback, one at a time over all processes, beside the index."""
+    was_read = False
     while parts.files is not None:
-        await asyncio.sleep(parts.every_s)
+        await asyncio.sleep(parts.every_s * (1 if was_read else LOOK_EVERY))
+        was_read = False
         try:
             if not await state.put_if_absent(FILES_KEY, "1", FILES_LEASE_S):
                 continue
-            if await parts.files.step(day_of(parts.clock)):
+            if was_read := await parts.files.step(day_of(parts.clock)):
                 await state.take(FILES_KEY)
         except ServiceError as error:
             log.warning("files of feedback cannot be read now", error=repr(error))

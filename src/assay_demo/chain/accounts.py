@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from coincurve import PrivateKey
-from Crypto.Hash import keccak
+
+from assay.kit.keccak import keccak256
 
 COUNT = 40
 FIRST_REVIEWER = 20
@@ -18,9 +19,9 @@ class LocalAccount:
 
 
 def _account(number: int) -> LocalAccount:
-    seed = keccak.new(digest_bits=256, data=b"assay local account %d" % number).digest()
+    seed = keccak256(b"assay local account %d" % number)
     public = PrivateKey(seed).public_key.format(compressed=False)[1:]
-    address = keccak.new(digest_bits=256, data=public).digest()[-20:]
+    address = keccak256(public)[-20:]
     return LocalAccount("0x" + seed.hex(), "0x" + address.hex())
 
 

@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import Any, Self
 
 import httpx2
-from Crypto.Hash import keccak
 from eth_abi.abi import encode
 from eth_account import Account
+
+from assay.kit.keccak import keccak256
 
 ARTIFACTS = json.loads((Path(__file__).parent / "artifacts.json").read_text("utf-8"))
 
@@ -196,7 +197,7 @@ def selector(signature: str) -> bytes:
 
 def topic(signature: str) -> bytes:
     """keccak256 of a signature."""
-    return keccak.new(digest_bits=256, data=signature.encode()).digest()
+    return keccak256(signature.encode())
 
 
 def checksum(address: str) -> str:

@@ -13,7 +13,6 @@ from sqlalchemy import select
 
 from assay.egress.ports import Limits
 from assay.egress.url import EgressPolicy
-from assay.infra.crypto.eip191 import keccak256
 from assay.infra.http.documents import GuardedDocuments
 from assay.infra.http.egress import GuardedHttp
 from assay.infra.http.site_budget import SiteBudgetHttp
@@ -22,6 +21,7 @@ from assay.infra.sql.daily_budgets import DailyBudgets
 from assay.infra.sql.engine import Database
 from assay.infra.sql.tables import chain_feedback
 from assay.kit.json import JsonObject, JsonValue
+from assay.kit.keccak import keccak256
 from assay.reputation.events import DAY_S
 from assay.reputation.evidence import entries_of, evidence_of
 from assay.reputation.facts import AgentFacts

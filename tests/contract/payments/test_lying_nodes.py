@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from assay.chains.abi import address_word, word
-from assay.infra.crypto.eip191 import keccak256
 from assay.infra.sql.engine import Database
+from assay.kit.keccak import keccak256
 from assay.payments.attempts import NONCES_MAX, RENEWED_AFTER_S
 from assay.payments.looks import Look
 from assay.payments.model import Entry, State

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from assay.infra.crypto.eip191 import keccak256
 from assay.infra.sql.payment_watches import SqlWatchStore
 from assay.kit.errors import Conflict
+from assay.kit.keccak import keccak256
 from assay.payments import transfer_watcher
 from assay.payments.transfer_model import NotOwed, Transfer, TransferState
 from tests.contract.payments.transfer_stage import (

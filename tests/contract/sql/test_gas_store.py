@@ -214,6 +214,29 @@ async def test_a_prepaid_claim_that_was_abandoned_is_given_back_once(
     assert (again.gas.payer, await free_used(database, seller)) == ("prepaid", 1)
 
 
+async def test_a_reservation_is_given_back_once_where_its_claim_moves_while_it_is_taken_over(
+    database: Database, other: Database, clock: FrozenClock
+) -> None:
+    """Of a process that was slow, not gone: its reservation pays for its settlement then."""
+    seller = await account(database)
+    await credit(database, seller, 100, clock)
+    ours, theirs = SqlLedgerStore(database, clock), SqlLedgerStore(other, clock)
+    slow = await claimed(ours, payment(1, seller, clock), terms())
+    clock.move(60)
+    async with asyncio.TaskGroup() as group, database.write() as connection:
+        # Whoever takes it over waits for this to give it back.
+        await connection.execute(text("UPDATE gas_accounts SET balance = balance"))
+        taking = group.create_task(theirs.claim(payment(1, seller, clock), NOON, terms()))
+        await asyncio.sleep(0.3)
+        moving = group.create_task(ours.move(slow, State.SETTLING, attempt=SENT))
+        await asyncio.sleep(0.3)
+    taken, moved = taking.result(), moving.result()
+    assert taken.is_ours is (moved is None)
+    ended = await ours.move(moved or taken.entry, State.SETTLED, attempt=cost(7))
+    assert ended is not None
+    assert await balance(database, seller) == 93
+
+
 async def test_tomorrow_is_another_budget(database: Database, clock: FrozenClock) -> None:
     seller = await account(database)
     ledger = SqlLedgerStore(database, clock)

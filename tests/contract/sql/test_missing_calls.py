@@ -5,14 +5,18 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import exists, select
+from sqlalchemy.dialects.sqlite import dialect
 
 from assay.calls.model import LogFilter, Stats
 from assay.infra.sql.analytics import SqlAnalyticsStore
+from assay.infra.sql.call_rows import BOUGHT_BY
 from assay.infra.sql.calls import SqlCallStore
 from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.missing_calls import AT_ONCE, GRACE, SqlMissingCalls
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
+from assay.infra.sql.tables import payments
 from assay.payments.model import Entry, State, Stored
 from tests.fakes.calls import PAYER, call, claimed, payment
 from tests.fakes.clock import FrozenClock
@@ -154,3 +158,17 @@ async def test_more_payments_than_one_question_takes_are_all_looked_at(
         clock.move(1)
     clock.move(LATER_S)
     assert await SqlMissingCalls(database, clock).restore() == 10
+
+
+async def test_the_call_of_a_payment_is_found_without_reading_its_sellers_others(
+    database: Database,
+) -> None:
+    """SQLite alone can be asked; PostgreSQL's choice is by the rows that there are."""
+    if database.kind == "postgresql":
+        return
+    asked = select(payments.c.id).where(exists().where(BOUGHT_BY))
+    text = asked.compile(dialect=dialect(), compile_kwargs={"literal_binds": True})
+    async with database.read() as connection:
+        plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")
+        steps = [row[3] for row in plan]
+    assert "SEARCH calls USING INDEX ix_calls_payment (payment_id=?)" in steps, steps

@@ -9,6 +9,7 @@ from sqlalchemy import insert, text
 from assay.infra.sql.analytics import SqlAnalyticsStore
 from assay.infra.sql.costs import SqlCostStore
 from assay.infra.sql.engine import Database
+from assay.infra.sql.old_payments import REMOVE
 from assay.infra.sql.payment_rows import values_of
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
@@ -135,3 +136,15 @@ async def test_the_setting_says_when_and_0_keeps_all(database: Database) -> None
         settings = load(unpaid_payment_days=days, snapshot_blocks_mib=0)
         await Retention(*stores, None, settings, FrozenClock(NOW)).run()  # type: ignore[arg-type]
         assert len(await left(database)) == found
+
+
+async def test_what_points_to_a_payment_is_found_without_reading_all_that_could(
+    database: Database,
+) -> None:
+    if database.kind == "postgresql":
+        return
+    async with database.read() as connection:
+        values = {"before_us": 1, "at_most": 1}
+        plan = await connection.execute(text(f"EXPLAIN QUERY PLAN {REMOVE.text}"), values)
+        steps = [row[3] for row in plan]
+    assert not [step for step in steps if step.startswith("SCAN")], steps

@@ -7,11 +7,11 @@ order with the same codes, as in the program's source (version 0.5.3) and Anchor
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from Crypto.Hash import keccak
 from solders.account import Account
 from solders.instruction import Instruction
 from solders.pubkey import Pubkey
 
+from assay.kit.keccak import keccak256
 from tests.services.solana.clusters import CORE, SYSTEM_PROGRAM, Cluster
 from tests.services.solana.layouts import (
     AgentAccount,
@@ -39,7 +39,7 @@ class Refused(Exception):
 
 
 def _keccak(*parts: bytes) -> bytes:
-    return keccak.new(digest_bits=256, data=b"".join(parts)).digest()
+    return keccak256(b"".join(parts))
 
 
 @dataclass(frozen=True, kw_only=True)

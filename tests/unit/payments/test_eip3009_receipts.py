@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from assay.chains.abi import address_word, word
-from assay.infra.crypto.eip191 import keccak256
 from assay.infra.payments.eip3009_contract import CANCELLED, event_of, gas_spent, pays
+from assay.kit.keccak import keccak256
 from assay.payments.model import Entry
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.infra.crypto.eip191 import keccak256
 from assay.infra.payments.mpp_envelope import attempt_of
+from assay.kit.keccak import keccak256
 
 library: Any = import_module("mpp.methods.tempo.intents")
 rlp: Any = import_module("rlp")

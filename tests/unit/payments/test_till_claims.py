@@ -1,5 +1,6 @@
 """A claim that somebody has taken over says nothing of the payment any more."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -7,29 +8,34 @@ from random import Random
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
+from assay.kit.costs import Bearer, Cost, CostLedger
 from assay.kit.keyring import MacKeys
-from assay.payments.claims import Sighting
+from assay.payments.claims import CUT_SHORT, Sighting
 from assay.payments.model import (
+    Entry,
     Held,
     Payment,
     PaymentRefused,
     PaymentRequired,
     Replay,
     State,
+    Stored,
 )
-from assay.payments.outcomes import Outcome, Settled, Undecided
+from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import ProtocolNeeds
 from assay.payments.protocols.x402 import PROTOCOL
 from assay.payments.released import EVERY_NODE
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.till import Till
+from assay.payments.unpaid_rows import UnpaidRows
 from assay.payments.watcher import ENDED
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.fakes.witness import lone_witness
 from tests.simulation.chain import Signers
-from tests.simulation.payers import purchase_of
+from tests.simulation.payers import Purchase, purchase_of
 from tests.simulation.process import EPOCH
 
 PAID_BY = "0x" + "77" * 32
@@ -53,6 +59,17 @@ class Overtaken:
         raise PaymentRefused("invalid_exact_evm_nonce_already_used", "It was used already.")
 
 
+class GoneOnceItIsKept(MemoryLedgerStore):
+    """A ledger whose caller goes away while what was bought is written down."""
+
+    @override
+    async def move(self, entry: Entry, state: State, **more: Any) -> Entry | None:
+        moved = await super().move(entry, state, **more)
+        if more.get("stored") is not None:
+            raise asyncio.CancelledError
+        return moved
+
+
 class Slow:
     """A facilitator that says yes, after a minute."""
 
@@ -62,6 +79,22 @@ class Slow:
     async def verify(self, payment: Payment, _: Sighting) -> int:
         self._clock.move(60)
         return payment.quote.amount
+
+
+class Refusing:
+    """A facilitator that finds every payment good, and settles none."""
+
+    def __init__(self, said: Outcome = UNUSED) -> None:
+        self._said = said
+
+    async def verify(self, payment: Payment, _: Sighting) -> int:
+        return payment.quote.amount
+
+    async def settle(self, *_: object) -> Outcome:
+        return Rejected("insufficient_funds")
+
+    async def outcomes(self, *_: object, **__: object) -> Sequence[Outcome]:
+        return [self._said]
 
 
 class Blind:
@@ -82,19 +115,34 @@ class Blind:
         return [self._said.pop(0)]
 
 
-async def held(
-    facilitator: Any, ledger: MemoryLedgerStore, clock: FrozenClock, *, nodes: int = 1
-) -> Held | Replay:
-    """Hold a fresh payment, on a network with so many nodes."""
+def till_of(
+    facilitator: Any,
+    ledger: MemoryLedgerStore,
+    clock: FrozenClock,
+    rows: UnpaidRows | None = None,
+    *,
+    nodes: int = 1,
+) -> tuple[Till, Purchase]:
+    """A till on a network with so many nodes, and what is bought."""
     needs = ProtocolNeeds(Signers(), facilitator, facilitator, clock)
     lease = timedelta(seconds=5)
     purchase = purchase_of("p", "0x" + "c0" * 20, 100.0, Random(1))
     several = [purchase.quote.network.id] if nodes > 1 else []
     witness = lone_witness({"x402": PROTOCOL}, needs, clock, several)
     settlement = Settlement({"x402": PROTOCOL}, needs, ledger, clock, lease, witness)
-    till = Till(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
+    return Till(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)), rows), purchase
+
+
+async def hold(till: Till, purchase: Purchase) -> Held | Replay:
     request = purchase.request(purchase.caller, purchase.token)
     return await till.hold(await till.read(purchase.quote, request), request)
+
+
+async def held(
+    facilitator: Any, ledger: MemoryLedgerStore, clock: FrozenClock, *, nodes: int = 1
+) -> Held | Replay:
+    """Hold a fresh payment, on a network with so many nodes."""
+    return await hold(*till_of(facilitator, ledger, clock, nodes=nodes))
 
 
 async def test_who_has_lost_his_claim_is_told_to_wait_and_not_to_pay() -> None:
@@ -113,6 +161,50 @@ async def test_a_claim_that_was_verified_slowly_is_renewed_before_the_upstream_i
     assert [row.state for row in ledger.rows.values()] == [State.CLAIMED]
     assert claimed.entry.lease_until > clock.now() + timedelta(seconds=claimed.quote.work_s)
     assert await ledger.move(claimed.entry, State.SETTLING) is not None
+
+
+async def test_an_answer_kept_for_a_payment_that_came_again_and_failed_is_counted() -> None:
+    """Its row was counted when it was released: the answer was not there then."""
+    clock, costs = FrozenClock(EPOCH), CostLedger(FrozenClock(EPOCH))
+    till, purchase = till_of(Refusing(), MemoryLedgerStore(clock), clock, UnpaidRows(costs))
+    first = await hold(till, purchase)
+    assert isinstance(first, Held)
+    await till.release(first, "the upstream has failed")
+    again = await hold(till, purchase)
+    assert isinstance(again, Held)
+    with pytest.raises(PaymentRequired):
+        await till.settle(again, Stored(200, (), b"x" * 600))
+    address = Bearer(f"address {purchase.caller}")
+    assert (costs.used(Cost.ROWS, address), costs.used(Cost.DISK_BYTES, address)) == (2, 600)
+
+
+async def test_an_answer_kept_for_a_caller_that_goes_away_meanwhile_is_counted() -> None:
+    clock, costs = FrozenClock(EPOCH), CostLedger(FrozenClock(EPOCH))
+    till, purchase = till_of(Refusing(), GoneOnceItIsKept(clock), clock, UnpaidRows(costs))
+    claimed = await hold(till, purchase)
+    assert isinstance(claimed, Held)
+    with pytest.raises(asyncio.CancelledError):
+        await till.settle(claimed, Stored(200, (), b"x" * 600))
+    address = Bearer(f"address {purchase.caller}")
+    assert (costs.used(Cost.ROWS, address), costs.used(Cost.DISK_BYTES, address)) == (2, 600)
+
+
+@pytest.mark.parametrize("said", [Rejected("payment-expired"), Undecided("no node", answers=1)])
+async def test_a_call_that_its_payment_cut_short_counts_though_its_payment_is_shown_again(
+    said: Outcome,
+) -> None:
+    """Whoever showed it once it had ended was not counted, and could cut calls short for ever."""
+    clock = FrozenClock(EPOCH)
+    ledger = MemoryLedgerStore(clock)
+    till, purchase = till_of(Refusing(said), ledger, clock)
+    claimed = await hold(till, purchase)
+    assert isinstance(claimed, Held)
+    await till.release(claimed, CUT_SHORT)
+    clock.move(60)
+    entry = claimed.entry
+    await till.retries.spent(entry.network, entry.digest)
+    other = replace(entry, id="other", nonce="0xother", digest="other", moves=0)
+    assert (await ledger.claim(other, EPOCH)).failures == 1
 
 
 async def refused(

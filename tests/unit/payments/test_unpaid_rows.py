@@ -61,5 +61,10 @@ async def test_what_holds_is_no_row_and_what_fails_is_one_with_what_was_kept_for
         raise ValueError("gone")
     assert ledger.used(Cost.ROWS, ADDRESS) == 2
     assert ledger.used(Cost.DISK_BYTES, ADDRESS) == 600
-    rows.count("", kept)  # taken over: counted before
+    rows.count(ADDRESS.name, is_new=False)  # taken over: its row was counted before
     assert ledger.used(Cost.ROWS, ADDRESS) == 2
+    rows.count(ADDRESS.name, kept, is_new=False)
+    assert ledger.used(Cost.ROWS, ADDRESS) == 3
+    assert ledger.used(Cost.DISK_BYTES, ADDRESS) == 1200
+    rows.count("", kept)  # paid
+    assert ledger.used(Cost.ROWS, ADDRESS) == 3

@@ -1,17 +1,13 @@
 """EIP-191 personal messages over secp256k1, by libsecp256k1 (coincurve)."""
 
 from coincurve import PrivateKey, PublicKey
-from Crypto.Hash import keccak
+
+from assay.kit.keccak import keccak256
 
 HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 """Half the order of secp256k1; a larger s is the mirror image of a signature. Source: EIP-2."""
 
 _SIGNATURE_BYTES = 65
-
-
-def keccak256(data: bytes) -> bytes:
-    """The hash Ethereum calls keccak256 (not FIPS-202 SHA-3)."""
-    return keccak.new(digest_bits=256, data=data).digest()
 
 
 def address_of(public_key: PublicKey) -> str:

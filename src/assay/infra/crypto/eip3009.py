@@ -6,7 +6,8 @@ from functools import lru_cache
 from coincurve import PrivateKey, PublicKey
 
 from assay.chains.abi import address_word, word
-from assay.infra.crypto.eip191 import HALF_ORDER, address_of, keccak256
+from assay.infra.crypto.eip191 import HALF_ORDER, address_of
+from assay.kit.keccak import keccak256
 from assay.payments.model import PaymentNetwork
 from assay.payments.ports import Authorization
 

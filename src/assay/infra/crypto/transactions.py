@@ -5,7 +5,8 @@ from typing import TypeAlias, Union
 
 from coincurve import PrivateKey
 
-from assay.infra.crypto.eip191 import address_of, keccak256
+from assay.infra.crypto.eip191 import address_of
+from assay.kit.keccak import keccak256
 
 Rlp: TypeAlias = Union[bytes, "list[Rlp]"]
 
@@ -52,12 +53,14 @@ class TransactionSigner:
             transaction.data,
             [],
         ]
-        digest = keccak256(_TYPE + rlp(fields))
+        content = b"".join(map(rlp, fields))
+        digest = keccak256(_TYPE + _list(content))
         plain = self._key.sign_recoverable(  # pyright: ignore[reportUnknownMemberType] - half-typed
             digest, hasher=None
         )
         r, s = int.from_bytes(plain[:32]), int.from_bytes(plain[32:64])
-        raw = _TYPE + rlp([*fields, _number(plain[64]), _number(r), _number(s)])
+        signature = (_number(plain[64]), _number(r), _number(s))
+        raw = _TYPE + _list(content + b"".join(map(rlp, signature)))
         return "0x" + raw.hex(), "0x" + keccak256(raw).hex()
 
     def has_signed(self, raw: str) -> bool:
@@ -100,7 +103,10 @@ def rlp(value: Rlp) -> bytes:
         if len(value) == 1 and value[0] <= _BYTE_MAX:
             return value
         return _length(len(value), 0x80) + value
-    content = b"".join(rlp(item) for item in value)
+    return _list(b"".join(map(rlp, value)))
+
+
+def _list(content: bytes) -> bytes:
     return _length(len(content), _LIST) + content
 
 

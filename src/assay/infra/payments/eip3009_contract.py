@@ -6,8 +6,8 @@ Source: EIP-3009; ERC-20.
 from itertools import pairwise
 
 from assay.chains.abi import address_word, word
-from assay.infra.crypto.eip191 import keccak256
 from assay.kit.json import JsonValue, is_array, is_object
+from assay.kit.keccak import keccak256
 from assay.kit.numbers import NotANumber, hex_number
 from assay.payments.model import Entry
 from assay.payments.ports import Authorization

@@ -15,7 +15,6 @@ from typing import Any
 from assay.chains.abi import BadAnswer, Reader, address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Reverted, Rpc
-from assay.infra.crypto.eip191 import keccak256
 from assay.infra.payments.mpp_credentials import (
     as_asked,
     at_realm,
@@ -39,6 +38,7 @@ from assay.infra.payments.mpp_time import (
 from assay.infra.payments.tempo_fees import Validity, fees_of, validity_of
 from assay.kit.clock import Clock, iso
 from assay.kit.errors import Unavailable
+from assay.kit.keccak import keccak256
 from assay.payments.model import (
     Demand,
     Entry,

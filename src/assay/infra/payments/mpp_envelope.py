@@ -7,8 +7,8 @@ pympp, `mpp.methods.tempo.intents`, which broadcasts the same; Tempo's transacti
 from importlib import import_module
 from typing import Any, Final
 
-from assay.infra.crypto.eip191 import keccak256
 from assay.kit.json import is_object
+from assay.kit.keccak import keccak256
 from assay.payments.model import Entry
 from assay.payments.outcomes import Attempt
 

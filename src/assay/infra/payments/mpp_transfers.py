@@ -5,9 +5,9 @@ memo; the memo of MPP, which ends with the challenge's fingerprint (facts, payme
 """
 
 from assay.chains.abi import address_word
-from assay.infra.crypto.eip191 import keccak256
 from assay.infra.payments.eip3009_contract import TRANSFERRED
 from assay.kit.json import JsonValue, is_array, is_object
+from assay.kit.keccak import keccak256
 from assay.kit.numbers import NotANumber, hex_number
 from assay.payments.model import Entry
 

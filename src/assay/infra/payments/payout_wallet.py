@@ -15,7 +15,6 @@ from typing import Final, TypeVar
 from assay.chains.abi import BadAnswer, Reader, address_word, word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Rpc, RpcRefused
-from assay.infra.crypto.eip191 import keccak256
 from assay.infra.crypto.transactions import Transaction, TransactionSigner
 from assay.infra.payments.eip3009_contract import balance_of
 from assay.infra.payments.receipts import depth_of
@@ -23,6 +22,7 @@ from assay.infra.payments.x402_sender import quantity
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.kit.keccak import keccak256
 from assay.kit.numbers import NotANumber, hex_number
 from assay.payments.model import PaymentsUnavailable
 from assay.payments.transfer_model import Draft, Found, Signed, Transfer

@@ -13,8 +13,8 @@ from typing import Any
 from assay.chains.abi import BadAnswer, Reader, address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import Call, Returned, Rpc
-from assay.infra.crypto.eip191 import keccak256
 from assay.kit.json import JsonObject, is_object
+from assay.kit.keccak import keccak256
 from assay.payments.model import Fees, PaymentNetwork, PaymentRefused, PaymentsUnavailable
 
 FEE_MANAGER = "0xfeec000000000000000000000000000000000000"

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select
 from assay.calls.model import LogFilter, LoggedCall
 from assay.calls.rollup import DAY_US
 from assay.infra.sql.call_ids import CallIds, time_of
-from assay.infra.sql.call_rows import call_of
+from assay.infra.sql.call_rows import BOUGHT_BY, call_of
 from assay.infra.sql.connect import Kind
 from assay.infra.sql.engine import Database
 from assay.infra.sql.rollups import short_key
@@ -80,14 +80,7 @@ class CallPages:
         if not ids:
             return {}
         bought = (
-            select(func.max(calls.c.seq))
-            .where(
-                calls.c.payment_id == payments.c.id,
-                calls.c.operator_id == payments.c.operator_id,
-                calls.c.outcome != "replayed",
-            )
-            .correlate(payments)
-            .scalar_subquery()
+            select(func.max(calls.c.seq)).where(BOUGHT_BY).correlate(payments).scalar_subquery()
         )
         statement = select(
             payments.c.id,

@@ -12,15 +12,25 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Final, TypeAlias
 
-from sqlalchemy import RowMapping
+from sqlalchemy import RowMapping, and_
 
 from assay.calls.model import Call, CallKind
 from assay.infra.sql.connect import Kind
 from assay.infra.sql.engine import from_us
 from assay.infra.sql.rollups import short_key
+from assay.infra.sql.tables import calls, payments
 
 AT_ONCE: Final = (250, 25, 1)
 """Rows of one statement: at most 24 values each, and SQLite takes 32,766."""
+
+BOUGHT_BY: Final = and_(
+    calls.c.payment_id == payments.c.id,
+    # SQLite keeps no statistics, and would read all calls of the operator; a sum is in no index.
+    calls.c.operator_id + "" == payments.c.operator_id,
+    calls.c.outcome != "replayed",
+)
+"""Of a call and a payment: whether the call is what was paid for. A replay is not, nor is another
+seller's that was not served."""
 
 _KIND: Final = tuple(f.name for f in fields(CallKind) if f.name != "is_bounded")
 _OTHERS: Final = frozenset({"kind", "at", "payment_id", "is_sale"})

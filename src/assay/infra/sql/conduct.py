@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 
 from assay.calls.conduct import Tally
+from assay.infra.sql.desk import Desk, places
 from assay.infra.sql.engine import Database
 from assay.infra.sql.tables import wrapper_conduct
 
-_ADD = text(
+_ADD = (
     "INSERT INTO wrapper_conduct (address, day, calls, limited, early, error_run)"
-    " VALUES (:address, :day, :calls, :limited, :early, :error_run)"
-    " ON CONFLICT (address, day) DO UPDATE SET calls = wrapper_conduct.calls + excluded.calls,"
+    " VALUES ({}) ON CONFLICT (address, day) DO UPDATE SET"
+    " calls = wrapper_conduct.calls + excluded.calls,"
     " limited = wrapper_conduct.limited + excluded.limited,"
     " early = wrapper_conduct.early + excluded.early,"
     " error_run = CASE WHEN excluded.error_run > wrapper_conduct.error_run"
@@ -24,22 +25,19 @@ class SqlConductStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._add = _ADD.format(places(database.kind, 6))
 
     async def add(self, counts: Sequence[tuple[str, str, Tally]]) -> None:
         """In one order always, so that two processes never wait for each other crosswise."""
         rows = [
-            {
-                "address": address,
-                "day": day,
-                "calls": tally.calls,
-                "limited": tally.limited,
-                "early": tally.early,
-                "error_run": tally.error_run,
-            }
+            (address, day, tally.calls, tally.limited, tally.early, tally.error_run)
             for address, day, tally in sorted(counts, key=lambda row: row[:2])
         ]
-        async with self._database.write() as connection:
-            await connection.execute(_ADD, rows)
+
+        async def work(desk: Desk) -> None:
+            await desk.connection.exec_driver_sql(self._add, rows)
+
+        await self._database.change(work)
 
     async def total(self, addresses: Sequence[str], since_day: str) -> Tally:
         columns = wrapper_conduct.c

@@ -1,14 +1,14 @@
 """What callers cost in a day, in SQL: one ledger for every process on the database."""
 
-from collections.abc import Collection, Mapping
-from typing import Any, Final
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
-from sqlalchemy import RowMapping, delete, func, select, tuple_
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy import bindparam, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.infra.sql.cost_tables import daily_costs
+from assay.infra.sql.desk import Desk, Row, places, texts
 from assay.infra.sql.engine import Database
 from assay.kit.clock import Clock
 from assay.kit.cost_windows import CostKey
@@ -28,27 +28,27 @@ class SqlCostStore:
         self._database = database
         self._clock = clock
         self._trim_at_s = clock.monotonic_s()
-        made = (sqlite_insert if database.kind == "sqlite" else postgresql_insert)(_ROWS)
-        self._add = made.on_conflict_do_update(
-            index_elements=[_ROWS.c.bearer, _ROWS.c.cost, _ROWS.c.day],
-            set_={"used": _ROWS.c.used + made.excluded.used},
+        self._add = (
+            "INSERT INTO daily_costs (bearer, cost, day, used)"  # noqa: S608 - our own text
+            f" VALUES ({places(database.kind, 4)}) ON CONFLICT (bearer, cost, day)"
+            " DO UPDATE SET used = daily_costs.used + excluded.used"
         )
+        named = texts(database.kind, "names")
+        days = _ROWS.c.day.between(bindparam("first"), bindparam("last"))
+        self._known = select(_ROWS).where(_ROWS.c.bearer.in_(named), days)
 
     async def add(self, counts: Mapping[CostKey, int]) -> Mapping[CostKey, int]:
-        rows: list[dict[str, Any]] = [
-            {"bearer": name, "cost": cost, "day": day, "used": count}
-            for (name, cost, day), count in sorted(counts.items())
-        ]
-        names, days = {key.name for key in counts}, {key.day for key in counts}
-        known = select(_ROWS).where(
-            _ROWS.c.bearer.in_(sorted(names)),
-            _ROWS.c.day.in_(sorted(days | {day - 1 for day in days})),
-        )
-        async with self._database.write() as connection:
-            await self._database.lock(connection, "daily costs")
-            await connection.execute(self._add, rows)
-            await self._trim_when_due(connection, days)
-            found = (await connection.execute(known)).mappings().all()
+        rows = [(*key, count) for key, count in sorted(counts.items())]
+        names, days = sorted({key.name for key in counts}), {key.day for key in counts}
+        known = {"names": json.dumps(names), "first": min(days) - 1, "last": max(days)}
+
+        async def work(desk: Desk) -> Sequence[Row]:
+            await desk.lock("daily costs")
+            await desk.connection.exec_driver_sql(self._add, rows)
+            return await desk.rows(self._known, known)
+
+        found = await self._database.change(work)
+        await self._trim_when_due(days)
         return _counts(found)
 
     async def largest(self, days: Collection[int], limit: int) -> Mapping[CostKey, int]:
@@ -69,7 +69,7 @@ class SqlCostStore:
             removed = await connection.execute(delete(_ROWS).where(key.in_(old.limit(at_most))))
             return removed.rowcount
 
-    async def _trim_when_due(self, connection: AsyncConnection, days: Collection[int]) -> None:
+    async def _trim_when_due(self, days: Collection[int]) -> None:
         now_s = self._clock.monotonic_s()
         if now_s < self._trim_at_s:
             return
@@ -79,9 +79,11 @@ class SqlCostStore:
             .where(_ROWS.c.day.in_(sorted(days)))
             .group_by(_ROWS.c.cost, _ROWS.c.day)
         )
-        for cost, day, rows in (await connection.execute(counted)).all():
-            if rows > ROWS_MAX:
-                await _remove_least(connection, cost, day, rows - ROWS_MAX)
+        async with self._database.write() as connection:
+            await self._database.lock(connection, "daily costs")
+            for cost, day, rows in (await connection.execute(counted)).all():
+                if rows > ROWS_MAX:
+                    await _remove_least(connection, cost, day, rows - ROWS_MAX)
 
 
 async def _remove_least(connection: AsyncConnection, cost: str, day: int, at_most: int) -> None:
@@ -90,5 +92,5 @@ async def _remove_least(connection: AsyncConnection, cost: str, day: int, at_mos
     await connection.execute(delete(_ROWS).where(*mine, _ROWS.c.bearer.in_(least)))
 
 
-def _counts(rows: Collection[RowMapping]) -> Mapping[CostKey, int]:
+def _counts(rows: Collection[Row]) -> Mapping[CostKey, int]:
     return {CostKey(row["bearer"], row["cost"], row["day"]): int(row["used"]) for row in rows}

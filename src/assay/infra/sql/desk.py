@@ -5,15 +5,26 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
-from sqlalchemy import ClauseElement, Executable, RowMapping
+from sqlalchemy import (
+    JSON,
+    ClauseElement,
+    Executable,
+    RowMapping,
+    Select,
+    Text,
+    bindparam,
+    func,
+    select,
+)
+from sqlalchemy import cast as cast_to
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from assay.infra.sql.connect import refuse_unstorable
+from assay.infra.sql.connect import Kind, refuse_unstorable
 
 T = TypeVar("T")
-Row: TypeAlias = RowMapping | sqlite3.Row
+Row: TypeAlias = RowMapping | sqlite3.Row | dict[str, Any]
 Values: TypeAlias = Mapping[str, object]
 
 
@@ -105,6 +116,20 @@ class SessionDesk:
 
     async def lock(self, name: str) -> None:
         await self._lock(self.connection, name)
+
+
+def places(kind: Kind, count: int, start: int = 1) -> str:
+    """So many places for values, in text in the database's own words."""
+    numbers = range(start, start + count)
+    return ", ".join("?" if kind == "sqlite" else f"${number}" for number in numbers)
+
+
+def texts(kind: Kind, name: str) -> Select[Any]:
+    """The texts of a JSON array that is bound to a name: a list of any length in one statement."""
+    named = bindparam(name, type_=Text)
+    if kind == "sqlite":
+        return select(func.json_each(named).table_valued("value").c.value)
+    return select(func.json_array_elements_text(cast_to(named, JSON)))
 
 
 @lru_cache(maxsize=256)

@@ -96,14 +96,13 @@ class SqlEvaluationStore:
     async def is_oldest(self, snapshot: Snapshot) -> bool:
         gone, there = removed_snapshots.c, snapshots.c
         removed = select(gone.snapshot_hash).where(gone.subject_key == snapshot.subject_key)
-        itself = select(there.id).where(there.id == snapshot.id)  # its hash may be others' too
-        mine = select(there.id).where(there.subject_key == snapshot.subject_key)
+        oldest = select(there.id).where(there.subject_key == snapshot.subject_key)
+        itself = select(there.seq).where(there.id == snapshot.id)
         async with self._database.snapshot(USE_S) as connection:
-            is_there = (await connection.execute(itself)).first() is not None
-            oldest = (await connection.execute(mine.order_by(there.seq).limit(1))).scalar()
+            is_gone = (await connection.execute(itself)).first() is None
+            first = (await connection.execute(oldest.order_by(there.seq).limit(1))).scalar()
             last = (await connection.execute(removed)).scalar_one_or_none()
-        begins = (snapshot.id, snapshot.previous_hash) == (oldest, last or FIRST_PREVIOUS_HASH)
-        return begins or not is_there
+        return is_gone or (first == snapshot.id and last == snapshot.previous_hash)
 
 
 async def _last(connection: AsyncConnection, subject_key: str) -> RowMapping | None:

@@ -45,7 +45,8 @@ _OF_THE_PAYER = (
 )
 _IS_THE_ONE = payments.c.nonce == bindparam("a_nonce")
 INSERT = insert(payments)
-BY_KEY = select(payments).where(*_OF_THE_PAYER, _IS_THE_ONE)
+BY_KEY = select(payments).where(*_OF_THE_PAYER, _IS_THE_ONE).with_for_update()
+"""Nobody moves the row before what is made of it is committed."""
 BY_DIGEST = select(payments).where(
     payments.c.network == bindparam("a_network"), payments.c.digest == bindparam("a_digest")
 )

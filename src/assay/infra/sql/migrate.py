@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection, inspect, text
 
-HEAD = "0038"
+HEAD = "0041"
 """The newest file in `migrations/versions`; a test holds the two together."""
 
 

@@ -13,10 +13,10 @@ from sqlalchemy import ColumnElement, RowMapping, and_, exists, func, or_, selec
 from assay.calls.bounds import bound
 from assay.calls.model import Call, CallKind
 from assay.calls.rollup import tally_calls
-from assay.infra.sql.call_rows import insertions
+from assay.infra.sql.call_rows import BOUGHT_BY, insertions
 from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.rollups import RollupWriter
-from assay.infra.sql.tables import calls, paid_responses, payments, wrappers
+from assay.infra.sql.tables import paid_responses, payments, wrappers
 from assay.kit.clock import Clock
 from assay.payments.model import State
 
@@ -40,12 +40,7 @@ _WRITE = text(
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 )
 
-_HAS_NO_ROW: Final = ~exists().where(
-    calls.c.payment_id == payments.c.id,
-    calls.c.operator_id == payments.c.operator_id,
-    calls.c.outcome != "replayed",
-)
-"""A replay is not the call that was paid for, nor is another seller's that was not served."""
+_HAS_NO_ROW: Final = ~exists().where(BOUGHT_BY)
 
 
 class SqlMissingCalls:

@@ -18,7 +18,7 @@ _MOVED_NOTHING: Final = (
     " AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.payment_id = payments.id)"
     " AND NOT EXISTS (SELECT 1 FROM paid_responses r WHERE r.payment_id = payments.id)"
 )
-_REMOVE: Final = text(
+REMOVE: Final = text(
     f"DELETE FROM payments WHERE {_MOVED_NOTHING} AND id IN (SELECT id FROM payments"  # noqa: S608 - our own words
     f" WHERE {_MOVED_NOTHING} ORDER BY expires_us LIMIT :at_most)"
     f" RETURNING operator_id, updated_us / {DAY_US} AS day, state, gas_currency, gas_spent"
@@ -48,7 +48,7 @@ class SqlOldPayments:
         values = {"before_us": to_us(before), "at_most": at_most}
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of payments")
-            gone = (await connection.execute(_REMOVE, values)).all()
+            gone = (await connection.execute(REMOVE, values)).all()
             await _sum_up(connection, (row for row in gone if row.state == "failed"))
         return len(gone)
 

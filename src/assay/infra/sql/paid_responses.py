@@ -14,17 +14,18 @@ _CALLER = b":caller"
 def packed(payment_id: str, stored_us: int, stored: Stored) -> dict[str, Any]:
     """The columns of what a payment bought."""
     pairs = [*stored.headers, (_CALLER, stored.caller.encode())]
-    text = json.dumps([[base64.b64encode(part).decode() for part in pair] for pair in pairs])
+    text = json.dumps([part.decode("latin-1") for pair in pairs for part in pair])
     whose = {"payment_id": payment_id, "stored_us": stored_us}
     return {**whose, "status": stored.status, "headers": text, "body": stored.body}
 
 
 def unpacked(row: Row) -> Stored:
     """What the columns hold."""
-    pairs = [
-        (base64.b64decode(name), base64.b64decode(value))
-        for name, value in json.loads(row["headers"])
-    ]
+    parts = json.loads(row["headers"])
+    if parts and isinstance(parts[0], list):  # as 0.1 wrote them
+        parts = [base64.b64decode(part).decode("latin-1") for pair in parts for part in pair]
+    plain = [part.encode("latin-1") for part in parts]
+    pairs = list(zip(plain[::2], plain[1::2], strict=True))
     caller = next((value.decode() for name, value in pairs if name == _CALLER), "")
     headers = tuple(pair for pair in pairs if pair[0] != _CALLER)
     return Stored(row["status"], headers, bytes(row["body"]), caller)

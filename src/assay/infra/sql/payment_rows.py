@@ -1,6 +1,7 @@
 """Payments as rows of the ledger."""
 
 import json
+import sqlite3
 from decimal import Decimal
 
 from assay.infra.sql.desk import Row
@@ -66,12 +67,12 @@ def moved_values(known: Entry, moved: Entry) -> dict[str, object]:
         "reason": moved.reason,
         "lease_us": to_us(moved.lease_until),
     }
-    attempt = _attempt_values(moved.attempt)
-    if is_released or attempt != _attempt_values(known.attempt):
-        values |= attempt
+    # What is the same object has not changed: comparing it would take longer than writing it.
+    if is_released or moved.attempt is not known.attempt:
+        values |= _attempt_values(moved.attempt)
     if is_released or moved.settled_at != known.settled_at:
         values["settled_us"] = None if moved.settled_at is None else to_us(moved.settled_at)
-    if is_released or moved.gas != known.gas:
+    if is_released or moved.gas is not known.gas:
         values |= gas_values(moved.gas)
     return values | look_values(moved.look) if is_released else values
 
@@ -106,6 +107,8 @@ def _direct_fee(row: Row) -> DirectFee | None:
 
 def entry_of(row: Row) -> Entry:
     """A row of the ledger."""
+    if isinstance(row, sqlite3.Row):  # it looks for each name among all of them
+        row = dict(zip(row.keys(), row, strict=True))
     return Entry(
         id=row["id"],
         protocol=row["protocol"],

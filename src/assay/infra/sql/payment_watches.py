@@ -6,14 +6,11 @@ from datetime import datetime
 from typing import Final
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
     Select,
-    Text,
     Update,
     bindparam,
     case,
-    cast,
     func,
     null,
     or_,
@@ -22,7 +19,7 @@ from sqlalchemy import (
 )
 
 from assay.infra.sql.connect import Kind
-from assay.infra.sql.desk import Desk, Row, Values
+from assay.infra.sql.desk import Desk, Row, Values, places, texts
 from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.payment_rows import entry_of
 from assay.infra.sql.tables import payments
@@ -64,16 +61,11 @@ def _claiming(kind: Kind) -> Update:
     Whoever claims a row first has made it due later: the others' condition fails. An open one is
     given up in the same statement: settling it makes it due, and nothing may undo that.
     """
-    named = bindparam("ids", type_=Text)
-    if kind == "sqlite":
-        ids = select(func.json_each(named).table_valued("value").c.value)
-    else:
-        ids = select(func.json_array_elements_text(cast(named, JSON)))
     is_open = or_(*(payments.c.state == state for state in sorted(OPEN)))
     until_us = bindparam("until_us", type_=BigInteger)
     return (
         update(payments)
-        .where(payments.c.id.in_(ids), _IS_DUE)
+        .where(payments.c.id.in_(texts(kind, "ids")), _IS_DUE)
         .values(watch_us=case((is_open, null()), else_=until_us))
         .returning(payments)
     )
@@ -85,10 +77,10 @@ class SqlWatchStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._claim = _claiming(database.kind)
-        places = ("?", "?") if database.kind == "sqlite" else ("$1", "$2")
+        at, entry_id = places(database.kind, 2).split(", ")
         self._plan = (
-            f"UPDATE payments SET watch_us = {places[0]}"  # noqa: S608 - our own text
-            f" WHERE id = {places[1]} AND watch_us IS NOT NULL"
+            f"UPDATE payments SET watch_us = {at}"  # noqa: S608 - our own text
+            f" WHERE id = {entry_id} AND watch_us IS NOT NULL"
         )
 
     async def claim_due(

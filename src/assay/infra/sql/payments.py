@@ -32,6 +32,7 @@ from assay.infra.sql.rollups import RollupWriter, tally_move
 from assay.infra.sql.tables import paid_responses, payments
 from assay.kit.clock import Clock
 from assay.kit.records import changed
+from assay.kit.tasks import finish
 from assay.payments.claims import Claim, Committed, carried_look
 from assay.payments.gas import GasTerms, closed
 from assay.payments.gas_cost import NO_GAS
@@ -71,7 +72,7 @@ class SqlLedgerStore:
             failures = await _failures(desk, entry, failures_since)
             return Claim(entry, is_ours=True, committed=committed, failures=failures)
 
-        return await self._database.change(work)
+        return await finish(self._database.change(work))
 
     async def committed(self, entry: Entry) -> Committed:
         now = self._clock.now()
@@ -231,10 +232,8 @@ class SqlLedgerStore:
         )
         values = values_of(taken)
         del values["id"]
-        if await desk.change(TAKE_OVER, values | _watch(taken) | _as_read(known)) == 1:
-            return taken, True
-        await self._gas.settle_up(desk, taken, changed(taken, gas=NO_GAS))
-        return changed(taken, gas=NO_GAS), False
+        await desk.change(TAKE_OVER, values | _watch(taken) | _as_read(known))
+        return taken, True
 
 
 def _with_gas(entry: Entry, moved: Entry) -> Entry:

@@ -22,6 +22,7 @@ from assay.calls.rollup import (
     tally_settled,
 )
 from assay.infra.sql.connect import Kind
+from assay.infra.sql.desk import places
 from assay.infra.sql.engine import to_us
 from assay.payments.model import Entry, State
 
@@ -48,7 +49,7 @@ class RollupWriter:
         self._add = {rollup.table: self._upsert(rollup) for rollup in ROLLUPS}
         self._chain = (
             "INSERT INTO agent_chains (operator_id, agent_id, chain)"  # noqa: S608 - our own names
-            f" VALUES ({self._places(3)}) ON CONFLICT DO NOTHING"
+            f" VALUES ({places(self._kind, 3)}) ON CONFLICT DO NOTHING"
         )
         self._known: OrderedDict[AgentKey, int] = OrderedDict()
         """When each was seen last."""
@@ -95,7 +96,7 @@ class RollupWriter:
 
     def _introduction(self, count: int) -> str:
         width = len(_AGENT_COLUMNS)
-        rows = (f"({self._places(width, start=1 + width * n)})" for n in range(count))
+        rows = (f"({places(self._kind, width, start=1 + width * n)})" for n in range(count))
         return (
             f"INSERT INTO agent_totals ({', '.join(_AGENT_COLUMNS)})"  # noqa: S608 - our own names
             f" VALUES {', '.join(rows)} ON CONFLICT DO NOTHING RETURNING operator_id, agent_id"
@@ -114,13 +115,9 @@ class RollupWriter:
             ]
         return (
             f"INSERT INTO {table} ({', '.join(columns)})"  # noqa: S608 - our own names
-            f" VALUES ({self._places(len(columns))})"
+            f" VALUES ({places(self._kind, len(columns))})"
             f" ON CONFLICT ({', '.join(rollup.key)}) DO UPDATE SET {', '.join(changes)}"
         )
-
-    def _places(self, count: int, start: int = 1) -> str:
-        numbered = self._kind == "postgresql"
-        return ", ".join(f"${n}" if numbered else "?" for n in range(start, start + count))
 
 
 @lru_cache(maxsize=100_000)
@@ -135,15 +132,15 @@ def short_key(*parts: str) -> int:
 
 def tally_move(entry: Entry, moved: Entry) -> Tally | None:
     """What a payment's change of state adds; None when it adds nothing."""
-    at_us = to_us(moved.updated_at)
     where = moved.operator_id, moved.wrapper_id, moved.agent_id or moved.payer
     if moved.settled_at is not None and entry.settled_at is None:
         failed_us = to_us(entry.updated_at) if entry.state is State.FAILED else None
+        at_us = to_us(moved.updated_at)
         return tally_settled(*where, at_us, moved.amount, failed_us=failed_us)
     if moved.state is State.REVERSED and entry.settled_at is not None:
         return tally_reversed(*where, to_us(entry.settled_at), moved.amount)
     if moved.state is State.FAILED and entry.state is not State.FAILED:
-        return tally_failed(moved.operator_id, at_us)
+        return tally_failed(moved.operator_id, to_us(moved.updated_at))
     return None
 
 

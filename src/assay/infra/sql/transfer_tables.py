@@ -46,6 +46,8 @@ transfers = Table(
         sqlite_where=_HAS_NONCE,
         postgresql_where=_HAS_NONCE,
     ),
+    # Of failed ones as well: without it, each payment that leaves has all transfers looked through.
+    Index("ix_transfers_of", "payment_id"),
     Index("ix_transfers_operator", "operator_id", "created_us"),
     Index("ix_transfers_state", "state", "check_us"),
 )

@@ -78,5 +78,6 @@ wrapper_revisions = Table(
     # [[field, from, to], ...] without secrets.
     Column("changes", Text, nullable=False),
     Index("ix_wrapper_revisions_until", "until_us"),
+    Index("ix_wrapper_revisions_operator", "operator_id"),
     Index("ix_wrapper_revisions_target", "target_url"),
 )
