@@ -66,8 +66,12 @@ class Order:
 
 
 def cpu_s(pids: Iterable[int]) -> float:
-    """User and system seconds of the processes so far."""
-    return sum(sum(map(int, _stat(pid)[11:13])) for pid in pids) / os.sysconf("SC_CLK_TCK")
+    """Processor time of all threads that still run, to the nanosecond: `stat` counts in 10 ms."""
+    return sum(
+        int((task / "schedstat").read_text().split()[0]) / 1e9
+        for pid in pids
+        for task in Path(f"/proc/{pid}/task").iterdir()
+    )
 
 
 def rss_mib(pids: Iterable[int]) -> float:
