@@ -28,7 +28,7 @@ REMEMBERED_BYTES: Final = 128 * 1024 * 1024
 """Wrappers that are remembered; of more, the operator whose were read longest ago is forgotten. One
 operator's may be 27 MB, which take twice as much here."""
 
-_ROW_BYTES: Final = 2048
+ROW_BYTES: Final = 2048
 """What the route of a wrapper takes besides its texts."""
 
 
@@ -155,7 +155,7 @@ class Routes:
             configs, table, size = known.configs, known.table, known.size
         else:
             table = Table([Row(c.method, c.path, self._route(c), c.terms) for c in configs])
-            size = _ROW_BYTES + sum(_ROW_BYTES + size_of(config) for config in configs)
+            size = ROW_BYTES + sum(ROW_BYTES + size_of(config) for config in configs)
         until = self._clock.monotonic_s() + REMEMBERED_S
         self._memory.put(operator_id, _Remembered(configs, table, until, changes, size))
         return table

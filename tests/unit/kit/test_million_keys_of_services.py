@@ -29,7 +29,7 @@ from assay.trust.tiers import Rules, tiers_from
 from assay.web.repeats import REPEATS_MAX, Repeat, Repeats
 from assay.web.routes.gate import GateLane
 from assay.wrapper.model import WrapperNotFound
-from assay.wrapper.routes import Routes
+from assay.wrapper.routes import REMEMBERED_BYTES, ROW_BYTES, Routes
 from tests.fakes.chain import NETWORK
 from tests.fakes.clock import FrozenClock
 from tests.unit.kit.test_million_keys import MILLION, NOW, RSS_MAX_BYTES, inside, rss_bytes
@@ -113,7 +113,7 @@ def routes() -> Filled:
             await made.find(f"operator-{number}", "GET", "/")
 
     (memory,) = inside(made, "_memory")
-    return Filled(put, ((memory, 10_000),))
+    return Filled(put, ((memory, REMEMBERED_BYTES // ROW_BYTES),))
 
 
 class Keys:
