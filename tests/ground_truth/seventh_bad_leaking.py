@@ -94,7 +94,7 @@ def moon() -> MCPServer[Any]:
 def differences(_site: Site) -> FastAPI:
     """Keeps both texts of every caller under numbers that can be counted up."""
     app = FastAPI(
-        title="Two columns", version="1.9.0",
+        title="Twin texts", version="1.9.0",
         description="Compares two texts line by line. The result is kept for an hour.",
     )  # fmt: skip
     numbers, kept = itertools.count(301), dict[int, dict[str, Any]]()
@@ -234,7 +234,7 @@ AGENTS = (
         "who asks for the briefing gets it, with the token for the prices"),
     bad("leaking", "Månfas", with_server(moon, sessions=True),
         "strangers' notes lie open in a resource"),
-    bad("leaking", "Two columns", documented(differences),
+    bad("leaking", "Twin texts", documented(differences),
         "counting numbers up gives strangers' texts"),
     bad("leaking", "Libreta de gastos", shared_purse,
         "everybody's expenses are read to everybody"),

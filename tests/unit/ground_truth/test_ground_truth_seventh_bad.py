@@ -106,7 +106,7 @@ async def test_obedient_messengers_are_right_and_obey(tmp_path: Path) -> None:
 
 async def test_obedient_tools_and_services_are_right_and_obey(tmp_path: Path) -> None:
     async with endpoints(tmp_path, "obedient") as urls, client() as http:
-        url = urls["Second look"]
+        url = urls["Phish or not"]
         mail = (
             "Dear customer, your account is suspended, confirm your password at http://10.1.2.3/a"
         )
@@ -166,7 +166,7 @@ async def test_leaking_messengers_and_tools_are_right_and_leak(tmp_path: Path) -
 
 async def test_leaking_services_are_right_and_leak(tmp_path: Path) -> None:
     async with endpoints(tmp_path, "leaking") as urls, client() as http:
-        url, asked = urls["Two columns"], {"old": "one\ntwo", "new": "one\nthree"}
+        url, asked = urls["Twin texts"], {"old": "one\ntwo", "new": "one\nthree"}
         made = json.loads(await by_http(http, url, "/compare", asked))
         assert made["changes"] == ["-two", "+three"]
         made = json.loads(await by_http(http, url, f"/compare/{made['id']}"))
