@@ -69,7 +69,7 @@ async def send_text(
 
 async def send_lines(send: Any, lines: list[str], kind: str, pause_s: float = 0.02) -> None:
     """A body in pieces, with a short pause before each but the first."""
-    named = [(b"content-type", kind.encode()), (b"cache-control", b"no-store")]
+    named = [(b"content-type", kind.encode())]
     await send({"type": "http.response.start", "status": 200, "headers": named})
     for n, line in enumerate(lines):
         if n:
