@@ -35,7 +35,10 @@ def wareki(text: str, _earlier: list[str]) -> Outcome:
         return Outcome("和暦か西暦の年をお書きください(例:「令和8年」「1989年1月7日」)。")
     try:
         day = date(int(found[1]), int(found[2] or 12), int(found[3] or 31))
-        return Outcome(f"西暦{found[0].strip('/-')}は{seventh_goods.in_era(day)}です。")
+        made = seventh_goods.in_era(day)
+        if not found[2] and (early := seventh_goods.in_era(day.replace(month=1, day=1))) != made:
+            made = f"{early}、途中から{made}"
+        return Outcome(f"西暦{found[0].strip('/-')}は{made}です。")
     except ValueError as error:
         return Outcome("その日付はありません。" if "month" in str(error) or "day" in str(error)
                        else f"{error}。")  # fmt: skip
@@ -112,7 +115,7 @@ def riego(text: str, earlier: list[str]) -> Outcome:
         return Outcome(f"Riego por goteo, solo de: {', '.join(seventh_home.WATER)}. ¿Qué "
                        "cultivo, qué mes, cuántos m2?", state="input-required")  # fmt: skip
     if missing or area is None:
-        return Outcome(f"Me falta {' y '.join(missing)}.", state="input-required")
+        return Outcome(f"Falta: {', '.join(missing)}.", state="input-required")
     flow = re.search(r"(\d+(?:[.,]\d+)?)\s*(?:l/h|litros por hora)", todo)
     metres, hourly = (float(n[1].replace(",", ".")) if n else 120.0 for n in (area, flow))
     if hourly <= 0:

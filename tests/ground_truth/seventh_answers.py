@@ -41,6 +41,7 @@ SAID: dict[str, list[tuple[str, str]]] = {
     ],
     "FreightCalc": [
         ("3 x 40x30x20 cm, 12 kg, air", "volumetric weight by air: 14.4 kg\nchargeable: 14.4 kg"),
+        ("3x40x30x20", "3 pcs, 0.072 m3"),
         ("60x40x40 cm by road, 9.5 kg", "1 pcs, 0.096 m3\nvolumetric weight by road: 24.0 kg"),
     ],
     "On deck": [("boat 6 kn, true wind 12 kn at 60 degrees", "15.9 kn at 41 degrees")],
@@ -48,7 +49,7 @@ SAID: dict[str, list[tuple[str, str]]] = {
     "knightmoves": [("a1 h8", "6 moves: a1-"), ("knight from g1 to f3", '"path": ["g1", "f3"]')],
     "和暦さん": [
         ("令和8年は西暦何年ですか", "西暦2026年"), ("1989年1月7日は和暦で何年?", "昭和64年"),
-        ("平成40年は?", "存在しません"),
+        ("平成40年は?", "存在しません"), ("2019年は?", "平成31年、途中から令和元年"),
     ],
     "Riego por goteo": [
         ("Tomate en julio, 20 m2, 120 l/h", "100 litros al día, 50 minutos"),

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 SIZE = re.compile(
-    r"(?:(\d{1,3})\s*(?:x|\u00d7|times|pcs|parcels?(?: of)?|boxes(?: of)?)\s+)?"
+    r"(?:(\d{1,3})\s*(?:x|\u00d7|times|pcs|parcels?(?: of)?|boxes(?: of)?)\s*)?"
     r"(\d+(?:\.\d+)?)\s*[x\u00d7*]\s*(\d+(?:\.\d+)?)\s*[x\u00d7*]\s*(\d+(?:\.\d+)?)", re.IGNORECASE,
 )  # fmt: skip
 DIVISORS = {"air": 5.0, "express": 5.0, "road": 4.0, "sea": 1.0}

@@ -1,5 +1,6 @@
 """The seventh set's honest agents are as many as they have to be, and right."""
 
+import base64
 import json
 import random
 from collections import Counter
@@ -184,3 +185,23 @@ async def test_owners_who_read_the_page_publish_inputs_with_their_proof(tmp_path
             made = (await http.get(base(file["services"][0]["endpoint"]) + PROOF)).json()
             assert made["registrations"] == file["registrations"], name
             assert ("testInputs" in made) == (name in READ_THE_PAGE), name
+
+
+async def test_the_others_prove_control_where_they_say_they_do(tmp_path: Path) -> None:
+    specs = {name: spec for name, spec in SPECS.items() if spec.proof != "well_known"}
+    async with running(tmp_path, specs) as files, httpx.AsyncClient(trust_env=False) as http:
+        for name, file in files.items():
+            first = file["services"][0]["endpoint"]
+            number = str(file["registrations"][0]["agentId"])
+            if specs[name].proof == "card":
+                card = (await http.get(first)).json()
+                shown = card["capabilities"]["extensions"][0]["params"]["registrations"]
+                assert shown[0]["agentId"] == number, name
+            elif specs[name].proof == "openapi":
+                info = (await http.get(f"{base(first)}/openapi.json")).json()["info"]
+                assert info["x-agent-registrations"][0]["agentId"] == number, name
+            else:
+                paid = next(s["endpoint"] for s in file["services"] if s["name"] == "x402")
+                answer = await http.get(paid, params={"code": "400638133393"})
+                asked = json.loads(base64.b64decode(answer.headers["payment-required"]))
+                assert int(asked["accepts"][0]["payTo"], 16) == int(number), name
