@@ -8,7 +8,8 @@
     ./.venv/bin/python bench/ground_truth.py --kinds third        # and the one after that
     ./.venv/bin/python bench/ground_truth.py --kinds fourth       # the one after that
     ./.venv/bin/python bench/ground_truth.py --kinds fifth        # the one after that
-    ./.venv/bin/python bench/ground_truth.py --kinds sixth        # the newest set
+    ./.venv/bin/python bench/ground_truth.py --kinds sixth        # and after that
+    ./.venv/bin/python bench/ground_truth.py --kinds seventh      # the newest set
     ./.venv/bin/python bench/ground_truth.py --out rows.jsonl     # keeps rows; goes on after a stop
     ./.venv/bin/python bench/ground_truth.py --out rows.jsonl --only-print
     ./.venv/bin/python bench/ground_truth.py --kinds honest --repeat 100    # false findings

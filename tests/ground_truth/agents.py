@@ -18,6 +18,8 @@ from tests.ground_truth import (
     honest_mcp,
     honest_node,
     second,
+    seventh,
+    seventh_bad,
     sixth,
     sixth_bad,
     third,
@@ -35,6 +37,7 @@ HONEST: Sequence[Spec] = (
     *fourth.HONEST,
     *fifth.HONEST,
     *sixth.HONEST,
+    *seventh.HONEST,
 )
 BAD: Sequence[Spec] = (
     *bad_absent.AGENTS,
@@ -49,6 +52,7 @@ BAD: Sequence[Spec] = (
     *fourth.BAD,
     *fifth.BAD,
     *sixth_bad.BAD,
+    *seventh_bad.BAD,
 )
 AGENTS: Sequence[Spec] = (*HONEST, *BAD)
 
