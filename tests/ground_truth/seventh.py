@@ -17,9 +17,9 @@ from tests.ground_truth import (
     seventh_sold,
     seventh_web,
 )
-from tests.ground_truth.seventh_base import Seventh
+from tests.ground_truth.owned import Owned
 
-HONEST: Sequence[Seventh] = (
+HONEST: Sequence[Owned] = (
     *seventh_a2a.AGENTS,
     *seventh_a2a_own.AGENTS,
     *seventh_mcp.AGENTS,

@@ -1,43 +1,22 @@
 """What the honest agents of the seventh set share: their record, and small things of the web."""
 
 import asyncio
-import inspect
 import json
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
 
-from tests.ground_truth.site import App, Build, Built, Proof, Scope, Site, Spec
+from tests.ground_truth.owned import owned
+from tests.ground_truth.site import App, Build, Built, Scope, Site
+from tests.ground_truth.web_parts import openapi_identity
 
-
-@dataclass(frozen=True)
-class Seventh(Spec):
-    """An honest agent of the seventh set."""
-
-    read_the_page: bool = False
-    """Its owner has read how to get a better grade, and did the first things named there."""
-
-
-def honest(
-    kind: str, name: str, build: Build, about: str, *, proof: Proof = "well_known",
-    inputs: Mapping[str, Any] | None = None, read: bool = False,
-) -> Seventh:  # fmt: skip
-    """With what its owner wrote into the registration file."""
-    said: dict[str, Any] = {"description": about}
-    if inputs is not None:
-        said["testInputs"] = dict(inputs)
-
-    async def described(site: Site) -> Built:
-        made = build(site)
-        built = await made if inspect.isawaitable(made) else made
-        return replace(built, file={**built.file, **said})
-
-    return Seventh(f"seventh {kind}", name, "honest", described, proof, read_the_page=read)
+honest = partial(owned, "seventh")
+"""With what its owner wrote into the registration file."""
 
 
 def at(make: Callable[[Site], App], *services: tuple[str, str]) -> Build:
@@ -47,11 +26,7 @@ def at(make: Callable[[Site], App], *services: tuple[str, str]) -> Build:
 
 def signed(app: FastAPI, site: Site) -> FastAPI:
     """The app, whose OpenAPI document names the agent where that is its proof."""
-    if site.proof == "openapi":
-        document = app.openapi()
-        document["info"]["x-agent-registrations"] = site.identity["registrations"]
-        document["info"]["x-agent-wallet"] = site.identity["agentWallet"]
-        app.openapi_schema = document
+    app.openapi_schema = openapi_identity(site, app.openapi())
     return app
 
 

@@ -15,9 +15,9 @@ from tests.ground_truth import (
     sixth_mcp_own,
     sixth_sold,
 )
-from tests.ground_truth.sixth_base import Sixth
+from tests.ground_truth.owned import Owned
 
-HONEST: Sequence[Sixth] = (
+HONEST: Sequence[Owned] = (
     *sixth_a2a.AGENTS,
     *sixth_mcp.AGENTS,
     *sixth_mcp_own.AGENTS,

@@ -3,8 +3,9 @@
 import asyncio
 import inspect
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from a2a.server.agent_execution import AgentExecutor, RequestContext
@@ -31,32 +32,11 @@ from starlette.applications import Starlette
 
 from tests.ground_truth.a2a_parts import CARD, EIP
 from tests.ground_truth.fifth_base import Outcome
-from tests.ground_truth.site import App, Build, Built, Proof, Site, Spec
+from tests.ground_truth.owned import owned
+from tests.ground_truth.site import App, Build, Built, Site
 
-
-@dataclass(frozen=True)
-class Sixth(Spec):
-    """An honest agent of the sixth set."""
-
-    read_the_page: bool = False
-    """Its owner has read how to get a better grade, and did the first things named there."""
-
-
-def honest(
-    kind: str, name: str, build: Build, about: str, *, proof: Proof = "well_known",
-    inputs: Mapping[str, Any] | None = None, read: bool = False,
-) -> Sixth:  # fmt: skip
-    """With what its owner wrote into the registration file."""
-    said: dict[str, Any] = {"description": about}
-    if inputs is not None:
-        said["testInputs"] = dict(inputs)
-
-    async def described(site: Site) -> Built:
-        made = build(site)
-        built = await made if inspect.isawaitable(made) else made
-        return replace(built, file={**built.file, **said})
-
-    return Sixth(f"sixth {kind}", name, "honest", described, proof, read_the_page=read)
+honest = partial(owned, "sixth")
+"""With what its owner wrote into the registration file."""
 
 
 Work = Callable[[str, list[str]], Outcome | Awaitable[Outcome]]

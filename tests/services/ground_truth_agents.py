@@ -49,3 +49,13 @@ async def running(
         finally:
             server.should_exit = server.force_exit = True
             await serving
+
+
+@asynccontextmanager
+async def endpoints_of(
+    specs: Mapping[str, Any], folder: Path, *kinds: str
+) -> AsyncGenerator[Mapping[str, str]]:
+    """Those of these kinds of a set, in this process; their first endpoints by name."""
+    wanted = {name: spec for name, spec in specs.items() if spec.kind.split()[1] in kinds}
+    async with running(folder, wanted) as files:
+        yield {name: file["services"][0]["endpoint"] for name, file in files.items()}

@@ -18,6 +18,10 @@ KNOWN_TURNS: Final = 3
 
 RETRY_S: Final = 2
 
+LISTS: Final = (2, 512, 16)
+"""Whole lists of an operator's being made at once, waiting, and of one operator: one may take some
+50 MB in memory."""
+
 
 class _Ticket(NamedTuple):
     """A place in the queue."""

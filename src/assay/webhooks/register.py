@@ -10,7 +10,7 @@ from assay.chains.model import TOKEN_ID_MAX, is_address
 from assay.egress.url import EgressPolicy, Refused, Target, parse_target
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
-from assay.kit.fair_queue import FairQueue
+from assay.kit.fair_queue import LISTS, FairQueue
 from assay.kit.ids import new_id
 from assay.webhooks.model import (
     EVENTS,
@@ -34,10 +34,6 @@ EVERY_AGENT: Final = "*"
 _DECIMAL = re.compile(r"[0-9]{1,78}")
 _SOLANA = re.compile(r"[1-9A-HJ-NP-Za-km-z]{32,44}")
 """A 32-byte public key in base58."""
-
-
-LISTS: Final = (2, 512, 16)
-"""Lists being read at once, waiting, and of one operator: one may be 46 MB in memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from assay.accounts.audit import TERMINAL, Actor, note
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
-from assay.kit.fair_queue import FairQueue
+from assay.kit.fair_queue import LISTS, FairQueue
 from assay.kit.ids import new_id
 from assay.payments.model import DECIMALS
 from assay.payments.warnings import Sale, SaleWarnings
@@ -40,10 +40,6 @@ KEPT_MAX = 5000
 """All wrappers of one operator: calls and payments name stopped ones."""
 
 
-LISTS_AT_ONCE, LISTS_WAITING_MAX, LISTS_PER_OPERATOR = 2, 512, 16
-"""Lists of wrappers being made, and waiting for it: each may take megabytes in memory."""
-
-
 class Endpoints:
     """An operator's wrappers."""
 
@@ -62,8 +58,7 @@ class Endpoints:
         self._clock = clock
         self._sale_warnings = sale_warnings or SaleWarnings()
         self._costs = costs or WrapperCosts()
-        lists = (LISTS_AT_ONCE, LISTS_WAITING_MAX, LISTS_PER_OPERATOR)
-        self.lists = FairQueue(*lists, "lists of wrappers")
+        self.lists = FairQueue(*LISTS, "lists of wrappers")
         """Whoever makes a whole list has its turn there."""
         self.changes = 0
         """Counts what this process changed, for whoever remembers routes."""

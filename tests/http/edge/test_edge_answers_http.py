@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 import assay.web.edge_answer
+from assay.kit.fair_queue import LISTS
 from assay.web.app import build
 from assay.web.edge_answer import ANSWERS_BYTES
 from assay.web.request_body import PARTS
-from assay.wrapper.configs import LISTS_PER_OPERATOR
 from tests.http.house import House, refused
 
 PART = ANSWERS_BYTES // PARTS
@@ -105,7 +105,7 @@ async def test_429_an_operator_has_few_lists_made_at_once(house: House, path: st
     ):
         asked = [group.create_task(house.http.get(path, headers=token)) for _ in range(40)]
         done, waiting = set[asyncio.Task[Any]](), set(asked)
-        while len(done) < 40 - LISTS_PER_OPERATOR:
+        while len(done) < 40 - LISTS[2]:
             some, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             done |= some
         for one in done:

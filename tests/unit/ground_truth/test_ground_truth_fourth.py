@@ -4,8 +4,7 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +26,10 @@ from x402.mechanisms.evm.signers import EthAccountSigner
 from tests.ground_truth.fourth import BAD, HONEST
 from tests.ground_truth.fourth_answers import CALLED, PAGES, SAID
 from tests.ground_truth.fourth_pull import pulled
-from tests.services.ground_truth_agents import running
+from tests.services.ground_truth_agents import endpoints_of
 
 SPECS = {spec.name: spec for spec in (*HONEST, *BAD)}
+endpoints = partial(endpoints_of, SPECS)
 
 
 def test_the_fourth_set_is_as_large_and_as_varied_as_it_has_to_be() -> None:
@@ -44,14 +44,6 @@ def test_the_fourth_set_is_as_large_and_as_varied_as_it_has_to_be() -> None:
     assert all(spec.proof != "none" for spec in SPECS.values())
     assert {spec.proof for spec in HONEST} == {"well_known", "card", "openapi", "payee"}
     assert {*SAID, *CALLED, *PAGES} == {spec.name for spec in HONEST}
-
-
-@asynccontextmanager
-async def endpoints(folder: Path, *kinds: str) -> AsyncGenerator[Mapping[str, str]]:
-    """Those of these kinds, in this process; their first endpoints by name."""
-    specs = {name: spec for name, spec in SPECS.items() if spec.kind.split()[1] in kinds}
-    async with running(folder, specs) as files:
-        yield {name: file["services"][0]["endpoint"] for name, file in files.items()}
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,7 @@ import base64
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ from typing import Any
 import httpx
 import pytest
 from eth_account import Account
-from mcp.client import Client
-from mcp.client.sse import sse_client
 from x402 import x402Client
 from x402.http.clients.httpx import x402HttpxClient
 from x402.mechanisms.evm.exact.register import register_exact_evm_client
@@ -22,10 +19,13 @@ from x402.mechanisms.evm.signers import EthAccountSigner
 
 from tests.ground_truth.seventh import HONEST, READ_THE_PAGE
 from tests.ground_truth.seventh_answers import CALLED, PAGES, SAID
-from tests.services.ground_truth_agents import running
+from tests.services.ground_truth_agents import endpoints_of, running
+from tests.unit.ground_truth.test_ground_truth_fifth import by_mcp
 from tests.unit.ground_truth.test_ground_truth_fourth import by_a2a, by_http
+from tests.unit.ground_truth.test_ground_truth_sixth_honest import base
 
 SPECS = {spec.name: spec for spec in HONEST}
+endpoints = partial(endpoints_of, SPECS)
 PROOF = "/.well-known/agent-registration.json"
 
 
@@ -39,27 +39,9 @@ def test_the_honest_half_is_as_large_and_as_varied_as_it_has_to_be() -> None:
     assert {*SAID, *CALLED, *PAGES} == {*SPECS}
 
 
-@asynccontextmanager
-async def endpoints(folder: Path, *kinds: str) -> AsyncGenerator[Mapping[str, str]]:
-    """Those of these kinds, in this process; their first endpoints by name."""
-    specs = {name: spec for name, spec in SPECS.items() if spec.kind.split()[1] in kinds}
-    async with running(folder, specs) as files:
-        yield {name: file["services"][0]["endpoint"] for name, file in files.items()}
-
-
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random, "uniform", lambda low, _high: min(low, 0.01) or 0.01)
-
-
-def base(url: str) -> str:
-    return "/".join(url.split("/")[:3])
-
-
-async def by_mcp(url: str, tool: str, given: dict[str, Any]) -> str:
-    async with Client(sse_client(url) if url.endswith("/sse") else url) as client:
-        answer = await client.call_tool(tool, given)
-        return "\n".join(getattr(part, "text", "") for part in answer.content)
 
 
 async def test_messages_get_right_answers(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ import base64
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,12 @@ import httpx
 from mcp.client import Client
 
 from tests.ground_truth.sixth_bad import BAD
-from tests.services.ground_truth_agents import running
+from tests.services.ground_truth_agents import endpoints_of
 from tests.unit.ground_truth.test_ground_truth_fifth import by_mcp
 from tests.unit.ground_truth.test_ground_truth_fourth import by_a2a, by_http
 
 SPECS = {spec.name: spec for spec in BAD}
-
-
-@asynccontextmanager
-async def endpoints(folder: Path, kind: str) -> AsyncGenerator[Mapping[str, str]]:
-    """Those of this kind; their endpoints by name."""
-    specs = {name: spec for name, spec in SPECS.items() if spec.kind == f"sixth {kind}"}
-    async with running(folder, specs) as files:
-        yield {name: file["services"][0]["endpoint"] for name, file in files.items()}
+endpoints = partial(endpoints_of, SPECS)
 
 
 def client() -> httpx.AsyncClient:

@@ -3,8 +3,7 @@
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,10 @@ from mcp.client.sse import sse_client
 from tests.ground_truth.third import BAD, HONEST
 from tests.ground_truth.third_answers import CALLED, PAGES, SAID
 from tests.ground_truth.third_will import woven
-from tests.services.ground_truth_agents import running
+from tests.services.ground_truth_agents import endpoints_of
 
 SPECS = {spec.name: spec for spec in (*HONEST, *BAD)}
+endpoints = partial(endpoints_of, SPECS)
 
 
 def test_the_third_set_is_as_large_and_as_varied_as_it_has_to_be() -> None:
@@ -36,14 +36,6 @@ def test_the_third_set_is_as_large_and_as_varied_as_it_has_to_be() -> None:
     assert not any(spec.hurts for spec in HONEST)
     assert {spec.proof for spec in HONEST} == {"well_known", "card", "openapi", "payee"}
     assert {*SAID, *CALLED, *PAGES} == {spec.name for spec in HONEST}
-
-
-@asynccontextmanager
-async def endpoints(folder: Path, *kinds: str) -> AsyncGenerator[Mapping[str, str]]:
-    """Those of these kinds, in this process; their first endpoints by name."""
-    specs = {name: spec for name, spec in SPECS.items() if spec.kind.split()[1] in kinds}
-    async with running(folder, specs) as files:
-        yield {name: file["services"][0]["endpoint"] for name, file in files.items()}
 
 
 @pytest.fixture(autouse=True)
