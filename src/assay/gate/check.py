@@ -309,7 +309,10 @@ class Gate:
         known = self._cut.get(key)
         if known is not None and known[1].until > self._needs.clock.now():
             return known
-        evaluation, reuse = await self._flights.run(key, lambda: self._evaluated(subject))
+        return await self._flights.run(key, lambda: self._evaluated_once(key, subject))
+
+    async def _evaluated_once(self, key: str, subject: Subject) -> tuple[Evaluation, Reuse | None]:
+        evaluation, reuse = await self._evaluated(subject)
         if reuse is not None and _is_cut_for_some(reuse):
             self._cut.put(key, (evaluation, reuse))
         return evaluation, reuse

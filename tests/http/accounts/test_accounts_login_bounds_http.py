@@ -104,7 +104,9 @@ async def test_known_accounts_of_few_networks_shut_no_owner_out(house: House) ->
             await asyncio.sleep(0.01)
             assert not any(task.done() for task in owners)
     assert [task.result() for task in owners] == [200, 200]
-    assert Counter(task.result() for task in flood) == {200: 510, 429: 2, 503: 8}
+    ends = Counter(task.result() for task in flood)  # refused at once, or put out for another
+    assert (ends[200], ends[429] + ends[503]) == (510, 10)
+    assert ends[429] >= 2
 
 
 async def test_equal_answers_for_equal_floods_whether_or_not_there_is_an_account(
