@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.fuzz.targets import TARGETS
 
 SOURCES = Path(__file__).parents[2] / "src" / "assay"
-READS = re.compile(r"\bjson\.loads\(|\.json\(\)")
+READS = re.compile(r"\bjson\.loads\(|\.json\(\)|(?<!\.)\bfrom_json\(")
 
 OURS = "what we have written ourselves"
 LOCAL = "a command's own files and services"

@@ -16,7 +16,8 @@ from assay.payments.model import Entry, IdentifierReused, State, Stored
 from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
 from assay.payments.upstream_keys import carried_secret
-from assay.payments.watcher import Plan, first_look
+from assay.payments.watched_payments import WatchedPayment, first_look, next_look, watched_payment
+from assay.payments.watcher import Plan
 from tests.fakes.gas_accounts import MemoryGas
 
 _IN_FLIGHT = frozenset({State.CLAIMED, State.SETTLING, State.PENDING})
@@ -114,13 +115,21 @@ class MemoryLedgerStore:
 
     async def claim_due(
         self, network: str, now: datetime, until: datetime, at_most: int
-    ) -> Sequence[Entry]:
+    ) -> Sequence[WatchedPayment]:
         rows = {row.id: row for row in self.rows.values() if row.network == network}
-        due = sorted((at, one) for one, at in self.looks.items() if at <= now and one in rows)
-        due = due[:at_most]
-        for _, one in due:
-            self._look_at(one, None if rows[one].state in _OPEN else until)
-        return [rows[one] for _, one in due if rows[one].state not in _OPEN]
+        looks = sorted((at, one) for one, at in self.looks.items() if at <= now and one in rows)
+        due = [rows[one] for _, one in looks[:at_most]]
+        for row in due:
+            at = until
+            if row.settled_at is not None:
+                at = max(until, next_look(row.settled_at, now))
+            self._look_at(row.id, None if row.state in _OPEN else at)
+        return [
+            watched_payment(row, row.attempt.transaction) for row in due if row.state not in _OPEN
+        ]
+
+    async def entries(self, ids: Sequence[str]) -> Sequence[Entry]:
+        return [row for row in self.rows.values() if row.id in ids]
 
     async def plan(self, plans: Sequence[Plan]) -> None:
         for entry_id, at in plans:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from assay.payments.attempts import NONCES_MAX
 from assay.payments.model import Entry, State
 from assay.payments.ports import Authorization
-from assay.payments.watcher import SPENT
+from assay.payments.watched_payments import SPENT
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import Chain, Nonce, Use
 from tests.simulation.payers import Purchase

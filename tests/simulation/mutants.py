@@ -24,7 +24,7 @@ from assay.payments.outcomes import Rejected, Settled, Undecided
 from assay.payments.ports import Note
 from assay.payments.settlement import PaymentPending
 from assay.payments.till import Till
-from assay.payments.watcher import first_look
+from assay.payments.watched_payments import first_look
 from assay.payments.witness import Witness
 from tests.fakes import ledger
 from tests.fakes.gas_accounts import MemoryGas

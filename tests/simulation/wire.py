@@ -24,6 +24,7 @@ from assay.payments.model import Entry, PaymentRefused, Stored
 from assay.payments.model import State as PaymentState
 from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
+from assay.payments.watched_payments import WatchedPayment
 from assay.payments.watcher import Plan
 from tests.fakes.gas_accounts import in_flight
 from tests.fakes.ledger import MemoryLedgerStore
@@ -173,8 +174,11 @@ class LedgerClient:
 
     async def claim_due(
         self, network: str, now: datetime, until: datetime, at_most: int
-    ) -> Sequence[Entry]:
+    ) -> Sequence[WatchedPayment]:
         return await self._ask(lambda: self.disk.claim_due(network, now, until, at_most))
+
+    async def entries(self, ids: Sequence[str]) -> Sequence[Entry]:
+        return await self._ask(lambda: self.disk.entries(ids))
 
     async def plan(self, plans: Sequence[Plan]) -> None:
         await self._ask(lambda: self.disk.plan(plans))

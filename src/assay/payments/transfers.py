@@ -31,7 +31,7 @@ from assay.payments.transfer_model import (
     TransferStore,
 )
 from assay.payments.transfer_watcher import TransferWatcher
-from assay.payments.watcher import LOOKS
+from assay.payments.watched_payments import LOOKS
 
 _HASH: Final = re.compile(r"0x[0-9a-f]{64}")
 

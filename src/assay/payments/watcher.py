@@ -22,26 +22,8 @@ from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided, is_unused
 from assay.payments.ports import LedgerStore
 from assay.payments.settlement import Settlement
+from assay.payments.watched_payments import LOOKS, REOPENED, WatchedPayment, next_look
 from assay.payments.witness import View, Witness
-
-LOOKS: Final = (timedelta(seconds=5), timedelta(minutes=3), timedelta(minutes=25))
-"""Ages of a payment at which it is looked at; then every 25 minutes until it is final. Five seconds
-are two blocks of Base; after three minutes its batch is on Ethereum, after 25 final (ADR 0019)."""
-
-ENDED: Final = timedelta(seconds=130)
-"""How long after its authorisation has ended an unpaid payment is looked at once more: the slack of
-a chain's clock, and a little."""
-
-_REOPENED: Final = frozenset({State.FAILED, State.RELEASED, State.CLAIMED})
-"""What becomes `settled` when somebody else has submitted it; an abandoned claim as well."""
-
-OPEN: Final = frozenset({State.SETTLING, State.PENDING})
-"""What the reconciler asks about; it is watched again once it has settled."""
-
-SPENT: Final = frozenset(
-    {"authorization_cancelled", "authorization_used_elsewhere", "transaction-failed"}
-)
-"""Reasons after which nobody can submit it any more: x402's nonce is used, MPP's too."""
 
 AGAIN_MIN, AGAIN_MAX = timedelta(seconds=5), timedelta(minutes=10)
 """Between two looks for a payment that is not shown: half its age, within these."""
@@ -61,28 +43,23 @@ class WatchStore(Port):
 
     async def claim_due(
         self, network: str, now: datetime, until: datetime, at_most: int
-    ) -> Sequence[Entry]:
+    ) -> Sequence[WatchedPayment]:
         """Entries of the network that are due; to other processes they are due at `until`.
 
-        Those that money came in for go first, but for a share that is left to those that ended
-        unpaid, of which payers take turns. Those of `OPEN` are not due until they have settled.
+        One that has settled is due at its `next_look`, where that is later: so that what is shown
+        needs no plan. Those that money came in for go first, but for a share that is left to those
+        that ended unpaid, of which payers take turns. Those of `OPEN` are not due until
+        they have settled.
         """
+        ...
+
+    async def entries(self, ids: Sequence[str]) -> Sequence[Entry]:
+        """Entries as they are now."""
         ...
 
     async def plan(self, plans: Sequence[Plan]) -> None:
         """Write down when they are looked at next."""
         ...
-
-
-def first_look(entry: Entry) -> datetime | None:
-    """When an entry is looked at that has just moved; None for one that has ended."""
-    now = entry.updated_at
-    if entry.state is State.FAILED:  # whoever holds its authorisation may still submit it
-        is_good = now < entry.expires_at and entry.reason not in SPENT
-        return entry.expires_at + ENDED if is_good else None
-    if entry.state is State.CLAIMED or (entry.state is State.RELEASED and entry.look.at):
-        return entry.expires_at + ENDED
-    return now + LOOKS[0] if entry.has_paid else None
 
 
 class Watcher:
@@ -116,78 +93,90 @@ class Watcher:
                 return changed
 
     async def _looks(
-        self, network: str, due: Sequence[Entry]
+        self, network: str, due: Sequence[WatchedPayment]
     ) -> list[list[Entry] | Exception | None]:
         """What has changed; None where no node answers."""
-        groups: dict[int, list[Entry]] = {}
-        unpaid = [entry for entry in due if entry.state in _REOPENED]
-        for entry in due:
-            if entry.state not in _REOPENED:
-                groups.setdefault(self._turn(entry), []).append(entry)
+        groups: dict[int, list[WatchedPayment]] = {}
+        unpaid = [one for one in due if one.state in REOPENED]
+        for one in due:
+            if one.state not in REOPENED:
+                groups.setdefault(self._turn(network, one), []).append(one)
         looks = [self._look(network, turn, some) for turn, some in groups.items()]
         looks += [self._look_at_unpaid(network, unpaid)] if unpaid else []
         return await all_results(looks)
 
-    def _turn(self, entry: Entry) -> int:
+    def _turn(self, network: str, one: WatchedPayment) -> int:
         """Which view looks: they take turns, the one without the first endpoint begins."""
-        views = self._witness.views(entry.network)
-        looks = sum(self._age(entry) >= at for at in LOOKS)
+        age = self._clock.now() - one.since
+        looks = sum(age >= at for at in LOOKS)
         if looks == len(LOOKS):
-            looks += int(self._age(entry) / LOOKS[-1])
-        return looks % len(views)
+            looks += int(age / LOOKS[-1])
+        return looks % len(self._witness.views(network))
 
-    async def _look(self, network: str, turn: int, entries: Sequence[Entry]) -> list[Entry] | None:
+    async def _look(
+        self, network: str, turn: int, due: Sequence[WatchedPayment]
+    ) -> list[Entry] | None:
         """One batched question; whatever it does not show is looked at by itself."""
         view = self._witness.views(network)[turn]
         try:
-            depths = await view.receipts.depths(network, entries)
+            depths = await view.receipts.depths(network, due)
         except Unavailable:
-            await self._store.plan([(entry.id, self._again(entry)) for entry in entries])
+            await self._store.plan([(one.id, self._again(one.since)) for one in due])
             return None
-        shown, missing, deep = list[Plan](), list[Entry](), list[Entry]()
-        for entry, depth in zip(entries, depths, strict=True):
+        missing, deep = list[WatchedPayment](), list[WatchedPayment]()
+        for one, depth in zip(due, depths, strict=True):
             if not depth:
-                missing.append(entry)
+                missing.append(one)
             elif self._witness.is_final(network, depth):
-                deep.append(entry)
-            else:
-                shown.append((entry.id, self._next(entry)))
-        final, hidden = await self._final(network, deep)
-        await self._store.plan([*shown, *final])
-        return await _changed(self._find(entry, view) for entry in [*missing, *hidden])
+                deep.append(one)  # the claim of any other has planned its next look
+        plans, hidden = await self._final(network, deep)
+        until = self._settlement.lease()  # a fault must not put them off as if they were shown
+        plans += [(one.id, until) for one in (*missing, *hidden)]
+        await self._store.plan(plans)
+        entries = await self._entries([*missing, *hidden])
+        return await _changed(self._find(entry, view) for entry in entries)
 
-    async def _look_at_unpaid(self, network: str, entries: Sequence[Entry]) -> list[Entry] | None:
+    async def _entries(self, due: Sequence[WatchedPayment]) -> Sequence[Entry]:
+        """Their entries, of those that have not moved meanwhile."""
+        if not due:
+            return []
+        states = {one.id: one.state for one in due}
+        found = await self._store.entries(list(states))
+        return [entry for entry in found if entry.state is states[entry.id]]
+
+    async def _look_at_unpaid(
+        self, network: str, due: Sequence[WatchedPayment]
+    ) -> list[Entry] | None:
         """One question of every node for all of them: whatever they say together counts."""
+        entries = await self._entries(due)
+        if not entries:
+            return []
         protocol, needs = self._witness.protocol(entries[0]), self._witness.views(network)[0].needs
         try:
             told = await protocol.outcomes(entries, needs, every_node=True)
         except Unavailable:
-            await self._store.plan([(entry.id, self._again(entry)) for entry in entries])
+            await self._store.plan([(one.id, self._again(one.since)) for one in due])
             return None
         pairs = zip(entries, told, strict=True)
         return await _changed(self._late(entry, found) for entry, found in pairs)
 
     async def _final(
-        self, network: str, entries: Sequence[Entry]
-    ) -> tuple[list[Plan], list[Entry]]:
+        self, network: str, deep: Sequence[WatchedPayment]
+    ) -> tuple[list[Plan], list[WatchedPayment]]:
         """When those are looked at next that one view shows as final; and what others do not show.
 
         What is final may be given back and paid out: one endpoint's word is not enough for that.
         """
         views = self._witness.views(network)
-        if not entries or len(views) == 1:
-            return [(entry.id, None) for entry in entries], []
+        if not deep or len(views) == 1:
+            return [(one.id, None) for one in deep], []
         try:
-            depths = await views[0].receipts.agreed_depths(network, entries)
+            depths = await views[0].receipts.agreed_depths(network, deep)
         except Unavailable:
-            return [(entry.id, self._next(entry)) for entry in entries], []
-        told = list(zip(entries, depths, strict=True))
-        plans = [
-            (one.id, None if self._witness.is_final(network, depth) else self._next(one))
-            for one, depth in told
-            if depth
-        ]
-        return plans, [one for one, depth in told if not depth]
+            return [], []
+        told = list(zip(deep, depths, strict=True))
+        final = [(one.id, None) for one, depth in told if self._witness.is_final(network, depth)]
+        return list[Plan](final), [one for one, depth in told if not depth]
 
     async def _find(self, entry: Entry, view: View) -> Entry | None:
         """What every view says of an entry that one does not show; the entry if it changed."""
@@ -235,12 +224,13 @@ class Watcher:
                     shown = replace(entry.attempt, transaction=found.transaction)
                     attempt = after(entry.attempt, shown)
                     moved = await self._ledger.move(entry, entry.state, attempt=attempt)
-                await self._store.plan([(entry.id, self._next(entry))])
+                at = next_look(_since(entry), self._clock.now())
+                await self._store.plan([(entry.id, at)])
                 return moved
             case Rejected():
                 return await self._ledger.move(entry, State.REVERSED, reason=found.reason)
             case Undecided():
-                await self._store.plan([(entry.id, self._again(entry))])
+                await self._store.plan([(entry.id, self._again(_since(entry)))])
                 return None
 
     async def _late(self, entry: Entry, found: Outcome) -> Entry | None:
@@ -257,18 +247,19 @@ class Watcher:
             ended = replace(entry, look=AT_ONCE)
             await self._ledger.move(ended, State.RELEASED, reason=entry.reason)
             return None
-        await self._store.plan([(entry.id, None if is_known else self._again(entry))])
+        await self._store.plan([(entry.id, None if is_known else self._again(_since(entry)))])
         return None
 
-    def _next(self, entry: Entry) -> datetime:
-        now, settled = self._clock.now(), entry.settled_at or entry.updated_at
-        return next((settled + at for at in LOOKS if settled + at > now), now + LOOKS[-1])
-
-    def _again(self, entry: Entry) -> datetime:
-        return self._clock.now() + min(max(self._age(entry) / 2, AGAIN_MIN), AGAIN_MAX)
+    def _again(self, since: datetime) -> datetime:
+        now = self._clock.now()
+        return now + min(max((now - since) / 2, AGAIN_MIN), AGAIN_MAX)
 
     def _age(self, entry: Entry) -> timedelta:
-        return self._clock.now() - (entry.settled_at or entry.updated_at)
+        return self._clock.now() - _since(entry)
+
+
+def _since(entry: Entry) -> datetime:
+    return entry.settled_at or entry.updated_at
 
 
 async def _changed(looks: Iterable[Awaitable[Entry | None]]) -> list[Entry]:

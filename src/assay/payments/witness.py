@@ -16,6 +16,7 @@ from assay.kit.errors import Unavailable
 from assay.payments.model import Entry, PaymentNetwork
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import PaymentProtocol, ProtocolNeeds
+from assay.payments.watched_payments import WatchedPayment, watched_payment
 
 POLL_S: Final = 0.1
 POLL_MAX_S: Final = 1.0
@@ -24,15 +25,15 @@ POLL_MAX_S: Final = 1.0
 class Receipts(Port):
     """What a network's endpoints show of transactions."""
 
-    async def depths(self, network: str, entries: Sequence[Entry]) -> Sequence[int]:
-        """In how many blocks each entry's payment stands, its own and those on top of it.
+    async def depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
+        """In how many blocks each payment stands, its own and those on top of it.
 
-        0 where its transaction is not shown, or did not pay. Of any number of entries few
+        0 where its transaction is not shown, or did not pay. Of any number of payments few
         exchanges. Raises `Unavailable`.
         """
         ...
 
-    async def agreed_depths(self, network: str, entries: Sequence[Entry]) -> Sequence[int]:
+    async def agreed_depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
         """The same by the endpoint that shows each least deep: of two where there are two.
 
         Of all that answer. Raises `Unavailable`.
@@ -126,10 +127,10 @@ class Witness:
         wanted = self._networks[entry.network].confirmations
         if wanted <= 1:
             return found
-        shown = replace(entry, attempt=replace(entry.attempt, transaction=found.transaction))
+        shown = watched_payment(entry, found.transaction)
         deadline_s, pause_s = self._clock.monotonic_s() + wait_s, POLL_S
         while True:
-            depth = await self._depth(shown)
+            depth = await self._depth(entry.network, shown)
             if depth >= wanted:
                 return found
             if self._clock.monotonic_s() + pause_s > deadline_s:
@@ -137,11 +138,11 @@ class Witness:
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
 
-    async def _depth(self, shown: Entry) -> int:
+    async def _depth(self, network: str, shown: WatchedPayment) -> int:
         """How deep a payment is: as the usual view says, or else another that shows it."""
-        for view in self.views(shown.network):
+        for view in self.views(network):
             with suppress(Unavailable):
-                (depth,) = await view.receipts.depths(shown.network, [shown])
+                (depth,) = await view.receipts.depths(network, [shown])
                 if depth:
                     return depth
         return 0

@@ -5,15 +5,18 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import insert, select
 
 from assay.infra.sql.analytics import SqlAnalyticsStore
-from assay.infra.sql.engine import Database
+from assay.infra.sql.engine import Database, to_us
+from assay.infra.sql.payment_rows import values_of
 from assay.infra.sql.payment_watches import SqlWatchStore
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
-from assay.payments.model import Entry, State
+from assay.infra.sql.tables import payments
+from assay.payments.model import DirectFee, Entry, State
 from assay.payments.outcomes import Attempt
-from assay.payments.watcher import ENDED, LOOKS
+from assay.payments.watched_payments import ENDED, LOOKS, next_look, watched_payment
 from tests.contract.sql.test_ledger_store import CLOCK, HOUR, NETWORK, entry
 from tests.fakes.clock import FrozenClock
 
@@ -160,3 +163,43 @@ async def test_a_late_look_writes_nothing_over_what_has_moved(ledger: SqlLedgerS
     delivered = await moved(ledger, made, State.DELIVERED)
     assert await ledger.move(made, State.REVERSED) is None
     assert await ledger.find(made.network, made.digest) == replace(delivered)
+
+
+@pytest.mark.parametrize("lease_s", [1, 30, 7200])
+async def test_a_claim_plans_the_next_look_of_what_has_settled_and_never_before_its_end(
+    database: Database, watches: SqlWatchStore, lease_s: int
+) -> None:
+    """As `next_look` says at every age, so that what is shown needs no plan."""
+    ages_s = [0, 4, 5, 6, 100, 149, 150, 170, 179, 180, 181, 1_400, 1_499, 1_500, 1_501, 90_000]
+    now = CLOCK.now()
+    rows = [
+        {
+            **values_of(
+                entry(f"0xb{age}", state=State.SETTLED, settled_at=now - timedelta(seconds=age))
+            ),
+            "watch_us": 1,
+        }
+        for age in ages_s
+    ]
+    async with database.write() as connection:
+        await connection.execute(insert(payments), rows)
+    until = now + timedelta(seconds=lease_s)
+    claimed = await watches.claim_due(NETWORK, now, until, 100)
+    async with database.read() as connection:
+        found = await connection.execute(select(payments.c.id, payments.c.watch_us))
+        planned = {one.id: one.watch_us for one in found}
+    assert len(claimed) == len(ages_s)
+    assert planned == {one.id: to_us(max(until, next_look(one.since, now))) for one in claimed}
+
+
+async def test_what_is_claimed_is_what_the_ledger_has(
+    ledger: SqlLedgerStore, watches: SqlWatchStore
+) -> None:
+    fee = DirectFee("0x" + "fe" * 20, 3)
+    made = (await ledger.claim(replace(entry(), direct_fee=fee), CLOCK.now() - HOUR)).entry
+    paid = await moved(ledger, made, State.SETTLED)
+    now = CLOCK.now() + LONG
+    assert await watches.claim_due(NETWORK, now, now, 1) == [
+        watched_payment(paid, "0x" + "ee" * 32)
+    ]
+    assert await watches.entries([paid.id, "another"]) == [paid]

@@ -12,6 +12,7 @@ from assay.infra.sql.payment_rows import values_of
 from assay.infra.sql.payment_watches import SqlWatchStore
 from assay.infra.sql.tables import payments
 from assay.payments.model import Entry, State
+from assay.payments.watched_payments import WatchedPayment
 from tests.contract.sql.test_ledger_store import CLOCK, HOUR, NETWORK, entry
 
 AT_MOST = 200
@@ -44,7 +45,7 @@ def settled(number: int) -> Entry:
     return entry(f"0xb{number}", state=State.SETTLED, settled_at=CLOCK.now() - HOUR)
 
 
-async def due(watches: SqlWatchStore) -> list[Entry]:
+async def due(watches: SqlWatchStore) -> list[WatchedPayment]:
     now = CLOCK.now()
     return list(await watches.claim_due(NETWORK, now, now + HOUR, AT_MOST))
 

@@ -148,3 +148,13 @@ def test_a_quantity_is_read() -> None:
 def test_what_is_not_hex_data_is_malformed(value: object) -> None:
     with pytest.raises(Malformed):
         bytes_of(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[" * 300 + b"]" * 300, b'{"a":' * 300 + b"1" + b"}" * 300, b"[NaN]", b'["\\ud800"]', b"["],
+)
+def test_a_reply_that_is_too_deep_or_no_json_is_malformed(body: bytes) -> None:
+    """Of half a character nothing can be stored or logged."""
+    with pytest.raises(Malformed):
+        decode(body)

@@ -9,7 +9,7 @@ from assay.infra.payments.mpp_charges import LATE
 from assay.infra.payments.mpp_envelope import attempt_of_entry
 from assay.payments.model import Entry, State
 from assay.payments.protocols.mpp import PROTOCOL as MPP
-from assay.payments.watcher import ENDED
+from assay.payments.watched_payments import ENDED
 from tests.fakes.clock import FrozenClock
 from tests.fakes.payment_nodes import Node
 from tests.unit.payments.test_authorization_outcomes import ONE, TWO

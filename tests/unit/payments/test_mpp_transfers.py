@@ -26,6 +26,7 @@ from assay.payments.ports import ProtocolNeeds
 from assay.payments.protocols.mpp import PROTOCOL
 from assay.payments.released import find_out
 from assay.payments.settlement import PaymentPending, Settlement
+from assay.payments.watched_payments import watched_payment
 from assay.payments.watcher import Watcher
 from assay.payments.witness import View, Witness
 from assay.wiring.payment_chains import payment_chains
@@ -209,8 +210,8 @@ async def test_no_reading_takes_half_for_a_payment(name: str) -> None:
     made = Service(Node(receipt(HALVES[name]), height=50))
     outcome: Outcome = await made.charges.outcome(entry())
     assert outcome == Rejected("transaction-failed")
-    assert await made.receipts.depths(TEMPO.id, [entry()]) == [0]
-    assert await made.receipts.agreed_depths(TEMPO.id, [entry()]) == [0]
+    assert await made.receipts.depths(TEMPO.id, [watched_payment(entry(), PAID_BY)]) == [0]
+    assert await made.receipts.agreed_depths(TEMPO.id, [watched_payment(entry(), PAID_BY)]) == [0]
     with pytest.raises(PaymentPending):
         await made.settlement.arrived(await made.put(State.CLAIMED), PAID_BY)
     made = Service(Node(receipt(HALVES[name]), height=50))
@@ -223,7 +224,7 @@ async def test_no_reading_takes_half_for_a_payment(name: str) -> None:
 async def test_both_are_found_by_every_reading() -> None:
     made = Service(Node(receipt(BOTH), height=6))
     assert await made.charges.outcome(entry()) == Settled(PAID_BY)
-    assert await made.receipts.depths(TEMPO.id, [entry()]) == [2]
+    assert await made.receipts.depths(TEMPO.id, [watched_payment(entry(), PAID_BY)]) == [2]
     await made.put(State.SETTLING)
     made.clock.move(60)
     (ended,) = await made.settlement.reconcile(is_due_only=False)

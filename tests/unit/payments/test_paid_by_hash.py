@@ -17,6 +17,7 @@ from assay.payments.protocols.mpp import PROTOCOL
 from assay.payments.requests import PaidRequest
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.till import Till
+from assay.payments.watched_payments import WatchedPayment
 from assay.payments.witness import View, Witness
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger import MemoryLedgerStore
@@ -35,9 +36,9 @@ class Node:
     height: int
     asked: int = 0
 
-    async def depths(self, _network: str, entries: Sequence[Entry]) -> Sequence[int]:
+    async def depths(self, _network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
         self.asked += 1
-        assert [one.attempt.transaction for one in entries] == [PAID_BY]
+        assert [one.transaction for one in watched] == [PAID_BY]
         return [self.height]
 
     def work_s(self, payment: Payment) -> float:

@@ -11,6 +11,7 @@ from assay.payments.model import Entry
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import ProtocolNeeds
+from assay.payments.watched_payments import WatchedPayment
 from assay.payments.witness import View, Witness
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
 
@@ -48,13 +49,13 @@ class Depths:
         self.depths_told = list(depths)
         self.asked = 0
 
-    async def depths(self, network: str, entries: Sequence[Entry]) -> Sequence[int]:
+    async def depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
         assert network == ENTRY.network
         self.asked += 1
         told = self.depths_told.pop(0) if len(self.depths_told) > 1 else self.depths_told[0]
         if told is None:
             raise Unavailable("down")
-        return [told for _ in entries]
+        return [told for _ in watched]
 
     agreed_depths = depths
 

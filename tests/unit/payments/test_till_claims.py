@@ -30,7 +30,7 @@ from assay.payments.released import EVERY_NODE
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.till import Till
 from assay.payments.unpaid_rows import UnpaidRows
-from assay.payments.watcher import ENDED
+from assay.payments.watched_payments import ENDED
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.fakes.witness import lone_witness

@@ -5,7 +5,8 @@ from dataclasses import replace
 from assay.payments.model import State
 from assay.payments.outcomes import Attempt
 from assay.payments.protocols.x402 import PROTOCOL as X402
-from assay.payments.watcher import LOOKED_AT_ONCE, LOOKS
+from assay.payments.watched_payments import LOOKS
+from assay.payments.watcher import LOOKED_AT_ONCE
 from tests.unit.payments.test_authorization_outcomes import ONE, SELLER, TWO, payment
 from tests.unit.payments.test_questions_by_row import Service
 

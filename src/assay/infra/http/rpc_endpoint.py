@@ -1,10 +1,11 @@
 """One JSON-RPC endpoint: what it is asked over HTTP, and what is known about it."""
 
 import asyncio
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from pydantic_core import to_json
 
 from assay.chains.model import Network
 from assay.infra.http.body import BodyBroken
@@ -277,7 +278,7 @@ class Endpoint:
         return reply
 
     async def _exchange(self, payload: JsonValue, timeout_s: float) -> _HttpReply:
-        content = json.dumps(payload, separators=(",", ":")).encode("ascii")
+        content = to_json(payload)
         limit = self._limits.reply_bytes_max
         # Reading may be repeated, and a transaction sent twice is one transaction.
         bounds = Bounds(timeout_s, limit, _RATIO_MAX)

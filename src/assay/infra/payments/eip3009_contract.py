@@ -11,6 +11,7 @@ from assay.kit.keccak import keccak256
 from assay.kit.numbers import NotANumber, hex_number
 from assay.payments.model import Entry
 from assay.payments.ports import Authorization
+from assay.payments.watched_payments import WatchedPayment
 
 
 def _selector(signature: str) -> bytes:
@@ -38,12 +39,12 @@ def state_of(payer: str, nonce: str) -> bytes:
     return _STATE + address_word(payer) + bytes.fromhex(nonce[2:])
 
 
-def used_topics(entry: Entry) -> list[str]:
+def used_topics(entry: Entry | WatchedPayment) -> list[str]:
     """The topics of the log that says which transaction used it."""
     return [USED, *key_topics(entry)]
 
 
-def key_topics(entry: Entry) -> list[str]:
+def key_topics(entry: Entry | WatchedPayment) -> list[str]:
     """Its authorisation's topics in the logs of its use and of its cancellation."""
     return ["0x" + address_word(entry.payer).hex(), entry.nonce]
 
@@ -67,7 +68,7 @@ def transfer_data(signed: Authorization) -> bytes:
     )
 
 
-def pays(receipt: JsonValue, entry: Entry) -> bool:
+def pays(receipt: JsonValue, entry: Entry | WatchedPayment) -> bool:
     """Whether the transaction used this very authorisation, and that moved the amount to the payee.
 
     The transfer is the asset's next log after `AuthorizationUsed`: a transaction may use several

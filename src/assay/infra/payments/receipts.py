@@ -8,7 +8,7 @@ from assay.chains.ports import Rpc
 from assay.infra.payments import eip3009_contract, mpp_transfers
 from assay.kit.json import JsonValue, is_object
 from assay.kit.numbers import NotANumber, hex_number
-from assay.payments.model import Entry
+from assay.payments.watched_payments import WatchedPayment
 
 
 class ChainReceipts:
@@ -18,26 +18,26 @@ class ChainReceipts:
         self._rpc = rpc
         self._chains = chains
 
-    async def depths(self, network: str, entries: Sequence[Entry]) -> Sequence[int]:
-        return await self._depths(self._chains[network], entries)
+    async def depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
+        return await self._depths(self._chains[network], watched)
 
-    async def agreed_depths(self, network: str, entries: Sequence[Entry]) -> Sequence[int]:
+    async def agreed_depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
         chain, told = self._chains[network], list[Sequence[int]]()
         urls, fault = dict.fromkeys(chain.rpc_urls), ChainUnavailable("No endpoint is configured.")
         for url in urls:
             try:
-                told.append(await self._depths(replace(chain, rpc_urls=(url,)), entries))
+                told.append(await self._depths(replace(chain, rpc_urls=(url,)), watched))
             except ChainUnavailable as error:
                 fault = error
         if len(told) < min(2, len(urls)):
             raise fault
         return [min(depths) for depths in zip(*told, strict=True)]
 
-    async def _depths(self, chain: Network, entries: Sequence[Entry]) -> Sequence[int]:
-        named = [entry for entry in entries if entry.attempt.transaction]
+    async def _depths(self, chain: Network, watched: Sequence[WatchedPayment]) -> Sequence[int]:
+        named = [one for one in watched if one.transaction]
         if not named:
-            return [0] * len(entries)
-        asked = [("eth_getTransactionReceipt", (one.attempt.transaction,)) for one in named]
+            return [0] * len(watched)
+        asked = [("eth_getTransactionReceipt", (one.transaction,)) for one in named]
         # The height comes last: no receipt is then of a block above it.
         *receipts, head = await self._rpc.request_all(chain, [*asked, ("eth_blockNumber", ())])
         height = _number(head)
@@ -47,12 +47,12 @@ class ChainReceipts:
             one.id: _depth(receipt, one, height)
             for one, receipt in zip(named, receipts, strict=True)
         }
-        return [depths.get(entry.id, 0) for entry in entries]
+        return [depths.get(one.id, 0) for one in watched]
 
 
-def _depth(receipt: JsonValue, entry: Entry, height: int) -> int:
-    reads = eip3009_contract if entry.protocol == "x402" else mpp_transfers
-    return depth_of(receipt, height) if reads.pays(receipt, entry) else 0
+def _depth(receipt: JsonValue, one: WatchedPayment, height: int) -> int:
+    reads = eip3009_contract if one.protocol == "x402" else mpp_transfers
+    return depth_of(receipt, height) if reads.pays(receipt, one) else 0
 
 
 def depth_of(receipt: JsonValue, height: int) -> int:

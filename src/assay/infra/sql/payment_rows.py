@@ -100,7 +100,8 @@ def look_us(look: Look) -> int:
     return 0 if look.at is None else to_us(look.at)
 
 
-def _direct_fee(row: Row) -> DirectFee | None:
+def direct_fee_of(row: Row) -> DirectFee | None:
+    """What the platform was to be paid beside the seller."""
     amount = row["direct_fee"]
     return DirectFee(row["direct_fee_payee"], amount) if amount else None
 
@@ -130,7 +131,7 @@ def entry_of(row: Row) -> Entry:
         identifier=row["identifier"],
         fees=Fees(row["fee_token"], row["fee_most"]),
         fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
-        direct_fee=_direct_fee(row),
+        direct_fee=direct_fee_of(row),
         expires_at=from_us(row["expires_us"]),
         lease_until=from_us(row["lease_us"]),
         created_at=from_us(row["created_us"]),

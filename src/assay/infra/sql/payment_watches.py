@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import (
@@ -20,11 +20,12 @@ from sqlalchemy import (
 
 from assay.infra.sql.connect import Kind
 from assay.infra.sql.desk import Desk, Row, Values, places, texts
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.payment_rows import entry_of
+from assay.infra.sql.engine import Database, from_us, to_us
+from assay.infra.sql.payment_rows import direct_fee_of, entry_of
 from assay.infra.sql.tables import payments
-from assay.payments.model import Entry
-from assay.payments.watcher import OPEN, Plan
+from assay.payments.model import Entry, State
+from assay.payments.watched_payments import LOOKS, OPEN, WatchedPayment
+from assay.payments.watcher import Plan
 
 _LOCK = "payment watches"
 """Rows are taken by several in one statement: two of them in two orders would wait crosswise."""
@@ -55,6 +56,22 @@ _UNPAID = select(_window.c.id).order_by(_turn, _window.c.watch_us).limit(bindpar
 """Each payer's first before anybody's second."""
 
 
+_WATCHED = (
+    payments.c.id,
+    payments.c.protocol,
+    payments.c.asset,
+    payments.c.payer,
+    payments.c.nonce,
+    payments.c.amount,
+    payments.c.pay_to,
+    payments.c.direct_fee,
+    payments.c.direct_fee_payee,
+    payments.c.state,
+    payments.c.tx,
+    func.coalesce(payments.c.settled_us, payments.c.updated_us).label("since_us"),
+)
+
+
 def _claiming(kind: Kind) -> Update:
     """Claims rows by their ids, a JSON array.
 
@@ -63,11 +80,15 @@ def _claiming(kind: Kind) -> Update:
     """
     is_open = or_(*(payments.c.state == state for state in sorted(OPEN)))
     until_us = bindparam("until_us", type_=BigInteger)
+    later = [(is_open, null()), (payments.c.settled_us.is_(None), until_us)]
+    for age in LOOKS:  # as `next_look`, and not before `until`
+        at = payments.c.settled_us + age // timedelta(microseconds=1)
+        later += [(at > until_us, at), (at > bindparam("now_us", type_=BigInteger), until_us)]
     return (
         update(payments)
         .where(payments.c.id.in_(texts(kind, "ids")), _IS_DUE)
-        .values(watch_us=case((is_open, null()), else_=until_us))
-        .returning(payments)
+        .values(watch_us=case(*later, else_=bindparam("last_us", type_=BigInteger)))
+        .returning(*_WATCHED)
     )
 
 
@@ -77,6 +98,7 @@ class SqlWatchStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._claim = _claiming(database.kind)
+        self._entries = select(payments).where(payments.c.id.in_(texts(database.kind, "ids")))
         at, entry_id = places(database.kind, 2).split(", ")
         self._plan = (
             f"UPDATE payments SET watch_us = {at}"  # noqa: S608 - our own text
@@ -85,7 +107,7 @@ class SqlWatchStore:
 
     async def claim_due(
         self, network: str, now: datetime, until: datetime, at_most: int
-    ) -> Sequence[Entry]:
+    ) -> Sequence[WatchedPayment]:
         values = {"a_network": network, "now_us": to_us(now), "at_most": at_most}
         settled = await self._ids(_SETTLED, values)
         unpaid = await self._ids(_UNPAID, {**values, "window": UNPAID_WINDOW})
@@ -94,14 +116,24 @@ class SqlWatchStore:
         ids = [*settled[: at_most - len(unpaid)], *unpaid]
         if not ids:
             return []
-        named = {"ids": json.dumps(ids), "now_us": to_us(now), "until_us": to_us(until)}
+        named = {
+            "ids": json.dumps(ids),
+            "now_us": to_us(now),
+            "until_us": to_us(until),
+            "last_us": to_us(max(until, now + LOOKS[-1])),
+        }
 
         async def work(desk: Desk) -> Sequence[Row]:
             await desk.lock(_LOCK)
             return await desk.rows(self._claim, named)
 
         rows = await self._database.change(work)
-        return [entry_of(row) for row in rows if row["state"] not in OPEN]
+        return [_watched(row) for row in rows if row["state"] not in OPEN]
+
+    async def entries(self, ids: Sequence[str]) -> Sequence[Entry]:
+        values = {"ids": json.dumps(ids)}
+        rows = await self._database.look(lambda desk: desk.rows(self._entries, values))
+        return [entry_of(row) for row in rows]
 
     async def _ids(self, statement: Select[tuple[str]], values: Values) -> list[str]:
         rows = await self._database.look(lambda desk: desk.rows(statement, values))
@@ -121,3 +153,19 @@ class SqlWatchStore:
             await desk.connection.exec_driver_sql(self._plan, rows)
 
         await self._database.change(work)
+
+
+def _watched(row: Row) -> WatchedPayment:
+    return WatchedPayment(
+        row["id"],
+        row["protocol"],
+        row["asset"],
+        row["payer"],
+        row["nonce"],
+        row["amount"],
+        row["pay_to"],
+        direct_fee_of(row),
+        State(row["state"]),
+        row["tx"],
+        from_us(row["since_us"]),
+    )

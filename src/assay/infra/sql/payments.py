@@ -41,7 +41,7 @@ from assay.payments.model import Entry, IdentifierReused, Payment, State, Stored
 from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
 from assay.payments.upstream_keys import carried_secret
-from assay.payments.watcher import first_look
+from assay.payments.watched_payments import first_look
 
 _WATCHED = (State.SETTLED, State.FAILED, State.REVERSED)
 
