@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
+from pydantic_core import to_json
+
 from assay.kit.json import JsonObject, JsonValue, is_nested_beyond, is_object
 from assay.payments.buyer import ECHOED
 from assay.payments.model import Headers, PaymentRefused, Quote
@@ -218,8 +220,18 @@ def authorization_of(credential: JsonObject) -> Authorization:
 
 def credential_digest(signed: Authorization) -> str:
     """SHA-256 of the payload's canonical form: of plain texts alone, that is sorted JSON."""
-    text = json.dumps(credential_of(signed), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    sorted_by_name = {
+        "authorization": {
+            "from": signed.payer,
+            "nonce": signed.nonce,
+            "to": signed.to,
+            "validAfter": str(signed.valid_after),
+            "validBefore": str(signed.valid_before),
+            "value": str(signed.value),
+        },
+        "signature": signed.signature,
+    }
+    return hashlib.sha256(to_json(sorted_by_name)).hexdigest()
 
 
 def _identifier(extensions: JsonValue) -> str | None:

@@ -13,7 +13,7 @@ from sqlalchemy import Select, text
 from sqlalchemy.dialects.sqlite import dialect
 
 from assay.infra.sql.engine import Database
-from assay.infra.sql.ledger_statements import COMMITTED, FAILURES, HAS_PAID, LEASE
+from assay.infra.sql.ledger_statements import COMMITTED, HAS_PAID, LEASE, OF_A_CLAIM
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.kit.ids import new_id
 from assay.payments.claims import CUT_SHORT, Committed
@@ -389,7 +389,7 @@ async def test_fees_are_in_flight_with_what_they_are_the_fees_of(ledger: SqlLedg
     assert sums(await ledger.committed(entry("0x4"))) == (147, 0)
 
 
-@pytest.mark.parametrize("statement", [COMMITTED, FAILURES, HAS_PAID])
+@pytest.mark.parametrize("statement", [COMMITTED, OF_A_CLAIM, HAS_PAID])
 async def test_what_is_asked_of_a_payer_is_found_without_reading_what_was_paid_before(
     database: Database, ledger: SqlLedgerStore, statement: Select[Any]
 ) -> None:

@@ -4,6 +4,7 @@ Shapes from the x402 specification, versions 1 and 2 (`exact` on EVM).
 """
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.payments.model import PaymentRefused
+from assay.payments.ports import Authorization
 from assay.payments.x402_wire import (
     DEPTH_MAX,
     HEADER_BYTES_MAX,
     Malformed,
     authorization_of,
+    credential_digest,
     credential_of,
     parse,
     payment_header,
@@ -166,3 +169,14 @@ def test_of_two_versions_the_newer_counts_and_two_of_one_are_none() -> None:
     for headers in ([], [(b"x-payment", b"1"), (b"x-payment", b"1")]):
         with pytest.raises(Malformed):
             payment_header(headers)
+
+
+@given(st.integers(0, 2**256 - 1), st.integers(0, 2**256 - 1))
+def test_the_digest_of_a_credential_is_that_of_its_sorted_json(value: int, after: int) -> None:
+    """It is in rows of the ledger for ever."""
+    signed = Authorization(
+        *("0x" + "ab" * 20, "0x" + "cd" * 20, value, after, value, "0x" + "ef" * 32),
+        signature="0x" + "12" * 65,
+    )
+    text = json.dumps(credential_of(signed), sort_keys=True, separators=(",", ":"))
+    assert credential_digest(signed) == hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -147,16 +147,17 @@ COMMITTED = select(
 def _failures(*which: ColumnElement[bool]) -> ScalarSelect[int]:
     since = payments.c.updated_us >= bindparam("since_us")
     of_them = select(func.count()).select_from(payments)
-    return of_them.where(*_OF_THE_PAYER, *which, since).scalar_subquery()
+    return of_them.where(*_OF_THE_PAYER, *which, since).correlate(None).scalar_subquery()
 
 
-FAILURES = select(
+OF_A_CLAIM = COMMITTED.add_columns(
     (
         _failures(payments.c.state == State.FAILED)
         + _failures(payments.c.state == State.RELEASED, payments.c.reason == CUT_SHORT)
-    ).label("total")
+    ).label("failures")
 )
-"""Each by its state: with both in one condition, all of a payer's payments were read."""
+"""The same, and the payer's failures, each by its state: with both in one condition, all of a
+payer's payments were read."""
 HAS_PAID = (
     select(payments.c.nonce)
     .where(

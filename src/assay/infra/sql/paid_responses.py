@@ -4,6 +4,8 @@ import base64
 import json
 from typing import Any
 
+from pydantic_core import to_json
+
 from assay.infra.sql.desk import Row
 from assay.payments.model import Stored
 
@@ -14,7 +16,7 @@ _CALLER = b":caller"
 def packed(payment_id: str, stored_us: int, stored: Stored) -> dict[str, Any]:
     """The columns of what a payment bought."""
     pairs = [*stored.headers, (_CALLER, stored.caller.encode())]
-    text = json.dumps([part.decode("latin-1") for pair in pairs for part in pair])
+    text = to_json([part.decode("latin-1") for pair in pairs for part in pair]).decode()
     whose = {"payment_id": payment_id, "stored_us": stored_us}
     return {**whose, "status": stored.status, "headers": text, "body": stored.body}
 

@@ -5,17 +5,17 @@ from datetime import datetime
 
 from sqlalchemy import delete, select
 
-from assay.infra.sql.desk import Desk
+from assay.infra.sql.desk import Desk, Row
 from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.gas import GasReservations
 from assay.infra.sql.ledger_statements import (
     BY_DIGEST,
     BY_KEY,
     COMMITTED,
-    FAILURES,
     HAS_PAID,
     INSERT,
     LEASE,
+    OF_A_CLAIM,
     PUT_OFF,
     PUT_OFF_ALL,
     PUTTING_OFF,
@@ -68,15 +68,17 @@ class SqlLedgerStore:
             entry, is_ours = await self._claim(desk, fresh, gas)
             if not is_ours:
                 return Claim(entry, is_ours=False, committed=Committed(), failures=0)
-            committed = await _committed(desk, entry, self._clock.now())
-            failures = await _failures(desk, entry, failures_since)
-            return Claim(entry, is_ours=True, committed=committed, failures=failures)
+            values = _in_flight(entry, self._clock.now()) | {"since_us": to_us(failures_since)}
+            (row,) = await desk.rows(OF_A_CLAIM, values)
+            failures = int(row["failures"])
+            return Claim(entry, is_ours=True, committed=_committed_of(row), failures=failures)
 
         return await finish(self._database.change(work))
 
     async def committed(self, entry: Entry) -> Committed:
-        now = self._clock.now()
-        return await self._database.look(lambda desk: _committed(desk, entry, now))
+        values = _in_flight(entry, self._clock.now())
+        (row,) = await self._database.look(lambda desk: desk.rows(COMMITTED, values))
+        return _committed_of(row)
 
     async def has_paid(self, payment: Payment) -> bool:
         network = payment.quote.network
@@ -246,10 +248,12 @@ def _may_take_over(known: Entry, now: datetime) -> bool:
     return known.state is State.RELEASED or abandoned
 
 
-async def _committed(desk: Desk, entry: Entry, now: datetime) -> Committed:
+def _in_flight(entry: Entry, now: datetime) -> dict[str, object]:
     """Of one network all payments are in one asset, so its index finds them."""
-    values = {**_key(entry), "now_us": to_us(now), "a_fee_token": entry.fees.token}
-    (row,) = await desk.rows(COMMITTED, values)
+    return {**_key(entry), "now_us": to_us(now), "a_fee_token": entry.fees.token}
+
+
+def _committed_of(row: Row) -> Committed:
     return Committed(*(int(row[name]) for name in ("amount", "fees", "sent", "mark")))
 
 
@@ -257,12 +261,6 @@ async def _refuse_reuse(desk: Desk, fresh: Entry) -> None:
     values = {**_key(fresh), "an_operator": fresh.operator_id, "an_identifier": fresh.identifier}
     if await desk.rows(REUSED, values):
         raise IdentifierReused("This payment-identifier belongs to another payment.")
-
-
-async def _failures(desk: Desk, entry: Entry, since: datetime) -> int:
-    values = {**_key(entry), "since_us": to_us(since)}
-    del values["a_nonce"]
-    return int((await desk.rows(FAILURES, values))[0]["total"])
 
 
 def _as_read(known: Entry) -> dict[str, object]:
