@@ -8,7 +8,6 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from assay.web.routes import gate
-from assay.web.routes import key_agents as key_agents_routes
 from assay.web.wire import (
     account_security,
     accounts,
@@ -85,6 +84,7 @@ HEADERS = {
 
 _ALWAYS = ("x-request-id", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset")
 _TAGGED = frozenset({"create_endpoint", "change_endpoint"})
+_BEGINS_A_SESSION = "verify"
 _SOMETIMES = {
     "401": ("www-authenticate",),
     "405": ("allow",),
@@ -153,7 +153,7 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
 
 def _name_headers(operation: dict[str, Any]) -> None:
     """Put the headers the edge and the agent's proof add under each response."""
-    begins = operation["operationId"] == key_agents_routes.verify.__name__ or any(
+    begins = operation["operationId"] == _BEGINS_A_SESSION or any(
         "agentSession" in needed for needed in operation["security"]
     )
     for status, response in operation["responses"].items():

@@ -92,6 +92,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
     method: str,
     path: str,
     *,
+    operation: str,
     credential: Credential,
     answers: object,
     body: type[Body] | None = None,
@@ -102,7 +103,9 @@ def route(  # noqa: PLR0913 - everything an operation declares
 ) -> Callable[[Endpoint], Endpoint]:
     """Declare an operation of spec section 4; `also` lists statuses beyond the usual ones.
 
-    `media_types` are those of an answer that is no JSON; with `created` it is a 201.
+    `operation` is its id in the OpenAPI document: generated clients name their methods by it, so
+    it stays whatever the function is called. `media_types` are those of an answer that is no JSON;
+    with `created` it is a 201.
     """
     statuses = {*ALWAYS, *also}
     if credential is not Credential.NONE:
@@ -123,7 +126,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
                 **dict.fromkeys(sorted(statuses), _REFUSED),
                 **_files(media_types),
             },
-            operation_id=endpoint.__name__,
+            operation_id=operation,
             summary=(endpoint.__doc__ or "").partition(".")[0],
             openapi_extra=_extra(credential, body, required=body_required),
             response_class=Response if media_types else JSONResponse,

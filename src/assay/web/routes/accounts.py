@@ -17,6 +17,7 @@ router = APIRouter(tags=["Accounts and keys"])
     router,
     "POST",
     "/operator/register",
+    operation="register",
     credential=Credential.NONE,
     body=wire.RegisterBody,
     answers=wire.Registered,
@@ -36,6 +37,7 @@ async def register(request: Request) -> wire.Registered:
     router,
     "POST",
     "/operator/login",
+    operation="login",
     credential=Credential.NONE,
     body=wire.LoginBody,
     answers=wire.LoggedIn,
@@ -50,7 +52,7 @@ async def login(request: Request) -> wire.LoggedIn:
     return wire.LoggedIn(operator=wire.brief(operator), token=token)
 
 
-@route(router, "GET", "/operator/me", credential=Credential.JWT, answers=wire.Me)
+@route(router, "GET", "/operator/me", operation="me", credential=Credential.JWT, answers=wire.Me)
 async def me(request: Request) -> wire.Me:
     """The account that asks, and how much of this month's allowance it has used."""
     return await _me(request, _operator(request))
@@ -60,6 +62,7 @@ async def me(request: Request) -> wire.Me:
     router,
     "PATCH",
     "/operator/me",
+    operation="rename",
     credential=Credential.JWT,
     body=wire.RenameBody,
     answers=wire.Me,
@@ -72,7 +75,14 @@ async def rename(request: Request) -> wire.Me:
     return await _me(request, renamed)
 
 
-@route(router, "GET", "/operator/keys", credential=Credential.JWT, answers=list[wire.KeyShape])
+@route(
+    router,
+    "GET",
+    "/operator/keys",
+    operation="list_keys",
+    credential=Credential.JWT,
+    answers=list[wire.KeyShape],
+)
 async def list_keys(request: Request) -> list[wire.KeyShape]:
     """The account's API keys, newest first."""
     records = await app_of(request).api_keys.list(_operator(request).id)
@@ -83,6 +93,7 @@ async def list_keys(request: Request) -> list[wire.KeyShape]:
     router,
     "POST",
     "/operator/keys/rotate",
+    operation="rotate_key",
     credential=Credential.JWT,
     body=wire.RotateBody,
     body_required=False,
@@ -103,7 +114,14 @@ async def rotate_key(request: Request) -> wire.Rotated:
     return wire.Rotated(key=key, id=record.id, label=record.label)
 
 
-@route(router, "DELETE", "/operator/keys/{keyId}", credential=Credential.JWT, answers=wire.Revoked)
+@route(
+    router,
+    "DELETE",
+    "/operator/keys/{keyId}",
+    operation="revoke_key",
+    credential=Credential.JWT,
+    answers=wire.Revoked,
+)
 async def revoke_key(
     request: Request, key_id: Annotated[str, Path(alias="keyId", max_length=64)]
 ) -> wire.Revoked:

@@ -37,6 +37,7 @@ WALLET_S = 3.0
     router,
     "GET",
     f"{ROOT}/stats",
+    operation="admin_stats",
     credential=Credential.ADMIN,
     answers=wire.PlatformStatsShape,
 )
@@ -59,6 +60,7 @@ async def admin_stats(request: Request) -> wire.PlatformStatsShape:
     router,
     "GET",
     f"{ROOT}/operators",
+    operation="admin_operators",
     credential=Credential.ADMIN,
     answers=wire.OperatorsShape,
 )
@@ -83,6 +85,7 @@ async def admin_operators(
     router,
     "GET",
     f"{ROOT}/operators/{{id}}",
+    operation="admin_operator",
     credential=Credential.ADMIN,
     answers=wire.OperatorDetailShape,
 )
@@ -95,6 +98,7 @@ async def admin_operator(request: Request, operator_id: OperatorId) -> wire.Oper
     router,
     "PATCH",
     f"{ROOT}/operators/{{id}}",
+    operation="admin_change",
     credential=Credential.ADMIN,
     body=wire.ChangeBody,
     answers=wire.ChangedShape,
@@ -113,6 +117,7 @@ async def admin_change(request: Request, operator_id: OperatorId) -> wire.Change
     router,
     "GET",
     f"{ROOT}/operators/{{id}}/logs",
+    operation="admin_logs",
     credential=Credential.ADMIN,
     answers=analytics.LogsShape,
 )
@@ -134,7 +139,14 @@ async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's 
     return analytics.logs(found, total, limit, offset)
 
 
-@route(router, "GET", f"{ROOT}/audit", credential=Credential.ADMIN, answers=wire.AuditShape)
+@route(
+    router,
+    "GET",
+    f"{ROOT}/audit",
+    operation="admin_audit",
+    credential=Credential.ADMIN,
+    answers=wire.AuditShape,
+)
 async def admin_audit(
     request: Request,
     limit: Limit = 50,

@@ -81,6 +81,7 @@ def _declare_agent(router: APIRouter, app: App) -> None:
         router,
         "GET",
         "/operator/agent/{agentId}",
+        operation="agent",
         credential=Credential.OP_KEY,
         answers=wire.AgentProfileShape,
     )
@@ -95,6 +96,7 @@ def _declare_agent(router: APIRouter, app: App) -> None:
         router,
         "GET",
         "/operator/agent/{agentId}/snapshot",
+        operation="snapshot",
         credential=_open(app, "snapshot"),
         answers=SnapshotShape,
     )
@@ -112,6 +114,7 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
         router,
         "GET",
         "/operator/wallet/{wallet}",
+        operation="wallet_profile",
         credential=_open(app, "wallet"),
         answers=wire.AgentProfileShape,
     )
@@ -126,6 +129,7 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
         router,
         "GET",
         "/operator/resolve-wallet/{wallet}",
+        operation="resolve_wallet",
         credential=_open(app, "resolve-wallet"),
         answers=wire.ResolutionShape,
     )
@@ -208,6 +212,7 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         router,
         "POST",
         "/operator/trigger-sandbox/{agentId}",
+        operation="trigger_sandbox",
         credential=_open(app, "trigger-sandbox"),
         answers=wire.SandboxShape,
     )
@@ -226,6 +231,7 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         router,
         "POST",
         "/operator/trigger-sandbox-key/{agentAddress}",
+        operation="trigger_sandbox_key",
         credential=_open(app, "trigger-sandbox-key"),
         answers=wire.SandboxShape,
     )
@@ -254,6 +260,7 @@ def _declare_liveness(router: APIRouter, app: App) -> None:
         router,
         "GET",
         "/operator/agent/{agentId}/liveness",
+        operation="liveness",
         credential=_open(app, "liveness"),
         answers=LivenessShape,
     )

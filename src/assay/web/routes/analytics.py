@@ -32,6 +32,7 @@ Before = Annotated[
     router,
     "GET",
     "/operator/analytics/stats",
+    operation="analytics_stats",
     credential=Credential.JWT,
     answers=wire.StatsShape,
 )
@@ -44,6 +45,7 @@ async def analytics_stats(request: Request) -> wire.StatsShape:
     router,
     "GET",
     "/operator/analytics/revenue",
+    operation="analytics_revenue",
     credential=Credential.JWT,
     answers=list[wire.RevenueShape],
 )
@@ -59,6 +61,7 @@ async def analytics_revenue(
     router,
     "GET",
     "/operator/analytics/top-endpoints",
+    operation="analytics_top_endpoints",
     credential=Credential.JWT,
     answers=wire.TopEndpointsShape,
 )
@@ -82,6 +85,7 @@ async def analytics_top_endpoints(
     router,
     "GET",
     "/operator/analytics/agents",
+    operation="analytics_agents",
     credential=Credential.JWT,
     answers=wire.AgentsShape,
 )
@@ -112,6 +116,7 @@ async def analytics_agents(
     router,
     "GET",
     "/operator/analytics/agents/{agentId}",
+    operation="analytics_agent",
     credential=Credential.JWT,
     answers=wire.AgentDetailShape,
 )
@@ -130,7 +135,14 @@ async def analytics_agent(
     )
 
 
-@route(router, "GET", "/operator/analytics/logs", credential=Credential.JWT, answers=wire.LogsShape)
+@route(
+    router,
+    "GET",
+    "/operator/analytics/logs",
+    operation="analytics_logs",
+    credential=Credential.JWT,
+    answers=wire.LogsShape,
+)
 async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of spec 4.6
     request: Request,
     limit: Limit = 50,
@@ -152,6 +164,7 @@ async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of spec 4.6
     router,
     "GET",
     "/operator/analytics/logs/export",
+    operation="analytics_export",
     credential=Credential.JWT,
     answers=None,
     media_types=tuple(MEDIA_TYPES.values()),

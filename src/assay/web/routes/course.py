@@ -36,7 +36,14 @@ def build_router(app: App) -> APIRouter:
     router = APIRouter(tags=["Conduct"])
     limit = rate_limit("course", RUNS_PER_MINUTE, app.clock, app.leases)
 
-    @route(router, "GET", PREFIX, credential=Credential.NONE, answers=wire.InstructionsShape)
+    @route(
+        router,
+        "GET",
+        PREFIX,
+        operation="course_instructions",
+        credential=Credential.NONE,
+        answers=wire.InstructionsShape,
+    )
     async def course_instructions(request: Request) -> wire.InstructionsShape:
         """How to go through the obstacle course. Beyond the specification."""
         return wire.InstructionsShape(
@@ -46,7 +53,14 @@ def build_router(app: App) -> APIRouter:
             steps=len(OBSTACLES),
         )
 
-    @route(router, "POST", PREFIX, credential=Credential.AGENT, answers=wire.EnteredShape)
+    @route(
+        router,
+        "POST",
+        PREFIX,
+        operation="enter_course",
+        credential=Credential.AGENT,
+        answers=wire.EnteredShape,
+    )
     async def enter_course(request: Request) -> wire.EnteredShape:
         """Begin a run as the address that proved itself. Beyond the specification."""
         principal: AgentPrincipal = request.state.principal
@@ -56,14 +70,26 @@ def build_router(app: App) -> APIRouter:
         begun = await app.course.enter(principal.address)
         return wire.entered(begun, *app.course.task(begun.run, 0))
 
-    @route(router, "GET", BAIT + "/{word}", credential=Credential.NONE, answers=wire.BaitShape)
+    _declare_bait(router)
+    _ = (course_instructions, enter_course)
+    return router
+
+
+def _declare_bait(router: APIRouter) -> None:
+    @route(
+        router,
+        "GET",
+        BAIT + "/{word}",
+        operation="bait",
+        credential=Credential.NONE,
+        answers=wire.BaitShape,
+    )
     async def bait(request: Request, word: Annotated[str, Path(max_length=100)]) -> wire.BaitShape:
         """An address nobody has a reason to call; calling it is noted. Beyond the specification."""
         await app_of(request).baits.taken(word)
         return wire.BaitShape(ok=True)
 
-    _ = (course_instructions, enter_course, bait)
-    return router
+    _ = bait
 
 
 class CourseLane:

@@ -24,6 +24,7 @@ EndpointId = Annotated[str, Path(alias="endpointId", max_length=64)]
     router,
     "GET",
     "/operator/endpoints",
+    operation="list_endpoints",
     credential=Credential.OP_KEY_OR_JWT,
     answers=list[wire.WarnedEndpointShape],
 )
@@ -51,6 +52,7 @@ async def list_endpoints(request: Request) -> Response:
     router,
     "POST",
     "/operator/endpoints",
+    operation="create_endpoint",
     credential=Credential.OP_KEY_OR_JWT,
     body=wire.EndpointBody,
     answers=wire.WarnedEndpointShape,
@@ -70,6 +72,7 @@ async def create_endpoint(request: Request, response: Response) -> wire.WarnedEn
     router,
     "PATCH",
     "/operator/endpoints/{endpointId}",
+    operation="change_endpoint",
     credential=Credential.OP_KEY_OR_JWT,
     body=wire.EndpointPatch,
     answers=wire.WarnedEndpointShape,
@@ -101,6 +104,7 @@ async def change_endpoint(
     router,
     "GET",
     "/operator/endpoints/{endpointId}/history",
+    operation="endpoint_history",
     credential=Credential.OP_KEY_OR_JWT,
     answers=history.HistoryShape,
 )
@@ -128,6 +132,7 @@ async def endpoint_history(
     router,
     "DELETE",
     "/operator/endpoints/{endpointId}",
+    operation="deactivate_endpoint",
     credential=Credential.OP_KEY_OR_JWT,
     answers=wire.Deactivated,
 )

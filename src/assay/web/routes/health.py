@@ -15,19 +15,35 @@ from assay.wiring import App
 router = APIRouter(tags=["Health and discovery"])
 
 
-@route(router, "GET", "/operator/health", credential=Credential.NONE, answers=HealthShape)
+@route(
+    router,
+    "GET",
+    "/operator/health",
+    operation="health",
+    credential=Credential.NONE,
+    answers=HealthShape,
+)
 async def health(request: Request) -> HealthShape:
     """Whether the service is up, and which chains it knows."""
     return _health(app_of(request))
 
 
-@route(router, "GET", "/api/health", credential=Credential.NONE, answers=HealthShape)
+@route(
+    router,
+    "GET",
+    "/api/health",
+    operation="api_health",
+    credential=Credential.NONE,
+    answers=HealthShape,
+)
 async def api_health(request: Request) -> HealthShape:
     """The same, for the public site."""
     return _health(app_of(request))
 
 
-@route(router, "GET", "/api", credential=Credential.NONE, answers=DiscoveryShape)
+@route(
+    router, "GET", "/api", operation="discovery", credential=Credential.NONE, answers=DiscoveryShape
+)
 async def discovery(request: Request) -> DiscoveryShape:
     """Where developers find things."""
     address = app_of(request).settings.address
@@ -41,7 +57,14 @@ async def discovery(request: Request) -> DiscoveryShape:
     )
 
 
-@route(router, "GET", "/.well-known/jwks.json", credential=Credential.NONE, answers=JwksShape)
+@route(
+    router,
+    "GET",
+    "/.well-known/jwks.json",
+    operation="jwks",
+    credential=Credential.NONE,
+    answers=JwksShape,
+)
 async def jwks(request: Request) -> object:
     """The public keys that decision tokens are verified with. Beyond the specification."""
     app = app_of(request)
@@ -52,6 +75,7 @@ async def jwks(request: Request) -> object:
     router,
     "GET",
     "/.well-known/security.txt",
+    operation="security_txt",
     credential=Credential.NONE,
     answers=None,
     media_types=("text/plain",),

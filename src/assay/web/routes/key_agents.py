@@ -28,6 +28,7 @@ AddressPath = Annotated[str, Path(alias="agentAddress", pattern=wire.ADDRESS)]
     router,
     "POST",
     "/operator/key/{agentAddress}/challenge",
+    operation="challenge",
     credential=Credential.NONE,
     answers=wire.ChallengeShape,
 )
@@ -41,6 +42,7 @@ async def challenge(request: Request, agent_address: AddressPath) -> wire.Challe
     router,
     "POST",
     "/operator/key/verify",
+    operation="verify",
     credential=Credential.NONE,
     body=wire.VerifyBody,
     answers=wire.KeyProfileShape,
@@ -63,6 +65,7 @@ async def verify(request: Request, response: Response) -> wire.KeyProfileShape:
     router,
     "GET",
     "/operator/key/{agentAddress}",
+    operation="key_agent",
     credential=Credential.OP_KEY,
     answers=wire.KeyProfileShape,
 )
@@ -76,6 +79,7 @@ async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyPro
     router,
     "GET",
     "/operator/key/{agentAddress}/attestation",
+    operation="attestation",
     credential=Credential.OP_KEY_OR_AGENT,
     answers=wire.AttestationContextShape,
     also=(403,),
@@ -99,6 +103,7 @@ async def attestation(request: Request, agent_address: AddressPath) -> wire.Atte
     router,
     "DELETE",
     "/operator/key/{agentAddress}/session",
+    operation="end_session",
     credential=Credential.AGENT,
     answers=wire.SessionEnded,
 )

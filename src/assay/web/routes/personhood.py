@@ -14,6 +14,7 @@ router = APIRouter(tags=["Personhood"])
     router,
     "POST",
     "/operator/personhood/verify/{agentId}",
+    operation="verify_personhood",
     credential=Credential.NONE,
     body=wire.ProofBody,
     answers=wire.VerifiedShape,
@@ -32,6 +33,7 @@ async def verify_personhood(
     router,
     "GET",
     "/operator/personhood/status/{agentId}",
+    operation="personhood_status",
     credential=Credential.NONE,
     answers=wire.StatusShape,
 )
@@ -47,6 +49,7 @@ async def personhood_status(
     router,
     "GET",
     "/operator/personhood/profile/{agentId}",
+    operation="personhood_profile",
     credential=Credential.NONE,
     answers=wire.PersonhoodProfileShape,
 )

@@ -26,6 +26,7 @@ CredentialId = Annotated[str, Path(alias="credentialId", max_length=64)]
     router,
     "POST",
     _PATH,
+    operation="deposit_credential",
     credential=Credential.AGENT,
     answers=wire.CredentialShape,
     body=wire.CredentialBody,
@@ -50,6 +51,7 @@ async def deposit_credential(
     router,
     "GET",
     _PATH,
+    operation="list_credentials",
     credential=Credential.AGENT,
     answers=wire.CredentialsShape,
 )
@@ -71,6 +73,7 @@ async def list_credentials(
     router,
     "DELETE",
     _PATH + "/{credentialId}",
+    operation="delete_credential",
     credential=Credential.AGENT,
     answers=wire.CredentialRemovedShape,
 )

@@ -14,7 +14,14 @@ from assay.web.wire.page import Cursor, Limit, Offset, part_of
 router = APIRouter(tags=["Accounts and keys"])
 
 
-@route(router, "POST", "/operator/logout", credential=Credential.JWT, answers=wire.SessionEnded)
+@route(
+    router,
+    "POST",
+    "/operator/logout",
+    operation="logout",
+    credential=Credential.JWT,
+    answers=wire.SessionEnded,
+)
 async def logout(request: Request) -> wire.SessionEnded:
     """End the session of the token that asks, at once everywhere."""
     session_id = exchange_of(request.scope).session_id or ""
@@ -23,7 +30,12 @@ async def logout(request: Request) -> wire.SessionEnded:
 
 
 @route(
-    router, "GET", "/operator/sessions", credential=Credential.JWT, answers=wire.SessionsResponse
+    router,
+    "GET",
+    "/operator/sessions",
+    operation="list_sessions",
+    credential=Credential.JWT,
+    answers=wire.SessionsResponse,
 )
 async def list_sessions(
     request: Request, limit: Limit = 100, offset: Offset = 0, cursor: Cursor = None
@@ -35,7 +47,12 @@ async def list_sessions(
 
 
 @route(
-    router, "DELETE", "/operator/sessions", credential=Credential.JWT, answers=wire.SessionsEnded
+    router,
+    "DELETE",
+    "/operator/sessions",
+    operation="end_dashboard_sessions",
+    credential=Credential.JWT,
+    answers=wire.SessionsEnded,
 )
 async def end_dashboard_sessions(
     request: Request,
@@ -52,6 +69,7 @@ async def end_dashboard_sessions(
     router,
     "DELETE",
     "/operator/sessions/{sessionId}",
+    operation="end_dashboard_session",
     credential=Credential.JWT,
     answers=wire.SessionEnded,
 )

@@ -23,6 +23,7 @@ TRANSFERS_SHOWN = 100
     router,
     "GET",
     "/operator/statement",
+    operation="operator_statement",
     credential=Credential.JWT,
     answers=wire.StatementShape,
 )
@@ -37,6 +38,7 @@ async def operator_statement(request: Request) -> wire.StatementShape:
     router,
     "GET",
     "/operator/statement/export",
+    operation="operator_statement_export",
     credential=Credential.JWT,
     answers=None,
     media_types=(MEDIA_TYPES["csv"],),
@@ -52,6 +54,7 @@ async def operator_statement_export(request: Request) -> Response:
     router,
     "GET",
     "/operator/statement/transfers",
+    operation="operator_transfers",
     credential=Credential.JWT,
     answers=wire.TransfersShape,
 )
@@ -68,6 +71,7 @@ async def operator_transfers(
     router,
     "GET",
     "/operator/statement/transfers/export",
+    operation="operator_transfers_export",
     credential=Credential.JWT,
     answers=None,
     media_types=(MEDIA_TYPES["csv"],),
@@ -89,6 +93,7 @@ async def operator_transfers_export(
     router,
     "GET",
     "/operator/admin/statement",
+    operation="admin_statement",
     credential=Credential.ADMIN,
     answers=wire.StatementsShape,
 )

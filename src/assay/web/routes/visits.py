@@ -23,6 +23,7 @@ _PATH = "/operator/agent/{agentId}/visits"
     router,
     "POST",
     _PATH,
+    operation="enrol_agent",
     credential=Credential.OP_KEY_OR_AGENT,
     answers=wire.EnrolledShape,
     also=(409,),
@@ -41,6 +42,7 @@ async def enrol_agent(
     router,
     "DELETE",
     _PATH,
+    operation="withdraw_agent",
     credential=Credential.OP_KEY_OR_AGENT,
     answers=wire.EnrolledShape,
 )
@@ -63,6 +65,7 @@ async def withdraw_agent(
     router,
     "GET",
     "/operator/visits",
+    operation="list_enrolments",
     credential=Credential.OP_KEY_OR_AGENT,
     answers=wire.EnrolmentsShape,
 )

@@ -26,6 +26,7 @@ router = APIRouter(tags=["Webhooks"])
     router,
     "POST",
     "/operator/webhooks/register",
+    operation="register_webhook",
     credential=Credential.OP_KEY_OR_JWT,
     body=wire.WebhookBody,
     answers=wire.WebhookShape,
@@ -44,6 +45,7 @@ async def register_webhook(request: Request) -> wire.WebhookShape:
     router,
     "GET",
     "/operator/webhooks",
+    operation="list_webhooks",
     credential=Credential.OP_KEY_OR_JWT,
     answers=wire.WebhooksShape,
 )
@@ -70,6 +72,7 @@ async def list_webhooks(
     router,
     "POST",
     "/operator/webhooks/{webhookId}/verify",
+    operation="verify_webhook",
     credential=Credential.OP_KEY_OR_JWT,
     answers=wire.VerifiedShape,
 )
@@ -85,6 +88,7 @@ async def verify_webhook(
     router,
     "GET",
     "/operator/webhooks/deliveries",
+    operation="webhook_deliveries",
     credential=Credential.OP_KEY_OR_JWT,
     answers=wire.DeliveriesShape,
 )
@@ -117,6 +121,7 @@ async def webhook_deliveries(
     router,
     "DELETE",
     "/operator/webhooks/{webhookId}",
+    operation="remove_webhook",
     credential=Credential.OP_KEY_OR_JWT,
     answers=wire.RemovedShape,
 )
