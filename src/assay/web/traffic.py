@@ -32,7 +32,7 @@ CREDENTIAL_IN_BODY: Final = frozenset(
     }
 )
 """A password, a token or a signature comes in the body, and each of these operations bounds the
-guesses at it by itself, before it waits for anything that costs."""
+guesses at it by itself, before it hashes or asks a chain. Looking the account up comes first."""
 
 
 class Traffic:

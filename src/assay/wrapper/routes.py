@@ -32,6 +32,10 @@ ROW_BYTES: Final = 2048
 """What the route of a wrapper takes besides its texts."""
 
 
+OPERATOR_ID_CHARS: Final = 36
+"""Of a longer one nobody has a wrapper, and nothing is remembered: strangers may send any text."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Remembered:
     configs: Sequence[WrapperConfig]
@@ -85,7 +89,8 @@ class Routes:
         Raises `WrapperNotFound`, also for a path two readers could read two ways.
         """
         found = self.find_cached(operator_id, method, path)
-        if found is None and self._age_s(operator_id) > MISS_BELIEVED_S:
+        may_exist = len(operator_id) <= OPERATOR_ID_CHARS
+        if found is None and may_exist and self._age_s(operator_id) > MISS_BELIEVED_S:
             table = await self._flights.run(operator_id, lambda: self._load(operator_id))
             found = _found(table, method, path)
         if found is None:

@@ -11,7 +11,7 @@ import pytest
 
 from assay.egress.url import EgressPolicy
 from assay.wrapper.model import WrapperConfig, WrapperNotFound
-from assay.wrapper.routes import REMEMBERED_BYTES, REMEMBERED_S, Routes
+from assay.wrapper.routes import OPERATOR_ID_CHARS, REMEMBERED_BYTES, REMEMBERED_S, Routes
 from tests.contract.sql.test_stores_wrappers import config
 from tests.fakes.clock import FrozenClock
 
@@ -25,9 +25,11 @@ def _no_secret(_config: WrapperConfig) -> None:
 class Store:
     def __init__(self) -> None:
         self.configs: list[WrapperConfig] = [FREE]
+        self.asked = 0
 
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
         del operator_id
+        self.asked += 1
         return [replace(one) for one in self.configs]
 
 
@@ -49,6 +51,21 @@ async def test_wrappers_that_did_not_change_are_not_made_again() -> None:
     clock.move(REMEMBERED_S + 1)
     with pytest.raises(WrapperNotFound):
         await routes.find("one", "GET", "/quote")
+
+
+async def test_of_an_operator_id_too_long_to_exist_nothing_is_asked_or_remembered() -> None:
+    """65,536 of 60 kB each would be 4 GB, and a stranger can send them within his limits."""
+    store = Store()
+    endpoints = SimpleNamespace(changes=0, upstream_secret=_no_secret)
+    clock = FrozenClock(datetime(2026, 3, 1, tzinfo=UTC))
+    routes = Routes(cast("Any", store), cast("Any", endpoints), EgressPolicy(), clock)
+    longest, longer = "x" * OPERATOR_ID_CHARS, "x" * (OPERATOR_ID_CHARS + 1)
+    assert (await routes.find(longest, "GET", "/quote")).route.config.path == "/quote"
+    asked = store.asked
+    with pytest.raises(WrapperNotFound):
+        await routes.find(longer, "GET", "/quote")
+    assert store.asked == asked
+    assert routes.find_cached(longer, "GET", "/quote") is None
 
 
 async def test_wrappers_of_many_operators_are_remembered_up_to_so_many_bytes() -> None:
