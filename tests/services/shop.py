@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import httpx2
-import pytest
 
 from assay.payments.networks import ROWS
 from assay_demo.chain import dollars
@@ -60,14 +59,8 @@ class Dollars:
         dollars.mint(self.wallet, MINTER.key, self.asset, to, amount)
 
 
-@pytest.fixture(scope="session")
-def dollar_chain() -> Iterator[Dollars]:
-    with dollars_on(NETWORK) as chain:
-        yield chain
-
-
 @contextmanager
-def dollars_on(network: str) -> Iterator[Dollars]:
+def dollars_on(network: str = NETWORK) -> Iterator[Dollars]:
     """A local chain that passes for that payment network, with its dollar."""
     row = next(row for row in ROWS if row.id == network)
     options = ("--chain-id", str(row.chain_id), "--dollar", row.asset.address)
