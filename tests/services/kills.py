@@ -563,7 +563,7 @@ def _wait_until_finished(store: str, database: str, seconds: float = 60) -> None
     statement = "SELECT count(*) FROM payments WHERE state IN ('settling', 'pending')"
     deadline = time.monotonic() + seconds
     while _rows(store, database, statement)[0][0] and time.monotonic() < deadline:
-        time.sleep(0.5)
+        time.sleep(0.05)
 
 
 def _ledger(store: str, database: str) -> int:

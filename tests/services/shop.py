@@ -242,7 +242,7 @@ def until_known(call: Callable[[], httpx2.Response], seconds: float = 30) -> htt
     """The answer once it is not 503 any more."""
     deadline = time.monotonic() + seconds
     while (answer := call()).status_code == 503 and time.monotonic() < deadline:
-        time.sleep(0.3)
+        time.sleep(0.05)
     return answer
 
 
