@@ -22,3 +22,13 @@ def test_every_link_between_pages_leads_somewhere() -> None:
     ]
     broken = [(p.name, target) for p, target in links if not (p.parent / target).exists()]
     assert broken == []
+
+
+def test_the_verbs_of_the_check_are_the_ones_that_are_described() -> None:
+    script = (ROOT / "assay").read_text("utf-8")
+    verbs = script.partition("\ncheck() {")[2].partition("\n}")[0]
+    done = set(re.findall(r"(?m)^    (\w+)\)", verbs))
+    taken = set(re.findall(r"'check (\w+)'", script))
+    rows = re.findall(r"(?m)^\| `(\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+    assert done == {*rows, "check"}
+    assert taken == set(rows)

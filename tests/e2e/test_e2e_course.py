@@ -169,4 +169,4 @@ def test_how_an_agent_treats_wrappers_counts_too(http: httpx2.Client) -> None:
         if outcomes.get("wrapper_limits_obeyed") == "fail":
             break
         assert time.monotonic() < deadline, told
-        time.sleep(0.3)
+        time.sleep(0.05)

@@ -67,7 +67,7 @@ def until_scraped(url: str, name: str, expected: float, seconds: float = 60) -> 
     deadline = time.monotonic() + seconds
     while (found := scraped(url)).get(name) != expected:
         assert time.monotonic() < deadline, found
-        time.sleep(0.3)
+        time.sleep(0.1)
     return found
 
 

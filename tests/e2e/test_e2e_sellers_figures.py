@@ -68,7 +68,7 @@ def wait_for_log(made: Shop, payments: int) -> list[dict[str, Any]]:
             return paid
         assert len(paid) < payments
         assert time.monotonic() < until, logs
-        time.sleep(0.5)
+        time.sleep(0.05)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ must be ordered, a start for every pattern at every place, what is encoded in wh
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import pairwise
 
 CHARS = 262_144
@@ -78,6 +79,12 @@ UNITS: Mapping[str, str] = {
 }
 
 SIZES = (CHARS, CHARS // 2, 60_001)
+
+
+@cache
+def named_hostile_texts() -> Mapping[str, str]:
+    """All of them, made once a process: forty million characters."""
+    return dict(hostile_texts())
 
 
 def hostile_texts() -> Iterator[tuple[str, str]]:

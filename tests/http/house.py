@@ -8,6 +8,7 @@ from typing import Any
 
 import fastapi.dependencies.models
 import httpx2
+from argon2 import PasswordHasher
 from eth_account import Account
 from eth_account.messages import encode_defunct
 
@@ -112,6 +113,7 @@ async def open_house(folder: Path, **settings: Any) -> AsyncGenerator[House]:
         },
     )
     async with assemble(made, clock, {"evm": chain}) as app:  # type: ignore[arg-type]
+        _hash_cheaply(app)
         sender = httpx2.ASGITransport(build(app), raise_app_exceptions=False)
         hooks = {"response": [promises_of(app)]}
         async with httpx2.AsyncClient(
@@ -121,6 +123,12 @@ async def open_house(folder: Path, **settings: Any) -> AsyncGenerator[House]:
                 yield House(app, http, clock, chain)
             finally:
                 _forget_routes()
+
+
+def _hash_cheaply(app: App) -> None:
+    """What a password costs is another test's; here it would be a tenth of every test."""
+    hasher: Any = app.operators._hasher
+    hasher._argon2 = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
 
 
 def _forget_routes() -> None:

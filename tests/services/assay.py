@@ -17,8 +17,7 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 
 from tests.services.forked import ROOT, SERVICE, Process, start
-
-START_S = 30
+from tests.services.starting import HUNG_S
 
 
 @dataclass
@@ -46,7 +45,7 @@ class Served:
         )
         log.close()
         assert self.process.stdout is not None
-        timer = threading.Timer(START_S, self.process.kill)
+        timer = threading.Timer(HUNG_S, self.process.kill)
         timer.start()
         first = self.process.stdout.readline()
         timer.cancel()

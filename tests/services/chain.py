@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import pytest
-
 from assay.chains.model import Network
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.registries import Registries, Wallet, deploy
@@ -48,9 +46,3 @@ def local_chain() -> Iterator[LocalChain]:
         process.terminate()
         process.wait(60)
         process.stdout.close()
-
-
-@pytest.fixture(scope="session")
-def chain() -> Iterator[LocalChain]:
-    with local_chain() as running:
-        yield running

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.dollars import BASE_SEPOLIA, BASE_SEPOLIA_USDC, balance, mint
 from assay_demo.chain.registries import ARTIFACTS, Wallet
 from tests.services.node import needs_node
+from tests.services.starting import listening_at
 
-START_S = 20
 COINS = hex(10**24)
 MINTER = ACCOUNTS[2]
 
@@ -62,13 +61,7 @@ def fee_chain() -> Iterator[FeeChain]:
     command = [str(program), "--chain-id", str(BASE_SEPOLIA), "--port", "0", "--no-mining"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    url = ""
-    deadline = time.monotonic() + START_S
-    while not url:
-        assert time.monotonic() < deadline, "anvil did not start"
-        line = process.stdout.readline()
-        if "Listening on" in line:
-            url = "http://" + line.split()[-1]
+    url = listening_at(process)
     drain = Thread(target=process.stdout.read, daemon=True)
     drain.start()
     try:

@@ -79,7 +79,7 @@ def grounds() -> Iterator[list[Ground]]:
     thread = threading.Thread(target=run)
     thread.start()
     try:
-        ready.wait(60)
+        ready.wait()
         if failed:
             raise failed[0]
         yield found

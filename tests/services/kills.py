@@ -47,12 +47,12 @@ from tests.services.shop import (
     encoded,
     upstream,
 )
+from tests.services.starting import HUNG_S
 from tests.services.tempo import Tempo
 from tests.services.tempo_shop import SELLER as TEMPO_SELLER
 from tests.services.tempo_shop import signed
 
 CENT = 10_000
-READY_S = 60.0
 SETTINGS = {"ASSAY_SETTLEMENT_LEASE_S": "4", "ASSAY_SETTLEMENT_S": "6"}
 SECRETS = {
     f"ASSAY_{name}": name.lower() * 4
@@ -124,7 +124,7 @@ class Life:
         self.parent.stdin.write(json.dumps({**asked, "log": str(self.log)}) + "\n")
         self.parent.stdin.flush()
         self.pid = int(self.parent.stdout.readline())
-        deadline = time.monotonic() + READY_S
+        deadline = time.monotonic() + HUNG_S
         while not _answers(self.address):
             is_well = _is_running(self.pid) and time.monotonic() < deadline
             assert is_well, self.log.read_text("utf-8")[-4000:]
@@ -563,7 +563,7 @@ def _wait_until_finished(store: str, database: str, seconds: float = 60) -> None
     statement = "SELECT count(*) FROM payments WHERE state IN ('settling', 'pending')"
     deadline = time.monotonic() + seconds
     while _rows(store, database, statement)[0][0] and time.monotonic() < deadline:
-        time.sleep(0.5)
+        time.sleep(0.05)
 
 
 def _ledger(store: str, database: str) -> int:

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-START_S = 60
+from tests.services.starting import HUNG_S
+
 STOP_S = 20
 _FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 """Only a power cut could tell the difference, and no test makes one."""
@@ -111,7 +112,7 @@ class Postgres:
     def _wait_until_ready(self) -> None:
         assert self._server is not None
         command = [self._programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + HUNG_S
         while subprocess.run(command, check=False, cwd="/", user=self._user).returncode != 0:
             ended = self._server.poll() is not None or time.monotonic() > deadline
             assert not ended, (self._folder / "log").read_text("utf-8")

@@ -1,7 +1,6 @@
 """A local Base Sepolia that can be reorganised: anvil, with the test dollar where USDC is."""
 
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +11,7 @@ from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from assay_demo.chain.registries import ARTIFACTS, Wallet
 from tests.services.node import needs_node
 from tests.services.shop import ENGINE, MINTER, NETWORK, USDC
-
-START_S = 20
+from tests.services.starting import listening_at
 
 
 @dataclass
@@ -56,12 +54,7 @@ def anvil(chain_id: int = dollars.BASE_SEPOLIA) -> Iterator[Anvil]:
         text=True,
     )
     assert process.stdout is not None
-    url, deadline = "", time.monotonic() + START_S
-    while not url:
-        assert time.monotonic() < deadline, "anvil did not start"
-        line = process.stdout.readline()
-        if "Listening on" in line:
-            url = "http://" + line.split()[-1]
+    url = listening_at(process)
     drain = Thread(target=process.stdout.read, daemon=True)
     drain.start()
     try:

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.services import debian
+from tests.services.starting import HUNG_S
 
-START_S = 30
 STOP_S = 10
 FORWARDED_AS = "x-proxy-request"
 HEAD_KIB = 80
@@ -89,10 +89,10 @@ def running(
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_S
+    deadline = time.monotonic() + HUNG_S
     while True:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=START_S).close()
+            socket.create_connection(("127.0.0.1", port), timeout=HUNG_S).close()
         except OSError:
             assert process.poll() is None, log.read_text("utf-8")
             assert time.monotonic() < deadline, log.read_text("utf-8")

@@ -80,7 +80,7 @@ def books(shop: Shop, ledger: Callable[[], Mapping[str, tuple[str, int]]]) -> Bo
         found = _read(shop, ledger)
         if not found.differences or time.monotonic() > deadline:
             return found
-        time.sleep(1)
+        time.sleep(0.25)
 
 
 def _read(shop: Shop, ledger: Callable[[], Mapping[str, tuple[str, int]]]) -> Books:

@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import httpx2
-import pytest
 
 from assay.payments.networks import ROWS
 from assay_demo.chain import dollars
@@ -60,14 +59,8 @@ class Dollars:
         dollars.mint(self.wallet, MINTER.key, self.asset, to, amount)
 
 
-@pytest.fixture(scope="session")
-def dollar_chain() -> Iterator[Dollars]:
-    with dollars_on(NETWORK) as chain:
-        yield chain
-
-
 @contextmanager
-def dollars_on(network: str) -> Iterator[Dollars]:
+def dollars_on(network: str = NETWORK) -> Iterator[Dollars]:
     """A local chain that passes for that payment network, with its dollar."""
     row = next(row for row in ROWS if row.id == network)
     options = ("--chain-id", str(row.chain_id), "--dollar", row.asset.address)
@@ -249,7 +242,7 @@ def until_known(call: Callable[[], httpx2.Response], seconds: float = 30) -> htt
     """The answer once it is not 503 any more."""
     deadline = time.monotonic() + seconds
     while (answer := call()).status_code == 503 and time.monotonic() < deadline:
-        time.sleep(0.3)
+        time.sleep(0.05)
     return answer
 
 

@@ -11,11 +11,11 @@ from threading import Thread
 from typing import Any
 
 import httpx2
-import pytest
 
 from assay.kit.keccak import keccak256
 from assay.payments.networks import ROWS
 from tests.services.node import needs_node
+from tests.services.starting import HUNG_S, listening_at
 
 MODERATO, MAINNET = 42431, 4217
 PATH_USD = "0x20c0000000000000000000000000000000000000"
@@ -32,8 +32,6 @@ KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 
 PAYER = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
 """The address of that key."""
-
-START_S = 20
 
 
 @dataclass
@@ -87,21 +85,15 @@ class Tempo:
         data += "".join(word.rjust(64, "0") for word in words)
         call = {"from": owner, "to": FEE_MANAGER, "data": "0x" + data}
         sent = self.request("eth_sendTransaction", call)
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + HUNG_S
         while (mined := self.request("eth_getTransactionReceipt", sent)) is None:
             assert time.monotonic() < deadline, "the pool was not made"
             time.sleep(0.05)
         assert mined["status"] == "0x1", mined
 
 
-@pytest.fixture(scope="session")
-def tempo() -> Iterator[Tempo]:
-    with running(MODERATO) as chain:
-        yield chain
-
-
 @contextmanager
-def running(chain_id: int) -> Iterator[Tempo]:
+def running(chain_id: int = MODERATO) -> Iterator[Tempo]:
     """A local Tempo chain of that id, where its payer has its dollar."""
     with _node(chain_id) as inner, httpx2.Client(timeout=30, trust_env=False) as http:
         shim = ThreadingHTTPServer(("127.0.0.1", 0), _shim(inner, http))
@@ -126,13 +118,7 @@ def _node(chain_id: int) -> Iterator[str]:
         [*command, "--chain-id", str(chain_id)], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    url = ""
-    deadline = time.monotonic() + START_S
-    while not url:
-        assert time.monotonic() < deadline, "anvil did not start"
-        line = process.stdout.readline()
-        if "Listening on" in line:
-            url = "http://" + line.split()[-1]
+    url = listening_at(process)
     drain = Thread(target=process.stdout.read, daemon=True)
     drain.start()
     try:

@@ -16,7 +16,8 @@ import time
 from functools import cache
 from pathlib import Path
 
-START_S = 30
+from tests.services.starting import HUNG_S
+
 PASSWORD = "hush-this-word"
 
 _UNTIL_WE_ARE_GONE = (
@@ -54,7 +55,7 @@ class ValkeyServer:
                 stderr=log,
                 start_new_session=True,  # a Ctrl-C is for the tests, who end it in their turn
             )
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + HUNG_S
         while not self._answers():
             assert time.monotonic() < deadline, (self._folder / "log").read_text("utf-8")
             time.sleep(0.02)
@@ -62,7 +63,7 @@ class ValkeyServer:
     def kill(self) -> None:
         """End the server at once; `start` again to see what comes back."""
         if self._server is not None:
-            self._server.communicate(timeout=START_S)
+            self._server.communicate(timeout=HUNG_S)
             self._server = None
 
     def stop(self) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from tests.services.starting import HUNG_S
+
 Play = Callable[["Wire", "Asked"], Awaitable[None]]
 
 
@@ -89,7 +91,7 @@ def wire_upstream() -> Iterator[WireUpstream]:  # noqa: PLR0915 - a server in a 
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(HUNG_S)
     try:
         yield state
     finally:

@@ -1,16 +1,15 @@
-"""The demo's world for end-to-end tests: started once a test process, ended with it."""
+"""The demo's world for end-to-end tests."""
 
 import asyncio
 import threading
 from collections.abc import Iterator
-
-import pytest
+from contextlib import contextmanager
 
 from assay_demo.world import World
 
 
-@pytest.fixture(scope="session")
-def world() -> Iterator[World]:
+@contextmanager
+def live_world() -> Iterator[World]:
     """Runs in a loop of its own thread, so that every test may use its own loop."""
     started: list[World] = []
     failed: list[BaseException] = []
@@ -31,9 +30,11 @@ def world() -> Iterator[World]:
 
     thread = threading.Thread(target=run)
     thread.start()
-    ready.wait(60)
+    ready.wait()
     if failed:
         raise failed[0]
-    yield started[0]
-    over.set()
-    thread.join(30)
+    try:
+        yield started[0]
+    finally:
+        over.set()
+        thread.join(30)

@@ -1,8 +1,8 @@
 """Scores written to the registry: signed, sent once, taken or refused by a real runtime."""
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,13 +14,15 @@ from assay.chains.model import ChainUnavailable, OnchainAgent
 from assay.chains.networks import Networks
 from assay.chains.ports import WriteRefused
 from assay.chains.solana.feedback import Given, give_feedback
+from assay.infra.http.rpc import JsonRpc
 from assay.infra.solana_writer import SolanaWriter, keypair_of
 from assay.kit.tasks import Tasks
 from assay.trust.feedback import WAITING_MAX, WriteBack, Written
 from assay.trust.subjects import Subjects
+from tests.fakes.clock import FrozenClock
 from tests.services.solana import golden, loopback
 from tests.services.solana.clusters import keypair
-from tests.services.solana.reading import Reading, reading
+from tests.services.solana.reading import QUICK, Reading, reading
 from tests.services.solana.registry import Agent
 from tests.services.solana.rpc import preflight_refusal
 
@@ -106,14 +108,17 @@ async def test_a_paused_engine_refuses_the_score(writing: Writing) -> None:
 
 async def test_a_node_that_is_down_leaves_the_chain_unavailable(writing: Writing) -> None:
     agent = await writing.agent(writing.ground.registry.agent())
-    for method in ("getLatestBlockhash", "sendTransaction"):
-        for fault in (loopback.unavailable(), loopback.garbage(), loopback.hang_up()):
-            with (
-                writing.ground.node.faults.during(fault, only=method),
-                pytest.raises(ChainUnavailable),
-            ):
-                await writing.writer.give_score(writing.ground.network, agent, 50)
-            await asyncio.sleep(1.1)  # an endpoint that failed is left alone for a second
+    clock = FrozenClock()
+    async with aclosing(JsonRpc(clock, QUICK)) as rpc:
+        writer = SolanaWriter(rpc, writing.wallet, 0)
+        for method in ("getLatestBlockhash", "sendTransaction"):
+            for fault in (loopback.unavailable(), loopback.garbage(), loopback.hang_up()):
+                with (
+                    writing.ground.node.faults.during(fault, only=method),
+                    pytest.raises(ChainUnavailable),
+                ):
+                    await writer.give_score(writing.ground.network, agent, 50)
+                clock.move(1.1)  # an endpoint that failed is left alone for a second
 
 
 async def test_a_node_that_says_another_signature_is_not_believed(writing: Writing) -> None:

@@ -10,8 +10,8 @@ from http import HTTPStatus
 from typing import Any
 
 from tests.services.raw_server import RawServer, Request, plain, serving
+from tests.services.starting import HUNG_S
 
-START_S = 10
 FOREVER_S = 3600.0
 JSON = "Content-Type: application/json"
 
@@ -249,11 +249,11 @@ def running(service: Service) -> Generator[None]:
 
     thread = threading.Thread(target=lambda: asyncio.run(live()), daemon=True)
     thread.start()
-    assert ready.wait(START_S), "the loopback service did not start"
+    assert ready.wait(HUNG_S), "the loopback service did not start"
     try:
         yield
     finally:
         over.set()
-        thread.join(START_S)
+        thread.join(HUNG_S)
     if service.broken:
         raise service.broken[0]

@@ -27,7 +27,7 @@ from assay.probing.purposes import (
     registration_groups,
     tool_group,
 )
-from tests.fakes.hostile_texts import hostile_texts
+from tests.fakes.hostile_texts import named_hostile_texts
 from tests.vectors import honest_documents as honest
 
 ORDERS = json.loads((honest.HERE / "orders.json").read_text("utf-8"))
@@ -228,9 +228,9 @@ class Watched(Meter):
         return over
 
 
-@pytest.mark.parametrize("name", dict(hostile_texts()))
+@pytest.mark.parametrize("name", named_hostile_texts())
 def test_reading_is_bounded_and_in_short_slices(name: str) -> None:
-    text, meter = dict(hostile_texts())[name], Watched()
+    text, meter = named_hostile_texts()[name], Watched()
     whole(find_duties([[Said(text, text, name=text)]] * 8, meter))
     assert meter.read <= 48 * (DOCUMENT_MAX + TEXT_MAX)
     assert meter.largest <= 4_096 + 2 * WINDOW_CHARS

@@ -19,7 +19,7 @@ from assay.probing.patterns import find_internals
 from assay.probing.poisoning import DESCRIPTION_MAX, DOCUMENT_MAX, TEXTS_MAX, find_poison, poison
 from assay.probing.secret_formats import find_secrets, leaked_secrets
 from tests.fakes.hostile_documents import bodies, documents, lists
-from tests.fakes.hostile_texts import ORDER, UNITS, hostile_json, hostile_texts
+from tests.fakes.hostile_texts import ORDER, UNITS, hostile_json, named_hostile_texts
 
 READINGS = 16
 """How often a character may be read: by each pattern, normalised to three, windows overlapping."""
@@ -27,7 +27,7 @@ READINGS = 16
 STEP_CHARS = SLICE_CHARS + 3 * (WINDOW_CHARS + 768)
 """Most that is read between two yields: a slice that was nearly over, and what ends it."""
 
-TEXTS = dict(hostile_texts()) | dict(documents())
+TEXTS = {**named_hostile_texts(), **dict(documents())}
 
 
 class Watched(Meter):
