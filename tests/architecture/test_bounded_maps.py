@@ -88,7 +88,9 @@ def test_every_collection_that_outlives_a_call_has_a_bound_in_the_table() -> Non
         for path in SOURCES
         for name in collections_of(path.read_text("utf-8"))
     }
-    listed = dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", TABLE.read_text("utf-8"), re.MULTILINE))
+    rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", TABLE.read_text("utf-8"), re.MULTILINE)
+    listed = dict(rows)
+    assert len(listed) == len(rows)
     assert sorted(found - listed.keys()) == [], "add a bound, and a row to docs/dev/maps.md"
     assert sorted(listed.keys() - found) == [], "remove the row from docs/dev/maps.md"
 

@@ -16,7 +16,7 @@ from assay.payments.model import Entry, IdentifierReused, State, Stored
 from assay.payments.outcomes import Attempt
 from assay.payments.unfinished import Due
 from assay.payments.upstream_keys import carried_secret
-from assay.payments.watched_payments import WatchedPayment, first_look, next_look, watched_payment
+from assay.payments.watched_payments import WatchedPayment, first_look, watched_payment
 from assay.payments.watcher import Plan
 from tests.fakes.gas_accounts import MemoryGas
 
@@ -120,10 +120,7 @@ class MemoryLedgerStore:
         looks = sorted((at, one) for one, at in self.looks.items() if at <= now and one in rows)
         due = [rows[one] for _, one in looks[:at_most]]
         for row in due:
-            at = until
-            if row.settled_at is not None:
-                at = max(until, next_look(row.settled_at, now))
-            self._look_at(row.id, None if row.state in _OPEN else at)
+            self._look_at(row.id, None if row.state in _OPEN else until)
         return [
             watched_payment(row, row.attempt.transaction) for row in due if row.state not in _OPEN
         ]
@@ -132,9 +129,10 @@ class MemoryLedgerStore:
         return [row for row in self.rows.values() if row.id in ids]
 
     async def plan(self, plans: Sequence[Plan]) -> None:
-        for entry_id, at in plans:
-            if entry_id in self.looks:
-                self._look_at(entry_id, at)
+        states = {row.id: row.state for row in self.rows.values()} if plans else {}
+        for plan in plans:
+            if plan.id in self.looks and states[plan.id] is plan.state:
+                self._look_at(plan.id, plan.at)
 
     async def stored_bytes(self, entry_id: str) -> int | None:
         kept = self.answers.get(entry_id)

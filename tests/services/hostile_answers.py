@@ -191,11 +191,11 @@ TEXTS: Mapping[str, Hostile] = {
     "very deep": _raw(plain(b"[" * 90_000)),
     "very deep objects": _raw(plain(b'{"a":' * 15_000)),
     "deep beside": _text(
-        lambda text: text.replace(b"{", b'{"a":' + b"[" * 80 + b"]" * 80 + b",", 1)
+        lambda text: text.replace(b"{", b'{"a":' + b"[" * 300 + b"]" * 300 + b",", 1)
     ),
     "NaN beside": _text(lambda text: text.replace(b"{", b'{"a":NaN,', 1)),
     "a number of very many digits": _text(
-        lambda text: text.replace(b"{", b'{"a":' + b"9" * 4_000 + b",", 1)
+        lambda text: text.replace(b"{", b'{"a":' + b"9" * 5_000 + b",", 1)
     ),
     "single quotes": _text(lambda text: text.replace(b'"', b"'")),
     "a comment": _text(lambda text: b"/**/" + text),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from assay.cli.unsafe_secrets import weakness
+from assay.cli.unsafe_secrets import WALLET_KEYS, weakness
 from assay.kit.json import is_array
 from assay.settings import Settings, is_in_environment
 from assay.wiring import address_of_key
@@ -139,8 +139,7 @@ def _known_wallets() -> frozenset[int]:
 
 def _wallet_keys(settings: Settings) -> tuple[tuple[str, SecretStr | None], ...]:
     """The keys of our wallets on EVM chains, by their fields."""
-    names = ("x402_private_key", "payout_key", "paid_calls_key")
-    return tuple((name, getattr(settings, name)) for name in names)
+    return tuple((name, getattr(settings, name)) for name in WALLET_KEYS)
 
 
 def _wallet(key: SecretStr | None) -> int | None:
@@ -155,9 +154,13 @@ def _wallet(key: SecretStr | None) -> int | None:
 def _spending_keys(settings: Settings) -> list[str]:
     """Those in use: beside a facilitator the private key pays for nothing."""
     settles = settings.x402_private_key is not None and not settings.x402_facilitator_url
-    return ["ASSAY_X402_PRIVATE_KEY"] * settles + ["ASSAY_SOLANA_KEYPAIR"] * _is_solana_funded(
-        settings
-    )
+    buys = settings.paid_calls_key is not None and settings.paid_calls_usd_per_day > 0
+    used = {
+        "ASSAY_X402_PRIVATE_KEY": settles,
+        "ASSAY_SOLANA_KEYPAIR": _is_solana_funded(settings),
+        "ASSAY_PAID_CALLS_KEY": buys,
+    }
+    return [name for name, is_used in used.items() if is_used]
 
 
 def _is_solana_funded(settings: Settings) -> bool:

@@ -28,6 +28,9 @@ _STEPS_SHARE = 0.5
 """The share of neighbouring characters one code point apart, from which text counts up or down."""
 
 # fmt: off
+WALLET_KEYS = ("x402_private_key", "payout_key", "paid_calls_key")
+"""Settings that hold the key of a wallet of ours on EVM chains."""
+
 _WORDS = (
     "admin", "assay", "battery", "bits", "change", "changeme", "characters", "correct", "default",
     "dev", "example", "for", "here", "horse", "insecure", "jwt", "key", "least", "letmein",
@@ -141,7 +144,7 @@ def _secrets(settings: Settings) -> list[tuple[str, str]]:
 
 def _wallet_keys(settings: Settings) -> list[tuple[str, str]]:
     """The keys of wallets on EVM chains, under their settings' names."""
-    found = ((name, getattr(settings, name)) for name in ("x402_private_key", "payout_key"))
+    found = ((name, getattr(settings, name)) for name in WALLET_KEYS)
     return [(PREFIX + name.upper(), text) for name, key in found for text in _texts(key)]
 
 

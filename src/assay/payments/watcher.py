@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 from typing import Protocol as Port
 
 from assay.kit.clock import Clock
@@ -34,8 +34,18 @@ LAG: Final = timedelta(seconds=10)
 LOOKED_AT_ONCE: Final = 200
 SENT_AT_ONCE: Final = 16
 
-Plan = tuple[str, datetime | None]
-"""An entry's id, and when it is looked at next; None: never again."""
+
+class Plan(NamedTuple):
+    """When an entry is looked at next, if it is still in that state; None: never again."""
+
+    id: str
+    state: State
+    at: datetime | None
+
+
+def plan_of(one: Entry | WatchedPayment, at: datetime | None) -> Plan:
+    """That of an entry as it was read."""
+    return Plan(one.id, one.state, at)
 
 
 class WatchStore(Port):
@@ -46,10 +56,8 @@ class WatchStore(Port):
     ) -> Sequence[WatchedPayment]:
         """Entries of the network that are due; to other processes they are due at `until`.
 
-        One that has settled is due at its `next_look`, where that is later: so that what is shown
-        needs no plan. Those that money came in for go first, but for a share that is left to those
-        that ended unpaid, of which payers take turns. Those of `OPEN` are not due until
-        they have settled.
+        Those that money came in for go first, but for a share that is left to those that ended
+        unpaid, of which payers take turns. Those of `OPEN` are not due until they have settled.
         """
         ...
 
@@ -58,7 +66,7 @@ class WatchStore(Port):
         ...
 
     async def plan(self, plans: Sequence[Plan]) -> None:
-        """Write down when they are looked at next."""
+        """Write down when they are looked at next; nothing of one that has moved meanwhile."""
         ...
 
 
@@ -121,18 +129,18 @@ class Watcher:
         try:
             depths = await view.receipts.depths(network, due)
         except Unavailable:
-            await self._store.plan([(one.id, self._again(one.since)) for one in due])
+            await self._store.plan([plan_of(one, self._again(one.since)) for one in due])
             return None
-        missing, deep = list[WatchedPayment](), list[WatchedPayment]()
+        shown, missing, deep = list[Plan](), list[WatchedPayment](), list[WatchedPayment]()
         for one, depth in zip(due, depths, strict=True):
             if not depth:
                 missing.append(one)
             elif self._witness.is_final(network, depth):
-                deep.append(one)  # the claim of any other has planned its next look
-        plans, hidden = await self._final(network, deep)
-        until = self._settlement.lease()  # a fault must not put them off as if they were shown
-        plans += [(one.id, until) for one in (*missing, *hidden)]
-        await self._store.plan(plans)
+                deep.append(one)
+            else:
+                shown.append(plan_of(one, next_look(one.since, self._clock.now())))
+        final, hidden = await self._final(network, deep)
+        await self._store.plan([*shown, *final])
         entries = await self._entries([*missing, *hidden])
         return await _changed(self._find(entry, view) for entry in entries)
 
@@ -155,7 +163,7 @@ class Watcher:
         try:
             told = await protocol.outcomes(entries, needs, every_node=True)
         except Unavailable:
-            await self._store.plan([(one.id, self._again(one.since)) for one in due])
+            await self._store.plan([plan_of(one, self._again(one.since)) for one in due])
             return None
         pairs = zip(entries, told, strict=True)
         return await _changed(self._late(entry, found) for entry, found in pairs)
@@ -169,14 +177,19 @@ class Watcher:
         """
         views = self._witness.views(network)
         if not deep or len(views) == 1:
-            return [(one.id, None) for one in deep], []
+            return [plan_of(one, None) for one in deep], []
         try:
             depths = await views[0].receipts.agreed_depths(network, deep)
         except Unavailable:
-            return [], []
+            return [plan_of(one, next_look(one.since, self._clock.now())) for one in deep], []
         told = list(zip(deep, depths, strict=True))
-        final = [(one.id, None) for one, depth in told if self._witness.is_final(network, depth)]
-        return list[Plan](final), [one for one, depth in told if not depth]
+        now, is_final = self._clock.now(), self._witness.is_final
+        plans = [
+            plan_of(one, None if is_final(network, depth) else next_look(one.since, now))
+            for one, depth in told
+            if depth
+        ]
+        return plans, [one for one, depth in told if not depth]
 
     async def _find(self, entry: Entry, view: View) -> Entry | None:
         """What every view says of an entry that one does not show; the entry if it changed."""
@@ -225,18 +238,18 @@ class Watcher:
                     attempt = after(entry.attempt, shown)
                     moved = await self._ledger.move(entry, entry.state, attempt=attempt)
                 at = next_look(_since(entry), self._clock.now())
-                await self._store.plan([(entry.id, at)])
+                await self._store.plan([plan_of(moved or entry, at)])
                 return moved
             case Rejected():
                 return await self._ledger.move(entry, State.REVERSED, reason=found.reason)
             case Undecided():
-                await self._store.plan([(entry.id, self._again(_since(entry)))])
+                await self._store.plan([plan_of(entry, self._again(_since(entry)))])
                 return None
 
     async def _late(self, entry: Entry, found: Outcome) -> Entry | None:
         """An unpaid payment that was submitted all the same, once a node shows its transfer."""
         if entry.state is State.CLAIMED and entry.lease_until > self._clock.now():
-            await self._store.plan([(entry.id, entry.lease_until)])  # somebody works on it
+            await self._store.plan([plan_of(entry, entry.lease_until)])  # somebody works on it
             return None
         if isinstance(found, Settled):
             shown = replace(entry.attempt, transaction=found.transaction)
@@ -247,7 +260,8 @@ class Watcher:
             ended = replace(entry, look=AT_ONCE)
             await self._ledger.move(ended, State.RELEASED, reason=entry.reason)
             return None
-        await self._store.plan([(entry.id, None if is_known else self._again(_since(entry)))])
+        at = None if is_known else self._again(_since(entry))
+        await self._store.plan([plan_of(entry, at)])
         return None
 
     def _again(self, since: datetime) -> datetime:

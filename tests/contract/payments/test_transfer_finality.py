@@ -10,6 +10,7 @@ from assay.kit.errors import Conflict
 from assay.kit.keccak import keccak256
 from assay.payments import transfer_watcher
 from assay.payments.transfer_model import NotOwed, Transfer, TransferState
+from assay.payments.watcher import plan_of
 from tests.contract.payments.transfer_stage import (
     ANOTHER,
     FINAL,
@@ -222,7 +223,7 @@ async def test_a_payment_that_is_not_final_is_not_given_back(stage: Stage) -> No
     with pytest.raises(Conflict, match=r"not final .* Try again in a minute; `assay serve`"):
         await process.transfers.refund(entry.id)
     assert await process.transfers.list_for_admin(None, 10) == []
-    await SqlWatchStore(process.database).plan([(entry.id, None)])
+    await SqlWatchStore(process.database).plan([plan_of(entry, None)])
     assert (await process.transfers.refund(entry.id)).state is TransferState.PAID
 
 
@@ -237,7 +238,7 @@ async def test_a_payout_is_of_payments_that_are_final(stage: Stage, rate: str | 
         await process.transfers.payout("op", NETWORK, SELLER, 1001 - kept)
     made = await process.transfers.payout("op", NETWORK, SELLER)
     assert (made.amount, await owed(process)) == (1000 - kept, 1000 - kept)
-    await SqlWatchStore(process.database).plan([(later.id, None)])
+    await SqlWatchStore(process.database).plan([plan_of(later, None)])
     assert (await process.transfers.payout("op", NETWORK, SELLER)).amount == 1000 - kept
 
 

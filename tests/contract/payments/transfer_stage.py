@@ -19,6 +19,7 @@ from assay.payments.outcomes import Attempt
 from assay.payments.statement import Statements
 from assay.payments.transfer_model import Transfer
 from assay.payments.transfers import Transfers
+from assay.payments.watcher import plan_of
 from assay.wiring.payment_chains import chain_of
 from tests.fakes.calls import claimed, payment
 from tests.fakes.clock import FrozenClock
@@ -89,7 +90,7 @@ class Stage:
         moved = await ledger.move(await claimed(ledger, made), State.SETTLED, attempt=attempt)
         assert moved is not None
         if is_final:
-            await SqlWatchStore(process.database).plan([(moved.id, None)])
+            await SqlWatchStore(process.database).plan([plan_of(moved, None)])
         return moved
 
 

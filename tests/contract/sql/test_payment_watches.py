@@ -5,18 +5,16 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import insert, select
 
 from assay.infra.sql.analytics import SqlAnalyticsStore
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.payment_rows import values_of
+from assay.infra.sql.engine import Database
 from assay.infra.sql.payment_watches import SqlWatchStore
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
-from assay.infra.sql.tables import payments
 from assay.payments.model import DirectFee, Entry, State
 from assay.payments.outcomes import Attempt
-from assay.payments.watched_payments import ENDED, LOOKS, next_look, watched_payment
+from assay.payments.watched_payments import ENDED, LOOKS, watched_payment
+from assay.payments.watcher import plan_of
 from tests.contract.sql.test_ledger_store import CLOCK, HOUR, NETWORK, entry
 from tests.fakes.clock import FrozenClock
 
@@ -72,7 +70,7 @@ async def test_delivering_it_changes_nothing_of_when_it_is_looked_at(
     ledger: SqlLedgerStore, watches: SqlWatchStore
 ) -> None:
     made = await settled(ledger)
-    await watches.plan([(made.id, CLOCK.now() + HOUR)])
+    await watches.plan([plan_of(made, CLOCK.now() + HOUR)])
     await moved(ledger, made, State.DELIVERED)
     assert await due(watches, HOUR - timedelta(seconds=1)) == []
     assert await due(watches, HOUR) == [made.id]
@@ -106,8 +104,8 @@ async def test_what_is_final_is_never_due_again(
     ledger: SqlLedgerStore, watches: SqlWatchStore
 ) -> None:
     made = await settled(ledger)
-    await watches.plan([(made.id, None)])
-    await watches.plan([(made.id, CLOCK.now())])  # of a process that was slow
+    await watches.plan([plan_of(made, None)])
+    await watches.plan([plan_of(made, CLOCK.now())])  # of a process that was slow
     assert await due(watches, LONG) == []
 
 
@@ -165,31 +163,15 @@ async def test_a_late_look_writes_nothing_over_what_has_moved(ledger: SqlLedgerS
     assert await ledger.find(made.network, made.digest) == replace(delivered)
 
 
-@pytest.mark.parametrize("lease_s", [1, 30, 7200])
-async def test_a_claim_plans_the_next_look_of_what_has_settled_and_never_before_its_end(
-    database: Database, watches: SqlWatchStore, lease_s: int
+async def test_a_plan_that_was_made_of_another_state_changes_nothing(
+    ledger: SqlLedgerStore, watches: SqlWatchStore
 ) -> None:
-    """As `next_look` says at every age, so that what is shown needs no plan."""
-    ages_s = [0, 4, 5, 6, 100, 149, 150, 170, 179, 180, 181, 1_400, 1_499, 1_500, 1_501, 90_000]
-    now = CLOCK.now()
-    rows = [
-        {
-            **values_of(
-                entry(f"0xb{age}", state=State.SETTLED, settled_at=now - timedelta(seconds=age))
-            ),
-            "watch_us": 1,
-        }
-        for age in ages_s
-    ]
-    async with database.write() as connection:
-        await connection.execute(insert(payments), rows)
-    until = now + timedelta(seconds=lease_s)
-    claimed = await watches.claim_due(NETWORK, now, until, 100)
-    async with database.read() as connection:
-        found = await connection.execute(select(payments.c.id, payments.c.watch_us))
-        planned = {one.id: one.watch_us for one in found}
-    assert len(claimed) == len(ages_s)
-    assert planned == {one.id: to_us(max(until, next_look(one.since, now))) for one in claimed}
+    """A slow watcher that knows it as failed must not end the looks of what has settled since."""
+    made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
+    failed = await moved(ledger, made, State.FAILED)
+    paid = await moved(ledger, failed, State.SETTLED)
+    await watches.plan([plan_of(failed, None)])
+    assert await due(watches, LOOKS[0]) == [paid.id]
 
 
 async def test_what_is_claimed_is_what_the_ledger_has(

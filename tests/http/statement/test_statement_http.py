@@ -18,6 +18,7 @@ from assay.payments import transfer_pages
 from assay.payments.model import DirectFee, State
 from assay.payments.outcomes import Attempt
 from assay.payments.transfer_model import NotOwed
+from assay.payments.watcher import plan_of
 from tests.fakes.calls import claimed, payment
 from tests.http.house import House, open_house
 
@@ -43,8 +44,9 @@ async def sell(
         made = replace(made, fee_rate=Decimal("0.05"), direct_fee=fee)
     attempt = Attempt("0x" + "ee" * 32)
     entry = await claimed(ledger, made)  # type: ignore[arg-type]
-    assert await ledger.move(entry, State.SETTLED, attempt=attempt) is not None
-    await SqlWatchStore(house.app.database).plan([(entry.id, None)])  # it is final
+    paid = await ledger.move(entry, State.SETTLED, attempt=attempt)
+    assert paid is not None
+    await SqlWatchStore(house.app.database).plan([plan_of(paid, None)])  # it is final
     return entry.id
 
 

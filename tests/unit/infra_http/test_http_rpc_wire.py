@@ -6,6 +6,7 @@ import pytest
 
 from assay.chains.ports import Reverted
 from assay.infra.http.rpc_wire import (
+    VALUES_MAX,
     Malformed,
     NodeError,
     Result,
@@ -152,7 +153,15 @@ def test_what_is_not_hex_data_is_malformed(value: object) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"[" * 300 + b"]" * 300, b'{"a":' * 300 + b"1" + b"}" * 300, b"[NaN]", b'["\\ud800"]', b"["],
+    [
+        b"[" * 300 + b"]" * 300,
+        b'{"a":' * 300 + b"1" + b"}" * 300,
+        b"[" + b"9" * 5_000 + b"]",
+        b"[" + b"[]," * VALUES_MAX + b"[]]",
+        b"[NaN]",
+        b'["\\ud800"]',
+        b"[",
+    ],
 )
 def test_a_reply_that_is_too_deep_or_no_json_is_malformed(body: bytes) -> None:
     """Of half a character nothing can be stored or logged."""

@@ -64,6 +64,14 @@ def test_a_key_beside_a_facilitator_pays_for_nothing(tmp_path: Path) -> None:
     assert found(tmp_path, **key, x402_facilitator_url="https://pay.example") == {}
 
 
+def test_a_key_that_buys_of_sellers_spends(tmp_path: Path) -> None:
+    key: dict[str, object] = {"paid_calls_key": KEY, "sign_up": "open"}
+    assert found(tmp_path, **key) == {}
+    assert found(tmp_path, **key, paid_calls_usd_per_day=5) == {
+        "open-sign-up": "ASSAY_SIGN_UP is open, and ASSAY_PAID_CALLS_KEY is set"
+    }
+
+
 def test_a_user_before_the_host_is_found_and_not_shown(tmp_path: Path) -> None:
     told = found(tmp_path, public_url="https://admin:hidden@assay.example.com")
     assert list(told) == ["published-url"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic_core import from_json
 
 from assay.chains.ports import Reverted
-from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.kit.json import JsonObject, JsonValue, has_values_beyond, is_object
 from assay.kit.numbers import NotANumber, hex_number
 
 REVERT_CODE = 3
@@ -58,6 +58,9 @@ class NodeError:
 
 Answer = Result | NodeError
 
+VALUES_MAX = 400_000
+"""In one reply: eight mebibytes of logs have half as many, and of nothing but commas ten times."""
+
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -68,6 +71,8 @@ def request_of(request_id: int, method: str, params: Sequence[JsonValue]) -> Jso
 
 def decode(body: bytes) -> JsonValue:
     """The JSON of a reply. Raises `Malformed`."""
+    if len(body) > VALUES_MAX and has_values_beyond(body, VALUES_MAX):
+        raise Malformed("the reply holds too many values")
     try:
         # In a third of the time of `json`, and by itself no deeper than 200 arrays and objects.
         return from_json(body.removeprefix(_BOM), allow_inf_nan=False, cache_strings="keys")

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from sqlalchemy import (
@@ -24,7 +24,7 @@ from assay.infra.sql.engine import Database, from_us, to_us
 from assay.infra.sql.payment_rows import direct_fee_of, entry_of
 from assay.infra.sql.tables import payments
 from assay.payments.model import Entry, State
-from assay.payments.watched_payments import LOOKS, OPEN, WatchedPayment
+from assay.payments.watched_payments import OPEN, WatchedPayment
 from assay.payments.watcher import Plan
 
 _LOCK = "payment watches"
@@ -80,14 +80,10 @@ def _claiming(kind: Kind) -> Update:
     """
     is_open = or_(*(payments.c.state == state for state in sorted(OPEN)))
     until_us = bindparam("until_us", type_=BigInteger)
-    later = [(is_open, null()), (payments.c.settled_us.is_(None), until_us)]
-    for age in LOOKS:  # as `next_look`, and not before `until`
-        at = payments.c.settled_us + age // timedelta(microseconds=1)
-        later += [(at > until_us, at), (at > bindparam("now_us", type_=BigInteger), until_us)]
     return (
         update(payments)
         .where(payments.c.id.in_(texts(kind, "ids")), _IS_DUE)
-        .values(watch_us=case(*later, else_=bindparam("last_us", type_=BigInteger)))
+        .values(watch_us=case((is_open, null()), else_=until_us))
         .returning(*_WATCHED)
     )
 
@@ -99,10 +95,10 @@ class SqlWatchStore:
         self._database = database
         self._claim = _claiming(database.kind)
         self._entries = select(payments).where(payments.c.id.in_(texts(database.kind, "ids")))
-        at, entry_id = places(database.kind, 2).split(", ")
+        at, entry_id, state = places(database.kind, 3).split(", ")
         self._plan = (
             f"UPDATE payments SET watch_us = {at}"  # noqa: S608 - our own text
-            f" WHERE id = {entry_id} AND watch_us IS NOT NULL"
+            f" WHERE id = {entry_id} AND state = {state} AND watch_us IS NOT NULL"
         )
 
     async def claim_due(
@@ -116,12 +112,7 @@ class SqlWatchStore:
         ids = [*settled[: at_most - len(unpaid)], *unpaid]
         if not ids:
             return []
-        named = {
-            "ids": json.dumps(ids),
-            "now_us": to_us(now),
-            "until_us": to_us(until),
-            "last_us": to_us(max(until, now + LOOKS[-1])),
-        }
+        named = {"ids": json.dumps(ids), "now_us": to_us(now), "until_us": to_us(until)}
 
         async def work(desk: Desk) -> Sequence[Row]:
             await desk.lock(_LOCK)
@@ -144,8 +135,8 @@ class SqlWatchStore:
         if not plans:
             return
         rows = [
-            (None if at is None else to_us(at), entry_id)
-            for entry_id, at in sorted(plans, key=lambda plan: plan[0])
+            (None if plan.at is None else to_us(plan.at), plan.id, plan.state.value)
+            for plan in sorted(plans, key=lambda plan: plan.id)
         ]
 
         async def work(desk: Desk) -> None:
