@@ -75,8 +75,9 @@ class MemoryWrapperStore:
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
         return [c for c in reversed(self.rows.values()) if c.operator_id == operator_id]
 
-    async def count(self, operator_id: str) -> int:
-        return len(await self.list(operator_id))
+    async def count(self, operator_id: str, *, is_active: bool | None = None) -> int:
+        found = await self.list(operator_id)
+        return len([c for c in found if is_active is None or c.active == is_active])
 
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
         return [c for c in self.rows.values() if c.operator_id == operator_id and c.active]

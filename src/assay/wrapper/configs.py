@@ -60,6 +60,8 @@ class Endpoints:
         self._costs = costs or WrapperCosts()
         self.lists = FairQueue(*LISTS, "lists of wrappers")
         """Whoever makes a whole list has its turn there."""
+        self._comparing = FairQueue(LISTS[0], 10**6, 10**6, "changes of wrappers")
+        """Whoever compares a wrapper, stored by then, with all others; it is never full."""
         self.changes = 0
         """Counts what this process changed, for whoever remembers routes."""
 
@@ -145,11 +147,16 @@ class Endpoints:
         Those of `sale_warnings`, and one sentence for each pair of which the freer one's path takes
         spellings of the stricter one's: such requests are the stricter one's.
         """
-        active = await self._store.active(config.operator_id)
-        stored = next((c for c in active if c.id == config.id), config)  # with the account's rate
+        async with self._comparing.slot(config.operator_id, is_known=True):
+            stored, beside = await self._compared(config)
         [about] = await self.sale_warnings([stored])
-        others = [c for c in active if c.id != config.id]
-        return [*about, *await warnings_beside(config, others)]
+        return [*about, *beside]
+
+    async def _compared(self, config: WrapperConfig) -> tuple[WrapperConfig, Sequence[str]]:
+        """The wrapper with its account's rate, and the warnings about it beside the others."""
+        active = await self._store.active(config.operator_id)
+        stored = next((c for c in active if c.id == config.id), config)
+        return stored, await warnings_beside(config, [c for c in active if c.id != config.id])
 
     async def sale_warnings(self, configs: Sequence[WrapperConfig]) -> Sequence[Sequence[str]]:
         """What the operator should know of each active wrapper's price, network and payee."""
@@ -206,7 +213,7 @@ class Endpoints:
         return found
 
     async def _require_place(self, operator_id: str) -> None:
-        if len(await self._store.active(operator_id)) >= ENDPOINTS_MAX:
+        if await self._store.count(operator_id, is_active=True) >= ENDPOINTS_MAX:
             raise _too_many(f"an account has at most {ENDPOINTS_MAX:,} active wrappers")
 
     async def _changed(self, known: WrapperConfig, change: EndpointChange) -> WrapperConfig:

@@ -8,11 +8,12 @@ A path that matches one config and is another spelling of a stricter one's path 
 one's: an upstream that takes both for the same would otherwise serve the dear thing for nothing.
 """
 
+import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from assay.wrapper.model import ANY_METHOD
@@ -22,11 +23,11 @@ from assay.wrapper.terms import Terms
 
 PATH_CHARS_MAX = 2048
 SEGMENTS_MAX = 64
-FOUND_CHARS_MAX = 512
-"""A longer path is matched each time."""
-
 FOUND_MAX = 1000
 """Paths of one operator whose match is remembered."""
+
+STEPS_AT_ONCE: Final = 20
+"""Configs made ready, or added, before others get their turn: some five milliseconds."""
 
 _LITERAL = re.compile(r"[A-Za-z0-9._~!$&'()+,;=:@-]+")
 _ONE_READING = re.compile(r"[A-Za-z0-9_~!&'()+,=@-]+(?:\.[A-Za-z0-9_~!&'()+,=@-]+)*+")
@@ -38,9 +39,10 @@ _METHOD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,24}")
 _NEVER_FORWARDED = frozenset({"CONNECT", "TRACE"})
 """TRACE shows an upstream's secret to every caller; CONNECT is a tunnel."""
 
-_SLASH = re.compile(r"%2[fF]")
 _REMEMBERED_CHARS_MAX = 256
+"""A longer path is matched each time."""
 
+_SLASH = re.compile(r"%2[fF]")
 _HIDDEN = re.compile(r"[\x00-\x1f\x7f]")
 
 T = TypeVar("T")
@@ -145,18 +147,42 @@ def _entry(row: Row[T]) -> _Entry[T]:
 class Table(Generic[T]):
     """An operator's routes."""
 
-    def __init__(self, rows: Sequence[Row[T]]) -> None:
+    def __init__(self, rows: Iterable[Row[T]]) -> None:
         """`rows` are configs of which no two have the same route key."""
-        entries = [_entry(row) for row in rows]
+        self._exact: dict[tuple[str, str], _Entry[T]] = {}
+        self._fitting = PatternIndex()
+        self._said, self._meant = PatternIndex(), PatternIndex(is_folded=True)
+        self._found: dict[tuple[str, str], Match[T]] = {}
+        for _ in self._steps(rows):
+            pass
+
+    @classmethod
+    async def by_turns(cls, rows: Iterable[Row[T]]) -> "Table[T]":
+        """The same, where many rows hold up nobody; they are asked for as they are needed."""
+        table = cls(())
+        for number, _ in enumerate(table._steps(rows), 1):
+            if number % STEPS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return table
+
+    def _steps(self, rows: Iterable[Row[T]]) -> Iterator[None]:
+        """Make it, with a pause after each config that is made ready or added."""
+        entries: list[_Entry[T]] = []
+        for row in rows:
+            entries.append(_entry(row))
+            yield
         self._exact = {(e.row.method, e.row.path): e for e in entries if not any(e.rank)}
         self._patterns = [entry for entry in entries if any(entry.rank)]
         self._patterns.sort(key=lambda e: (e.rank, e.row.method == ANY_METHOD))
-        self._fitting = PatternIndex([e.segments for e in self._patterns])
         self._demanding = [e for e in entries if e.row.terms.ask_more_than(FREE_TERMS)]
         self._demanding.sort(key=lambda e: e.core_rank)
-        self._said = PatternIndex([e.segments for e in self._demanding])
-        self._meant = PatternIndex([e.core for e in self._demanding], is_folded=True)
-        self._found: dict[tuple[str, str], Match[T]] = {}
+        for entry in self._patterns:
+            self._fitting.add(entry.segments)
+            yield
+        for entry in self._demanding:
+            self._said.add(entry.segments)
+            self._meant.add(entry.core)
+            yield
 
     def match(self, method: str, path: str) -> Match[T] | None:
         """The best match; HEAD is answered by GET's. Raises `BadPath`."""

@@ -5,28 +5,36 @@ segment there. A thousand patterns of 64 segments cost 64 steps, and not 64,000:
 patterns would otherwise hold up everybody with each request.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 
 class PatternIndex:
     """Patterns, known by their numbers in the order in which they were given."""
 
-    def __init__(self, patterns: Sequence[tuple[str, ...]], *, is_folded: bool = False) -> None:
+    def __init__(
+        self, patterns: Iterable[tuple[str, ...]] = (), *, is_folded: bool = False
+    ) -> None:
         """Of folded patterns a parameter takes an empty segment too, and a prefix nothing at all.
 
         A slash at the end means nothing there.
         """
         self._is_folded = is_folded
-        self._all = (1 << len(patterns)) - 1
-        places = max((len(one) for one in patterns), default=0)
-        self._literal: list[dict[str, int]] = [{} for _ in range(places)]
-        self._parameter = [0] * places
-        self._prefix = [0] * (places + 1)
-        self._end = [0] * (places + 1)
-        for number, pattern in enumerate(patterns):
-            self._add(pattern, 1 << number)
+        self._all = 0
+        self._literal: list[dict[str, int]] = []
+        self._parameter: list[int] = []
+        self._prefix = [0]
+        self._end = [0]
+        for pattern in patterns:
+            self.add(pattern)
 
-    def _add(self, pattern: tuple[str, ...], bit: int) -> None:
+    def add(self, pattern: tuple[str, ...]) -> None:
+        """One more, of the next number."""
+        bit = self._all + 1
+        self._all |= bit
+        for _ in range(len(self._parameter), len(pattern)):
+            self._literal.append({})
+            for places in (self._parameter, self._prefix, self._end):
+                places.append(0)
         for place, part in enumerate(pattern):
             if part == "*" and place == len(pattern) - 1:
                 self._prefix[place] |= bit

@@ -71,8 +71,8 @@ class WrapperStore(Protocol):
         """The operator's configs, newest first, inactive ones included."""
         ...
 
-    async def count(self, operator_id: str) -> int:
-        """How many configs the operator has, inactive ones included."""
+    async def count(self, operator_id: str, *, is_active: bool | None = None) -> int:
+        """How many configs the operator has: all, or the active or inactive ones."""
         ...
 
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:

@@ -99,9 +99,13 @@ class Routes:
 
     async def registered(self, operator_id: str, method: str, path: str) -> WrapperConfig | None:
         """The active config of a path as the store has it, whether it can be called or not."""
-        configs = await self._store.active(operator_id)
+        async with self._endpoints.lists.slot(operator_id, is_known=True):
+            configs = await self._store.active(operator_id)
+            table = await Table[WrapperConfig].by_turns(
+                Row(c.method, c.path, c, c.terms) for c in configs
+            )
         try:
-            found = Table([Row(c.method, c.path, c, c.terms) for c in configs]).match(method, path)
+            found = table.match(method, path)
         except BadPath:
             return None
         return None if found is None else found.value
@@ -156,12 +160,14 @@ class Routes:
     async def _load(self, operator_id: str) -> Table[Route | None]:
         changes = self._endpoints.changes
         configs, known = await self._store.active(operator_id), self._memory.get(operator_id)
+        until = self._clock.monotonic_s() + REMEMBERED_S
         if known is not None and known.configs == configs:  # making it may take a second
             configs, table, size = known.configs, known.table, known.size
         else:
-            table = Table([Row(c.method, c.path, self._route(c), c.terms) for c in configs])
+            table = await Table[Route | None].by_turns(
+                Row(c.method, c.path, self._route(c), c.terms) for c in configs
+            )
             size = ROW_BYTES + sum(ROW_BYTES + size_of(config) for config in configs)
-        until = self._clock.monotonic_s() + REMEMBERED_S
         self._memory.put(operator_id, _Remembered(configs, table, until, changes, size))
         return table
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, and_, func, insert, or_, select, union, update
+from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, or_, select, union, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -68,15 +68,13 @@ class SqlWrapperStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        found: list[WrapperConfig] = []
-        for at in range(0, len(rows), AT_ONCE):
-            await asyncio.sleep(0)
-            found += [config_of(row) for row in rows[at : at + AT_ONCE]]
-        return found
+        return await _configs(rows)
 
-    async def count(self, operator_id: str) -> int:
+    async def count(self, operator_id: str, *, is_active: bool | None = None) -> int:
         mine = wrappers.c.operator_id == operator_id
         statement = select(func.count()).select_from(wrappers).where(mine)
+        if is_active is not None:
+            statement = statement.where(wrappers.c.active.is_(is_active))
         async with self._database.read() as connection:
             return (await connection.execute(statement)).scalar_one()
 
@@ -88,7 +86,7 @@ class SqlWrapperStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [config_of(row) for row in rows]
+        return await _configs(rows)
 
     async def deactivate(self, operator_id: str, config_id: str, note: Note | None = None) -> bool:
         statement = (
@@ -214,6 +212,15 @@ class SqlWrapperStore:
         statement = select(wrappers.c.route_key).where(wrappers.c.operator_id == operator_id)
         async with self._database.read() as connection:
             return (await connection.execute(statement)).scalars().all()
+
+
+async def _configs(rows: Sequence[RowMapping]) -> Sequence[WrapperConfig]:
+    """What the rows hold, by turns."""
+    found: list[WrapperConfig] = []
+    for at in range(0, len(rows), AT_ONCE):
+        await asyncio.sleep(0)
+        found += [config_of(row) for row in rows[at : at + AT_ONCE]]
+    return found
 
 
 def _is_his(operator_id: str, config_id: str) -> ColumnElement[bool]:
