@@ -3,6 +3,7 @@
 from tests.fuzz import (
     chain_targets,
     grpc_targets,
+    guard_targets,
     http_targets,
     identity_targets,
     payment_targets,
@@ -14,7 +15,7 @@ TARGETS = {
     target.name: target
     for group in (
         *(payment_targets, chain_targets, identity_targets, http_targets, request_targets),
-        *(reply_targets, grpc_targets),
+        *(reply_targets, grpc_targets, guard_targets),
     )
     for target in group.TARGETS
 }
