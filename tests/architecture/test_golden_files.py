@@ -12,7 +12,7 @@ ADVICE = """
 These strings are public, stored or hashed: clients, databases, scripts and proofs rely on them. If
 one changed by accident, change it back. If it has to change, say in UPGRADING.md what operators
 must do, and run `python tools/golden.py {name}`. If it only moved, and the program no longer finds
-it, mend the table at the top of tools/golden.py.
+it, fix the table at the top of tools/golden.py.
 """
 
 

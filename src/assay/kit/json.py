@@ -59,6 +59,8 @@ def has_values_beyond(text: bytes, values: int) -> bool:
     To be asked before text of strangers is parsed on the event loop: a mebibyte of empty arrays
     holds it for a tenth of a second. Commas, brackets and quotes inside strings count as well.
     """
+    if len(text) <= values:
+        return False
     separators = text.count(b",") + text.count(b"[") + text.count(b"{")
     return separators > values or text.count(b'"') > _QUOTES_PER_VALUE * values
 

@@ -57,7 +57,7 @@ def watched_payment(entry: Entry, transaction: str) -> WatchedPayment:
         entry.direct_fee,
         entry.state,
         transaction,
-        entry.settled_at or entry.updated_at,
+        since(entry),
     )
 
 
@@ -72,6 +72,6 @@ def first_look(entry: Entry) -> datetime | None:
     return now + LOOKS[0] if entry.has_paid else None
 
 
-def next_look(settled_at: datetime, now: datetime) -> datetime:
-    """When a payment is looked at next that is shown now, and not final."""
-    return next((settled_at + at for at in LOOKS if settled_at + at > now), now + LOOKS[-1])
+def since(entry: Entry) -> datetime:
+    """When it settled; when it ended, where it did not."""
+    return entry.settled_at or entry.updated_at

@@ -22,7 +22,7 @@ from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided, is_unused
 from assay.payments.ports import LedgerStore
 from assay.payments.settlement import Settlement
-from assay.payments.watched_payments import LOOKS, REOPENED, WatchedPayment, next_look
+from assay.payments.watched_payments import LOOKS, REOPENED, WatchedPayment, since
 from assay.payments.witness import View, Witness
 
 AGAIN_MIN, AGAIN_MAX = timedelta(seconds=5), timedelta(minutes=10)
@@ -138,7 +138,7 @@ class Watcher:
             elif self._witness.is_final(network, depth):
                 deep.append(one)
             else:
-                shown.append(plan_of(one, next_look(one.since, self._clock.now())))
+                shown.append(plan_of(one, self._next(one.since)))
         final, hidden = await self._final(network, deep)
         await self._store.plan([*shown, *final])
         entries = await self._entries([*missing, *hidden])
@@ -181,11 +181,10 @@ class Watcher:
         try:
             depths = await views[0].receipts.agreed_depths(network, deep)
         except Unavailable:
-            return [plan_of(one, next_look(one.since, self._clock.now())) for one in deep], []
+            return [plan_of(one, self._next(one.since)) for one in deep], []
         told = list(zip(deep, depths, strict=True))
-        now, is_final = self._clock.now(), self._witness.is_final
         plans = [
-            plan_of(one, None if is_final(network, depth) else next_look(one.since, now))
+            plan_of(one, None if self._witness.is_final(network, depth) else self._next(one.since))
             for one, depth in told
             if depth
         ]
@@ -237,13 +236,12 @@ class Watcher:
                     shown = replace(entry.attempt, transaction=found.transaction)
                     attempt = after(entry.attempt, shown)
                     moved = await self._ledger.move(entry, entry.state, attempt=attempt)
-                at = next_look(_since(entry), self._clock.now())
-                await self._store.plan([plan_of(moved or entry, at)])
+                await self._store.plan([plan_of(moved or entry, self._next(since(entry)))])
                 return moved
             case Rejected():
                 return await self._ledger.move(entry, State.REVERSED, reason=found.reason)
             case Undecided():
-                await self._store.plan([plan_of(entry, self._again(_since(entry)))])
+                await self._store.plan([plan_of(entry, self._again(since(entry)))])
                 return None
 
     async def _late(self, entry: Entry, found: Outcome) -> Entry | None:
@@ -260,20 +258,21 @@ class Watcher:
             ended = replace(entry, look=AT_ONCE)
             await self._ledger.move(ended, State.RELEASED, reason=entry.reason)
             return None
-        at = None if is_known else self._again(_since(entry))
+        at = None if is_known else self._again(since(entry))
         await self._store.plan([plan_of(entry, at)])
         return None
 
-    def _again(self, since: datetime) -> datetime:
+    def _next(self, paid_at: datetime) -> datetime:
+        """When a payment is looked at next that is shown now, and not final."""
         now = self._clock.now()
-        return now + min(max((now - since) / 2, AGAIN_MIN), AGAIN_MAX)
+        return next((paid_at + at for at in LOOKS if paid_at + at > now), now + LOOKS[-1])
+
+    def _again(self, paid_at: datetime) -> datetime:
+        now = self._clock.now()
+        return now + min(max((now - paid_at) / 2, AGAIN_MIN), AGAIN_MAX)
 
     def _age(self, entry: Entry) -> timedelta:
-        return self._clock.now() - _since(entry)
-
-
-def _since(entry: Entry) -> datetime:
-    return entry.settled_at or entry.updated_at
+        return self._clock.now() - since(entry)
 
 
 async def _changed(looks: Iterable[Awaitable[Entry | None]]) -> list[Entry]:

@@ -190,17 +190,17 @@ def _authorization(payload: JsonObject) -> Authorization:
 
 
 def credential_of(signed: Authorization) -> JsonObject:
-    """The payload in its only spelling."""
+    """The payload in its only spelling, its members sorted: they are digested as they are."""
     return {
-        "signature": signed.signature,
         "authorization": {
             "from": signed.payer,
+            "nonce": signed.nonce,
             "to": signed.to,
-            "value": str(signed.value),
             "validAfter": str(signed.valid_after),
             "validBefore": str(signed.valid_before),
-            "nonce": signed.nonce,
+            "value": str(signed.value),
         },
+        "signature": signed.signature,
     }
 
 
@@ -220,18 +220,7 @@ def authorization_of(credential: JsonObject) -> Authorization:
 
 def credential_digest(signed: Authorization) -> str:
     """SHA-256 of the payload's canonical form: of plain texts alone, that is sorted JSON."""
-    sorted_by_name = {
-        "authorization": {
-            "from": signed.payer,
-            "nonce": signed.nonce,
-            "to": signed.to,
-            "validAfter": str(signed.valid_after),
-            "validBefore": str(signed.valid_before),
-            "value": str(signed.value),
-        },
-        "signature": signed.signature,
-    }
-    return hashlib.sha256(to_json(sorted_by_name)).hexdigest()
+    return hashlib.sha256(to_json(credential_of(signed))).hexdigest()
 
 
 def _identifier(extensions: JsonValue) -> str | None:

@@ -61,7 +61,7 @@ class Endpoints:
         self.lists = FairQueue(*LISTS, "lists of wrappers")
         """Whoever makes a whole list has its turn there."""
         self._comparing = FairQueue(LISTS[0], 10**6, 10**6, "changes of wrappers")
-        """Whoever compares a wrapper, stored by then, with all others; it is never full."""
+        """A stored wrapper is compared with all others in a slot of it; it is never full."""
         self.changes = 0
         """Counts what this process changed, for whoever remembers routes."""
 
