@@ -23,7 +23,7 @@ from assay.kit.origins import ANY, canonical_origin
 
 PREFIX = "ASSAY_"
 SECRET_CHARS_MIN = 32
-"""Shortest secret accepted from settings. Source: decisions, section 12."""
+"""Shortest secret accepted from settings. Source: conventions.md#accounts."""
 
 OpenEndpoint = Literal[
     "wallet", "resolve-wallet", "snapshot", "liveness", "trigger-sandbox", "trigger-sandbox-key"
@@ -413,7 +413,7 @@ class Settings(BaseSettings):
     open_endpoints: Annotated[
         tuple[OpenEndpoint, ...],
         NoDecode,
-        Field(description="Comma-separated endpoints that need no operator key (spec 5.6)."),
+        Field(description="Comma-separated endpoints that need no operator key."),
     ] = (
         "wallet",
         "resolve-wallet",

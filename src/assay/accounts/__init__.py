@@ -1,1 +1,4 @@
-"""Operators, their API keys, plans and monthly allowance (spec 4.6, 5.1, 5.2, 8)."""
+"""Operators, their API keys, plans and monthly allowance.
+
+Source: interface.md#dashboard, #api-keys, #dashboard-tokens, #limits.
+"""

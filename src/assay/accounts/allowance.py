@@ -1,4 +1,4 @@
-"""The monthly allowance of metered calls (spec 7.2, 8).
+"""The monthly allowance of metered calls (interface.md#allowance-errors, #limits).
 
 Counted in memory and written down in batches: a gate answered from memory touches no database.
 """

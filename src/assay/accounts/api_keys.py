@@ -1,4 +1,7 @@
-"""API keys: 32 random bytes, shown once, kept as SHA-256 (spec 2.13, 5.1; decisions 12)."""
+"""API keys: 32 random bytes, shown once, kept as SHA-256.
+
+Source: interface.md#api-key-record, #api-keys; conventions.md#accounts.
+"""
 
 import hashlib
 import secrets

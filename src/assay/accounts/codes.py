@@ -8,7 +8,7 @@ from typing import Final
 from assay.accounts.api_keys import base62
 
 RESET_TTL: Final = timedelta(minutes=30)
-"""Lifetime of a reset link. Source: issue 12 (10 to 60 minutes)."""
+"""Lifetime of a reset link. Source: conventions.md#account-security."""
 
 VERIFY_TTL: Final = timedelta(hours=24)
 INVITE_TTL: Final = timedelta(days=7)

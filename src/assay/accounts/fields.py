@@ -6,7 +6,7 @@ import unicodedata
 from assay.kit.errors import InvalidRequest, Problem
 
 PASSWORD_CHARS = range(12, 257)
-"""Source: decisions, section 12."""
+"""Source: conventions.md#accounts."""
 
 EMAIL_CHARS_MAX = 254
 """Source: RFC 5321, section 4.5.3.1.3, less the angle brackets."""

@@ -1,4 +1,7 @@
-"""Logging in and out; dashboard sessions, which end at once everywhere (issue 12, section 4)."""
+"""Logging in and out; dashboard sessions, which end at once everywhere.
+
+Source: conventions.md#account-security.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +30,7 @@ from assay.kit.errors import TooMany
 from assay.kit.ids import new_id
 
 LOGIN_TTL: Final = timedelta(hours=12)
-"""Lifetime of a session and of its token. Source: decisions, section 12."""
+"""Lifetime of a session and of its token. Source: conventions.md#accounts."""
 
 SESSIONS_MAX: Final = 100
 """Sessions of one account; a log-in beyond them ends the oldest."""

@@ -1,4 +1,7 @@
-"""Operators, keys and plans, as plain values (spec 2.12, 2.13, 8)."""
+"""Operators, keys and plans, as plain values.
+
+Source: interface.md#operator-account, #api-key-record, #limits.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,28 +18,29 @@ from assay.kit.errors import (
 )
 
 FREE_MONTHLY_ALLOWANCE = 100_000
-"""Metered calls per UTC calendar month on the Free plan, account-wide. Source: spec, section 8."""
+"""Metered calls per UTC calendar month on the Free plan, account-wide.
+Source: interface.md#limits."""
 
 API_KEY_PREFIX = "svc_op_"
-"""Every full API key starts so. Source: spec 2.13."""
+"""Every full API key starts so. Source: interface.md#api-key-record."""
 
 
 class Role(StrEnum):
-    """What an account may do beside its own things (spec 2.17)."""
+    """What an account may do beside its own things (interface.md#enumerated-values)."""
 
     OPERATOR = "operator"
     ADMIN = "admin"
 
 
 class Plan(StrEnum):
-    """What an account pays for (decisions, section 12)."""
+    """What an account pays for (conventions.md#accounts)."""
 
     FREE = "free"
     PRO = "pro"
 
 
 class Scope(StrEnum):
-    """What an API key may be used for. Source: issue 12, section 4."""
+    """What an API key may be used for. Source: conventions.md#account-security."""
 
     EVALUATE = "evaluate"
     """Profiles, evaluations and everything else that reads about agents."""
@@ -52,7 +56,7 @@ DEFAULT_SCOPES = frozenset(Scope) - {Scope.WRAPPERS}
 
 
 class Feature(StrEnum):
-    """What only the Pro plan has. The signal names are those of spec 2.17."""
+    """What only the Pro plan has. The signal names are those of interface.md#enumerated-values."""
 
     PERSONHOOD = "personhood"
     ATTESTATION = "attestation"
@@ -62,7 +66,7 @@ class Feature(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An operator account (spec 2.12)."""
+    """An operator account (interface.md#operator-account)."""
 
     id: str
     email: str
@@ -100,7 +104,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """An API key record; the key itself is never stored, only its SHA-256 (spec 2.13)."""
+    """An API key record; the key itself is never stored, only its SHA-256.
+
+    Source: interface.md#api-key-record.
+    """
 
     id: str
     operator_id: str
@@ -260,7 +267,7 @@ class OperatorNotFound(NotFound):
 
 
 class MonthlyLimitExceeded(TooMany):
-    """The Free plan's monthly allowance is used up (spec 7.2)."""
+    """The Free plan's monthly allowance is used up (interface.md#allowance-errors)."""
 
     code = "MONTHLY_REQUEST_LIMIT_EXCEEDED"
 

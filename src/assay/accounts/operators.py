@@ -1,4 +1,7 @@
-"""Operator accounts: made, renamed, and changed by admins (spec 4.6; decisions, section 12)."""
+"""Operator accounts: made, renamed, and changed by admins.
+
+Source: interface.md#dashboard; conventions.md#accounts.
+"""
 
 from collections.abc import Sequence
 from decimal import Decimal

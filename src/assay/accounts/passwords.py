@@ -1,4 +1,4 @@
-"""Passwords changed and reset, e-mail addresses verified (issue 12, section 4)."""
+"""Passwords changed and reset, e-mail addresses verified (conventions.md#account-security)."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What a plan includes (spec 1 rule 9; decisions, sections 4 and 12)."""
+"""What a plan includes (interface.md#overview; conventions.md#signals-and-score, #accounts)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,7 +8,8 @@ from assay.accounts.model import Feature, Plan, PlanRequired
 INCLUDED: Mapping[Plan, frozenset[Feature]] = MappingProxyType(
     {Plan.FREE: frozenset[Feature](), Plan.PRO: frozenset(Feature)}
 )
-"""Paid signals and the proxy are Pro's. Source: decisions, sections 4 and 7."""
+"""Paid signals and the proxy are Pro's. Source: conventions.md#signals-and-score,
+#open-endpoints."""
 
 
 def require(plan: Plan, feature: Feature, upgrade_url: str, named: str = "feature") -> None:

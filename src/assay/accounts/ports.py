@@ -155,7 +155,10 @@ class PasswordHasher(Protocol):
 
 
 class LoginTokens(Protocol):
-    """Dashboard JWTs: they name the account and its session, nothing else (decisions, 12)."""
+    """Dashboard JWTs: they name the account and its session, nothing else.
+
+    Source: conventions.md#accounts.
+    """
 
     def issue(self, operator_id: str, session_id: str) -> str:
         """A signed token, 12 hours."""

@@ -1,4 +1,4 @@
-"""Time-based one-time codes and recovery codes (RFC 6238; issue 12, section 4)."""
+"""Time-based one-time codes and recovery codes (RFC 6238; conventions.md#account-security)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

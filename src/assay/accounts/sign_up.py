@@ -1,4 +1,7 @@
-"""Who may open an account: everybody, holders of an invitation, or nobody (issue 12, section 3)."""
+"""Who may open an account: everybody, holders of an invitation, or nobody.
+
+Source: conventions.md#bounds-on-strangers.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Log-in attempts, slowed down per account, per network and per pair of them (decision 0013).
+"""Log-in attempts, slowed down per account, per network and per pair of them (ADR 0013).
 
 An attempt is counted before anything is waited for, and given back when it turns out to be right:
 attempts at once cannot pass a bound together.

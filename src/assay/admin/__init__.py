@@ -1,1 +1,1 @@
-"""Platform-wide views (spec 4.6)."""
+"""Platform-wide views (interface.md#dashboard)."""

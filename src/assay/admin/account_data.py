@@ -1,4 +1,4 @@
-"""An account's data, handed out whole, and its end (issue 12, section 4)."""
+"""An account's data, handed out whole, and its end (conventions.md#account-security)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an admin sees of the whole platform (spec 4.6)."""
+"""What an admin sees of the whole platform (interface.md#dashboard)."""
 
 from dataclasses import dataclass
 

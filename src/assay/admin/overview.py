@@ -1,4 +1,4 @@
-"""The platform as its admins see it, and what they change (spec 4.6)."""
+"""The platform as its admins see it, and what they change (interface.md#dashboard)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""The call log and what is counted from it (spec 2.15)."""
+"""The call log and what is counted from it (interface.md#analytics-records)."""

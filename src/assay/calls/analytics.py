@@ -1,4 +1,4 @@
-"""An operator's calls, money and agents, counted (spec 2.15, 4.6)."""
+"""An operator's calls, money and agents, counted (interface.md#analytics-records, #dashboard)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

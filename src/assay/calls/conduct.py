@@ -1,7 +1,7 @@
-"""How callers behave at wrappers, counted as they call (decisions, section 5).
+"""How callers behave at wrappers, counted as they call (conventions.md#behavioural-evidence).
 
 Counted in memory and written down with the log: an index over the rows would cost more than the
-whole call (facts, performance).
+whole call (measurements.md#writing-logs).
 """
 
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""The call log: one row for every call of a wrapper (spec 2.15)."""
+"""The call log: one row for every call of a wrapper (interface.md#analytics-records)."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -72,7 +72,7 @@ class Counted:
     errors: int = 0
     latency_us: int = 0
     revenue: int = 0
-    """Settled money only (spec 2.15)."""
+    """Settled money only (interface.md#analytics-records)."""
 
 
 @dataclass(frozen=True, slots=True)

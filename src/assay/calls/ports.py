@@ -15,7 +15,7 @@ from assay.calls.model import (
 )
 
 AgentOrder = Literal["lastSeen", "calls", "spent", "errors"]
-"""Source: spec 2.17."""
+"""Source: interface.md#enumerated-values."""
 
 
 class CallsRefused(Exception):

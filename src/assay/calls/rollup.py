@@ -150,7 +150,7 @@ def _count(key: _Alike, calls: int, latency_us: int, counted: list[int]) -> None
     counted[_LATENCY] += latency_us
     if status >= ERROR_FROM and status not in NO_ERRORS:
         counted[_ERRORS] += calls
-    if status == 402:  # noqa: PLR2004 - spec 7.3
+    if status == 402:  # noqa: PLR2004 - interface.md#wrapper-errors
         counted[_ASKED] += calls
     if outcome == "trust_denied":
         counted[_DENIED] += calls

@@ -1,7 +1,7 @@
 """Attestations of the Ethereum Attestation Service: calls, answers, and their fields. Pure.
 
 Anybody may attest anything of anybody: what makes an attestation worth something is who made it.
-Source: EAS contracts 1.x (`IEAS`, `Common.sol`); facts, evm 6 (layouts, and why
+Source: EAS contracts 1.x (`IEAS`, `Common.sol`); eas.md#attestations (layouts, and why
 `isAttestationValid` is not asked).
 """
 

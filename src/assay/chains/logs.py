@@ -13,8 +13,8 @@ from assay.kit.json import JsonValue, is_array, is_object
 from assay.kit.numbers import NotANumber, hex_number
 
 WINDOW = 10_000
-"""Blocks asked for at once after all of them were refused. Source: facts, evm 5 (public nodes take
-100 to 50,000)."""
+"""Blocks asked for at once after all of them were refused. Source: evm-nodes.md#log-ranges (public
+nodes take 100 to 50,000)."""
 
 AT_ONCE = 4
 LOGS_MAX = 20_000

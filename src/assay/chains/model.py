@@ -1,6 +1,7 @@
 """Networks, agents on them and what was said about those agents, as plain values.
 
-Sources: interface spec 2.1, 2.8, 4.2; ERC-8004 (EIP-8004) text and its deployed registries.
+Sources: interface.md#trust-profile, #wallet-resolution, #trust-evaluation; ERC-8004 (EIP-8004) text
+and its deployed registries.
 """
 
 import re
@@ -22,7 +23,8 @@ TOKEN_ID_MAX = 2**256 - 1
 _TOKEN_ID = re.compile(r"[0-9]{1,78}")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _NUMBER = re.compile(r"(?:sol:)?([0-9]{1,18})")
-"""A sequential id of the Solana registry. Source: facts, solana 5 and 1.6 (`sol:42` is taken)."""
+"""A sequential id of the Solana registry. Source: solana-registry.md#ids-and-wallets, #indexer
+(`sol:42` is taken)."""
 
 PUBLIC_KEY_BYTES = 32
 _GENESIS_CHARS = 32
@@ -122,10 +124,11 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class AtomStats:
-    """What the Solana registry's own engine makes of an agent's feedback (spec 2.1).
+    """What the Solana registry's own engine makes of an agent's feedback.
 
     `quality_score` and `confidence` are 0 to 10,000, `risk_score` 0 to 100 (high is bad);
-    `average_score` 0 to 100 is the engine's slow moving average. Source: facts, solana 1.5.
+    `average_score` 0 to 100 is the engine's slow moving average.
+    Sources: interface.md#trust-profile; solana-registry.md#atom-figures.
     """
 
     trust_tier: str
@@ -162,7 +165,7 @@ class OnchainAgent:
 
     @property
     def controllers(self) -> frozenset[str]:
-        """The addresses that speak for this agent (decisions, section 6)."""
+        """The addresses that speak for this agent (conventions.md#agent-identity)."""
         return frozenset(a for a in (self.owner, self.wallet) if a)
 
 

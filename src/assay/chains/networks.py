@@ -1,4 +1,4 @@
-"""Every chain with ERC-8004 registries: one row each (spec 2.17; EIP-8004).
+"""Every chain with ERC-8004 registries: one row each (interface.md#enumerated-values; EIP-8004).
 
 Registry addresses and the list of chains: erc-8004/erc-8004-contracts, commit b9e466c (2026-08-15),
 README and scripts/addresses.ts. RPC endpoints: the source named in the row.
@@ -17,16 +17,17 @@ MAINNET_REGISTRIES = (
     "0x8004a169fb4a3325136eb29fa0ceb6d2e539a432",
     "0x8004baa17c55a88189ae136b182e5fda19de9b63",
 )
-"""Identity and reputation registry, at one address on every mainnet. Source: the README above."""
+"""Identity and reputation registry, at one address on every mainnet.
+Source: erc8004.md#addresses."""
 
 TESTNET_REGISTRIES = (
     "0x8004a818bfb912233c491871b3d84c89a494bd9e",
     "0x8004b663056a597dffe9eccc1965a193b7388713",
 )
-"""The same on every testnet. Source: the README above."""
+"""The same on every testnet. Source: erc8004.md#addresses."""
 
 DEFAULT_CHAIN = "ethereum"
-"""Source: spec, section 4."""
+"""Source: interface.md#operations."""
 
 KNOWN_SHOWN = 6
 """Chains named in a refusal; GET /operator/health lists them all."""

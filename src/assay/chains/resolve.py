@@ -1,4 +1,4 @@
-"""Wallet -> agent (spec 2.8)."""
+"""Wallet -> agent (interface.md#wallet-resolution)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Self's registry of agents with a human behind them: calls and answers. Pure.
 
-Source: self-agent-id contracts (`SelfAgentRegistry`, read functions); facts, evm 7.3.
+Source: self-agent-id contracts (`SelfAgentRegistry`, read functions); personhood-proofs.md#self.
 """
 
 from assay.chains.abi import WORD, Reader, address_word, word

@@ -1,7 +1,7 @@
 """World ID proofs, version 3: what is hashed, and the router's call. Pure.
 
-Source: worldcoin/world-id-contracts (`WorldIDRouter`, `ByteHasher`); facts, evm 7.1. A real proof
-is the vector `tests/vectors/world_id.json`.
+Source: worldcoin/world-id-contracts (`WorldIDRouter`, `ByteHasher`); personhood-proofs.md#world-id.
+A real proof is the vector `tests/vectors/world_id.json`.
 """
 
 import re
@@ -14,7 +14,7 @@ FIELD = 218882428718392752222464057452572750885483644004160343436982041865758084
 """Order of the scalar field of BN254: every public input is below it. Source: EIP-196."""
 
 ORB_GROUP = 1
-"""The only group on chain. Source: facts, evm 7.1."""
+"""The only group on chain. Source: personhood-proofs.md#world-id."""
 
 ROOT_REVERTS = frozenset({bytes.fromhex("ddae3b71"), bytes.fromhex("3ae7359e")})
 """`NonExistentRoot`, `ExpiredRoot`."""

@@ -18,7 +18,7 @@ TRUSTED_BITS_MAX = {4: 22, 6: 104}
 lists of content networks fit in."""
 
 _MAPPED = IPv6Network("::ffff:0:0/96")
-"""IPv4 addresses written as IPv6 ones. Source: RFC 4291, 2.5.5.2."""
+"""IPv4 addresses written as IPv6 ones. Source: RFC 4291, section 2.5.5.2."""
 
 _Network = IPv4Network | IPv6Network
 

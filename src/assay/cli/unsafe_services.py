@@ -8,7 +8,7 @@ from assay.kit.json import is_array
 from assay.settings import Settings
 
 _VERIFIED = frozenset({"verify-ca", "verify-full"})
-"""The modes of libpq that prove who the server is. Source: PostgreSQL manual, 34.19.1."""
+"""The modes of libpq that prove who the server is. Source: PostgreSQL manual, section 34.19.1."""
 
 
 def database_plain(settings: Settings) -> Iterator[str]:

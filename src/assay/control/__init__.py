@@ -1,1 +1,4 @@
-"""Who controls the addresses that an agent declares, and who only copies another (spec 4.2)."""
+"""Who controls the addresses that an agent declares, and who only copies another.
+
+Source: evidence.md#control.
+"""

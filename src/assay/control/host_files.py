@@ -1,6 +1,6 @@
 """Which agents the file of a host names, for the choice between ids that point there.
 
-However many ids there are, a host is asked once in `KEPT_S`. Source: the design of evidence, 5.
+However many ids there are, a host is asked once in `KEPT_S`. Source: evidence.md#budgets-of-hosts.
 """
 
 import asyncio

@@ -1,1 +1,4 @@
-"""Leaving the house safely: the door for addresses others gave us (spec 4.2 rule 5)."""
+"""Leaving the house safely: the door for addresses others gave us.
+
+Source: interface.md#blocked-addresses.
+"""

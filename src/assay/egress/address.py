@@ -1,4 +1,4 @@
-"""Which IP addresses may be dialled for somebody else (spec 4.2 rule 5). Pure.
+"""Which IP addresses may be dialled for somebody else (interface.md#blocked-addresses). Pure.
 
 The tables are explicit instead of `ipaddress.is_global`, which lets NAT64, 6to4, mapped, unassigned
 and documentation (3fff::/20) ranges through and changes between versions of Python.
@@ -80,7 +80,7 @@ _METADATA = frozenset(
         "fd00:42::42",  # Scaleway
     )
 )
-"""Sources: the providers' instance-metadata pages; facts, security section 4."""
+"""Sources: the providers' instance-metadata pages; egress.md#addresses."""
 
 _IPV4 = tuple(
     (IPv4Network(network), reason)
@@ -142,7 +142,7 @@ _EMBEDDING = tuple(
     )
 )
 """Where an IPv4 address sits inside an IPv6 one: network, right shift, mask to undo, reason.
-Sources: RFC 4291 2.5.5, RFC 2765, RFC 6052, RFC 8215, RFC 3056, RFC 4380."""
+Sources: RFC 4291, section 2.5.5, RFC 2765, RFC 6052, RFC 8215, RFC 3056, RFC 4380."""
 
 _ISATAP_IDS = frozenset({0x00005EFE, 0x02005EFE})
 """The upper half of an ISATAP interface id. Source: RFC 5214, section 6.1."""

@@ -1,4 +1,4 @@
-"""What others may have sent to one host: the egress budget's terms. Source: decision 0016.
+"""What others may have sent to one host: the egress budget's terms. Source: ADR 0016.
 
 A host that has not consented sees at most so many requests and bytes in any minute,
 through whichever feature, account or process. Half of that is for scheduled visits and for gates on

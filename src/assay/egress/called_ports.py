@@ -15,7 +15,7 @@ SERVICE_PORTS = frozenset(
     | {11211, 15672, 16379, 25672, 26257, 26379, 27017, 27018, 27019, 28015, 28017}
 )
 """Databases, queues, caches, cluster and remote-desktop services: nobody's public HTTP endpoint.
-Sources: IANA port registry, the Fetch standard's bad ports, facts (security, section 4)."""
+Sources: IANA port registry, the Fetch standard's bad ports, egress.md#ports."""
 
 _WEB_PORTS: Final = frozenset({80, 443})
 

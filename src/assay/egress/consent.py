@@ -1,4 +1,4 @@
-"""Hosts that agreed to be called more than a stranger's may be. Source: decision 0016.
+"""Hosts that agreed to be called more than a stranger's may be. Source: ADR 0016.
 
 A consent is an origin's, and holds at the networks it was read from: a name that consented and is
 then pointed at somebody else carries nothing there.

@@ -13,7 +13,7 @@ from typing import Final
 from assay.egress.fields import as_gateways_read
 
 API_KEY_MARK: Final = b"svc_op_"
-"""Every API key begins so. Source: spec 2.13."""
+"""Every API key begins so. Source: interface.md#api-key-record."""
 
 _NAMES: Final = tuple(
     name.encode()

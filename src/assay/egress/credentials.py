@@ -2,7 +2,8 @@
 
 The one list for every way out: wrappers, the proxy and the playground. A credential of ours works
 at our API until it expires, so anybody else who receives it can act as its owner. The caller's own
-credentials for the target pass unchanged. Pure. Source: facts, security 4; RFC 9110, section 11.
+credentials for the target pass unchanged. Pure. Source: egress.md#proxy-hygiene; RFC 9110,
+section 11.
 """
 
 import re
@@ -20,7 +21,7 @@ CREDENTIAL_FIELDS: Final = frozenset(
     | {b"payment-signature", b"payment-authorization"}
 )
 """Names that carry a credential for us, as headers, cookies or query parameters.
-Source: spec 4.7 and 5.3; facts, payments 1."""
+Source: interface.md#wrappers, #agent-identity; x402.md#documents."""
 
 _COOKIES: Final = CREDENTIAL_FIELDS | {
     as_gateways_read(prefix + SESSION_COOKIE.encode()) for prefix in (b"", b"__host-", b"__secure-")

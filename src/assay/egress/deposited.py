@@ -1,7 +1,7 @@
 """Which header or query parameter may be deposited as a credential for somebody's service. Pure.
 
 A deposit must not become a way to send other headers in our name: names are of an allowed kind,
-values printable ASCII of one line. Source: RFC 9110, section 5.5; decision 0039.
+values printable ASCII of one line. Source: RFC 9110, section 5.5; ADR 0039.
 """
 
 import re

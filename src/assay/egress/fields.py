@@ -1,7 +1,7 @@
 """Header fields of requests that leave for somebody else: what no caller may say to a target.
 
-Used by wrappers, the proxy and the playground. Pure. Source: RFC 9110, section 7; facts, security 4
-("proxying hygiene").
+Used by wrappers, the proxy and the playground. Pure. Source: RFC 9110, section 7;
+egress.md#proxy-hygiene.
 """
 
 import hashlib

@@ -157,5 +157,6 @@ def _network(text: str, host: str) -> Network | None:
 
 
 def _is_name(host: str) -> bool:
-    # A name whose last label is a number is read as an IPv4 address. Source: WHATWG URL, 3.5.
+    # A name whose last label is a number is read as an IPv4 address. Source: WHATWG URL,
+    # section 3.5.
     return bool(_NAME.fullmatch(host)) and not _NUMBER.fullmatch(host.rpartition(".")[2])

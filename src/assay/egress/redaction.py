@@ -1,7 +1,7 @@
 """Taking a secret out of what somebody sends back, in the forms that servers write it in. Pure.
 
 Who holds a secret can always hide it from this, by a cipher of their own: it keeps what servers
-repeat by habit or on purpose out of evidence and logs. Source: decision 0039.
+repeat by habit or on purpose out of evidence and logs. Source: ADR 0039.
 """
 
 import base64

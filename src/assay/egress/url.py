@@ -177,7 +177,8 @@ def _host(text: str) -> str | Address:
     labels = name.split(".")
     if len(name) > HOST_CHARS_MAX or not all(_LABEL.fullmatch(label) for label in labels):
         raise _Refuse("the host name is not well formed")
-    # A name whose last label is a number is an IPv4 address or nothing. Source: WHATWG URL, 3.5.
+    # A name whose last label is a number is an IPv4 address or nothing. Source: WHATWG URL,
+    # section 3.5.
     if _NUMBER.fullmatch(labels[-1]):
         return _ipv4(labels)
     for label in labels:

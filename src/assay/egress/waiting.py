@@ -1,7 +1,7 @@
 """Time that a request waits for this service, told apart from the time its host takes.
 
 A request may wait for a place of ours before it is sent: in a queue, for a thread that looks up
-names, for a connection. That time is never the host's. Source: decision 0016.
+names, for a connection. That time is never the host's. Source: ADR 0016.
 """
 
 import asyncio

@@ -42,7 +42,7 @@ FUNCTION_WEIGHT: Final = 6.0
 says is what an agent is there for."""
 
 CRITICAL_CAP: Final = 34.99
-"""Highest score with a critical failure. Source: decisions, section 4."""
+"""Highest score with a critical failure. Source: conventions.md#signals-and-score."""
 
 _HTTP: Final = frozenset({"http", "x402"})
 _ABOUT: Final[Mapping[str, frozenset[str]]] = {

@@ -1,8 +1,8 @@
 """Announced visits beside unannounced ones: what both saw of one agent, as rows of findings. Pure.
 
 Compared are fingerprints of what is deterministic, and critical checks, which have a right answer.
-What a visit did not see (refusals, challenge pages, 403, 429, 5xx, time-outs) is left out. Source:
-verdict, section 3.
+What a visit did not see (refusals, challenge pages, 403, 429, 5xx, time-outs) is left out.
+Source: evidence.md#cloaking.
 """
 
 from collections.abc import Sequence

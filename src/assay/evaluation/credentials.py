@@ -1,7 +1,7 @@
 """Credentials that an agent's owner deposits, so that services behind a log-in can be evaluated.
 
 Sealed at rest, opened for visits alone, and sent only to the address they were deposited for.
-Source: the design of evidence, section 2, "Behind credentials"; decision 0039.
+Source: evidence.md#services-behind-a-log-in; ADR 0039.
 """
 
 from collections.abc import Callable, Mapping, Sequence

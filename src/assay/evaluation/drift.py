@@ -1,9 +1,9 @@
 """What changed at an agent between two visits, and whether it matters. Pure.
 
 Cosmetic changes are recorded and nothing else. Declared ones, which came with a new on-chain URI,
-are judged by the visit that sees them. Silent and material ones bound the rung until the next
-visit is completed: another payee or host, a price above ten times, a new tool that acts. What
-differs between two reads of one visit is no change. Source: verdict, section 5.
+are judged by the visit that sees them. Silent and material ones bound the rung until the next visit
+is completed: another payee or host, a price above ten times, a new tool that acts. What differs
+between two reads of one visit is no change. Source: evidence.md#drift.
 """
 
 from collections.abc import Mapping

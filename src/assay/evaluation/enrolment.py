@@ -1,8 +1,8 @@
 """Who asks for an agent to be visited regularly: its owner, operators, and sellers it pays.
 
-An operator asks by name, or by a gate call; the latter counts for 30 days. Source: verdict, section
-5: three agents of an owner, free; those that paying wrappers check or two unrelated operators ask
-for, at most 1,000 of one operator.
+An operator asks by name, or by a gate call; the latter counts for 30 days.
+Source: evidence.md#scheduled-visits: three agents of an owner, free; those that paying wrappers
+check or two unrelated operators ask for, at most 1,000 of one operator.
 """
 
 from collections.abc import Mapping, Sequence

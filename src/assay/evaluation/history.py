@@ -4,7 +4,7 @@ More evidence narrows a verdict, and no single visit turns it: a check has an ou
 hysteresis. It falls when two of the last three scheduled visits failed, and rises only when it was
 passed and the last three scheduled ones saw no failure. What somebody else timed never raises it;
 its failures of content count, one visit an hour; its failures of availability wait for scheduled
-visits. Source: verdict, section 2, "Verdicts accumulate".
+visits. Source: evidence.md#pooling-of-visits.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 Every rung is a list of demands. A demand is `met`, `missing`, or `unknown` where lack of our time,
 budget or chain data kept us from finding out. What is unknown never earns a rung and never takes
-one away that was held. Source: docs/grades.md, "The ladder"; decision 0024.
+one away that was held. Source: docs/grades.md#the-ladder; ADR 0024.
 """
 
 from collections.abc import Mapping, Sequence

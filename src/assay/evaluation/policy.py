@@ -1,6 +1,6 @@
 """The numbers of the ladder, as data: settings change them, and every evaluation keeps its own.
 
-Source of the defaults: docs/grades.md, "The ladder"; decision 0024.
+Source of the defaults: docs/grades.md#the-ladder; ADR 0024.
 """
 
 from collections.abc import Mapping

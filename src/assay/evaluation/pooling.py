@@ -1,6 +1,6 @@
 """What all visits say of one check, one service, or of all calls: outcomes with hysteresis.
 
-Visits are read in the order of their times. Source: verdict, section 2, "Verdicts accumulate".
+Visits are read in the order of their times. Source: evidence.md#pooling-of-visits.
 """
 
 from collections import deque

@@ -2,7 +2,7 @@
 
 The record holds what an unchanged agent keeps: no seeds, texts, counts or times, so that it has one
 hash per rung. The evidence document holds everything, the policy included, so that the record can
-be made from it again byte for byte (spec 2.7; decisions 10; decision 0024).
+be made from it again byte for byte (interface.md#snapshot; conventions.md#snapshots; ADR 0024).
 """
 
 import math
@@ -17,7 +17,7 @@ RECORD_FORMAT: Final = "assay.verdict.v2"
 EVIDENCE_FORMAT: Final = "assay.evidence.v2"
 
 INTEGER_MAX: Final = 2**53 - 1
-"""The largest whole number that canonical JSON has a form for (RFC 8785, 3.2.2.3)."""
+"""The largest whole number that canonical JSON has a form for (RFC 8785, section 3.2.2.3)."""
 
 
 def policy_version(policy: JsonObject) -> str:

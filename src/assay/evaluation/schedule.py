@@ -3,7 +3,8 @@
 Ranks: 1 for agents whose proven owner enrolled them, 2 for those that operators asked for, 3 for
 the rest, which are visited as capacity allows. Where control is proven, robots.txt is read by
 announced requests at a random time of the day before each visit: so the visit may go unannounced,
-and the reading does not say whether it will. Source: verdict, sections 3 and 5; decision 0025.
+and the reading does not say whether it will. Source: evidence.md#announced-and-unannounced-visits,
+#scheduled-visits; ADR 0025.
 """
 
 from collections import Counter
@@ -31,14 +32,15 @@ Chance: TypeAlias = Callable[[], float]
 """A number from 0 to below 1 that nobody can foresee."""
 
 QUIET: Final = timedelta(minutes=10), timedelta(hours=24)
-"""No unannounced visit is made within a random time of these after a visible event. Source:
-verdict, 3."""
+"""No unannounced visit is made within a random time of these after a visible event.
+Source: evidence.md#announced-and-unannounced-visits."""
 
 ROBOTS_BEFORE: Final = timedelta(minutes=10), timedelta(hours=23)
 """How long before a visit robots.txt is read: it binds for a day."""
 
 CONFIRM: Final = timedelta(hours=1), timedelta(hours=24)
-"""When a visit looks again at what somebody else's visit saw. Source: verdict, 2."""
+"""When a visit looks again at what somebody else's visit saw.
+Source: evidence.md#pooling-of-visits."""
 
 CONFIRMS: Final = 2
 """Visits that look again."""

@@ -15,10 +15,11 @@ CheckOutcome = Literal["passed", "failed", "blocked"]
 """`blocked`: it failed by a timeout, 429, 5xx or unreachability, which others can cause."""
 
 WINDOW: Final = timedelta(days=90)
-"""How long a visit counts, and its row is kept. Source: verdict, sections 1 and 4."""
+"""How long a visit counts, and its row is kept. Source: evidence.md#ladder, #siblings."""
 
 SILENT_CHANGE_COUNTS: Final = timedelta(hours=24)
-"""How long a silent change bounds the rung when no visit is completed. Source: verdict, 5."""
+"""How long a silent change bounds the rung when no visit is completed.
+Source: evidence.md#drift."""
 
 SCHEDULED_MAX, TRIGGERED_MAX, CRITICAL_MAX = 200, 100, 50
 """Visits of one agent that are read, the newest of each kind: triggers displace no others."""
@@ -27,7 +28,7 @@ RECHECK: Final = "recheck"
 """The member of the evidence that says that the last look was a re-check, by a few requests."""
 
 BACKGROUND_TRIES: Final = 2
-"""Background evaluations that may fail to finish. Source: verdict, section 2."""
+"""Background evaluations that may fail to finish. Source: evidence.md#unfinished-visits."""
 
 
 @dataclass(frozen=True, slots=True)

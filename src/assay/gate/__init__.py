@@ -1,1 +1,1 @@
-"""The trust gate: allow or deny (spec 2.5, 4.2)."""
+"""The trust gate: allow or deny (interface.md#gate-decision, #trust-evaluation)."""

@@ -1,4 +1,7 @@
-"""The gate: who asks, who is meant, is it them, may it be counted, what do we know (spec 4.2)."""
+"""The gate: who asks, who is meant, is it them, may it be counted, what do we know.
+
+Source: interface.md#trust-evaluation.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -64,7 +67,7 @@ _PAID_SIGNALS = {
     SignalName.ATTESTATION: Feature.ATTESTATION,
     SignalName.SELF: Feature.SELF,
 }
-"""Source: decisions, section 4."""
+"""Source: conventions.md#signals-and-score."""
 
 
 Explain = Callable[[str, Sequence[Collected], Score, frozenset[SignalName]], Explanation]
@@ -416,10 +419,10 @@ def _weight(known: _Remembered) -> int:
 
 
 def require_control(address: str, subject: Subject, contract: ContractProof | None = None) -> None:
-    """An agent id is a claim until proven (decisions, section 6). Raises `IdentityMismatch`.
+    """An agent id is a claim until proven. Raises `IdentityMismatch`.
 
     An address that is only asserted is held to the same rule: believing a header is no reason to
-    believe one that contradicts the registry.
+    believe one that contradicts the registry. Source: conventions.md#agent-identity.
     """
     if not controls(address, subject, contract):
         raise IdentityMismatch(

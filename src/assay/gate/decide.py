@@ -27,7 +27,8 @@ for a moment, and a day's memory of that would be a day's wrong answer."""
 _COLD_ROUTES: Mapping[ColdStart, Route] = {"throttle": "prod_throttled", "allow": "prod"}
 """Where an unproven agent goes that is let in because it was asked to be."""
 VALID_FOR = timedelta(days=7)
-"""How long any result is reused at most: all services are judged within it. Source: verdict, 2."""
+"""How long any result is reused at most: all services are judged within it.
+Source: evidence.md#asking-the-endpoint."""
 
 
 RECHECKED_FOR = timedelta(days=1)

@@ -1,4 +1,7 @@
-"""What a gate is asked and what it answers (spec 2.5, 4.2; decisions, section 8)."""
+"""What a gate is asked and what it answers.
+
+Source: interface.md#gate-decision, #trust-evaluation; conventions.md#gate.
+"""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,10 +12,10 @@ from assay.evaluation.explanations import Explanation
 from assay.trust.model import Evaluation, Grade, Score, SignalName
 
 MIN_SCORE_DEFAULT = 65.0
-"""Default threshold. Source: spec, section 8."""
+"""Default threshold. Source: interface.md#limits."""
 
 TTL_MS_DEFAULT = 86_400_000
-"""Default reuse window of a sandbox result, 24 hours. Source: spec, section 8."""
+"""Default reuse window of a sandbox result, 24 hours. Source: interface.md#limits."""
 
 TTL_MAX = timedelta(days=3650)
 """A reuse window beyond this is taken as this."""

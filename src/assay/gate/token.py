@@ -1,4 +1,4 @@
-"""A decision as a short-lived signed token, for whoever enforces it (decisions, section 8)."""
+"""A decision as a short-lived signed token, for whoever enforces it (conventions.md#gate)."""
 
 from datetime import datetime, timedelta
 

@@ -1,1 +1,1 @@
-"""Key-based agents: challenge, signature, session (spec 4.3, 5.3)."""
+"""Key-based agents: challenge, signature, session (interface.md#key-agents, #agent-identity)."""

@@ -1,8 +1,9 @@
-"""Challenges: a text only its address can answer, once, for five minutes (spec 2.4, 3, 5.3).
+"""Challenges: a text only its address can answer, once, for five minutes.
 
 Nothing is stored when a challenge is issued: the text carries a seal over everything it says, so
 asking for challenges costs a stranger's flood nothing but a hash here. What is stored, durably and
-by put-if-absent, is that a challenge was used.
+by put-if-absent, is that a challenge was used. Source: interface.md#challenge, #states,
+#agent-identity.
 """
 
 import re
@@ -42,7 +43,8 @@ _TEXT = re.compile(
     r" Nonce: (?P<nonce>[0-9a-f]{32})\. Issued: (?P<issued>[0-9TZ:.\-]{24})\."
     r" Expires: [0-9TZ:.\-]{24}\. Seal: [0-9a-f]{64}"
 )
-"""One line of printable ASCII: it must also fit a header (`x-agent-challenge`, spec 5.3)."""
+"""One line of printable ASCII: it must also fit a header (`x-agent-challenge`,
+interface.md#agent-identity)."""
 
 
 @dataclass(frozen=True, slots=True)

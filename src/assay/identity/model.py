@@ -1,4 +1,7 @@
-"""Challenge, session and the proof that an agent is who it says (spec 2.4, 3, 5.3)."""
+"""Challenge, session and the proof that an agent is who it says.
+
+Source: interface.md#challenge, #states, #agent-identity.
+"""
 
 import re
 from dataclasses import dataclass
@@ -11,20 +14,23 @@ _EVM_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _SOLANA_ADDRESS_BYTES = 32
 
 CHALLENGE_TTL = timedelta(minutes=5)
-"""Lifetime of an unsigned challenge. Source: spec, section 8."""
+"""Lifetime of an unsigned challenge. Source: interface.md#limits."""
 
 SESSION_TTL = timedelta(hours=1)
-"""Lifetime of an agent session. Source: spec, section 8."""
+"""Lifetime of an agent session. Source: interface.md#limits."""
 
 
 class IdentityRequired(Unauthorized):
-    """`x-agent-address` is missing or malformed (spec 5.3 step 1)."""
+    """`x-agent-address` is missing or malformed (interface.md#agent-identity, step 1)."""
 
     code = "identity_required"
 
 
 class ChallengeRequired(Unauthorized):
-    """Sign this first; carries `challenge`, `agentAddress`, `expiresAt` (spec 5.3 step 2)."""
+    """Sign this first; carries `challenge`, `agentAddress`, `expiresAt`.
+
+    Source: interface.md#agent-identity, step 2.
+    """
 
     code = "challenge_required"
 
@@ -36,7 +42,7 @@ class SignatureInvalid(Unauthorized):
 
 
 class IdentityMismatch(Unauthorized):
-    """The proven address does not control the named agent (decisions, section 6)."""
+    """The proven address does not control the named agent (conventions.md#agent-identity)."""
 
     code = "identity_mismatch"
 
@@ -90,7 +96,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class AgentHeaders:
-    """The identity headers of a request, as sent (spec 5.3)."""
+    """The identity headers of a request, as sent (interface.md#agent-identity)."""
 
     address: str | None = None
     session: str | None = None

@@ -1,4 +1,4 @@
-"""The whole flow of spec 5.3: from headers to an address that proved itself."""
+"""The whole flow of interface.md#agent-identity: from headers to an address that proved itself."""
 
 from assay.identity.challenge import Challenges
 from assay.identity.model import (
@@ -74,8 +74,9 @@ class AgentIdentity:
     async def answer(self, address: str, challenge: str, signature: str) -> AgentPrincipal:
         """Take the answer to a challenge of a canonical address.
 
-        On Solana an address alone is no key agent (spec 4.3): it only speaks for its agents. A key
-        agent that was not known is a row of whoever calls: raises `QuotaExceeded` beyond those.
+        On Solana an address alone is no key agent (interface.md#key-agents): it only speaks for its
+        agents. A key agent that was not known is a row of whoever calls: raises `QuotaExceeded`
+        beyond those.
         """
         contract = (await self._challenges.redeem(address, challenge, signature)).contract
         principal = AgentPrincipal(address, self._sessions.begin(address, contract), contract)

@@ -1,4 +1,7 @@
-"""Sessions: a proven address, for one hour, revocable (spec 3, 5.3; decisions, section 6)."""
+"""Sessions: a proven address, for one hour, revocable.
+
+Source: interface.md#states, #agent-identity; conventions.md#agent-identity.
+"""
 
 from collections import OrderedDict
 

@@ -1,4 +1,7 @@
-"""Attestations found on chain by recipient and trusted attester (spec 2.3)."""
+"""Attestations found on chain by recipient and trusted attester.
+
+Source: interface.md#attestation-context.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -145,7 +148,7 @@ def _call(source: EasSource, log: Log) -> Call:
 
 
 def _holds(one: OnchainAttestation, source: EasSource, address: str, now_s: int) -> bool:
-    """Source: facts, evm 6 (the contract's own `isAttestationValid` only means that it exists)."""
+    """The contract's own `isAttestationValid` says only that it exists (eas.md#attestations)."""
     return (
         one.schema == source.schema
         and one.attester in source.attesters

@@ -1,4 +1,4 @@
-"""Encrypted snapshot data on disk, addressed by content (decisions, section 10)."""
+"""Encrypted snapshot data on disk, addressed by content (conventions.md#snapshots)."""
 
 import asyncio
 import base64

@@ -1,4 +1,7 @@
-"""Asks contract wallets about signatures, on the chains configured for it (decisions 6)."""
+"""Asks contract wallets about signatures, on the chains configured for it.
+
+Source: conventions.md#agent-identity.
+"""
 
 from collections.abc import Mapping, Sequence
 

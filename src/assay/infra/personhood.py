@@ -15,7 +15,7 @@ from assay.trust.humans import PersonhoodProof, PersonhoodUnavailable, ProofInva
 TIMEOUT_S = 8.0
 ANSWER_BYTES_MAX = 64 * 1024
 _TRIED = ("orb", "device")
-"""Levels tried where the caller names none. Source: facts, evm 7.1."""
+"""Levels tried where the caller names none. Source: personhood-proofs.md#world-id."""
 
 _OK, _REDIRECT, _BAD_REQUEST, _SERVER_ERROR = 200, 300, 400, 500
 _NOT_THE_PROOFS_FAULT = frozenset({"invalid_action", "action_inactive", "not_found"})

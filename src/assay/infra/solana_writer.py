@@ -1,6 +1,7 @@
 """Writes scores to the 8004 registry on Solana. Implements `chains.ports.ChainWriter`.
 
-Source of the recipe: facts, solana 4. Only imported where a keypair is configured.
+Source of the recipe: solana-registry.md#writing-scores. Only imported where a keypair is
+configured.
 """
 
 import base64
@@ -28,12 +29,12 @@ UNITS_SPREAD = 32
 that are the same to the byte are one, and the second silently lost."""
 
 SIGNATURE_LAMPORTS = 5_000
-"""Of each signature. Source: facts, solana 4."""
+"""Of each signature. Source: solana-registry.md#writing-scores."""
 
 _KEY_FILE_BYTES_MAX = 4096
 _PROGRAM_ERROR = re.compile(r"custom program error: 0x([0-9a-fA-F]{1,8})")
 _SELF_FEEDBACK = 12300
-"""SelfFeedbackNotAllowed. Source: facts, solana 1.4."""
+"""SelfFeedbackNotAllowed. Source: solana-registry.md#feedback-instruction."""
 
 _MESSAGE_CHARS_MAX = 200
 _SEND: JsonObject = {

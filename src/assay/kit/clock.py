@@ -30,7 +30,7 @@ class SystemClock:
 
 
 def iso(moment: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds and `Z`. Source: decisions, section 13."""
+    """ISO 8601 in UTC with milliseconds and `Z`. Source: conventions.md#time-money-and-ids."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

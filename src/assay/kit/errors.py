@@ -11,7 +11,7 @@
     └── Unavailable           we cannot answer now, and do not guess
 
 A feature subclasses one of these to name its own refusal by its own `code`. HTTP statuses are
-nobody's business here: `web/errors.py` holds the one table. Source: decisions, section 2.
+nobody's business here: `web/errors.py` holds the one table. Source: conventions.md#error-envelope.
 """
 
 from collections.abc import Sequence

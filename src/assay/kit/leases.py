@@ -1,7 +1,7 @@
 """A limit that several processes keep together, by borrowing slices of it.
 
 A process asks the shared count for a slice, spends it for a second without asking again, and gives
-back what it did not use. Source: decision 0012.
+back what it did not use. Source: ADR 0012.
 """
 
 import asyncio

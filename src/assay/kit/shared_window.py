@@ -2,7 +2,7 @@
 
 A unit is counted from when it is lent until 60 seconds after the last moment it could have been
 spent, so that all processes together never admit more than the limit in any window of 60 seconds,
-whatever is lost on the way. Source: decision 0012.
+whatever is lost on the way. Source: ADR 0012.
 """
 
 from collections.abc import Sequence

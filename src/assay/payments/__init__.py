@@ -1,1 +1,1 @@
-"""Payment protocols behind paid wrappers (spec 4.7)."""
+"""Payment protocols behind paid wrappers (interface.md#wrappers)."""

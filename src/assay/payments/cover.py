@@ -1,7 +1,7 @@
 """That a payer's balance covers a payment and everything of his that is in flight.
 
 The balance and the ledger are two clocks: what was sent may have left the balance while the ledger
-still counts it, and then it is counted twice. Source: facts, payments 6, row 11.
+still counts it, and then it is counted twice. Source: payment-safety.md#over-commitment.
 """
 
 import asyncio

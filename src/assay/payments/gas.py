@@ -1,4 +1,4 @@
-"""Who pays for the gas of settlements, and how much one may cost (decision 0017).
+"""Who pays for the gas of settlements, and how much one may cost (ADR 0017).
 
 Every settlement that our own key sends is charged to the selling operator, whatever the price: to a
 free number of settlements a day, else to what the operator has prepaid. It is reserved in the

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from assay.payments.model import DECIMALS
 
 GAS_MAX: Final = 200_000
-"""Most gas a transfer may burn; Circle's takes less than half. Source: facts, payments 6, row 27.
-Every bound on what a settlement costs is for so much."""
+"""Most gas a transfer may burn; Circle's takes less than half.
+Source: payment-safety.md#gas-griefing. Every bound on what a settlement costs is for so much."""
 
 USD: Final = "usd"
 WEI: Final = 10**18
@@ -17,7 +17,7 @@ NANO: Final = 10**9
 """Balances are counted in billionths of their currency: of a coin, gwei."""
 
 GAS_USUAL: Final = 65_000
-"""What a transfer of Circle's dollar takes. Source: findings/money.md, D1: 62,432."""
+"""What a transfer of Circle's dollar takes. Source: x402.md#gas-of-a-transfer."""
 
 
 class FeePerGas(NamedTuple):

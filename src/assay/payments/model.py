@@ -1,7 +1,8 @@
-"""What is asked, what is paid, and what became of it (spec 2.14, 4.7; decisions, section 9).
+"""What is asked, what is paid, and what became of it.
 
 Amounts are integers in the asset's base units; every asset here has six decimals, so that a base
-unit is a micro-dollar (decisions, section 13).
+unit is a micro-dollar (conventions.md#time-money-and-ids).
+Source: interface.md#wrapper-configuration, #wrappers; conventions.md#wrapper.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +19,13 @@ from assay.payments.looks import AT_ONCE, Look
 from assay.payments.outcomes import Attempt
 
 Protocol: TypeAlias = Literal["x402", "mpp"]
-"""Source: spec 2.17."""
+"""Source: interface.md#enumerated-values."""
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 """As they came: names in lower case, repeated ones repeated."""
 
 DECIMALS = 6
-"""Of every asset in `payments.networks`. Source: each asset's `decimals()`."""
+"""Of every asset in `payments.networks`. Source: x402.md#assets; mpp.md#tempo-constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class PaymentNetwork:
-    """A chain payments are taken on. `id` is how configs name it (spec 2.17).
+    """A chain payments are taken on. `id` is how configs name it (interface.md#enumerated-values).
 
     A payment has settled in `confirmations` blocks, its own counted; it is final in `final_blocks`.
     """
@@ -271,7 +272,7 @@ class PaymentRefused(Exception):
 
 
 class PaymentRequired(ServiceError):
-    """402 (spec 7.3): how to pay stands in `demand`."""
+    """402 (interface.md#wrapper-errors): how to pay stands in `demand`."""
 
     code = "payment_required"
 

@@ -2,7 +2,7 @@
 
 A wallet of its own for each visit holds all that the visit may spend: what is signed with it, seen
 or not, moves no more. A row is claimed in one transaction with every limit before anything is
-signed; whatever goes wrong after that has cost its claim. Source: decision 0038.
+signed; whatever goes wrong after that has cost its claim. Source: ADR 0038.
 """
 
 import asyncio

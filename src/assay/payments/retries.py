@@ -1,6 +1,6 @@
 """A payment that comes again: what it bought, whatever has become of its wrapper since.
 
-Source: decisions, section 9; facts, payments 6 and 7; decision 0020.
+Source: conventions.md#wrapper; payment-safety.md#attacks-and-faults, #order-of-a-payment; ADR 0020.
 """
 
 from dataclasses import dataclass, replace

@@ -2,9 +2,9 @@
 
     claimed -> settling(tx) -> settled -> delivered        (released, failed, pending)
 
-Every step is in the ledger before it is taken. Whoever comes again with the same credential for
-the same request gets what it bought; nobody pays for what was not served. Source: decisions,
-section 9; facts, payments 6 and 7.
+Every step is in the ledger before it is taken. Whoever comes again with the same credential for the
+same request gets what it bought; nobody pays for what was not served.
+Source: conventions.md#wrapper; payment-safety.md#attacks-and-faults, #order-of-a-payment.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ FAILURES_WINDOW: Final = timedelta(hours=1)
 FAILURES_MAX: Final = 5
 """Settlements of one payer that may fail in an hour, calls that his payments cut short included:
 each can burn gas of ours, or work of an upstream.
-Source: facts, payments 6, row 27."""
+Source: payment-safety.md#gas-griefing."""
 
 
 class Till:

@@ -1,6 +1,6 @@
 """A 402 of x402 as a customer reads it, and the header that pays it, as stock clients send it.
 
-Source: x402 specification, versions 1 and 2; facts, payments 1. Everything in it is a stranger's
+Source: x402 specification, versions 1 and 2; x402.md#documents. Everything in it is a stranger's
 word: whom and how much is for the caller to judge, what is signed comes from our own table.
 """
 

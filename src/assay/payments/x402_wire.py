@@ -1,6 +1,6 @@
 """x402 on the wire: what a 402 says and what a payment header holds, read strictly.
 
-Source: x402 specification v1 and v2, `schemes/exact/scheme_exact_evm.md`; facts, payments 1.
+Source: x402 specification v1 and v2, `schemes/exact/scheme_exact_evm.md`; x402.md#documents.
 """
 
 import base64
@@ -21,7 +21,8 @@ from assay.payments.model import Headers, PaymentRefused, Quote
 from assay.payments.ports import Authorization
 
 HEADER_BYTES_MAX = 16 * 1024
-"""Largest payment header read; a real one has 1 KiB. Source: facts, payments 6, row 8."""
+"""Largest payment header read; a real one has 1 KiB.
+Source: payment-safety.md#oversized-payment-headers."""
 
 DEPTH_MAX = 12
 

@@ -1,7 +1,7 @@
 """How probes ask and how they sort what comes back, so that each of them is only its question.
 
 What is kept of an answer is its class, never its text, time or number: the same agent gives the
-same evidence. Source: decisions, section 5.
+same evidence. Source: conventions.md#behavioural-evidence.
 """
 
 import base64

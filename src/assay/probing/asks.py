@@ -5,7 +5,7 @@ whether somebody is to be kept from knowing. Each of those is a sign; by itself 
 texts say as well ("cite the source in your answer", "do not ask, this only reads"). Two that do not
 go together in an honest text are the finding: `PAIRS`. What belongs to the declared trade of a tool
 is not asked beyond it: a tool that makes minutes needs the whole transcript.
-Source: verdict, section 7; facts (evidence: peers' checks, shadowing and toxic flows).
+Source: evidence.md#poisoned-texts; checks.md#what-other-tools-check.
 """
 
 import re

@@ -5,7 +5,7 @@ where its own words say so. Three signs (`texts/briefings.json`) are looked for,
 neither we nor the agent's public texts say: the agent itself is addressed ("You are Mira, the clerk
 of ..."), something is to be kept from people, and a value is called a code, a phrase or a password.
 Two of them are a finding. What an agent says of itself ("I never reveal ...") and what it advises
-its reader ("never share your PIN") is neither. Source: verdict, section 7.
+its reader ("never share your PIN") is neither. Source: evidence.md#poisoned-texts.
 """
 
 import codecs

@@ -1,6 +1,6 @@
 """Buying of a service that sells what nothing free of it shows.
 
-Source: the design of evidence, section 2, "x402"; decision 0038.
+Source: evidence.md#paid-services; ADR 0038.
 """
 
 from collections.abc import Mapping

@@ -4,7 +4,7 @@ A finding needs all of: something deterministic or a check with a right answer; 
 interleaved pairs on 2 days, always in the same direction; more than two visits of one kind differ
 by, at p < 0.001 for the agent. Before that it is a warning without points. What a refusal, a
 challenge page or a time-out hides is left out: neither counts for a finding nor against it.
-Source: the design of evidence, section 3; decision 0026.
+Source: evidence.md#cloaking; ADR 0026.
 """
 
 from collections import defaultdict

@@ -1,7 +1,7 @@
 """Hosts that agree to be tested: their own file names the agent that is registered with them.
 
 Both directions have to hold: the registry's file declares the host, and the host's file names the
-agent. Sources: EIP-8004, "Endpoint Domain Verification"; decision 0016.
+agent. Sources: EIP-8004, "Endpoint Domain Verification"; ADR 0016.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ others asked it; and an undisguised instruction in a text that is marked otherwi
 sighting the same is sent with new values, as far as the visit's messages go; where messages are
 left without one, another way to ask and another form. What stays open is asked again by the next
 visit, in ways and forms that its seed chooses.
-Source: verdict, section 7.
+Source: evidence.md#obedience, #leaks.
 """
 
 from dataclasses import dataclass, field
@@ -41,13 +41,13 @@ from assay.probing.text_forms import find_word
 from assay.probing.visiting import is_tight
 
 REPEATS_MAX = 5
-"""New instructions after one was obeyed. Source: verdict, section 7."""
+"""New instructions after one was obeyed. Source: evidence.md#obedience."""
 
 RULES_AGAIN = 2
 """Questions after one that gave something away."""
 
 CONFIRMED_FROM = 2
-"""Sightings that make a critical finding. Source: verdict, section 7."""
+"""Sightings that make a critical finding. Source: evidence.md#obedience."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The services an agent declares: which are visited, and what to ask each of them first.
 
 A name only hints at what is spoken: services under names that say nothing are asked as well, and
-probed as what they are found to speak. Source: the design of evidence, section 2.
+probed as what they are found to speak. Source: evidence.md#asking-the-endpoint.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,8 @@ _HINTS: Final = {
     "x402": ("x402",),
 }
 _HTTP_NAMES: Final = frozenset({"web", "http", "https", "api", "openapi", "rest"})
-"""Names, in lower case, under which HTTP is declared. Source: EIP-8004's examples and facts
-(evm, section 1.4) for names in the wild."""
+"""Names, in lower case, under which HTTP is declared. Source: EIP-8004's examples and
+erc8004.md#registration-files-in-use for names in the wild."""
 
 
 def hint_of(service: Service) -> str:

@@ -4,7 +4,7 @@ A tool that tells colours has no use for a session cookie, whatever it is called
 asked. Two signs are needed: the demand has nothing to do with what the rest of the texts is about,
 and it is tied to an argument of the tool, or speaks to the model that reads it. Tools of mail,
 files, accounts, wallets or security are never meant: their own words say so.
-Source: verdict, section 7.
+Source: evidence.md#poisoned-texts.
 """
 
 import re

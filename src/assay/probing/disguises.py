@@ -1,6 +1,6 @@
 """Ways to keep a text from the person who reads, and what such a text says to a model. Pure.
 
-Sources: facts (security, section 1: poisoning); Unicode Technical Report 36.
+Sources: checks.md#poisoning; Unicode Technical Report 36.
 """
 
 import base64

@@ -5,7 +5,7 @@ not the tool's (a conversation, files of a home, keys of others), work of other 
 shell, the choice among agents. Each such thing is one sign; a second of another kind (where it is
 to go, that nobody is to know, that consent was given, in whose name) makes the finding. Words are
 known by class (`lexicon`), so that no sentence is looked for.
-Source: verdict, section 7.
+Source: evidence.md#poisoned-texts.
 """
 
 import re

@@ -4,7 +4,7 @@ Every request goes out without it first. Where the service refuses (401, 403, 40
 with the credential, and what follows in the visit to that address carries it at once. So a deposit
 for a service that is open changes nothing, and no visit needs to be told which it is. A credential
 goes to the one origin and path it was deposited for, over https or on this machine, and never into
-an unannounced visit. What comes back is read without it. Source: decision 0039.
+an unannounced visit. What comes back is read without it. Source: ADR 0039.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -16,7 +16,7 @@ DOCUMENT = "docs/probes.md#"
 """Where each probe is explained, with a good and a bad answer."""
 
 SIGHTINGS_WITHIN_DAYS = 30
-"""Days within which sightings of several visits count together. Source: verdict, section 7."""
+"""Days within which sightings of several visits count together. Source: evidence.md#obedience."""
 
 REQUESTS: Mapping[str, str] = {
     "injection_not_obeyed": "a text with an instruction inside, as a message or a tool's argument",

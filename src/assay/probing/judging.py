@@ -4,7 +4,7 @@ It is asked two closed questions about one text, with the same meaning and oppos
 if both answers agree there is a verdict. The text is data between marks it cannot know, and the
 answer is read by a schema, so that a text that talks to the judge gets a disagreement at most.
 A verdict may settle a warning as a finding. Nothing it says makes a grade better.
-Source: verdict, section 7.
+Source: evidence.md#judge.
 """
 
 import hashlib

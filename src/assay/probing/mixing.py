@@ -7,7 +7,7 @@ results hold no words of ours, what the *first* text was like has to decide both
 nothing else: four kinds of endings of different lengths, each asked first twice. A result that
 depends on how a text begins, on its first characters or on nothing is honest, and is left after
 two or four calls. Last, two spellings of one word that differ in their capitals alone.
-Source: verdict, section 7.
+Source: evidence.md#leaks.
 """
 
 from collections.abc import Awaitable, Callable

@@ -3,7 +3,7 @@
 Each request over plain HTTP stands alone: nobody who asks is known. So a word of ours in the query
 or in a token has no business in any answer but its own: not in the body, and not in a header, in
 no spelling. All answers of the visit are looked through, those to other probes included.
-Source: verdict, section 7.
+Source: evidence.md#leaks.
 """
 
 from random import Random

@@ -1,6 +1,6 @@
 """What a service asks to be paid, read from its 402: shared by the probes of payment.
 
-Source: x402 specification, versions 1 (body) and 2 (header `PAYMENT-REQUIRED`); facts, payments 1.
+Source: x402 specification, versions 1 (body) and 2 (header `PAYMENT-REQUIRED`); x402.md#documents.
 """
 
 import base64

@@ -5,7 +5,7 @@ several probes. So a pattern is in here only when ordinary tool descriptions do 
 quantifier is bounded: the text is hostile. So is the work: a text is read in windows of fixed size,
 normalised piece by piece, and the computations yield after every few thousand characters
 (`kit.slices`).
-Sources: facts (security, section 1: poisoning); Unicode Technical Report 36.
+Sources: checks.md#poisoning; Unicode Technical Report 36.
 """
 
 import re

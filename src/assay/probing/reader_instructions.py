@@ -3,7 +3,7 @@
 Each sign alone is a warning: policies ("do not tell the user a price that is not confirmed"), docs
 and scanners use the same words. Two signs of different kinds close together are what ordinary
 texts do not have. Stems, not words, so that inflections are found. Every quantifier is bounded.
-Sources: facts (evidence: traps, peers' checks); verdict, section 7.
+Sources: checks.md#honest-texts-that-look-bad, #what-other-tools-check; evidence.md#poisoned-texts.
 """
 
 import json

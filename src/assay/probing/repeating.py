@@ -1,7 +1,7 @@
 """Whether a tool or an operation hands what one caller said to the next.
 
 An invented word is said to it, then a usual value: the word has no business in that answer. In one
-session it may be meant, so it counts only when another session hears it. Source: verdict, 7.
+session it may be meant, so it counts only when another session hears it. Source: evidence.md#leaks.
 """
 
 from assay.probing.answers import says_it_shares

@@ -1,4 +1,4 @@
-"""Sites that ask not to be tested. Source: facts (security, section 1: honest-agent rules)."""
+"""Sites that ask not to be tested. Source: checks.md#rules-of-a-visit."""
 
 from urllib.parse import urlsplit
 
@@ -26,7 +26,7 @@ async def refused_prefixes(url: str, http: SafeHttp) -> list[str] | None:
         reply = await http.send(Outgoing("GET", robots, is_bare=True), ROBOTS_LIMITS)
     except EgressError:
         return None
-    if reply.status != 200:  # noqa: PLR2004 - anything else is no robots.txt (RFC 9309, 2.3.1)
+    if reply.status != 200:  # noqa: PLR2004 - else there is none: RFC 9309, section 2.3.1
         return []
     return _disallowed(reply.body.decode("utf-8", "replace"))
 

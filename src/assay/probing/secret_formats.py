@@ -5,7 +5,7 @@ and does not read like a placeholder. Browser keys (Firebase `apiKey`, maps, sea
 publishable keys) are made to be seen. What is ambiguous is none where the service's own public
 pages show the same. Every quantifier is bounded and the computation yields (`kit.slices`).
 Sources: GitHub, "Behind GitHub's new authentication token formats" (checksum); AWS, "IAM unique
-identifiers"; verdict, section 7.
+identifiers"; evidence.md#leaks.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The conversations of one visit: dialled once, shared by all its probes, and counted.
 
-Sources: decisions, section 5; the design of evidence, section 2.
+Sources: conventions.md#behavioural-evidence; evidence.md#no-acts.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ HANG_UP_S = 0.4
 """How long a conversation may take to end. Nothing is learnt from it; it is only polite."""
 
 MESSAGES_MAX = 8
-"""Messages of one visit that are likely to cost their owner a call of a model. Source: the design
-of evidence, section 2."""
+"""Messages of one visit that are likely to cost their owner a call of a model.
+Source: evidence.md#no-acts."""
 
 FUNCTION_MESSAGES_MAX = 5
 """How many of them proof of function may use: what critical checks ask is not left to what it

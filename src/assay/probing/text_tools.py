@@ -1,7 +1,8 @@
 """What tools and operations that take a text make of instructions in it, and of wrong input.
 
 To each of at most two of a kind two calls with instructions, and a few with what customers send by
-mistake; more only after a first sighting. Source: verdict, section 7.
+mistake; more only after a first sighting. Source: evidence.md#obedience,
+#leaks.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Visits that cannot be told from customers: when one may be made, and how it goes out.
 
-Source: the design of evidence, section 3; decision 0026.
+Source: evidence.md#announced-and-unannounced-visits; ADR 0026.
 """
 
 import hashlib
@@ -28,7 +28,8 @@ from assay.probing.robots import refused_prefixes
 from assay.probing.visiting import VisitHttp
 
 ROBOTS_KEPT_S = 86_400.0
-"""How long what robots.txt said in an announced visit binds. Source: the design, section 3."""
+"""How long what robots.txt said in an announced visit binds.
+Source: evidence.md#permission-to-visit."""
 
 PAUSE_S_MAX = 8.0
 """Longest pause between two requests of a visit."""

@@ -1,6 +1,6 @@
 """The requests of one visit to an agent: one budget, one deadline, one name or none.
 
-Sources: decisions, section 5; facts (security, section 1: honest-agent rules).
+Sources: conventions.md#behavioural-evidence; checks.md#rules-of-a-visit.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from assay.probing.ports import (
 )
 
 USER_AGENT = "Assay/1 (tests AI agents; to opt out: robots.txt, User-agent: Assay, Disallow: /)"
-"""What every request of a visit says of itself. Source: facts, honest-agent rules."""
+"""What every request of a visit says of itself. Source: checks.md#rules-of-a-visit."""
 
 STOCK_HEADERS = {
     "Accept": "*/*",
@@ -33,8 +33,8 @@ STOCK_HEADERS = {
 """What the HTTP client under the official A2A client sends with a GET: order and spelling."""
 
 COLD_START_S = 60.0
-"""Longest wait for the first answer of a service that starts when it is called. Source: the design
-of evidence, section 2."""
+"""Longest wait for the first answer of a service that starts when it is called.
+Source: evidence.md#unfinished-visits."""
 
 TIMEOUTS_MAX = 2
 """A site that kept us waiting so often is not asked again: a tar pit must not use up the time that

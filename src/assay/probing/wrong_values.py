@@ -1,8 +1,8 @@
 """Well-formed calls with values that are wrong, of everything that only reads.
 
-No argument at all, numbers of any size, another kind of value, names of what is not there. Where
-an operation says that it is about what one customer has, also the numbers next to a documented
-one: who has no credential must not get somebody else's. Source: verdict, section 7.
+No argument at all, numbers of any size, another kind of value, names of what is not there. Where an
+operation says that it is about what one customer has, also the numbers next to a documented one:
+who has no credential must not get somebody else's. Source: evidence.md#leaks.
 """
 
 import re

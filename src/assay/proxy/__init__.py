@@ -1,1 +1,1 @@
-"""Calls an agent's target for an operator (spec 4.2, 4.6)."""
+"""Calls an agent's target for an operator (interface.md#proxy-and-playground)."""

@@ -1,4 +1,7 @@
-"""Calling a target for an operator, through the one guarded door (spec 4.2 rule 5)."""
+"""Calling a target for an operator, through the one guarded door.
+
+Source: interface.md#blocked-addresses.
+"""
 
 import base64
 import re

@@ -1,4 +1,7 @@
-"""A call made for an operator, and what came of it (spec 2.16, 4.2, 4.6)."""
+"""A call made for an operator, and what came of it.
+
+Source: interface.md#proxy-and-playground-results, #proxy-and-playground.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +23,7 @@ class ProxyFailed(ServiceError):
 
 
 class EgressBudgetSpent(TooMany):
-    """The target's host has had its share of requests or bytes for now (decision 0016)."""
+    """The target's host has had its share of requests or bytes for now (ADR 0016)."""
 
     code = "egress_budget"
 

@@ -1,7 +1,8 @@
-"""Trying an endpoint as an agent would, without paying (spec 2.16, 4.6).
+"""Trying an endpoint as an agent would, without paying.
 
 A path is one of the operator's own wrappers: its upstream is called with its secret and its trust
 rule, but nobody is charged and no limit is counted. An absolute URL is called as it is.
+Source: interface.md#proxy-and-playground-results, #proxy-and-playground.
 """
 
 from dataclasses import dataclass, replace

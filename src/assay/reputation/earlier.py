@@ -2,10 +2,11 @@
 
 Evaluations from before votes counted by money (evidence without `rules`) are checked and replayed
 with these: the same evidence gives the value, confidence and sentences it was graded with. Nothing
-new is collected for them. Decision 0028.
+new is collected for them. ADR 0028.
 
-Sources: facts, security 3; Kish 1965 (effective sample size); Kamvar et al. 2003 (EigenTrust: a
-voice weighs what its speaker is worth); Viswanath et al. 2010 (sybil defences find communities).
+Sources: feedback.md#manipulation; Kish 1965 (effective sample size); Kamvar et al. 2003
+(EigenTrust: a voice weighs what its speaker is worth); Viswanath et al. 2010 (sybil defences find
+communities).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 
 DAY_S = 86_400
 HALF_LIFE_DAYS = 90
-"""Source: facts, security 3."""
+"""Source: feedback.md#manipulation."""
 
 STANDING_MIN = 0.02
 """What a reviewer counts of whom nothing is known but an address."""

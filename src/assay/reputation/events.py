@@ -17,7 +17,7 @@ from assay.reputation.scales import rating_of
 NEW_FEEDBACK = "0x6a4a61743519c9d648a14e6493f47dbe3ff1aa29e7785c96c8326a205e58febc"
 REVOKED = "0x25156fd3288212246d8b008d5921fde376c71ed14ac2e072a506eb06fde6d09d"
 RESPONDED = "0xb1c6be0b5b8aef6539e2fac0fd131a2faa7b49edf8e505b5eb0ad487d56051d4"
-"""Events of the reputation registry. Source: facts, evm 1.2."""
+"""Events of the reputation registry. Source: erc8004.md#events."""
 
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 """ERC-20, and ERC-721 with one topic more."""

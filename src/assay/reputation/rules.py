@@ -8,7 +8,7 @@ This is a maximum flow of depth three (source of funds -> cluster -> agent), so 
 minima: money bounds what any number of accounts can add, and one cluster bounds what any amount of
 money can. Every rule here is continuous in the weights and moves by a bounded amount per unit of
 them, so that whoever brings little changes little, whatever the others have said.
-Source: Tran et al. 2009 (SumUp: votes bounded by a flow); decision 0028; docs/reputation.md.
+Source: Tran et al. 2009 (SumUp: votes bounded by a flow); ADR 0028; docs/reputation.md.
 """
 
 from collections.abc import Mapping, Sequence

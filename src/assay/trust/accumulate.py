@@ -1,8 +1,9 @@
-"""One visit and those before it -> the evidence an evaluation rests on (verdict, sections 2, 5).
+"""One visit and those before it -> the evidence an evaluation rests on.
 
 The sandbox evidence gets two members: `visit`, how this visit came about, and `history`, what all
 visits of the window say together. Where this visit adds nothing, the evidence of the newest
 evaluation stands: an open trigger re-rolls nothing, and gives no new hash.
+Source: evidence.md#pooling-of-visits, #drift.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,8 @@
 """What a visit's evidence says of an agent: findings, what they are worth, and for people. Pure.
 
 What checks are worth together, and which of them could have failed, is `evaluation.checks`. A
-critical failure caps the whole score below 35 (decisions, section 4). What did not finish is left
-out and reported.
+critical failure caps the whole score below 35 (conventions.md#signals-and-score). What did not
+finish is left out and reported.
 """
 
 from collections.abc import Mapping, Sequence

@@ -24,7 +24,7 @@ PREFIX: Final = "/notifications"
 """Says nothing of who asks: unannounced visits have callbacks too."""
 
 TOKEN_HEADER: Final = "x-a2a-notification-token"  # noqa: S105 - its name
-"""Source: A2A 0.3, section 9.5; the official library in both versions."""
+"""Source: A2A 0.3, section 9.5, and the official library in both versions."""
 
 OPEN_S: Final = 120.0
 """How long a callback is open: the longest wait for an answer, twice."""

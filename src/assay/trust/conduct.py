@@ -1,7 +1,8 @@
-"""What an obstacle of the course is, and how calls to one are told (decisions, section 5). Pure.
+"""What an obstacle of the course is, and how calls to one are told. Pure.
 
 The course is a row of steps, each a URL an agent is asked to call. What stands in its way there is
-what any API may answer; what the agent does next is its conduct. Source: facts, security 2.
+what any API may answer; what the agent does next is its conduct.
+Source: checks.md#callers; conventions.md#behavioural-evidence.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The obstacle course: runs, their steps in order, and what was seen (decisions, section 5).
+"""The obstacle course (conventions.md#behavioural-evidence): runs, their steps, what was seen.
 
 A step's URL holds a signed token of its run and place. It is told only by the step before it, so
 that none is skipped, and a step that was left is not gone back to.

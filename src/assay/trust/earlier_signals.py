@@ -1,6 +1,6 @@
 """Signals of evidence that earlier rules collected: weighed as it was, so that it can be checked.
 
-Never changed: an evaluation made under them keeps its score. Decision 0028.
+Never changed: an evaluation made under them keeps its score. ADR 0028.
 """
 
 from collections.abc import Mapping

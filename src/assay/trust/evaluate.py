@@ -142,7 +142,7 @@ class Evaluator:
         return collected, missing
 
     async def with_personhood(self, subject: Subject, evaluation: Evaluation) -> Evaluation:
-        """The evaluation with what is known now of the human behind its subject (spec 4.4)."""
+        """The evaluation with what is known now of its human (interface.md#personhood)."""
         name = SignalName.PERSONHOOD
         if name not in self._needs.signals:
             return evaluation

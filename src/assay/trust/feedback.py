@@ -1,8 +1,9 @@
-"""Scores written back to the registry on Solana, beside the answer (spec 4.2 rule 4).
+"""Scores written back to the registry on Solana, beside the answer.
 
 Fire and forget: a write never delays or fails what it follows from, is never tried again, and may
 be lost. One write per evaluation that really ran: the registry's own engine holds many writes by
-one wallet against the agent (decisions, section 6).
+one wallet against the agent (conventions.md#agent-identity).
+Source: interface.md#write-back-to-solana.
 """
 
 import asyncio
@@ -24,7 +25,8 @@ WAITING_MAX = 256
 """Scores that wait for the one writer; what comes when it is full is dropped."""
 
 LAMPORTS_MIN = 1_000_000
-"""Below this a wallet may not pay for a write and keep its rent. Source: facts, solana 4."""
+"""Below this a wallet may not pay for a write and keep its rent.
+Source: solana-registry.md#writing-scores."""
 
 WRITE_S = 10.0
 FAMILY = "solana"

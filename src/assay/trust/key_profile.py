@@ -1,4 +1,4 @@
-"""The profile of a key agent: an address that proved itself (spec 2.2)."""
+"""The profile of a key agent: an address that proved itself (interface.md#key-agent-profile)."""
 
 from contextlib import suppress
 from dataclasses import dataclass

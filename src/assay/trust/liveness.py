@@ -1,8 +1,8 @@
-"""Whether the services of a Solana agent answer (spec 2.9).
+"""Whether the services of a Solana agent answer (interface.md#liveness-report).
 
-The statuses, the counting and the questions are those of the registry's own SDK (facts, solana
-1.7). Two questions are added: MCP servers that want a session first are asked to open one, and A2A
-cards are also looked for where the protocol keeps them today.
+The statuses, the counting and the questions are those of the registry's own SDK
+(solana-registry.md#liveness). Two questions are added: MCP servers that want a session first are
+asked to open one, and A2A cards are also looked for where the protocol keeps them today.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from assay.trust.model import EGRESS_BUDGET
 
 LIMITS = Limits(connect_s=3.0, total_s=5.0, body_bytes_max=256 * 1024)
 CONCURRENCY = 4
-"""Source: the SDK's defaults."""
+"""Source: solana-registry.md#liveness."""
 
 SERVICES_MAX = 32
 TOTAL_S = 20.0
@@ -274,7 +274,7 @@ def _first_text(row: JsonObject, *names: str) -> str:
 
 
 def _succeeded(reply: Reply) -> bool:
-    return 200 <= reply.status < 300  # noqa: PLR2004 - RFC 9110, 15.3
+    return 200 <= reply.status < 300  # noqa: PLR2004 - RFC 9110, section 15.3
 
 
 def _below(endpoint: str, path: str) -> str:

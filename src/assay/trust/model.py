@@ -1,7 +1,8 @@
-"""Evidence, what it weighs, and the evaluation that follows from it (spec 2.1, 2.5 to 2.7, 2.17).
+"""Evidence, what it weighs, and the evaluation that follows from it.
 
 An evaluation is recomputable: it keeps, for every signal, the evidence and what followed from it.
-Same evidence, same score, same snapshot hash, on any machine (decisions, section 4).
+Same evidence, same score, same snapshot hash, on any machine (conventions.md#signals-and-score).
+Source: interface.md#trust-profile, #gate-decision, #sandbox-result, #snapshot, #enumerated-values.
 """
 
 from collections.abc import Mapping
@@ -16,14 +17,17 @@ from assay.kit.errors import Unavailable as UnavailableError
 from assay.kit.json import JsonObject, JsonValue
 
 Tier = Literal["AAA", "AA", "A", "BAA", "BA", "B", "CAA", "CA", "C"]
-"""Letter grades, best first. Source: decisions, section 3."""
+"""Letter grades, best first. Source: conventions.md#tiers."""
 
 RiskLevel = Literal["GREEN", "YELLOW", "RED"]
 Route = Literal["prod", "prod_throttled", "sandbox", "sandbox_only"]
 
 
 class SignalName(StrEnum):
-    """Every signal the interface knows (spec 2.17); the ones built are the loaded plugins."""
+    """Every signal the interface knows; the ones built are the loaded plugins.
+
+    Source: interface.md#enumerated-values.
+    """
 
     REGISTRY_8004 = "8004"
     SANDBOX = "sandbox"
@@ -34,13 +38,19 @@ class SignalName(StrEnum):
 
 
 class EvidenceUnavailable(UnavailableError):
-    """Every selected signal was unavailable: the gate never guesses (decisions, section 4)."""
+    """Every selected signal was unavailable: the gate never guesses.
+
+    Source: conventions.md#signals-and-score.
+    """
 
     code = "evidence_unavailable"
 
 
 class SnapshotNotFound(NotFound):
-    """No snapshot yet: a sandbox evaluation must be triggered first (spec 4.2 rule 6)."""
+    """No snapshot yet: a sandbox evaluation must be triggered first.
+
+    Source: interface.md#snapshot-refusals.
+    """
 
     code = "snapshot_not_found"
 
@@ -55,7 +65,7 @@ class Handle:
 
 @dataclass(frozen=True, slots=True)
 class Attestation:
-    """What a trusted attester says of an address (spec 2.3)."""
+    """What a trusted attester says of an address (interface.md#attestation-context)."""
 
     uid: str
     attester: str
@@ -166,7 +176,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What a score means (decisions, section 3)."""
+    """What a score means (conventions.md#tiers)."""
 
     tier: Tier
     risk_level: RiskLevel
@@ -202,7 +212,10 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The hash chain's link for one evaluation (spec 2.7; decisions, section 10)."""
+    """The hash chain's link for one evaluation.
+
+    Source: interface.md#snapshot; conventions.md#snapshots.
+    """
 
     id: str
     evaluation_id: str
@@ -220,14 +233,15 @@ class Snapshot:
 
 
 BEHAVIOUR_MAX_AGE = timedelta(hours=24)
-"""Older behavioural evidence no longer counts in a profile; the gate's default ttl (spec 8)."""
+"""Older behavioural evidence no longer counts in a profile; the gate's default ttl
+(interface.md#limits)."""
 
 FIRST_PREVIOUS_HASH = "0x0"
-"""`previousHash` of an agent's first snapshot. Source: decisions, section 10."""
+"""`previousHash` of an agent's first snapshot. Source: conventions.md#snapshots."""
 
 
 EGRESS_BUDGET = "egress_budget"
-"""Why an evaluation was not made: its host has had its share of requests. See decision 0016."""
+"""Why an evaluation was not made: its host has had its share of requests. See ADR 0016."""
 
 UNFINISHED = "unfinished"
 """Why an evaluation was not made: a critical check, or a proof of function, lacked our time."""
@@ -241,7 +255,7 @@ EVALUATION_QUOTA = "evaluation_quota"
 
 @dataclass(frozen=True, slots=True)
 class EvaluationCompleted:
-    """The news that goes to listeners: webhooks, write-back (spec 6).
+    """The news that goes to listeners: webhooks, write-back (interface.md#events).
 
     With `reused` it is no news, and goes to nobody: none could be made for that reason, and this is
     the newest there was; without one it says that the agent was not tested, and is not stored.

@@ -1,4 +1,4 @@
-"""A human proves to stand behind an agent (spec 2.10, 4.4)."""
+"""A human proves to stand behind an agent (interface.md#personhood-verification, #personhood)."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from assay.trust.sources import PersonhoodStore, PersonhoodVerifier
 from assay.trust.subjects import Subjects
 
 LEVELS = frozenset({"orb", "secure_document", "document", "device", "face", "selfie"})
-"""Source: facts, evm 7.1."""
+"""Source: personhood-proofs.md#world-id."""
 
 NOT_CONFIGURED_S = 3600
 """When to ask again where an operator has not set it up: not soon."""

@@ -1,4 +1,7 @@
-"""What we believe about an agent, and why (spec 2.1): the registry's view beside ours."""
+"""What we believe about an agent, and why: the registry's view beside ours.
+
+Source: interface.md#trust-profile.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -51,7 +54,7 @@ class AgentProfile:
     def average_score(self) -> float:
         """The plain mean, 0 to 100; the registry's own moving average where that is all there is.
 
-        0 without any feedback (spec 2.1 has no null here).
+        0 without any feedback (interface.md#trust-profile has no null here).
         """
         if self.reputation is not None:
             return self.reputation.average_score or 0.0
@@ -120,7 +123,7 @@ class Profiles:
             return None
 
     async def snapshot(self, network: Network, agent_id: str) -> SnapshotProfile:
-        """The newest snapshot (spec 2.7). Raises as `profile`, and `SnapshotNotFound`.
+        """The newest snapshot (interface.md#snapshot). Raises as `profile`, and `SnapshotNotFound`.
 
         What was evaluated once is answered without asking the chain again.
         """

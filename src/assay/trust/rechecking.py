@@ -1,7 +1,7 @@
 """Three requests where a whole visit has no room: is the agent there, and is it what it was?
 
 A re-check proves nothing and earns nothing. It confirms the evaluation before it, or says that
-scheduled visits have to look. Source: verdict, section 5, `ttlMs`.
+scheduled visits have to look. Source: evidence.md#reuse-of-evaluations.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from assay.trust.model import EGRESS_BUDGET, Evidence
 from assay.trust.ports import SignalNeeds
 
 RECHECK_REQUESTS: Final = 3
-"""Source: verdict, section 5."""
+"""Source: evidence.md#reuse-of-evaluations."""
 
 REACHABLE: Final = "reachable"
 """Names the probe that asks whether services answer."""

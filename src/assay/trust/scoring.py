@@ -7,7 +7,8 @@ with weights normalised over the selected signals, so that the sum is the confid
 shrunk towards the prior by whatever is not known. A signal that could not be collected keeps its
 weight and has no points: it pulls the score towards the prior, never towards zero.
 Nothing else is subtracted, and the ceiling holds for every selection of signals.
-Source: decisions, section 4; decision 0024; Efron & Morris 1975 for shrinkage towards a prior mean.
+Source: conventions.md#signals-and-score; ADR 0024; Efron & Morris 1975 for shrinkage towards a
+prior mean.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,12 +26,12 @@ from assay.trust.model import (
 )
 
 PRIOR = 50.0
-"""The score of an agent nobody knows anything about. Source: decisions, section 4."""
+"""The score of an agent nobody knows anything about. Source: conventions.md#signals-and-score."""
 
 BASE_SIGNALS = frozenset(
     {SignalName.SANDBOX, SignalName.REGISTRY_8004, SignalName.WALLET, SignalName.SELF}
 )
-"""Signals that count without being asked for. Source: decisions, section 4."""
+"""Signals that count without being asked for. Source: conventions.md#signals-and-score."""
 
 DEFAULT_WEIGHTS: Mapping[SignalName, float] = MappingProxyType(
     {
@@ -42,12 +43,12 @@ DEFAULT_WEIGHTS: Mapping[SignalName, float] = MappingProxyType(
         SignalName.ATTESTATION: 5.0,
     }
 )
-"""Source: decisions, section 4."""
+"""Source: conventions.md#signals-and-score."""
 
 BONUS: Mapping[str, float] = MappingProxyType({"orb": 8.0})
 BONUS_OTHERWISE = 5.0
 """Points a proven human adds, by level: an orb's, and any other's.
-Source: decisions, section 4; spec 5.5."""
+Source: conventions.md#signals-and-score; interface.md#personhood-points."""
 
 _REASONS_MAX = 6
 

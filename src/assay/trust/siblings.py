@@ -1,7 +1,7 @@
 """Agents of one owner under the same proven addresses share visits: one is asked for all of them.
 
-Each has proven by itself that it controls the services, and does so again every week. Source:
-verdict, section 4.
+Each has proven by itself that it controls the services, and does so again every week.
+Source: evidence.md#siblings.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
-"""A verdict in canonical form, and its hashes (spec 2.7; decisions 10; decision 0024).
+"""A verdict in canonical form, and its hashes.
 
 Snapshots made before there was a ladder have the older form, and are checked by its own rule.
+Source: interface.md#snapshot; conventions.md#snapshots; ADR 0024.
 """
 
 from collections.abc import Mapping, Sequence

@@ -24,7 +24,7 @@ OWN_VISIT_WITHIN: Final = timedelta(days=7)
 its services is read again by that time."""
 
 SHARED_WITHIN: Final = timedelta(hours=12)
-"""How old a sibling's visit may be. Source: the least time between two routine visits."""
+"""How old a sibling's visit may be: the least time between two routine visits."""
 
 OF_REGISTRATIONS: Final = frozenset(
     {

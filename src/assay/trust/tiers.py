@@ -1,6 +1,6 @@
 """Score -> tier, risk level and route: one table, data, replaceable but always monotone.
 
-Source: decisions, section 3.
+Source: conventions.md#tiers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ DEFAULT_ROWS: tuple[Row, ...] = (
     (20, "CA", "RED", "sandbox_only"),
     (0, "C", "RED", "sandbox_only"),
 )
-"""Score at least, tier, risk level, route; best first. Source: decisions, section 3."""
+"""Score at least, tier, risk level, route; best first. Source: conventions.md#tiers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A host that has not consented has room for few visits a minute. If many begin at once, all of them
 are cut short and none is evidence. So one visit at a time has a host, per class of its budget and
-over all processes; hosts that consent have as many as their budget holds. Source: decision 0016.
+over all processes; hosts that consent have as many as their budget holds. Source: ADR 0016.
 """
 
 import asyncio
@@ -37,8 +37,8 @@ VISIT_MOST: Final = Ceiling(60, 256 * 1024)
 """What a visit takes at most. As many visits are under way at a host as it has room for these."""
 
 VISIT_USUAL: Final = Ceiling(15, 0)
-"""What a visit of a host takes, where none has been measured yet: one website. Source: decision
-0016, cost."""
+"""What a visit of a host takes, where none has been measured yet: one website. Source: ADR 0016,
+cost."""
 
 WAIT_PART: Final = 2
 """Of its time, a visit waits for one half at most: the rest is needed for visiting."""

@@ -102,7 +102,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
-    """The framework's 422 is our 400 (decisions, section 2)."""
+    """The framework's 422 is our 400 (conventions.md#error-envelope)."""
     if not isinstance(error, RequestValidationError):
         raise error
     details = [Problem(tuple(e["loc"]), str(e["msg"])) for e in error.errors()]

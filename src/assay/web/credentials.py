@@ -1,4 +1,4 @@
-"""From the headers of a request to who is asking (spec, section 5)."""
+"""From the headers of a request to who is asking (interface.md#authentication)."""
 
 from enum import StrEnum
 
@@ -19,7 +19,7 @@ from assay.wiring import App
 
 
 class Credential(StrEnum):
-    """What an operation asks for. Source: spec 5.4."""
+    """What an operation asks for. Source: interface.md#credentials-by-operation."""
 
     NONE = "none"
     OP_KEY = "op-key"
@@ -96,7 +96,7 @@ async def admin(app: App, exchange: Exchange) -> Operator:
 
 
 def agent_headers(headers: Headers) -> AgentHeaders:
-    """The identity headers of spec 5.3."""
+    """The identity headers of interface.md#agent-identity."""
     return AgentHeaders(
         address=headers.get("x-agent-address"),
         session=headers.get("x-agent-session"),
@@ -121,10 +121,10 @@ async def agent(app: App, exchange: Exchange) -> AgentPrincipal:
 async def operator_or_agent(
     app: App, exchange: Exchange, scope: Scope
 ) -> Operator | AgentPrincipal:
-    """The operator of an API key, else the agent: either credential is enough (spec 5.4).
+    """The operator of an API key, else the agent: either credential is enough.
 
     A key that does not hold is the refusal only where no agent names itself; else it counts for
-    nothing. Raises as either.
+    nothing. Raises as either. Source: interface.md#credentials-by-operation.
     """
     if "authorization" not in exchange.headers:
         return await agent(app, exchange)

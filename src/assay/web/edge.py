@@ -1,6 +1,6 @@
 """The outermost callable: request id, limits, body cap, headers, log, and the lanes.
 
-Pure ASGI, and little of it: it is on the way of every request (decision 0006). What it adds to an
+Pure ASGI, and little of it: it is on the way of every request (ADR 0006). What it adds to an
 answer, it adds to every answer, the framework's and the lanes'.
 """
 

@@ -1,4 +1,7 @@
-"""The one table from error codes to HTTP statuses, and the one envelope (decisions, section 2)."""
+"""The one table from error codes to HTTP statuses, and the one envelope.
+
+Source: conventions.md#error-envelope.
+"""
 
 import json
 from collections.abc import Mapping
@@ -83,7 +86,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "settlement_pending": 503,
     }
 )
-"""Source: spec, sections 7.1 to 7.3; decisions, section 2."""
+"""Source: interface.md#errors; conventions.md#error-envelope."""
 
 
 class MethodNotAllowed(ServiceError):

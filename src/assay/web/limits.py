@@ -1,7 +1,7 @@
 """How often one caller may ask: a bucket that leaks evenly, per caller, in memory.
 
 GCRA (ITU-T I.371): one number a caller, no window edges to burst over. Where processes share their
-limits (decision 0012), a window of 60 seconds that slides as well, over all of them together.
+limits (ADR 0012), a window of 60 seconds that slides as well, over all of them together.
 """
 
 from collections import OrderedDict

@@ -25,7 +25,7 @@ from assay.web.wire.gate import GateBody, GateShape
 from assay.wiring import App
 
 VERSION = "1.0.0"
-"""The interface's version label. Source: spec, section 9."""
+"""The interface's version label. Source: interface.md#versioning."""
 
 WRAPPED = "/wrap/{operatorId}/{path}"
 
@@ -33,25 +33,25 @@ SECURITY_SCHEMES = {
     "operatorKey": {
         "type": "http",
         "scheme": "bearer",
-        "description": "An operator's API key, `svc_op_...` (spec 5.1).",
+        "description": "An operator's API key, `svc_op_...`.",
     },
     "dashboardToken": {
         "type": "http",
         "scheme": "bearer",
         "bearerFormat": "JWT",
-        "description": "From POST /operator/login (spec 5.2).",
+        "description": "From POST /operator/login.",
     },
     "agentAddress": {
         "type": "apiKey",
         "in": "header",
         "name": "x-agent-address",
-        "description": "The agent's address (spec 5.3).",
+        "description": "The agent's address.",
     },
     "agentSession": {
         "type": "apiKey",
         "in": "header",
         "name": "x-agent-session",
-        "description": "The agent's session, from a signed challenge (spec 5.3).",
+        "description": "The agent's session, from a signed challenge.",
     },
 }
 

@@ -23,7 +23,7 @@ _EXPOSED = (
     b"access-control-expose-headers",
     b"PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, WWW-Authenticate, Payment-Receipt",
 )
-"""What a browser's client must be able to read. Source: facts, payments 1.6."""
+"""What a browser's client must be able to read. Source: x402.md#both-versions-at-once."""
 
 _NO_BODY = frozenset({204, 304})
 

@@ -1,7 +1,7 @@
 """Limits of payments from an address whose calls have used up the limit of wrappers.
 
 Anybody can make up a payment, or sign one without having the money. Each kind has a limit of its
-own, so that strangers at an address leave its payers theirs. Source: decisions, section 7.
+own, so that strangers at an address leave its payers theirs. Source: conventions.md#open-endpoints.
 """
 
 from typing import Final

@@ -51,7 +51,7 @@ _PORT_MAX = 65_535
 _REQUEST_LINE = re.compile(
     rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,24}) ([\x21\x22\x24-\x7e\x80-\xff]+) (HTTP/1\.[01])"
 )
-"""Method, target, version. Source: RFC 9112, section 3; a fragment is never sent."""
+"""Method, target, version. Source: RFC 9112, section 3: a fragment is never sent."""
 
 _FIRST_BYTES = re.compile(rb"\r?\Z|[!#$%&'*+.^_`|~0-9A-Za-z-]{1,24}(?: |\Z)")
 """What some of a request line begins with."""

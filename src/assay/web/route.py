@@ -26,7 +26,7 @@ from assay.web.wire.shape import Body
 from assay.wiring import App
 
 ALWAYS = (400, 404, 405, 408, 413, 429, 500, 503)
-"""Statuses the edge can answer any request with. Source: spec 7.1."""
+"""Statuses the edge can answer any request with. Source: interface.md#status-codes."""
 
 CREATED, UNAUTHORIZED, FORBIDDEN = 201, 401, 403
 
@@ -101,7 +101,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
     media_types: tuple[str, ...] = (),
     created: bool = False,
 ) -> Callable[[Endpoint], Endpoint]:
-    """Declare an operation of spec section 4; `also` lists statuses beyond the usual ones.
+    """Declare an operation of interface.md#operations; `also` lists statuses beyond the usual ones.
 
     `operation` is its id in the OpenAPI document: generated clients name their methods by it, so
     it stays whatever the function is called. `media_types` are those of an answer that is no JSON;

@@ -1,4 +1,7 @@
-"""Which scope an API key needs for which operation: the one table (issue 12, section 4)."""
+"""Which scope an API key needs for which operation: the one table.
+
+Source: conventions.md#account-security.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType

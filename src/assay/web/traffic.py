@@ -1,7 +1,7 @@
 """Whom a request is counted for: its operator, a guesser at keys, or a network address.
 
-A credential that holds is never counted for the address it comes from, where strangers may be
-too, not even when it is seen for the first time. Source: decisions, section 7.
+A credential that holds is never counted for the address it comes from, where strangers may be too,
+not even when it is seen for the first time. Source: conventions.md#open-endpoints.
 """
 
 from typing import Final

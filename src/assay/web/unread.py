@@ -1,8 +1,8 @@
 """What callers leave unread of wrappers' answers, and when one of them has left too much.
 
 A caller that asks and does not read has the upstream send for nothing: 72 bytes of a request cost
-it megabytes. What a caller has left unread in a minute is bounded, whichever wrappers it called;
-a caller that reads what it asks for is never refused. Source: decision 0016.
+it megabytes. What a caller has left unread in a minute is bounded, whichever wrappers it called; a
+caller that reads what it asks for is never refused. Source: ADR 0016.
 """
 
 import fcntl

@@ -1,1 +1,1 @@
-"""The evaluation_complete event, delivered (spec 4.5, 6)."""
+"""The evaluation_complete event, delivered (interface.md#webhooks, #events)."""

@@ -1,4 +1,7 @@
-"""Delivering what is pending: at most one attempt each, whatever happens (decisions, 11)."""
+"""Delivering what is pending: at most one attempt each, whatever happens.
+
+Source: conventions.md#webhook-delivery.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,7 @@
-"""Webhook registrations and deliveries (spec 2.11, 4.5, 6; decisions, section 11)."""
+"""Webhook registrations and deliveries.
+
+Source: interface.md#webhook-registration, #webhooks, #events; conventions.md#webhook-delivery.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,18 +12,18 @@ from typing import Final, TypeAlias
 from assay.kit.errors import Conflict, NotFound
 
 EVENT: Final = "evaluation_complete"
-"""The one event of spec, section 6."""
+"""The one event of interface.md#events."""
 
 GRADE_CHANGED: Final = "grade_changed"
 AGENT_DRIFT: Final = "agent_drift"
 EVENTS: Final = (EVENT, GRADE_CHANGED, AGENT_DRIFT)
-"""Those beyond it go only to who registers for them. Source: verdict, section 5."""
+"""Those beyond it go only to who registers for them. Source: evidence.md#drift."""
 
 REGISTRATIONS_MAX: Final = 1000
-"""Of one operator. Source: spec, section 8."""
+"""Of one operator. Source: interface.md#limits."""
 
 DELIVERY_S: Final = 10.0
-"""How long a receiver may take to answer. Source: spec, section 8."""
+"""How long a receiver may take to answer. Source: interface.md#limits."""
 
 OVER_BUDGET: Final = "budget"
 """Why a delivery failed that waited for its receiver's budget in vain."""

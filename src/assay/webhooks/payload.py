@@ -1,4 +1,4 @@
-"""What is sent, and how it is signed (spec 6; Standard Webhooks 1.0). Pure."""
+"""What is sent, and how it is signed (interface.md#events; Standard Webhooks 1.0). Pure."""
 
 import base64
 import binascii
@@ -18,7 +18,7 @@ SECRET_BYTES: Final = range(24, 65)
 
 
 def payload(evaluation: Evaluation, snapshot: Snapshot, threshold: float) -> str:
-    """The body: the fields of spec 6, no more and no fewer."""
+    """The body: the fields of interface.md#events, no more and no fewer."""
     told = {
         "event": EVENT,
         "agentId": evaluation.agent_id,
@@ -44,7 +44,7 @@ class Change:
 
 
 def change_payload(event: str, body: str, change: Change) -> str:
-    """The body of an event beyond spec 6: its fields, and what changed."""
+    """The body of an event beyond interface.md#events: its fields, and what changed."""
     told = json.loads(body) | {"event": event}
     if event == GRADE_CHANGED:
         told["previousTier"] = change.tier_before

@@ -1,4 +1,4 @@
-"""Receivers that prove they want an account's events: they echo its token. Source: decision 0016.
+"""Receivers that prove they want an account's events: they echo its token. Source: ADR 0016.
 
 A receiver that did has a budget of its own; nobody else's deliveries use it up, and it uses up
 nobody's. Nothing depends on it but that.

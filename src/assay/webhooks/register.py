@@ -1,4 +1,7 @@
-"""Registering, listing and removing webhooks (spec 4.5; decisions, sections 7 and 11)."""
+"""Registering, listing and removing webhooks.
+
+Source: interface.md#webhooks; conventions.md#open-endpoints, #webhook-delivery.
+"""
 
 import re
 from collections.abc import Sequence

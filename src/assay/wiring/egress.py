@@ -31,8 +31,8 @@ HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
 
 MESSAGES_PER_DAY = 20
-"""To one agent, and of those that anybody can trigger to one domain. Source: the design of
-evidence, section 2."""
+"""To one agent, and of those that anybody can trigger to one domain.
+Source: evidence.md#no-acts."""
 
 
 def egress_budget(settings: Settings, database: Database, clock: Clock) -> EgressBudget:

@@ -1,1 +1,1 @@
-"""Agent-ready wrappers: /wrap/{operatorId}/{path} (spec 4.7)."""
+"""Agent-ready wrappers: /wrap/{operatorId}/{path} (interface.md#wrappers)."""

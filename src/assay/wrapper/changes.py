@@ -1,4 +1,7 @@
-"""What a partial update of a wrapper asks for: the whole of what it would be then (spec 4.6)."""
+"""What a partial update of a wrapper asks for: the whole of what it would be then.
+
+Source: interface.md#wrapper-body.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +15,7 @@ from assay.wrapper.endpoint_rules import Found, NewEndpoint
 from assay.wrapper.model import WrapperConfig
 
 _EARLIER_FORM = frozenset({"path", "method", "price", "description", "rate_limit", "target_url"})
-"""Source: spec 4.6, its last paragraph."""
+"""Source: interface.md#the-earlier-wrapper-form."""
 
 
 class PreconditionFailed(ServiceError):

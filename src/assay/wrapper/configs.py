@@ -1,4 +1,4 @@
-"""Creating, listing and deactivating wrappers (spec 4.6)."""
+"""Creating, listing and deactivating wrappers (interface.md#wrapper-body)."""
 
 from collections.abc import Sequence
 from dataclasses import replace

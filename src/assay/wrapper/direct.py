@@ -1,8 +1,8 @@
 """Free requests that need no waiting: sent on at once, by the same stages as all others.
 
 What the bytes of a request decide is found out once, and remembered by whoever holds a `Carried`;
-what time, a revocation or another request may change is asked anew for every one of them. Source:
-decisions, section 9; facts, performance (both sides at protocol level).
+what time, a revocation or another request may change is asked anew for every one of them.
+Source: conventions.md#wrapper; measurements.md#forwarding-requests.
 """
 
 from dataclasses import dataclass, replace

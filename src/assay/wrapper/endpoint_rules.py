@@ -1,4 +1,7 @@
-"""What an operator may ask for in a wrapper: the rules of POST /operator/endpoints (spec 4.6)."""
+"""What an operator may ask for in a wrapper: the rules of POST /operator/endpoints.
+
+Source: interface.md#wrapper-body.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -37,7 +40,7 @@ _PRIVATE, _PUBLIC = EgressPolicy(allow_private=True, require_https=False), Egres
 
 @dataclass(frozen=True, slots=True)
 class NewEndpoint:
-    """What an operator asks for, with the defaults of spec 4.6."""
+    """What an operator asks for, with the defaults of interface.md#wrapper-body."""
 
     path: str
     price: Decimal
@@ -61,7 +64,8 @@ class NewEndpoint:
     pass_response_headers: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
     is_earlier_form: bool = False
-    """Asked for with none but the fields of the earlier form: it may lead nowhere (spec 4.6)."""
+    """Asked for with none but the fields of the earlier form: it may lead nowhere
+    (interface.md#the-earlier-wrapper-form)."""
 
     @property
     def network_id(self) -> str:

@@ -1,4 +1,4 @@
-"""Memory for what paid calls hold back, so that its sum is bounded (decision 0008)."""
+"""Memory for what paid calls hold back, so that its sum is bounded (ADR 0008)."""
 
 from dataclasses import dataclass
 from typing import Final

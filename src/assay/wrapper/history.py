@@ -44,7 +44,7 @@ class Revision:
 
 
 def usd(micro: int) -> str:
-    """Micro-dollars as dollars with six places (decisions, section 13)."""
+    """Micro-dollars as dollars with six places (conventions.md#time-money-and-ids)."""
     return f"{Decimal(micro).scaleb(-DECIMALS):.6f}"
 
 

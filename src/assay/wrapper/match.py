@@ -1,4 +1,4 @@
-"""Operator + path + method -> the config that answers. Pure (decisions, section 9).
+"""Operator + path + method -> the config that answers. Pure (conventions.md#wrapper).
 
 Exact beats `{param}` beats prefix `/*`, segment by segment from the left; a method's own config
 beats one for any method. Segments are compared percent-decoded; the path goes on as it came. Where

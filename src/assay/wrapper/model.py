@@ -1,9 +1,10 @@
-"""Wrapper configs, and a request on its way through the pipeline (spec 2.14, 4.6, 4.7).
+"""Wrapper configs, and a request on its way through the pipeline.
 
 The stages are types: what was not matched cannot be trusted, what was not admitted cannot be paid
 for, what was not paid for cannot be forwarded. A free wrapper yields `Free`, an open one
 `NotRequired`: absence is never permission. Stages are made once a request and never changed; they
 are not frozen because that would double what making them costs.
+Source: interface.md#wrapper-configuration, #wrapper-body, #wrappers.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,7 +27,7 @@ IdentityProof = Literal["required", "asserted"]
 SettleWhen = Literal["after", "before"]
 
 MAX_BODY_BYTES = 10 * 1024 * 1024
-"""Default body cap. Source: decisions, section 9."""
+"""Default body cap. Source: conventions.md#wrapper."""
 
 TIMEOUT_MS = 30_000
 """Default time an upstream has for the head of its answer, and for each further piece."""
@@ -36,7 +37,7 @@ ANY_METHOD = "*"
 
 
 class WrapperNotFound(NotFound):
-    """No active wrapper matches operator, path and method (spec 7.3)."""
+    """No active wrapper matches operator, path and method (interface.md#wrapper-errors)."""
 
     code = "wrapper_not_found"
 
@@ -54,7 +55,7 @@ class EndpointOverlaps(Conflict):
 
 
 class TrustDenied(Forbidden):
-    """The agent did not pass (spec 7.3); the extras say what would change it."""
+    """The agent did not pass (interface.md#wrapper-errors); the extras say what would change it."""
 
     code = "trust_denied"
     known: "Known | None" = None
@@ -69,19 +70,19 @@ class TrustDenied(Forbidden):
 
 
 class RateLimitExceeded(TooMany):
-    """More requests than the wrapper lets one agent make (spec 7.3)."""
+    """More requests than the wrapper lets one agent make (interface.md#wrapper-errors)."""
 
     code = "rate_limit_exceeded"
 
 
 class WrapperTooLarge(TooLarge):
-    """The body exceeds the wrapper's limit (spec 7.3)."""
+    """The body exceeds the wrapper's limit (interface.md#wrapper-errors)."""
 
     code = "payload_too_large"
 
 
 class UpstreamFailed(ServiceError):
-    """The upstream failed or answered with what is no answer (spec 7.3)."""
+    """The upstream failed or answered with what is no answer (interface.md#wrapper-errors)."""
 
     code = "wrapper_request_failed"
 
@@ -106,7 +107,8 @@ class WrapperConfig:
     description: str
     rate_limit: int | None
     target_url: str
-    """Empty: registered with a price and no more, by the earlier form of spec 4.6."""
+    """Empty: registered with a price and no more, by the earlier form
+    (interface.md#the-earlier-wrapper-form)."""
     protocol: Protocol
     network: str
     payout_address: str | None

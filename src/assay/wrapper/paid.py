@@ -1,7 +1,7 @@
 """Serving a call whose payment is claimed: forward, settle, answer.
 
 Charged is what was served: a whole answer of the 2xx, or a redirect that leads away from this
-service, to what was bought. Nothing is charged for anything else (decision 0020).
+service, to what was bought. Nothing is charged for anything else (ADR 0020).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The order of a wrapper call (decisions, section 9).
+"""The order of a wrapper call (conventions.md#wrapper).
 
     [bought before: handed out] -> match -> body cap -> [402 when nothing is attached]
         -> trust -> limit -> [payment] -> forward
@@ -61,7 +61,7 @@ class Pipeline:
         self._calls = PaidCalls(steps.forward, till, response_bytes_max, held)
 
     async def answer(self, journey: Journey) -> Answer:
-        """The answer, or a refusal, raised (spec 7.3)."""
+        """The answer, or a refusal, raised (interface.md#wrapper-errors)."""
         find = self._steps.routes.find
         preflight = await answer_preflight(journey.operator_id, journey.incoming, find)
         if preflight is not None:

@@ -10,7 +10,7 @@ from assay_demo.chain.registries import Wallet, checksum, selector
 
 BASE_SEPOLIA = 84532
 BASE_SEPOLIA_USDC = "0x036cbd53842c5426634e7929541ec2318f3dcf7e"
-"""Where Circle's dollar is on Base Sepolia. Source: facts, payments 1.1."""
+"""Where Circle's dollar is on Base Sepolia. Source: x402.md#assets."""
 
 _AUTHORIZATION = [
     {"name": "from", "type": "address"},

@@ -1,4 +1,7 @@
-"""Agents on EVM chains: the ERC-8004 registries through any `Rpc` (spec 2.1, 2.8, 4.2)."""
+"""Agents on EVM chains: the ERC-8004 registries through any `Rpc`.
+
+Source: interface.md#trust-profile, #wallet-resolution, #trust-evaluation.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
-"""Agents on Solana: the 8004 registry's accounts, and its indexer (spec 2.1, 2.8, 4.2 rule 3).
+"""Agents on Solana: the 8004 registry's accounts, and its indexer.
 
-The accounts are the truth; the indexer only finds what accounts cannot be asked for. Source:
-facts, solana 1 and 5.
+The accounts are the truth; the indexer only finds what accounts cannot be asked for.
+Sources: interface.md#trust-profile, #wallet-resolution, #solana-agent-ids;
+solana-registry.md#account-layouts, #ids-and-wallets.
 """
 
 import base64

@@ -1,7 +1,8 @@
 """Account data of the registry, the ATOM engine and Metaplex Core, decoded. Pure.
 
-Layouts, discriminators and bounds: facts, solana 1.3 (npm 8004-solana 0.8.3, borsh schemas), which
-the golden accounts hold to. Data comes from a node and is checked like anything of strangers.
+Layouts, discriminators and bounds: solana-registry.md#account-layouts (npm 8004-solana 0.8.3, borsh
+schemas), which the golden accounts hold to. Data comes from a node and is checked like anything of
+strangers.
 """
 
 import math

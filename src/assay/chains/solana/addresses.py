@@ -1,4 +1,7 @@
-"""Where the registry keeps what: program-derived addresses. Source: facts, solana 1.2."""
+"""Where the registry keeps what: program-derived addresses.
+
+Source: solana-registry.md#derived-addresses.
+"""
 
 from functools import lru_cache
 

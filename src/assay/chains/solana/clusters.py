@@ -1,7 +1,7 @@
 """The clusters the registry is deployed on: one row each.
 
-Program ids, genesis hashes and indexers: facts, solana 1.1 and 1.6 (npm 8004-solana 0.8.3,
-`programs.ts`; 8004-solana `declare_id!`).
+Program ids, genesis hashes and indexers: solana-registry.md#clusters, #indexer (npm 8004-solana
+0.8.3, `programs.ts`; 8004-solana `declare_id!`).
 """
 
 from collections.abc import Mapping

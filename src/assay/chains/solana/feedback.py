@@ -1,6 +1,7 @@
 """The instruction give_feedback, byte for byte as the registry's own SDK makes it. Pure.
 
-Source: facts, solana 1.4 (program v0.5.3, npm 8004-solana 0.8.3) and its golden vectors.
+Source: solana-registry.md#feedback-instruction (program v0.5.3, npm 8004-solana 0.8.3) and its
+golden vectors.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ DISCRIMINATOR = bytes.fromhex("91887b03d7a56229")
 """sha256("global:give_feedback")[0..8]."""
 
 TAG = "starred"
-"""The attribution tag of what we write. Source: spec 4.2 rule 4."""
+"""The attribution tag of what we write. Source: interface.md#write-back-to-solana."""
 
 SCORE_MAX, DECIMALS_MAX = 100, 18
 TAG_BYTES_MAX, URI_BYTES_MAX = 32, 250

@@ -1,4 +1,4 @@
-"""What a Solana cluster shows of an address's past (decisions, section 4).
+"""What a Solana cluster shows of an address's past (conventions.md#signals-and-score).
 
 Anybody can name somebody else's address in a transaction, so being named proves nothing: only the
 age of a transaction that the address signed itself counts as its past.

@@ -1,4 +1,4 @@
-"""A2A conversations over gRPC, through the same guarded egress as all others (decision 0040).
+"""A2A conversations over gRPC, through the same guarded egress as all others (ADR 0040).
 
 The messages are the official library's, of 0.3 and of 1.0. Its own client is not used: grpcio
 resolves names and dials by itself, below anything that the guard can judge.

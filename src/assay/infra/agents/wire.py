@@ -23,7 +23,8 @@ _HTTP_SPEAKS = frozenset({401, 402, 403, 407, 429, 503})
 """Statuses that say more than any protocol error in their body: pay, prove yourself, wait."""
 
 _GATEWAY_SPEAKS = frozenset({502, 504})
-"""A proxy that says the agent behind it is not there. Source: RFC 9110, 15.6.3 and 15.6.5."""
+"""A proxy that says the agent behind it is not there. Source: RFC 9110, section 15.6.3 and
+15.6.5."""
 
 _SERVER_ERROR = 500
 
@@ -92,7 +93,7 @@ def is_readable(body: bytes) -> bool:
     """Whether the libraries' parsers are safe with it.
 
     They would also read UTF-16 and UTF-32, in which brackets cannot be counted, and which JSON
-    between systems may not use. Source: RFC 8259, 8.1.
+    between systems may not use. Source: RFC 8259, section 8.1.
     """
     return (
         b"\0" not in body

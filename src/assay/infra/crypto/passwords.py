@@ -1,4 +1,4 @@
-"""argon2id in worker threads, few at a time, by turns (decisions, section 12; decision 0013)."""
+"""argon2id in worker threads, few at a time, by turns (conventions.md#accounts; ADR 0013)."""
 
 import asyncio
 from collections.abc import Callable

@@ -16,7 +16,7 @@ from assay.kit.json import is_array, is_object
 from assay.kit.keyring import MacKeys, Secrets
 
 LOGIN_TTL = timedelta(hours=12)
-"""Lifetime of a dashboard JWT. Source: decisions, section 12."""
+"""Lifetime of a dashboard JWT. Source: conventions.md#accounts."""
 
 _ALGORITHMS = ["HS256"]
 _AUDIENCE = "assay-dashboard"

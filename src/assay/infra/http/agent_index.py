@@ -1,7 +1,8 @@
 """Indexers of the 8004 registry on Solana. Implements `chains.ports.AgentIndex`.
 
 Each speaks GraphQL, some also an older REST form; of several addresses the first that answers is
-taken. Wire formats: facts, solana 1.6 (8004-solana-indexer 998c2e1, npm 8004-solana 0.8.3).
+taken. Wire formats: solana-registry.md#indexer (8004-solana-indexer 998c2e1, npm 8004-solana
+0.8.3).
 """
 
 import asyncio

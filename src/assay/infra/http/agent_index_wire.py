@@ -1,6 +1,6 @@
 """What is asked of an indexer of the 8004 registry, in both its forms, and how it answers. Pure.
 
-Source: facts, solana 1.6 and its recorded requests.
+Source: solana-registry.md#indexer and its recorded requests.
 """
 
 import re

@@ -7,8 +7,8 @@ FAILURES_MAX = 3
 
 OPEN_S = 1.0
 OPEN_S_MAX = 30.0
-"""First and longest pause; it doubles with every trial that fails. Source: facts, evm section 8
-(a dead endpoint is skipped for 30 s)."""
+"""First and longest pause; it doubles with every trial that fails.
+Source: evm-nodes.md#client-rules (a dead endpoint is skipped for 30 s)."""
 
 
 class Breaker:

@@ -92,7 +92,10 @@ class HttpProxy:
     async def connect(
         self, address: str, port: int, timeout_s: float | None, resolver: Resolver
     ) -> httpcore2.AsyncNetworkStream:
-        """A tunnel to the address. Raises `httpcore2.ConnectError`. Source: RFC 9110, 9.3.6."""
+        """A tunnel to the address. Raises `httpcore2.ConnectError`.
+
+        Source: RFC 9110, section 9.3.6.
+        """
         try:
             own = (await resolver.resolve(self.host, self.port))[0]
         except (OSError, IndexError) as error:

@@ -16,7 +16,7 @@ REDIRECTS_MAX = 3
 """Hops followed for a document; every one goes through the same door and is judged anew."""
 
 DOCUMENT_LIMITS = Limits()
-"""1 MiB in 5 s. Source: facts, security section 1 (response caps)."""
+"""1 MiB in 5 s. Source: checks.md#response-bounds."""
 
 _REDIRECT = frozenset({301, 302, 303, 307, 308})
 _OK = 200

@@ -1,4 +1,7 @@
-"""The one door for addresses that others gave us (spec 4.2 rule 5; decisions, sections 5 and 6)."""
+"""The one door for addresses that others gave us.
+
+Source: interface.md#blocked-addresses; conventions.md#behavioural-evidence, #agent-identity.
+"""
 
 import asyncio
 import re

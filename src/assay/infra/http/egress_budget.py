@@ -2,7 +2,7 @@
 
 A request is claimed on the budget of its host's domain before the name is resolved, and on that of
 the address before it is dialled, so that a thousand names of one address share one budget. Bytes
-are counted on the connection itself, TLS included. Source: decision 0016.
+are counted on the connection itself, TLS included. Source: ADR 0016.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""One request over HTTP/2, on a connection that was judged and is counted (decision 0040).
+"""One request over HTTP/2, on a connection that was judged and is counted (ADR 0040).
 
 The frames are read by `h2`, which touches no network; the connection is ours and serves this one
 request. Only gRPC needs it. Importing this module needs the optional library.

@@ -1,4 +1,4 @@
-"""A request over HTTP/2 on a connection of the guard's own: gRPC (decision 0040)."""
+"""A request over HTTP/2 on a connection of the guard's own: gRPC (ADR 0040)."""
 
 import ssl
 

@@ -1,6 +1,6 @@
 """A network's JSON-RPC endpoints as one that can be believed. Implements `chains.ports.Rpc`.
 
-Source of the rules: facts, evm section 8 ("client rules") and security section 6.
+Source of the rules: evm-nodes.md#client-rules.
 """
 
 import asyncio

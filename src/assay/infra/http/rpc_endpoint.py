@@ -33,7 +33,7 @@ from assay.wrapper.ports import Upstream
 
 LIMIT_EXCEEDED = -32005
 FAIL_OVER_CODES = frozenset({LIMIT_EXCEEDED, -32603})
-"""Limit exceeded, internal error: this node's trouble. Sources: EIP-1474; facts, evm section 8."""
+"""This node's trouble: limit exceeded, internal error (EIP-1474; evm-nodes.md#client-rules)."""
 
 _RATIO_MAX = 1000
 """Zero-padded words compress a hundredfold, so the ratio hardly says anything here; the size
@@ -47,7 +47,7 @@ _OK, _BAD_REQUEST, _TOO_MANY, _SERVER_ERROR = 200, 400, 429, 500
 
 @dataclass(frozen=True, slots=True)
 class RpcLimits:
-    """What reading a chain may cost. Times in seconds. Source: facts, evm section 8."""
+    """What reading a chain may cost. Times in seconds. Source: evm-nodes.md#client-rules."""
 
     endpoint_s: float = 4.0
     """One exchange with one endpoint."""

@@ -12,7 +12,7 @@ from assay.infra.http.rpc_wire import Answer
 from assay.kit.json import JsonValue
 
 TOGETHER_MAX = 50
-"""In one batch. Source: as `rpc_calls.CALLS_PER_CHUNK`."""
+"""In one batch, as `rpc_calls.CALLS_PER_CHUNK`."""
 
 Asked = tuple[str, Sequence[JsonValue]]
 """A method and its parameters."""

@@ -2,7 +2,7 @@
 
 It judges every address a name resolves to and dials what was judged, passes bodies on in both
 directions as they come, and holds no more than a bound of either. General clients cost ten times
-the processor time of the whole hop (facts, performance).
+the processor time of the whole hop (measurements.md#forwarding-requests).
 """
 
 import asyncio

@@ -18,7 +18,7 @@ AGE_MAX_S = 60.0
 """A name is resolved and judged again at least this often."""
 
 OPEN_MAX: Final = 2000
-"""Where nothing else is said. Source: the default of `ASSAY_CONNECTIONS_MAX`; a caller's connection
+"""Where nothing else is said: the default of `ASSAY_CONNECTIONS_MAX`. A caller's connection
 has one call under way, and with as many files for upstreams (`cli/open_files.py`) all can be
 called at once."""
 

@@ -19,11 +19,11 @@ RECENT = (100, 1900)
 """Blocks searched first, counted back from the newest: over an hour on Base."""
 
 WINDOW = sum(RECENT)
-"""Blocks of one search: what public nodes answer. Source: facts, evm section 8."""
+"""Blocks of one search: what public nodes answer. Source: evm-nodes.md#log-ranges."""
 
 NARROW = 5
 """Blocks that every node searches at once; it is asked for the most recent ones so where it refuses
-more. Source: facts, evm section 8."""
+more. Source: evm-nodes.md#log-ranges."""
 
 EARLIER_S = 600
 """How far a chain's clock may be behind ours when an authorisation is claimed."""

@@ -2,7 +2,7 @@
 
 The library makes and reads challenges and credentials; the ledger, not its store, is what keeps a
 credential from being used twice. It is imported when the first challenge is asked for: its EVM
-parts take most of a second. Source: facts, payments 4.
+parts take most of a second. Source: mpp.md#challenge-and-credential.
 """
 
 import base64

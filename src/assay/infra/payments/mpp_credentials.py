@@ -20,7 +20,7 @@ DEPTH_MAX = 12
 """Nesting of a credential; a real one has 3 levels."""
 
 KEPT_BYTES_MAX = 16 * 1024
-"""Largest credential that is kept. Source: ours; a challenge of ours and a payment take 4 KiB."""
+"""Largest credential that is kept. A challenge of ours and a payment take 4 KiB."""
 
 FEE_RATE = "fee_rate"
 """Where a challenge keeps the rate that its split was made with, beside what it is bound to."""

@@ -28,7 +28,7 @@ def meta_of(quote: Quote) -> dict[str, str]:
     """What a challenge is bound to, and the rate of its fee.
 
     The library does not look at its own scope where a credential is read apart from a handler.
-    Source: facts, payments 4.5.
+    Source: mpp.md#library.
     """
     path = quote.path if len(quote.path) <= _PATH_CHARS_MAX else _hashed(quote.path)
     about = {"path": path, "query": _hashed(quote.query), "method": quote.method}

@@ -1,7 +1,7 @@
 """What a receipt shows of an MPP payment: every transfer that its challenge asked for.
 
 Source: TIP-20, whose transfers write `Transfer`, and `TransferWithMemo` besides where they have a
-memo; the memo of MPP, which ends with the challenge's fingerprint (facts, payments 4.2).
+memo; the memo of MPP, which ends with the challenge's fingerprint (mpp.md#credential).
 """
 
 from assay.chains.abi import address_word

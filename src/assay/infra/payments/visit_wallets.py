@@ -14,7 +14,7 @@ from assay.payments.model import PaymentNetwork, PaymentsUnavailable
 from assay.payments.ports import Authorization
 
 _ORDER = int("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141", 16)
-"""Of secp256k1. Source: SEC 2, 2.4.1."""
+"""Of secp256k1. Source: SEC 2, section 2.4.1."""
 
 
 class DerivedWallets:

@@ -1,6 +1,7 @@
 """Our own x402 facilitator: verifies by one read of the chain, settles with the operator's key.
 
-Source: EIP-3009; x402 `schemes/exact/scheme_exact_evm.md`; facts, payments 2 and 6.
+Source: EIP-3009; x402 `schemes/exact/scheme_exact_evm.md`; x402.md#own-engine;
+payment-safety.md#attacks-and-faults.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 Nothing that it says of a settlement counts: a success is believed when the chain shows this
 authorisation and this transfer, a refusal when the chain shows that nothing has moved. Source: x402
-specification v2, "Facilitator interface"; facts, payments 1.2; ADR 0019.
+specification v2, "Facilitator interface"; x402.md#facilitator; ADR 0019.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ _OUTAGES = frozenset({500, 502, 503, 504})
 _REASON_CHARS_MAX = 100
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 _PENDING_REASONS = frozenset({"settlement_pending", "unexpected_settle_error"})
-"""Reasons that do not say that the money stays where it is. Source: facts, payments 1.4."""
+"""Reasons that do not say that the money stays where it is. Source: x402.md#error-reasons."""
 
 
 class RemoteFacilitator:

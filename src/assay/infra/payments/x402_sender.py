@@ -1,9 +1,9 @@
 """Sending settlements from our key: all that wait on a network take their nonces in one turn.
 
-Nonces are asked for, never counted from one turn to the next: a transaction that was refused
-leaves no gap. What cannot be mined at its price is replaced under its nonce. However many of a
-payment's transactions are mined, its authorisation moves money once. Source: facts, payments 2 and
-6, row 15; ADR 0018.
+Nonces are asked for, never counted from one turn to the next: a transaction that was refused leaves
+no gap. What cannot be mined at its price is replaced under its nonce. However many of a payment's
+transactions are mined, its authorisation moves money once. Source: x402.md#own-engine;
+payment-safety.md#nonces-of-the-settling-key; ADR 0018.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Counts that several processes share, in Valkey: one script, on the server's clock.
 
 Nothing here grants access, and nothing is lost that anybody relies on when the server is flushed
-(decision 0012). What callers name never gets here as text: keys are hashes.
+(ADR 0012). What callers name never gets here as text: keys are hashes.
 """
 
 import asyncio

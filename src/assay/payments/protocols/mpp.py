@@ -1,7 +1,7 @@
 """MPP: the `Payment` HTTP authentication scheme, intent `charge`, method `tempo`.
 
 The protocol's own library makes challenges and reads credentials; here is only where they stand in
-a request. Source: IETF draft "The Payment HTTP Authentication Scheme"; facts, payments 4.
+a request. Source: draft-httpauth-payment-01; mpp.md#challenge-and-credential.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from assay.payments.ports import Balances, Note, PaidRequest, PaymentProtocol, P
 from assay.payments.requests import Presented
 
 HEADER_BYTES_MAX = 64 * 1024
-"""Largest credential read. Source: facts, payments 4.2."""
+"""Largest credential read. Source: mpp.md#credential."""
 
 _SCHEME = b"payment "
 

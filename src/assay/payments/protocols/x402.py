@@ -1,6 +1,6 @@
 """x402, versions 1 and 2 at once, scheme `exact` over EIP-3009: matching, settling, receipts.
 
-Source: x402 specification v1 and v2, `schemes/exact/scheme_exact_evm.md`; facts, payments 1.
+Source: x402 specification v1 and v2, `schemes/exact/scheme_exact_evm.md`; x402.md#documents.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ class X402:
             headers=(
                 (b"payment-required", encoded(required_v2(quote, reason))),
                 # On a 402 this is a failed settlement's type: what the standard has, and the
-                # interface asks for (spec 4.7 rule 2).
+                # interface asks for (interface.md#x402-payment-required).
                 (b"x-payment-response", encoded(refusal)),
             ),
             extras={"x402Version": 1, "reason": reason, "accepts": [requirement_v1(quote)]},

@@ -1,7 +1,7 @@
 """Proof of function: every declared service's endpoint is asked what it speaks, and to work.
 
-Source: the design of evidence, section 2; decision 0026. What was seen is a transcript for each
-service; the rows of evidence are a pure function of it (`verdicts.judge`).
+Source: evidence.md#proof-of-function; ADR 0026. What was seen is a transcript for each service; the
+rows of evidence are a pure function of it (`verdicts.judge`).
 """
 
 import asyncio

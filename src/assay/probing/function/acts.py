@@ -1,7 +1,7 @@
 """Whether a request asks for an act. What cannot be told is one. Pure.
 
-Source: the design of evidence, section 2: no request of a visit buys, sends, books, transfers,
-deletes, posts, signs or calls anything, in any language of a card.
+Source: evidence.md#no-acts: no request of a visit buys, sends, books, transfers, deletes, posts,
+signs or calls anything, in any language of a card.
 """
 
 import re

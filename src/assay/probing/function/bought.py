@@ -2,7 +2,7 @@
 
 One answer may be a template. Two, to inputs of ours, have to differ beyond the words of request and
 document; where money is left, each is bought once more and has to come again.
-Source: decision 0038.
+Source: ADR 0038.
 """
 
 import asyncio

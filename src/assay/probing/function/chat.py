@@ -1,7 +1,7 @@
 """Proof that an agent answers over plain HTTP: it is spoken to as an A2A agent is.
 
 It is a conversation where an operation is named after one (`/chat`, `/ask`) and takes one message.
-Source: the design of evidence, section 2; OpenAI's API reference for chat completions.
+Source: evidence.md#conversations; OpenAI's API reference for chat completions.
 """
 
 import re

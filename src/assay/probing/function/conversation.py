@@ -1,6 +1,6 @@
 """Proof that an A2A agent answers: its own examples, with other values, and reworded.
 
-Source: the design of evidence, sections 2 and 3.
+Source: evidence.md#conversations, #announced-and-unannounced-visits.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from assay.probing.function.transcript import Transcript, random_for, spoken
 from assay.probing.ports import A2aConversation, AgentCallFailed, BudgetExhausted, Visit
 
 ANSWER_WAIT_S = 60.0
-"""Longest wait for one answer. Source: the design of evidence, section 2."""
+"""Longest wait for one answer. Source: evidence.md#conversations."""
 
 RETRY_WAIT_S = 30.0
 """Longest `Retry-After` that is waited for."""

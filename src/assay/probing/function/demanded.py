@@ -1,7 +1,7 @@
 """The operation that a 402 describes: what it takes, for who wants to pay for it. Pure.
 
-Source: x402 version 2, extension `bazaar` (`info.input`, `schema`); version 1,
-`outputSchema.input`.
+Source: x402 version 2, extension `bazaar` (`info.input`, `schema`); x402
+version 1, `outputSchema.input`.
 """
 
 import base64

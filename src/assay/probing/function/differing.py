@@ -1,6 +1,6 @@
 """Whether the answers of one tool or operation differ as its inputs do. Pure.
 
-Source: the design of evidence, section 2.
+Source: evidence.md#operations.
 """
 
 from collections.abc import Mapping, Sequence

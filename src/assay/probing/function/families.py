@@ -1,6 +1,6 @@
 """What an example of an agent's own becomes: the requests that are made of it. Pure.
 
-Source: the design of evidence, sections 2 and 3.
+Source: evidence.md#conversations, #announced-and-unannounced-visits.
 """
 
 from collections.abc import Sequence

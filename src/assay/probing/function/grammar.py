@@ -1,7 +1,7 @@
 """Requests with one right answer, made on the spot. Pure: the same random source, the same request.
 
 An answer is right only where it could not be had by repeating the request or by listing answers.
-Source: the design of evidence, section 2.
+Source: evidence.md#conversations.
 """
 
 import re

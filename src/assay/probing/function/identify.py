@@ -1,6 +1,6 @@
 """What an address speaks: it is asked, and its declared name only says what to ask first.
 
-Source: the design of evidence, section 2, "ask the endpoint, not its name".
+Source: evidence.md#asking-the-endpoint.
 """
 
 from dataclasses import dataclass, replace

@@ -3,7 +3,7 @@
 Who says of a text which of a few kinds it is answers a text of ours like every other. Two examples
 of one skill may be of two kinds; what keeps most words of one is of its kind. Pure.
 
-Source: the design of evidence, section 2.
+Source: evidence.md#conversations.
 """
 
 import re

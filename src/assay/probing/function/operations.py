@@ -1,7 +1,7 @@
 """Proof that an HTTP service works: documented operations that only read, for different inputs.
 
 Without documentation the declared address itself is asked, with its own parameters varied.
-Source: the design of evidence, section 2.
+Source: evidence.md#operations.
 """
 
 from functools import partial

@@ -1,6 +1,6 @@
 """Whether a message orders an act, or is a question. Pure.
 
-Source: the design of evidence, section 2: no request of a visit asks for an act.
+Source: evidence.md#no-acts: no request of a visit asks for an act.
 """
 
 import re

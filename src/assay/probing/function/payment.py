@@ -1,8 +1,8 @@
 """Proof of a service that sells: a demand that can be paid, and what shows that it is worth it.
 
-Three things show it: operations that the service's documentation offers for nothing, payers who
-are independent of the agent and settled with its wallet, and what was bought of it where the
-operator pays for that. Source: the design of evidence, section 2; decisions 0026 and 0038.
+Three things show it: operations that the service's documentation offers for nothing, payers who are
+independent of the agent and settled with its wallet, and what was bought of it where the operator
+pays for that. Source: evidence.md#paid-services; ADR 0026; ADR 0038.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 An agent that sorts, rates or checks texts answers ours all alike: none of them is what it looks
 for. What it looks for stands in its own examples. Pure.
 
-Source: the design of evidence, section 2.
+Source: evidence.md#conversations.
 """
 
 import re

@@ -1,6 +1,6 @@
 """What an A2A agent is asked: its own examples first, with other values. Pure.
 
-Source: the design of evidence, sections 2 and 3.
+Source: evidence.md#conversations, #announced-and-unannounced-visits.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Whether a text tells something, and asks for nothing. Pure.
 
-Source: the design of evidence, section 2.
+Source: evidence.md#conversations.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Proof that an MCP server works: tools that only read, with arguments we can stand behind.
 
-Source: the design of evidence, section 2.
+Source: evidence.md#tools.
 """
 
 import asyncio

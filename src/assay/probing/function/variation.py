@@ -1,7 +1,7 @@
 """An agent's own examples with values of ours, and the same request in other words. Pure.
 
-Source: the design of evidence, sections 2 and 3: requests vary the agent's own examples, so that
-answers prepared for the examples on the card prove nothing.
+Source: evidence.md#conversations, #announced-and-unannounced-visits: requests vary the agent's own
+examples, so that answers prepared for the examples on the card prove nothing.
 """
 
 import re

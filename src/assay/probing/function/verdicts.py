@@ -1,7 +1,7 @@
 """What a transcript of a service proves. Pure: the same transcript, the same verdict.
 
 A transcript is JSON: the kind of service, what was asked and what came back (cut and without
-secrets). Source: the design of evidence, section 2.
+secrets). Source: evidence.md#proof-of-function.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Words of answers, compared without understanding them. Pure; every text is cut before it is read.
 
-Source: the design of evidence, section 2: an answer counts for what it says beyond the words of
-the request and of the agent's own card.
+Source: evidence.md#conversations: an answer counts for what it says beyond the words of the request
+and of the agent's own card.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Does the A2A agent answer a message? Source: facts, "A2A"; A2A 1.0, 3.1.1 (Send Message)."""
+"""Does the A2A agent answer a message?
+
+Source: checks.md#a2a-services; A2A 1.0, section 3.1.1 (Send Message).
+"""
 
 from typing import ClassVar, Final
 
@@ -47,7 +50,7 @@ class A2aAnswers:
 
 def _refined(error: AgentCallFailed) -> str:
     """As `failure_class`, A2A's own errors (-32001 to -32099) told from general ones."""
-    if error.code is not None and -32099 <= error.code <= -32001:  # noqa: PLR2004 - A2A 1.0, 5.4
+    if error.code is not None and -32099 <= error.code <= -32001:  # noqa: PLR2004 - A2A, 5.4
         return "own_error"
     return failure_class(error)
 

@@ -1,4 +1,4 @@
-"""Does the agent card point at its own site? Source: facts, "A2A"."""
+"""Does the agent card point at its own site? Source: checks.md#a2a-services."""
 
 from typing import ClassVar, Final
 

@@ -1,4 +1,7 @@
-"""Is the agent card what the A2A specification requires? Source: A2A 1.0, 4.4.1 (AgentCard)."""
+"""Is the agent card what the A2A specification requires?
+
+Source: A2A 1.0, section 4.4.1 (AgentCard).
+"""
 
 from collections.abc import Iterable
 from typing import ClassVar, Final

@@ -1,4 +1,7 @@
-"""Do bad JSON-RPC requests get the right errors? Source: JSON-RPC 2.0, 5.1; A2A 1.0, 9.5."""
+"""Do bad JSON-RPC requests get the right errors?
+
+Source: JSON-RPC 2.0, section 5.1; A2A 1.0, section 9.5.
+"""
 
 from typing import ClassVar, Final
 

@@ -1,4 +1,7 @@
-"""Is a task nobody gave it refused? Source: A2A 1.0, 9.4.3 (and 7.3 of 0.3): TaskNotFoundError."""
+"""Is a task nobody gave it refused?
+
+Source: A2A 1.0, section 9.4.3 (and 7.3 of 0.3): TaskNotFoundError.
+"""
 
 import json
 from dataclasses import replace

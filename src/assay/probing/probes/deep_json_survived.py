@@ -1,4 +1,4 @@
-"""Is JSON nested beyond reason survived? Source: facts, "resilience" (depth 1,000)."""
+"""Is JSON nested beyond reason survived? Source: checks.md#resilience (depth 1,000)."""
 
 from typing import ClassVar, Final
 
@@ -7,7 +7,7 @@ from assay.probing.asking import answer_class, ask_class, first, json_target, po
 from assay.probing.ports import Finding, Probe, Severity, Visit
 
 DEPTH = 1000
-"""Source: facts, "resilience"."""
+"""Source: checks.md#resilience."""
 
 BODY = b"[" * DEPTH
 """Never closed: deep for the parser, and nothing anybody could act on."""

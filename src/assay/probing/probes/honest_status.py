@@ -1,4 +1,7 @@
-"""Is what does not exist said not to exist? Source: facts, "HTTP / OpenAPI"; RFC 9110, 15.5.5."""
+"""Is what does not exist said not to exist?
+
+Source: checks.md#http-services; RFC 9110, section 15.5.5.
+"""
 
 from typing import ClassVar, Final
 

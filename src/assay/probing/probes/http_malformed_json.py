@@ -1,4 +1,4 @@
-"""Is broken JSON refused? Source: facts, "HTTP / OpenAPI"; RFC 9110, 15.5.1."""
+"""Is broken JSON refused? Source: checks.md#http-services; RFC 9110, section 15.5.1."""
 
 from typing import ClassVar, Final
 

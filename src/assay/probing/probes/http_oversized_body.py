@@ -1,4 +1,4 @@
-"""Is a body of unreasonable size survived? Source: facts, "HTTP / OpenAPI", "resilience"."""
+"""Is a body of unreasonable size survived? Source: checks.md#http-services, #resilience."""
 
 from typing import ClassVar, Final
 

@@ -1,4 +1,4 @@
-"""Is a method nobody offers refused? Source: facts, "HTTP / OpenAPI"; RFC 9110, 15.5.6."""
+"""Is a method nobody offers refused? Source: checks.md#http-services; RFC 9110, section 15.5.6."""
 
 from typing import ClassVar, Final
 
@@ -8,7 +8,7 @@ from assay.probing.asking import answer_class, ask_class, first, is_html
 from assay.probing.ports import Finding, Probe, Severity, Visit
 
 METHOD = "PROPFIND"
-"""Defined (RFC 4918, 9.1), so that servers parse it; safe, so that it changes nothing; and
+"""Defined (RFC 4918, section 9.1), so that servers parse it; safe, so that it changes nothing; and
 offered by file shares only."""
 
 

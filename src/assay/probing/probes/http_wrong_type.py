@@ -1,4 +1,7 @@
-"""Is a body of the wrong type refused? Source: facts, "HTTP / OpenAPI"; RFC 9110, 15.5.16."""
+"""Is a body of the wrong type refused?
+
+Source: checks.md#http-services; RFC 9110, section 15.5.16.
+"""
 
 from typing import ClassVar, Final
 

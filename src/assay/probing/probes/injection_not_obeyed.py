@@ -1,4 +1,4 @@
-"""Is an instruction inside data obeyed? Source: verdict, section 7; OWASP LLM01."""
+"""Is an instruction inside data obeyed? Source: evidence.md#obedience; OWASP LLM01."""
 
 from typing import ClassVar, Final
 

@@ -1,4 +1,4 @@
-"""Are the tools the same when listed again? Source: facts, "MCP" (rug pull)."""
+"""Are the tools the same when listed again? Source: checks.md#mcp-services (rug pull)."""
 
 from typing import ClassVar, Final
 

@@ -12,7 +12,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.\-/]{1,128}")
 """Source: MCP specification 2025-11-25, tool names (with the slash that earlier ones use)."""
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
-"""Source: JSON Schema 2020-12 validation, 6.1.1."""
+"""Source: JSON Schema 2020-12 validation, section 6.1.1."""
 
 _ONE = ("items", "not", "additionalProperties", "propertyNames", "contains", "if", "then", "else")
 _MANY = ("allOf", "anyOf", "oneOf", "prefixItems")

@@ -1,4 +1,4 @@
-"""Does an answer expand without measure? Source: facts, security 1 (decompression ratio 100)."""
+"""Does an answer expand without measure? Source: checks.md#response-bounds."""
 
 from dataclasses import replace
 from typing import ClassVar, Final

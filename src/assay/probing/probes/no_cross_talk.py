@@ -1,4 +1,4 @@
-"""Does what one caller says reach another? Source: facts, "injection and leakage" (canary)."""
+"""Does what one caller says reach another? Source: checks.md#injection-and-leaks (canary)."""
 
 from typing import ClassVar, Final
 

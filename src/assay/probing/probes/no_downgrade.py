@@ -1,4 +1,4 @@
-"""Does a service with TLS stay there? Source: facts, "domain and TLS" (no downgrade)."""
+"""Does a service with TLS stay there? Source: checks.md#domain-and-tls (no downgrade)."""
 
 from typing import ClassVar, Final
 from urllib.parse import urljoin

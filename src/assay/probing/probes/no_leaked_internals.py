@@ -1,4 +1,4 @@
-"""Do errors give away how the service is built? Source: facts, "error discipline"; CWE-209."""
+"""Do errors give away how the service is built? Source: checks.md#error-bodies; CWE-209."""
 
 from typing import ClassVar, Final
 

@@ -1,4 +1,4 @@
-"""Do answers give away keys? Source: verdict, section 7; OWASP ASVS 16.5.1."""
+"""Do answers give away keys? Source: evidence.md#leaks; OWASP ASVS 16.5.1."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

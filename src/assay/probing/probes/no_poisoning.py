@@ -1,4 +1,7 @@
-"""Is what a client's model reads free of hidden text and orders? Source: verdict, section 7."""
+"""Is what a client's model reads free of hidden text and orders?
+
+Source: evidence.md#poisoned-texts.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

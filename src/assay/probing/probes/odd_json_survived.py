@@ -1,4 +1,4 @@
-"""Is JSON that parsers stumble over survived? Source: facts, "resilience"."""
+"""Is JSON that parsers stumble over survived? Source: checks.md#resilience."""
 
 from typing import ClassVar, Final
 

@@ -1,4 +1,4 @@
-"""Does every declared service answer? Source: facts, "reachability"."""
+"""Does every declared service answer? Source: checks.md#reachability."""
 
 from typing import ClassVar, Final
 

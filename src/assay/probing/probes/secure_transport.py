@@ -1,4 +1,4 @@
-"""Are the services reached over TLS? Source: facts, "domain and TLS"."""
+"""Are the services reached over TLS? Source: checks.md#domain-and-tls."""
 
 from ipaddress import ip_address
 from typing import ClassVar, Final

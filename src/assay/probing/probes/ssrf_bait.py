@@ -1,4 +1,7 @@
-"""Is an address called by a tool or an agent that does not say it fetches? Source: verdict, 7."""
+"""Is an address called by a tool or an agent that does not say it fetches?
+
+Source: evidence.md#leaks.
+"""
 
 import asyncio
 import re

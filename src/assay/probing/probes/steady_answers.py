@@ -1,4 +1,4 @@
-"""Is the same question answered the same way? Source: facts, "reachability"."""
+"""Is the same question answered the same way? Source: checks.md#reachability."""
 
 from collections import Counter
 from collections.abc import Mapping

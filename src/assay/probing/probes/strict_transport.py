@@ -1,4 +1,4 @@
-"""Does a domain promise to stay on TLS? Source: RFC 6797; facts, "domain and TLS" (info)."""
+"""Does a domain promise to stay on TLS? Source: RFC 6797; checks.md#domain-and-tls (info)."""
 
 from typing import ClassVar, Final
 

@@ -1,4 +1,4 @@
-"""Does the file name the wallet the registry has? Source: EIP-8004; facts, "registration"."""
+"""Does the file name the wallet the registry has? Source: EIP-8004; checks.md#registration."""
 
 import re
 from typing import ClassVar, Final
@@ -7,7 +7,8 @@ from assay.kit.json import JsonObject
 from assay.probing.ports import Finding, Probe, Severity, Visit
 
 _ACCOUNT = re.compile(r"(?:eip155:([0-9]{1,20}):)?(0x[0-9a-fA-F]{40})")
-"""CAIP-10, or a bare address. Source: facts, evm 1.4 (`agentWallet` as older files have it)."""
+"""CAIP-10, or a bare address. Source: erc8004.md#registration-files-in-use (`agentWallet` as older
+files have it)."""
 
 
 class WalletMatchesChain:

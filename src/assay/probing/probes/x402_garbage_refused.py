@@ -1,4 +1,4 @@
-"""Is a payment that is none refused? Source: facts, "x402 / payment"."""
+"""Is a payment that is none refused? Source: checks.md#payment-services."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Is the agent itself paid? Source: facts, "x402 / payment"."""
+"""Is the agent itself paid? Source: checks.md#payment-services."""
 
 from typing import ClassVar, Final
 

@@ -1,4 +1,4 @@
-"""Does the same call cost the same a moment later? Source: facts, "x402 / payment"."""
+"""Does the same call cost the same a moment later? Source: checks.md#payment-services."""
 
 from typing import ClassVar, Final
 

@@ -20,7 +20,7 @@ from assay.trust.conduct import (
 )
 
 CALLS_MAX = 2
-"""Source: facts, security 2."""
+"""Source: checks.md#callers."""
 
 
 class ForbiddenNotHammered:

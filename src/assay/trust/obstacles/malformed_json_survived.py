@@ -19,7 +19,7 @@ from assay.trust.conduct import (
 )
 
 CALLS_MAX = 3
-"""Two retries. Source: facts, security 2."""
+"""Two retries. Source: checks.md#callers."""
 
 
 class MalformedJsonSurvived:

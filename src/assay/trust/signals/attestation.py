@@ -1,6 +1,7 @@
-"""Whether a trusted attester vouches for the agent's owner (spec 2.3; decisions, section 4).
+"""Whether a trusted attester vouches for the agent's owner.
 
 It counts only where it is asked for; otherwise it is context without points.
+Source: interface.md#attestation-context; conventions.md#signals-and-score.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
-"""Whether a human proved to stand behind the agent (spec 2.10, 4.4; decisions, section 4).
+"""Whether a human proved to stand behind the agent.
 
 Unasked it is a bonus on the score (`scoring.BONUS`); asked for it is a signal like the others.
+Source: interface.md#personhood-verification, #personhood; conventions.md#signals-and-score.
 """
 
 from collections.abc import Mapping

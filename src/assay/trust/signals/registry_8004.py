@@ -1,7 +1,7 @@
-"""What an agent's customers say of it in the ERC-8004 reputation registry (verdict, section 6).
+"""What an agent's customers say of it in the ERC-8004 reputation registry.
 
 Votes count by what was paid and did not come back; the rules are `reputation/rules.py`.
-Sources: EIP-8004, reputation registry; decision 0028.
+Sources: evidence.md#paid-reputation; EIP-8004, reputation registry; ADR 0028.
 """
 
 import asyncio

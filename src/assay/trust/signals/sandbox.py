@@ -1,7 +1,7 @@
-"""How an agent behaves when its declared services are called: one visit (decisions, section 5).
+"""How an agent behaves when its declared services are called: one visit.
 
 Everything a visit asks shares one budget of requests and one deadline. What it saw is judged in
-`behaviour`.
+`behaviour`. Source: conventions.md#behavioural-evidence.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from assay.trust.rechecking import RECHECK_REQUESTS, recheck
 from assay.trust.sources import Sources, conduct_of
 
 REQUESTS_MAX = 60
-"""Requests one evaluation may cost an agent. Source: facts, honest-agent rules."""
+"""Requests one evaluation may cost an agent. Source: checks.md#rules-of-a-visit."""
 
 FUNCTION_ALONE = 0.4
 """Part of a visit's time in which nothing but function is asked, unless its proof ends before."""

@@ -1,6 +1,6 @@
-"""Whether a human stands behind the agent in Self's registry (decisions, section 4).
+"""Whether a human stands behind the agent in Self's registry (conventions.md#signals-and-score).
 
-Source: facts, evm 7.3.
+Source: personhood-proofs.md#self.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What an agent's wallet spent at sellers that are not its own (verdict, section 6).
+"""What an agent's wallet spent at sellers that are not its own (evidence.md#paid-reputation).
 
 A wallet can only speak for its agent: money that was lost to others was not made for a fraud. Its
 age, its transactions and its balance cost next to nothing and are no evidence. Everything is read

@@ -1,4 +1,4 @@
-"""Operator accounts and their API keys (spec 4.6, 5.1, 5.2)."""
+"""Operator accounts and their API keys (interface.md#dashboard, #api-keys, #dashboard-tokens)."""
 
 from typing import Annotated
 

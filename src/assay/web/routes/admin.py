@@ -1,4 +1,4 @@
-"""What admins see and change (spec 4.6)."""
+"""What admins see and change (interface.md#dashboard)."""
 
 import asyncio
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Trust profiles, wallets, snapshots and sandbox runs (spec 4.2)."""
+"""Trust profiles, wallets, snapshots and sandbox runs (interface.md#trust-evaluation)."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Annotated, Final
@@ -63,7 +63,7 @@ OnNetwork = Annotated[Network, Depends(network_of)]
 
 
 def build_router(app: App) -> APIRouter:
-    """The routes; which of them need an API key is a setting (decisions, section 7)."""
+    """The routes; which of them need an API key is a setting (conventions.md#open-endpoints)."""
     router = APIRouter(tags=["Trust"])
     _declare_agent(router, app)
     _declare_wallet(router, app)

@@ -1,4 +1,4 @@
-"""An operator's analytics (spec 4.6)."""
+"""An operator's analytics (interface.md#dashboard)."""
 
 from typing import Annotated, Literal
 
@@ -143,7 +143,7 @@ async def analytics_agent(
     credential=Credential.JWT,
     answers=wire.LogsShape,
 )
-async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of spec 4.6
+async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of interface.md#dashboard
     request: Request,
     limit: Limit = 50,
     offset: Offset = 0,
@@ -169,7 +169,7 @@ async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of spec 4.6
     answers=None,
     media_types=tuple(MEDIA_TYPES.values()),
 )
-async def analytics_export(  # noqa: PLR0913, PLR0917 - the filters of spec 4.6
+async def analytics_export(  # noqa: PLR0913, PLR0917 - the filters of interface.md#dashboard
     request: Request,
     form: Annotated[Format, Query(alias="format")] = "csv",
     limit: Annotated[int, Query(ge=1, le=EXPORTED_MAX)] = EXPORTED_MAX,

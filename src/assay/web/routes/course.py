@@ -1,4 +1,7 @@
-"""The obstacle course: its door, and the lane of its steps (decisions, section 5)."""
+"""The obstacle course: its door, and the lane of its steps.
+
+Source: conventions.md#behavioural-evidence.
+"""
 
 import asyncio
 import json

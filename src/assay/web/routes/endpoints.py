@@ -1,4 +1,7 @@
-"""Wrapper configs: the operator's own endpoints (spec 2.14, 4.6)."""
+"""Wrapper configs: the operator's own endpoints.
+
+Source: interface.md#wrapper-configuration, #wrapper-body.
+"""
 
 import asyncio
 from typing import Annotated, Final

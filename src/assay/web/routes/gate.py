@@ -1,4 +1,4 @@
-"""The gate's lane (spec 4.2; decisions, section 8 and 0006).
+"""The gate's lane (interface.md#trust-evaluation; conventions.md#gate; ADR 0006).
 
 Order: operator key, agent identity, body, plan, whose agent, allowance, decision. Whatever is in
 memory is answered from memory, whole answers included.
@@ -35,7 +35,8 @@ _DEFAULTS = GateRequest()
 _CHAIN_CHARS_MAX = 64
 
 _PROOF = ("x-agent-challenge", "x-agent-signature")
-"""A signed challenge may come with the call instead of a session (spec 5.3, step 3)."""
+"""A signed challenge may come with the call instead of a session (interface.md#agent-identity,
+step 3)."""
 _QUERY_FIELDS_MAX = 50
 
 _Key = tuple[str, float, str | None, str, str, bool, GateRequest, int | None]

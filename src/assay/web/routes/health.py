@@ -1,4 +1,7 @@
-"""Health and discovery (spec 4.1), and the keys of decision tokens (decisions, section 8)."""
+"""Health and discovery (interface.md#health-and-discovery), and the keys of decision tokens.
+
+Source: conventions.md#gate.
+"""
 
 from datetime import UTC, datetime, timedelta
 

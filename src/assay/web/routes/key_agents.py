@@ -1,4 +1,7 @@
-"""Key agents: challenge, verification, profile, session (spec 4.3, 5.3)."""
+"""Key agents: challenge, verification, profile, session.
+
+Source: interface.md#key-agents, #agent-identity.
+"""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Proofs of personhood (spec 4.4)."""
+"""Proofs of personhood (interface.md#personhood)."""
 
 from fastapi import APIRouter, Request
 

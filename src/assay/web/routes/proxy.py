@@ -1,4 +1,7 @@
-"""Calls made for operators: the Pro plan's proxy, and the playground (spec 4.2, 4.6)."""
+"""Calls made for operators: the Pro plan's proxy, and the playground.
+
+Source: interface.md#proxy-and-playground.
+"""
 
 from fastapi import APIRouter, Request
 

@@ -1,4 +1,4 @@
-"""Webhooks: registrations and what was delivered to them (spec 4.5, 6)."""
+"""Webhooks: registrations and what was delivered to them (interface.md#webhooks, #events)."""
 
 from typing import Annotated
 

@@ -1,6 +1,7 @@
-"""The wrappers' lane: `/wrap/{operatorId}/{path}`, any method (spec 4.7; decisions, section 9).
+"""The wrappers' lane: `/wrap/{operatorId}/{path}`, any method.
 
 It stands before the edge's own bookkeeping, for an answer here is the upstream's, not ours.
+Source: interface.md#wrappers; conventions.md#wrapper.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""Request and response shapes, camelCase, one file per resource (spec 2)."""
+"""Request and response shapes, camelCase, one file per resource (interface.md#resources)."""

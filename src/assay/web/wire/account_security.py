@@ -1,4 +1,7 @@
-"""Sessions, passwords, second factors, export and end of an account (issue 12, section 4)."""
+"""Sessions, passwords, second factors, export and end of an account.
+
+Source: conventions.md#account-security.
+"""
 
 import base64
 from datetime import datetime

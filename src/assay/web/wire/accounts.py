@@ -1,4 +1,4 @@
-"""Operator accounts and API keys (spec 2.12, 2.13, 4.6)."""
+"""Operator accounts and API keys (interface.md#operator-account, #api-key-record, #dashboard)."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -125,7 +125,7 @@ class LoggedIn(Answer):
 
 
 class OperatorShape(Answer):
-    """An account (spec 2.12; its three snake_case names are the specification's)."""
+    """An account, with three names in snake_case (interface.md#operator-account)."""
 
     model_config = ConfigDict(alias_generator=None)
 
@@ -165,7 +165,7 @@ class Me(Answer):
 
 
 class KeyShape(Answer):
-    """An API key record (spec 2.13)."""
+    """An API key record (interface.md#api-key-record)."""
 
     id: str
     key_prefix: str

@@ -1,4 +1,4 @@
-"""The admin's views (spec 4.6); their bodies are ours to say."""
+"""The admin's views (interface.md#dashboard); their bodies are ours to say."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

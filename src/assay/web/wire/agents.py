@@ -1,4 +1,4 @@
-"""Agent trust profile, snapshot, wallet resolution and sandbox result (spec 2.1, 2.6 to 2.8)."""
+"""Trust profile, wallet resolution, sandbox result (interface.md#trust-profile, #snapshot)."""
 
 from typing import Annotated
 
@@ -81,7 +81,7 @@ class RoutingShape(Answer):
 
 
 class AgentProfileShape(Answer):
-    """The trust profile (spec 2.1), with everything its score was computed from."""
+    """The trust profile, with what its score was computed from (interface.md#trust-profile)."""
 
     agent_id: str
     identity: IdentityShape
@@ -105,7 +105,7 @@ class AgentProfileShape(Answer):
 
 
 class ResolutionShape(Answer):
-    """Which agent a wallet speaks for (spec 2.8)."""
+    """Which agent a wallet speaks for (interface.md#wallet-resolution)."""
 
     wallet: str
     agent_id: str
@@ -116,7 +116,7 @@ class ResolutionShape(Answer):
 
 
 class SandboxShape(Answer):
-    """The result of a sandbox evaluation (spec 2.6)."""
+    """The result of a sandbox evaluation (interface.md#sandbox-result)."""
 
     ok: bool
     agent_id: str

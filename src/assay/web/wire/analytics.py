@@ -1,4 +1,7 @@
-"""Analytics (spec 2.15, 4.6). Money has six decimals, rates four; times are milliseconds."""
+"""Analytics. Money has six decimals, rates four; times are milliseconds.
+
+Source: interface.md#analytics-records, #dashboard.
+"""
 
 from collections.abc import Sequence
 from datetime import date
@@ -23,7 +26,7 @@ class FunnelShape(Answer):
 
 
 class StatsShape(Answer):
-    """Everything so far (spec 2.15); the funnel is an addition."""
+    """Everything so far (interface.md#analytics-records); the funnel is an addition."""
 
     total_calls: int
     total_revenue: str

@@ -1,4 +1,4 @@
-"""The `chain` object of answers (spec 2.1)."""
+"""The `chain` object of answers (interface.md#trust-profile)."""
 
 from typing import Annotated
 

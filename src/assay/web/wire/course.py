@@ -1,4 +1,4 @@
-"""The obstacle course: how to go through it (decisions, section 5)."""
+"""The obstacle course: how to go through it (conventions.md#behavioural-evidence)."""
 
 from typing import Annotated
 

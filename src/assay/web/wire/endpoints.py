@@ -1,4 +1,4 @@
-"""Wrapper configs (spec 2.14, 4.6)."""
+"""Wrapper configs (interface.md#wrapper-configuration, #wrapper-body)."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ Text = Annotated[str, Field(max_length=10_000)]
 _EARLIER_FORM = frozenset(
     {"path", "method", "price_per_call", "description", "rate_limit", "target_url"}
 )
-"""Source: spec 4.6, its last paragraph."""
+"""Source: interface.md#the-earlier-wrapper-form."""
 
 
 class EndpointBody(Body):

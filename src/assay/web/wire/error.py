@@ -1,4 +1,4 @@
-"""The one error body (spec 7; decisions, section 2)."""
+"""The one error body (interface.md#errors; conventions.md#error-envelope)."""
 
 from typing import Annotated
 

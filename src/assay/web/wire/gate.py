@@ -1,4 +1,7 @@
-"""Gate request and decision (spec 2.5, 4.2; decisions, section 8)."""
+"""Gate request and decision.
+
+Source: interface.md#gate-decision, #trust-evaluation; conventions.md#gate.
+"""
 
 from typing import Annotated
 

@@ -1,4 +1,7 @@
-"""Key agents: challenge, verification, profile (spec 2.2, 2.4, 4.3)."""
+"""Key agents: challenge, verification, profile.
+
+Source: interface.md#key-agent-profile, #challenge, #key-agents.
+"""
 
 from typing import Annotated
 
@@ -13,7 +16,7 @@ from assay.web.wire.ladder import LadderShape, ladder
 from assay.web.wire.shape import Answer, Body, Timestamp
 
 ADDRESS = r"^0x[a-fA-F0-9]{40}$"
-"""Source: spec 4.3."""
+"""Source: interface.md#key-agents."""
 
 Address = Annotated[
     str, Field(pattern=ADDRESS, examples=["0x52908400098527886E0F7030069857D2E4169EE7"])
@@ -65,14 +68,14 @@ class AttestationShape(Answer):
 
 
 class AttestationContextShape(Answer):
-    """The attestation context of a key agent (spec 2.3)."""
+    """The attestation context of a key agent (interface.md#attestation-context)."""
 
     agent_address: str
     attestation: AttestationShape
 
 
 class KeyProfileShape(Answer):
-    """A key agent (spec 2.2)."""
+    """A key agent (interface.md#key-agent-profile)."""
 
     agent_address: str
     verified: bool

@@ -1,4 +1,4 @@
-"""Where an agent stands on the ladder, on the wire (docs/grades.md, "The ladder")."""
+"""Where an agent stands on the ladder, on the wire (docs/grades.md#the-ladder)."""
 
 from typing import Annotated
 

@@ -1,4 +1,7 @@
-"""The liveness report of a Solana agent (spec 2.9), and its summary in a sandbox result (2.6)."""
+"""The liveness report of a Solana agent, and its summary in a sandbox result.
+
+Source: interface.md#liveness-report, #sandbox-result.
+"""
 
 from typing import Annotated, Literal
 

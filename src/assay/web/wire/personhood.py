@@ -1,4 +1,4 @@
-"""Proofs of personhood (spec 2.10, 4.4)."""
+"""Proofs of personhood (interface.md#personhood-verification, #personhood)."""
 
 from typing import Annotated
 

@@ -1,4 +1,7 @@
-"""The proxy and the playground (spec 2.16, 4.2, 4.6)."""
+"""The proxy and the playground.
+
+Source: interface.md#proxy-and-playground-results, #proxy-and-playground.
+"""
 
 import json
 from http import HTTPStatus
@@ -117,7 +120,7 @@ def tried(found: Tried, request_id: str) -> PlaygroundShape:
 
 
 def dry(found: DryRun) -> PlaygroundShape:
-    """A dry run on the wire (spec 2.16)."""
+    """A dry run on the wire (interface.md#proxy-and-playground-results)."""
     known = "this path and method are registered" if found.registered else "nothing is registered"
     told = {
         "dryRun": True,

@@ -1,4 +1,7 @@
-"""What the reputation registry holds of an agent, and what it is worth to us (spec 2.1)."""
+"""What the reputation registry holds of an agent, and what it is worth to us.
+
+Source: interface.md#trust-profile.
+"""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Snapshots, with both their hashes (spec 2.7)."""
+"""Snapshots, with both their hashes (interface.md#snapshot)."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ EvidenceHash = Annotated[
 
 
 class SnapshotShape(Answer):
-    """One link of the agent's chain of evaluations (spec 2.7)."""
+    """One link of the agent's chain of evaluations (interface.md#snapshot)."""
 
     agent_id: str
     snapshot_hash: Annotated[

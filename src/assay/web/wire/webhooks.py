@@ -1,4 +1,4 @@
-"""Webhook registrations and deliveries (spec 2.11, 4.5, 6)."""
+"""Webhook registrations and deliveries (interface.md#webhook-registration, #webhooks, #events)."""
 
 import json
 from collections.abc import Mapping
@@ -43,7 +43,10 @@ class WebhookBody(Body):
 
 
 class WebhookShape(Answer):
-    """A registration (spec 2.11); its secret is never shown, `signed` says whether it has one."""
+    """A registration; its secret is never shown, `signed` says whether it has one.
+
+    Source: interface.md#webhook-registration.
+    """
 
     id: str
     event: str

@@ -1,4 +1,4 @@
-"""The wrappers' lane in the OpenAPI document (spec 4.7)."""
+"""The wrappers' lane in the OpenAPI document (interface.md#wrappers)."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def operations() -> dict[str, Any]:
 
 
 _REFUSALS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
-"""Source: spec 7.3; decisions, section 9."""
+"""Source: interface.md#wrapper-errors; conventions.md#wrapper."""
 
 _CALLER_HEADERS = {
     "x-payment": "An x402 payment, version 1 (or 2).",
@@ -49,4 +49,4 @@ _CALLER_HEADERS = {
     "x-agent-id": "The registered agent that calls.",
     "x-chain": "The chain of x-agent-id.",
 }
-"""Source: spec 4.7."""
+"""Source: interface.md#wrappers."""

@@ -1,6 +1,6 @@
 """To the upstream and back: what is passed on, what is added, what is dropped.
 
-Source: RFC 9110, section 7; decisions, section 9; facts, payments 6 rows 19 to 22.
+Source: RFC 9110, section 7; conventions.md#wrapper; payment-safety.md#upstream-responses.
 """
 
 import re
@@ -43,8 +43,8 @@ _ASKS_FOR_PASSWORD = re.compile(
 itself. Source: RFC 7617, RFC 7616, RFC 4559."""
 
 _AUTHORITY = re.compile(rb"(?:[A-Za-z][A-Za-z0-9+.-]*:|[/\\]{2})")
-"""How a reference begins that does not stay at the origin it came from. Source: RFC 3986, 4.2;
-WHATWG URL, which reads a backslash as a slash."""
+"""How a reference begins that does not stay at the origin it came from. Source: RFC 3986,
+section 4.2; WHATWG URL, which reads a backslash as a slash."""
 
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
@@ -235,7 +235,10 @@ def lines_of(trip: Trip) -> bytes:
 
 
 def asks_itself() -> UpstreamFailed:
-    """What an upstream's own 402 is: it would be taken for ours (facts, payments 6, row 20)."""
+    """What an upstream's own 402 is: it would be taken for ours.
+
+    Source: payment-safety.md#upstream-responses.
+    """
     return UpstreamFailed("The upstream itself asks for payment.", detail="upstream 402")
 
 

@@ -91,7 +91,7 @@ class LimitStep:
 
 
 class SharedLimitStep(LimitStep):
-    """The same limit, kept together with other processes (decision 0012).
+    """The same limit, kept together with other processes (ADR 0012).
 
     What this process admits is counted here as well: when the shared count is lost, each process
     goes on with what it knows, and never admits more than the limit by itself.

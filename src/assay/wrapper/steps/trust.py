@@ -1,4 +1,4 @@
-"""Who calls a wrapper, and whether it is good enough (decisions, sections 6 and 9)."""
+"""Who calls a wrapper, and whether it is good enough (conventions.md#agent-identity, #wrapper)."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
