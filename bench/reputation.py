@@ -35,7 +35,7 @@ from assay.trust.signals.wallet import SIGNAL as WALLET
 TODAY = 20_700
 ACCOUNTS, DAYS, GAS, LOSS, CIRCULATING = 50, 7, 100_000_000, 100.0, 10_000.0
 GAS_FEEDBACK, GAS_TRANSFER, GAS_REGISTER = 169_905, 65_000, 132_680
-"""Measured on the real contracts; a transfer of a token. Source: facts, evidence."""
+"""Measured on the real contracts; a transfer of a token. Source: feedback.md#gas-of-feedback."""
 
 GAS_FILE = 50_000
 """More that a feedback costs which names a file and its hash."""

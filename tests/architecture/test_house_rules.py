@@ -103,7 +103,7 @@ def test_every_module_says_what_it_is_for() -> None:
 def test_the_loaded_plugins_are_the_ones_we_know_of(
     package: ModuleType, attribute: str, names: set[str]
 ) -> None:
-    """So that a lost file is noticed. Source: spec 2.17."""
+    """So that a lost file is noticed. Source: interface.md#enumerated-values."""
     assert set(load_plugins(package, attribute, object)) == names
 
 

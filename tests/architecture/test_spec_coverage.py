@@ -1,6 +1,6 @@
-"""Every operation of the interface specification is served, and nothing unknown is.
+"""Every operation of the interface is served, and nothing unknown is.
 
-The table is the specification's, section 4.
+Source: interface.md#operations.
 """
 
 import json

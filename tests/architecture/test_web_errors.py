@@ -33,8 +33,8 @@ def test_every_refusal_has_a_status_and_no_row_is_left_over() -> None:
 
 
 def test_every_status_is_one_the_specification_or_the_edge_knows() -> None:
-    """Source: spec 7.1, 7.3; RFC 6585, 5 (431); RFC 9110, 13.1.1 (412); the router's, the edge's,
-    the accounts'.
+    """Source: interface.md#status-codes, #wrapper-errors; RFC 6585, section 5 (431); RFC 9110,
+    section 13.1.1 (412). The others are the router's, the edge's and the accounts'.
     """
     spec = {400, 401, 402, 403, 404, 413, 429, 500, 502, 503}
     assert set(STATUS.values()) <= spec | {405, 408, 409, 412, 431}

@@ -1,4 +1,5 @@
-"""Every operation asks for the credential of spec 5.4; nothing is served beside `route`."""
+"""Every operation asks for the credential of interface.md#credentials-by-operation; nothing is
+served beside `route`."""
 
 import ast
 from collections.abc import AsyncIterator, Mapping
@@ -108,7 +109,7 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
         for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
     },
 }
-"""Source: spec 5.4; for the open question of 5.6, decisions, section 7."""
+"""Source: interface.md#credentials-by-operation, #open-endpoints; conventions.md#open-endpoints."""
 
 SCOPED = {
     "GET /operator/agent/{agentId}": "evaluate",
@@ -136,7 +137,7 @@ SCOPED = {
     "GET /operator/endpoints/{endpointId}/history": "wrappers",
     "DELETE /operator/endpoints/{endpointId}": "wrappers",
 }
-"""The scope of an API key that each operation asks for. Source: issue 12, section 4."""
+"""The scope of an API key that each operation asks for. Source: conventions.md#account-security."""
 
 OPEN_QUESTION = {
     "GET /operator/agent/{agentId}/snapshot",
@@ -201,7 +202,7 @@ async def test_only_the_pages_are_served_undeclared(app: App) -> None:
 
 
 async def test_nothing_stands_between_the_edge_and_the_routes(app: App) -> None:
-    """One framework middleware costs more than the rest together (decision 0006)."""
+    """One framework middleware costs more than the rest together (ADR 0006)."""
     assert framework(app).user_middleware == []
 
 

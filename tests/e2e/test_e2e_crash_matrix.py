@@ -1,6 +1,7 @@
 """The process is killed at every state of the ledger: nobody loses money, nobody pays twice.
 
-That is row 14 of the attacks and faults (facts, payments 6), the others are in their own file.
+That is row 14 of the attacks and faults (payment-safety.md#attacks-and-faults), the others are in
+their own file.
 
 After each kill the server starts again on the same data, and the same request is sent again with
 the very same payment. It is then served, and was paid exactly once, whatever had happened before.

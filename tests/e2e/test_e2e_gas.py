@@ -1,7 +1,7 @@
 """Gas is nobody's to burn: who pays for it, how much, and what happens when nobody can.
 
-The chain is real; what our key sends is counted by its nonce. Source: findings/money.md, D1, D4
-and D5.
+The chain is real; what our key sends is counted by its nonce.
+Source: payment-safety.md#gas-griefing.
 """
 
 import json

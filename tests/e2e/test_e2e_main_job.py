@@ -72,7 +72,7 @@ def test_a_good_agent_is_let_in_and_a_hostile_one_is_not(
 def test_the_whole_challenge_flow_of_the_specification(
     http: httpx2.Client, op: dict[str, str], world: World
 ) -> None:
-    """Spec 5.3, steps 1 to 5, on the gate itself."""
+    """interface.md#agent-identity, steps 1 to 5, on the gate itself."""
     agent_id, key = agent(world, "steady")
     address = Account.from_key(key).address
     path = f"/operator/gate/{agent_id}"

@@ -1,4 +1,5 @@
-"""The attacks and faults of facts, payments 6, against wrappers that are paid over MPP.
+"""The attacks and faults of payment-safety.md#attacks-and-faults, against wrappers that are paid
+over MPP.
 
 The chain is real, the upstream counts its calls, the seller's balance is read before and after.
 """
@@ -246,7 +247,7 @@ async def test_row_25_a_challenge_of_another_house_is_none(store: TempoShop) -> 
 
 
 async def test_who_pays_themselves_is_refused(store: TempoShop) -> None:
-    """findings/money.md D1: a payment that moves nothing buys nothing."""
+    """A payment that moves nothing buys nothing (payment-safety.md#gas-griefing)."""
     url = store.wrap("/echo/self", payoutAddress=PAYER)
     challenge = asked(store, url)
     payload = {"type": "transaction", "signature": await transaction(store, challenge)}

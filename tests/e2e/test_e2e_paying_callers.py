@@ -1,4 +1,7 @@
-"""Callers that pay are served whatever strangers at their address have used up (issue 12, 1)."""
+"""Callers that pay are served whatever strangers at their address have used up.
+
+Source: conventions.md#bounds-on-strangers.
+"""
 
 import socket
 import time

@@ -1,6 +1,7 @@
-"""The attacks and faults a paid gateway meets, row by row (facts, payments 6); x402 here.
+"""The attacks and faults a paid gateway meets, row by row; x402 here.
 
 The chain is real, the upstream counts its calls, balances are read before and after.
+Source: payment-safety.md#attacks-and-faults.
 """
 
 import base64

@@ -196,7 +196,7 @@ def test_every_method_arrives_with_its_body(room: Room, method: str, body: bytes
 
 
 def test_a_method_that_can_be_configured_can_be_called(door: Door, room: Room) -> None:
-    """Spec 4.7: any HTTP method. One the server cannot take must not be sold."""
+    """interface.md#wrappers: any HTTP method. One the server cannot take must not be sold."""
     made = door.create(
         path="/odd", method="FROBNICATE", pricePerCall=0, targetUrl=room.up.url + "/base"
     )

@@ -18,7 +18,7 @@ PATHS = st.lists(st.sampled_from(["a", "b", "c", "", "*", "{x}"]), max_size=6).m
 
 
 def fits(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    """As decisions, section 9, has it, one pattern by itself."""
+    """As conventions.md#wrapper has it, one pattern by itself."""
     if pattern[-1] == "*":
         pattern = pattern[:-1]
         if len(path) <= len(pattern):

@@ -131,7 +131,7 @@ def _node(chain_id: int) -> Iterator[str]:
 
 
 def _shim(inner: str, forward: httpx2.Client) -> type[BaseHTTPRequestHandler]:
-    """anvil takes one parameter where the real node takes two (facts, payments 5)."""
+    """anvil takes one parameter where the real node takes two (mpp.md#local-node)."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

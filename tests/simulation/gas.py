@@ -27,7 +27,7 @@ class GasWatch:
     account: MemoryGas | None = None
     _unpaid: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """What was signed for a payment, by its id, before it had settled: its seller is charged for
-    that. What is sent again for one that has settled is the service's own (decision 0017)."""
+    that. What is sent again for one that has settled is the service's own (ADR 0017)."""
 
     def begin(self, random: Random) -> None:
         """Settling is charged from now on, to a budget that may not last."""

@@ -27,7 +27,7 @@ from tests.fakes.trust import FakeChain
 
 PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)
 GATE_S = 10.0
-"""What a gate waits for at most. Source: verdict, section 8 of the spec."""
+"""What a gate waits for at most. Source: conventions.md#behavioural-evidence."""
 
 
 def with_everything(agent: Agent) -> Subject:

@@ -1,4 +1,5 @@
-"""Proofs verified by the provider's HTTP API: a double speaks what facts, evm 7.1 documents."""
+"""Proofs verified by the provider's HTTP API: a double speaks what personhood-proofs.md#world-id
+documents."""
 
 import asyncio
 import json

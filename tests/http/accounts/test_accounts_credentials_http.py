@@ -1,4 +1,4 @@
-"""Who passes for whom at the dashboard's endpoints (spec 5.1, 5.2)."""
+"""Who passes for whom at the dashboard's endpoints (interface.md#api-keys, #dashboard-tokens)."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""An account's data, handed out and erased (issue 12, section 4)."""
+"""An account's data, handed out and erased (conventions.md#account-security)."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Register, login, me (spec 4.6, 5.2), by status."""
+"""Register, login, me (interface.md#dashboard, #dashboard-tokens), by status."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What log-ins at once and from many places may do (issue 12, section 3)."""
+"""What log-ins at once and from many places may do (conventions.md#bounds-on-strangers)."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,7 @@
-"""Passwords changed and reset, with mail through a real server (issue 12, section 4)."""
+"""Passwords changed and reset, with mail through a real server.
+
+Source: conventions.md#account-security.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,7 @@
-"""Dashboard sessions: listed, ended, and over at once everywhere (issue 12, section 4)."""
+"""Dashboard sessions: listed, ended, and over at once everywhere.
+
+Source: conventions.md#account-security.
+"""
 
 from pathlib import Path
 

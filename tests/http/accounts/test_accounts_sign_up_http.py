@@ -1,4 +1,4 @@
-"""Who may open an account, and how many (issue 12, section 3)."""
+"""Who may open an account, and how many (conventions.md#bounds-on-strangers)."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A second factor: enrolled, asked for, spent, lost (issue 12, section 4)."""
+"""A second factor: enrolled, asked for, spent, lost (conventions.md#account-security)."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Profiles, wallets, snapshots and sandbox runs (spec 4.2), by status."""
+"""Profiles, wallets, snapshots and sandbox runs (interface.md#trust-evaluation), by status."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Enrolling agents for visits (verdict, section 5)."""
+"""Enrolling agents for visits (evidence.md#scheduled-visits)."""
 
 from tests.http.house import STRANGER_KEY, House, refused
 

@@ -1,4 +1,4 @@
-"""Every list has one form, but for the arrays that the interface names (spec 4.6)."""
+"""Every list has one form, but for the arrays that the interface names (interface.md#dashboard)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from tests.fakes.calls import call
 from tests.http.house import House, refused
 
 ARRAYS = {"/operator/keys", "/operator/endpoints", "/operator/analytics/revenue"}
-"""Source: spec 4.6."""
+"""Source: interface.md#dashboard."""
 
 PAGED = {
     "/operator/analytics/agents": 7,

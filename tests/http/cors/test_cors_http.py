@@ -30,7 +30,7 @@ def preflight(origin: str = PAGE) -> dict[str, str]:
 async def test_a_preflight_of_a_named_origin_gets_leave(
     cors: httpx2.AsyncClient, path: str
 ) -> None:
-    """findings/interface.md D10: it was 405."""
+    """It was 405, so no page of another origin could call the API."""
     answer = await cors.options(path, headers=preflight())
     assert (answer.status_code, answer.content) == (204, b"")
     assert answer.headers["access-control-allow-origin"] == PAGE

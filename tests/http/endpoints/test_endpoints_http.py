@@ -1,4 +1,4 @@
-"""An operator's wrappers over HTTP: every field and rule of spec 4.6."""
+"""An operator's wrappers over HTTP: every field and rule of interface.md#wrapper-body."""
 
 import json
 from typing import Any
@@ -59,7 +59,10 @@ async def test_the_earlier_short_form_has_every_default(
 async def test_the_earlier_form_may_leave_out_where_to_forward(
     house: House, token: dict[str, str]
 ) -> None:
-    """A path with a price, as the earlier form had it: listed, answered by nobody (spec 4.6)."""
+    """A path with a price, as the earlier form had it: listed, answered by nobody.
+
+    Source: interface.md#the-earlier-wrapper-form.
+    """
     made = await create(house, token, targetUrl=..., pricePerCall=0.25, rateLimit=3)
     assert made.status_code == 200, made.text
     shown = made.json()

@@ -1,4 +1,7 @@
-"""The order of the gate's refusals: mending one fault at a time shows the next (decisions, 8)."""
+"""The order of the gate's refusals: mending one fault at a time shows the next.
+
+Source: conventions.md#gate.
+"""
 
 from typing import Any
 

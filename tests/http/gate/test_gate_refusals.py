@@ -1,4 +1,4 @@
-"""Every refusal of the gate, and their order (decisions, section 8)."""
+"""Every refusal of the gate, and their order (conventions.md#gate)."""
 
 from datetime import UTC, datetime
 from pathlib import Path

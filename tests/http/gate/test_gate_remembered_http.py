@@ -1,4 +1,4 @@
-"""What the gate's memory must never blur: operators, agents, proofs, plans (decision 0006)."""
+"""What the gate's memory must never blur: operators, agents, proofs, plans (ADR 0006)."""
 
 import json
 from base64 import urlsafe_b64decode

@@ -1,4 +1,4 @@
-"""Health and discovery (spec 4.1)."""
+"""Health and discovery (interface.md#health-and-discovery)."""
 
 import pytest
 

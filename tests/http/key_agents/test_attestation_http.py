@@ -1,4 +1,7 @@
-"""Who may read an attestation: a Pro operator, or the agent itself; either is enough (spec 5.4)."""
+"""Who may read an attestation: a Pro operator, or the agent itself; either is enough.
+
+Source: interface.md#credentials-by-operation.
+"""
 
 import pytest
 

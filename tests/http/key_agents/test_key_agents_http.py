@@ -1,4 +1,4 @@
-"""Key agents (spec 4.3, 5.3), by status."""
+"""Key agents (interface.md#key-agents, #agent-identity), by status."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""API keys (spec 2.13, 4.6), by status, and between two operators."""
+"""API keys (interface.md#api-key-record, #dashboard), by status, and between two operators."""
 
 import pytest
 

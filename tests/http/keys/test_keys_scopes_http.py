@@ -1,4 +1,4 @@
-"""Scopes, ends and numbers of API keys (issue 12, section 4)."""
+"""Scopes, ends and numbers of API keys (conventions.md#account-security)."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""/openapi.json: complete enough to generate a client from (spec 9)."""
+"""/openapi.json: complete enough to generate a client from (interface.md#versioning)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

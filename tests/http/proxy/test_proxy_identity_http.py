@@ -38,7 +38,7 @@ async def sent(house: House, by: str, up: RawServer, path: str, headers: dict[st
 
 @pytest.mark.parametrize("by", ["proxy", "playground", "own wrapper"])
 async def test_a_call_names_us_and_nobody_else(house: House, by: str) -> None:
-    """findings/wire.md 4: an anonymising relay."""
+    """Otherwise the service is an anonymising relay."""
     forged = {
         "User-Agent": "Mozilla/5.0",
         "Via": "1.1 nobody",

@@ -108,7 +108,7 @@ async def test_an_address_that_is_none_ends_no_probe_of_the_others(house: Solana
 
 
 async def test_a_tag_that_is_no_text_is_shown_as_far_as_it_is_one(house: SolanaHouse) -> None:
-    """JSON can spell half a character (RFC 8259, 8.2); an answer of ours cannot."""
+    """JSON can spell half a character (RFC 8259, section 8.2); an answer of ours cannot."""
     agent = house.registry.agent(uri=file_uri())
     house.registry.feedback(agent, "one", value=80, score=80, tag1="half: HALF")
     half = json.dumps("\ud800")[1:-1]

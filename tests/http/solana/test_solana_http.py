@@ -1,4 +1,8 @@
-"""Every trust endpoint for agents on Solana, by status (spec 2.1, 2.6 to 2.9, 4.2)."""
+"""Every trust endpoint for agents on Solana, by status.
+
+Source: interface.md#trust-profile, #sandbox-result, #snapshot, #wallet-resolution,
+#liveness-report, #trust-evaluation.
+"""
 
 import asyncio
 import base64

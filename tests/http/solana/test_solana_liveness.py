@@ -1,4 +1,4 @@
-"""A liveness report of real services on real sockets (spec 2.9)."""
+"""A liveness report of real services on real sockets (interface.md#liveness-report)."""
 
 import json
 import time

@@ -1,4 +1,7 @@
-"""A wrapper lets Solana agents in by a key of theirs (spec 4.7; decisions, sections 6 and 9)."""
+"""A wrapper lets Solana agents in by a key of theirs.
+
+Source: interface.md#wrappers; conventions.md#agent-identity, #wrapper.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What deliveries cost their owners, and whose turn it is (issue 12, section 3)."""
+"""What deliveries cost their owners, and whose turn it is (conventions.md#bounds-on-strangers)."""
 
 import asyncio
 from pathlib import Path

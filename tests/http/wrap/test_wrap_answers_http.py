@@ -78,7 +78,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("line", COMMANDS)
 async def test_an_upstream_commands_neither_proxy_nor_browser_nor_us(shop: Shop, line: str) -> None:
-    """findings/wire.md 2."""
+    """`X-Accel-Redirect` of an upstream made nginx serve internal files."""
     got = await answered(shop, line)
     assert (got.status, got.body) == (200, b"ok")
     assert line.split(":", maxsplit=1)[0].lower() not in got.headers
@@ -138,7 +138,7 @@ async def test_no_exception_is_made_for_what_concerns_everybody(
 
 
 async def test_a_body_in_a_coding_beneath_the_chunks_is_no_answer(shop: Shop) -> None:
-    """findings/wire.md 17: it was passed on with the coding unsaid."""
+    """It was passed on without its coding."""
     head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
 
     async def play(wire: Wire, _asked: Asked) -> None:
@@ -221,7 +221,7 @@ async def test_one_origin_set_twice_is_one_origin(tmp_path: Path) -> None:
 
 
 async def test_our_credentials_reach_no_upstream_and_the_upstreams_own_do(shop: Shop) -> None:
-    """findings/wire.md 11; findings/interface.md D4."""
+    """A dashboard token reached the upstream of a wrapper."""
     await shop.wrap("/warm")
     await shop.wrap("/x")
     jwt = shop.token["authorization"].removeprefix("Bearer ")
@@ -262,7 +262,7 @@ FORGED = [
 
 @pytest.mark.parametrize("name", FORGED)
 async def test_what_only_a_proxy_may_say_is_dropped(shop: Shop, name: str) -> None:
-    """findings/wire.md 17."""
+    """An upstream took a forged one for the word of the proxy."""
     await shop.wrap("/warm")
     await shop.wrap("/x")
     lines = f"GET /wrap/{shop.operator_id}/x HTTP/1.1\r\nHost: x\r\n{name}: forged\r\n\r\n"
@@ -276,7 +276,7 @@ async def test_what_only_a_proxy_may_say_is_dropped(shop: Shop, name: str) -> No
 
 @pytest.mark.parametrize("length", ["5 ", "5\t", "5 \t "])
 async def test_blanks_after_a_length_lose_no_body(shop: Shop, length: str) -> None:
-    """findings/wire.md 12: the wrapper forwarded no body and answered 200; the API refused it."""
+    """The wrapper forwarded no body and answered 200; the API refused it."""
     await shop.wrap("/x")
     head = (
         f"POST /wrap/{shop.operator_id}/x HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"
@@ -292,7 +292,7 @@ async def test_blanks_after_a_length_lose_no_body(shop: Shop, length: str) -> No
 
 @pytest.mark.parametrize("method", ["FOO", "VERSION-CONTROL", "X" * 24, "PURGE"])
 async def test_any_method_is_passed_on(shop: Shop, method: str) -> None:
-    """findings/interface.md D12. What the server's parser takes is tested with the parser."""
+    """interface.md#wrappers. What the server's parser takes is tested with the parser."""
     await shop.wrap("/x")
     url = f"/wrap/{shop.operator_id}/x"
     assert (await shop.house.http.request(method, url, content=b"hello")).status_code == 200
@@ -310,7 +310,7 @@ async def test_a_method_of_ones_own_can_be_wrapped(shop: Shop) -> None:
 
 
 async def test_an_encoded_slash_is_read_where_nothing_matches_it_as_it_is(shop: Shop) -> None:
-    """findings/interface.md D10: generated clients send `a%2Fb` for `/wrap/{op}/{path}`."""
+    """Generated clients send `a%2Fb` for `/wrap/{op}/{path}`."""
     await shop.wrap("/warm")
     await shop.wrap("/a/b")
     await both(shop, shop.request("/a%2Fb?q=%2F"))

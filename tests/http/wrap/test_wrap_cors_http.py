@@ -38,7 +38,7 @@ def preflight(method: str = "GET", origin: str = PAGE, **more: str) -> dict[str,
 
 
 async def test_a_preflight_of_a_wrapper_with_origins_is_answered_here(shop: Shop) -> None:
-    """findings/interface.md D10: it was 404."""
+    """It was 404, so no browser could pay."""
     await shop.wrap("/x", method="GET", pricePerCall=0.01, payoutAddress=PAYOUT, corsOrigins=[PAGE])
     asked = {"Access-Control-Request-Headers": "x-payment, authorization"}
     for _ in range(2):

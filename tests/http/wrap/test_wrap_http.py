@@ -144,7 +144,10 @@ async def test_the_rate_limit_counts_each_agent_by_itself(stall: Stall) -> None:
 
 
 async def test_agents_of_one_owner_have_a_limit_each(stall: Stall) -> None:
-    """The limit is an agent's (spec 2.14), whichever of its addresses speaks for it."""
+    """The limit is an agent's, whichever of its addresses speaks for it.
+
+    Source: interface.md#wrapper-configuration.
+    """
     url = await stall.wrap("/each", trustEnabled=True, minScore=0, rateLimit=1)
     http, who = stall.house.http, await stall.house.session(OWNER_KEY)
     for named in ({"x-agent-id": "7"}, {"x-agent-id": "8"}, {}):

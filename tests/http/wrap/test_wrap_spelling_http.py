@@ -23,7 +23,7 @@ async def warnings(stall: Stall, path: str, **fields: Any) -> list[str]:
 
 @pytest.mark.parametrize("path", SPELLED + MORE)
 async def test_a_spelling_of_a_paid_path_asks_for_its_price(stall: Stall, path: str) -> None:
-    """findings/wire.md 13: all but the first spelling were forwarded for nothing."""
+    """All but the first spelling were forwarded without a payment."""
     await stall.wrap("/*", method="*")
     await stall.wrap("/shop/quote", pricePerCall=0.01, payoutAddress=PAYOUT)
     url = f"/wrap/{stall.operator_id}"

@@ -220,7 +220,7 @@ def _was_reset(result: Result) -> bool:
     """Whether a case to be served ended without a byte of an answer, and did nothing it must not.
 
     Where bytes come behind the last request of a connection, the system may answer them with a
-    reset, and with it drop an answer that is not read yet (RFC 9112, 9.6).
+    reset, and with it drop an answer that is not read yet (RFC 9112, section 9.6).
     """
     is_harmless = not result.leaked and not result.differing
     return result.case.outcome == "served" and result.closed and not result.status and is_harmless

@@ -390,7 +390,7 @@ def _lengths() -> Iterator[Case]:
 
 
 def _folds() -> Iterator[Case]:
-    """A line that goes on in the next is refused (RFC 9112, 5.2)."""
+    """A line that goes on in the next is refused (RFC 9112, section 5.2)."""
     for number, lines in enumerate(
         (
             (b"X: y\r\n Transfer-Encoding: chunked",),
@@ -611,7 +611,7 @@ def _targets() -> Iterator[Case]:
 
 
 def _hosts() -> Iterator[Case]:
-    """Exactly one Host, which is a host and perhaps a port (RFC 9112, 3.2)."""
+    """Exactly one Host, which is a host and perhaps a port (RFC 9112, section 3.2)."""
     start = b"POST " + PATH + b" HTTP/1.1\r\n"
     rest = length(SECOND) + b"\r\n\r\n" + SECOND
     wrong = (

@@ -52,7 +52,7 @@ Reader = Callable[[Sequence[bytes], float], Awaitable[list[Read]]]
 
 
 def read_by_h11(data: bytes) -> list[Read]:
-    """What h11 makes of it, less the empty lines that RFC 9112, 2.2 has a server ignore."""
+    """What h11 makes of it, less the empty lines that RFC 9112, section 2.2 has a server ignore."""
     found: list[Read] = []
     while True:
         while data.startswith(b"\r\n"):

@@ -1,6 +1,6 @@
 """What is read of Solana accounts and written to them, against the golden vectors.
 
-The vectors come from the registry's own SDK (facts, solana 0).
+The vectors come from the registry's own SDK (solana-registry.md).
 """
 
 import contextlib

@@ -123,7 +123,7 @@ async def test_a_node_that_searches_no_logs_ends_nothing() -> None:
 
 @pytest.mark.parametrize("ago", [0, 7, 99])
 async def test_a_node_that_searches_few_blocks_at_once_is_asked_for_so_many(ago: int) -> None:
-    """As free endpoints of some providers. Source: facts, evm section 8."""
+    """As free endpoints of some providers. Source: evm-nodes.md#log-ranges."""
     only = node()
     only.use(payment(), None, block=only.head - ago)
     only.blocks_max = 5

@@ -181,7 +181,7 @@ async def test_a_node_that_is_down_is_not_asked_by_each_that_waits() -> None:
 
 @pytest.mark.parametrize("price", [10**6 * GWEI, 900 * GWEI, GAS_PRICE_MAX + 1, 2**64])
 async def test_a_node_that_lies_about_the_price_is_refused_before_the_work(price: int) -> None:
-    """findings/money.md D4: 1,000,000 gwei spent 7 ETH on a cent."""
+    """1,000,000 gwei spent 7 ETH on a cent."""
     made = bench()
     made.node.price = hex(price)
     offer = await made.budget.offer(quote())
@@ -219,7 +219,7 @@ async def test_an_answer_that_is_no_number_is_an_outage(said: object) -> None:
 
 
 async def test_a_key_that_cannot_pay_is_refused_before_the_work() -> None:
-    """findings/money.md D5."""
+    """Otherwise the upstream works for nothing."""
     made = bench()
     made.node.balance = hex(0)
     refusal = (await made.budget.offer(quote())).refusal

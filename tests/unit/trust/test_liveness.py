@@ -1,6 +1,6 @@
 """A liveness report says what the registry's own SDK would say, and a little better.
 
-The cases are recordings of the SDK (facts, solana 1.7).
+The cases are recordings of the SDK (solana-registry.md#liveness).
 """
 
 import asyncio

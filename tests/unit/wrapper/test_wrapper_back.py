@@ -1,4 +1,5 @@
-"""What points at the upstream's place points at the wrapper's when it goes back (RFC 9110, 7)."""
+"""What points at the upstream's place points at the wrapper's when it goes back (RFC 9110,
+section 7)."""
 
 from decimal import Decimal
 from typing import Any, cast

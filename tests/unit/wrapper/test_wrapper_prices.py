@@ -1,4 +1,7 @@
-"""A price is a whole number of millionths, and nothing is rounded to make it one (spec 4.6)."""
+"""A price is a whole number of millionths, and nothing is rounded to make it one.
+
+Source: interface.md#wrapper-body.
+"""
 
 from decimal import Decimal
 

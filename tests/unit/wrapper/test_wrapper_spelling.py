@@ -50,7 +50,7 @@ SPELLINGS = [
         "/shop/quote%EF%BC%9Fx",
     ),
 ]
-"""What lenient servers take for `/shop/quote`: findings/wire.md 13 and more of the kind."""
+"""What lenient servers take for `/shop/quote`."""
 
 
 @pytest.mark.parametrize("path", SPELLINGS)
