@@ -202,7 +202,7 @@ async def test_only_the_pages_are_served_undeclared(app: App) -> None:
 
 
 async def test_nothing_stands_between_the_edge_and_the_routes(app: App) -> None:
-    """One framework middleware costs more than the rest together (ADR 0006)."""
+    """One middleware costs more than the rest together (measurements.md#answering-requests)."""
     assert framework(app).user_middleware == []
 
 

@@ -2,7 +2,8 @@
 
 The record holds what an unchanged agent keeps: no seeds, texts, counts or times, so that it has one
 hash per rung. The evidence document holds everything, the policy included, so that the record can
-be made from it again byte for byte (interface.md#snapshot; conventions.md#snapshots; ADR 0024).
+be made from it again byte for byte.
+Source: interface.md#snapshot; evidence.md#hashes-of-evidence; ADR 0024.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 Fire and forget: a write never delays or fails what it follows from, is never tried again, and may
 be lost. One write per evaluation that really ran: the registry's own engine holds many writes by
-one wallet against the agent (conventions.md#agent-identity).
+one wallet against the agent (conventions.md#solana-write-back).
 Source: interface.md#write-back-to-solana.
 """
 

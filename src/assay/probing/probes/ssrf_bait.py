@@ -1,6 +1,6 @@
 """Is an address called by a tool or an agent that does not say it fetches?
 
-Source: evidence.md#leaks.
+Source: evidence.md#leaks; checks.md#server-side-requests.
 """
 
 import asyncio
