@@ -4,6 +4,7 @@ Source: interface.md#operations.
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -130,3 +131,9 @@ def test_every_built_operation_of_the_specification_is_served(
 
 def test_whatever_goes_beyond_the_specification_is_known(served: set[tuple[str, str]]) -> None:
     assert served - BUILT == BEYOND
+
+
+def test_every_addition_is_listed_as_one() -> None:
+    page = (ROOT / "docs/reference/interface.md").read_text("utf-8")
+    listed = re.findall(r"(?m)^- `([A-Z]+) (\S+)`$", page.partition("### Additions")[2])
+    assert {(method.lower(), path) for method, path in listed} == BEYOND
