@@ -1,6 +1,6 @@
 """The one door for addresses that others gave us.
 
-Source: interface.md#blocked-addresses; conventions.md#behavioural-evidence, #agent-identity.
+Source: interface.md#blocked-addresses; egress.md#addresses.
 """
 
 import asyncio
