@@ -29,7 +29,7 @@ from pathlib import Path
 
 from assay.accounts.audit import TERMINAL
 from assay.accounts.model import Operator, Plan
-from assay.chains.model import OnchainAgent, Registration, Service
+from assay.chains.agents import OnchainAgent, Registration, Service
 from assay.gate.check import Caller
 from assay.gate.model import GateRequest
 from assay.kit.errors import ServiceError

@@ -12,20 +12,20 @@ from assay.accounts.plans import require
 from assay.chains.model import Network
 from assay.chains.ports import OVER_BUDGET
 from assay.chains.subject import Subject, subject_key
-from assay.egress.budget import EgressUse, Spent, UseClass, current_use, egress_use
+from assay.egress.budget import EGRESS_BUDGET, EgressUse, Spent, UseClass, current_use, egress_use
 from assay.evaluation.enrolment import GateAsks
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.visits import BY_GATE
 from assay.gate.decide import decide, reusable_until
 from assay.gate.model import Decision, GateRequest, Reuse
-from assay.identity.model import ContractProof, IdentityMismatch
+from assay.identity.controllers import require_control
+from assay.identity.model import ContractProof
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem, ServiceError
 from assay.kit.singleflight import SingleFlight
 from assay.trust.evaluate import EVER, Evaluator
 from assay.trust.model import (
-    EGRESS_BUDGET,
     EVALUATION_QUOTA,
     INDEXING,
     UNFINISHED,
@@ -413,30 +413,3 @@ def _is_cut_for_some(reuse: Reuse | None) -> bool:
 
 def _weight(known: _Remembered) -> int:
     return 1 if known.subject.agent is None else known.subject.agent.weight
-
-
-def require_control(address: str, subject: Subject, contract: ContractProof | None = None) -> None:
-    """An agent id is a claim until proven (decisions, section 6). Raises `IdentityMismatch`.
-
-    An address that is only asserted is held to the same rule: believing a header is no reason to
-    believe one that contradicts the registry.
-    """
-    if not controls(address, subject, contract):
-        raise IdentityMismatch(
-            "This address does not control the named agent: prove its owner or agentWallet.",
-            agentId=subject.agent_id,
-            agentAddress=address,
-        )
-
-
-def controls(address: str, subject: Subject, contract: ContractProof | None = None) -> bool:
-    """Whether the address speaks for the subject.
-
-    An address that a contract proved speaks on the chains it was proven on: a contract at the same
-    address of another chain can be anybody's.
-    """
-    agent = subject.agent
-    if agent is None:
-        return address == subject.agent_id and (contract is None or contract.is_home)
-    on_chain = contract is None or subject.network.caip2 in contract.chains
-    return on_chain and address in agent.controllers

@@ -7,9 +7,7 @@ from typing import Literal
 from assay.chains.subject import Subject
 from assay.evaluation.explanations import Explanation
 from assay.trust.model import Evaluation, Grade, Score, SignalName
-
-MIN_SCORE_DEFAULT = 65.0
-"""Default threshold. Source: spec, section 8."""
+from assay.trust.tiers import MIN_SCORE_DEFAULT
 
 TTL_MS_DEFAULT = 86_400_000
 """Default reuse window of a sandbox result, 24 hours. Source: spec, section 8."""

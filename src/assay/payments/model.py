@@ -4,7 +4,7 @@ Amounts are integers in the asset's base units; every asset here has six decimal
 unit is a micro-dollar (decisions, section 13).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -19,12 +19,6 @@ from assay.payments.outcomes import Attempt
 
 Protocol: TypeAlias = Literal["x402", "mpp"]
 """Source: spec 2.17."""
-
-Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
-"""As they came: names in lower case, repeated ones repeated."""
-
-DECIMALS = 6
-"""Of every asset in `payments.networks`. Source: each asset's `decimals()`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from assay.gate.denial import denial, denial_message
 from assay.gate.model import ColdStart, Decision, GateRequest
 from assay.identity.model import AgentHeaders
 from assay.kit.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
-from assay.payments.model import Entry, Headers, Held, Protocol, Quote
+from assay.kit.heads import Headers
+from assay.payments.model import Entry, Held, Protocol, Quote
 from assay.wrapper.callers import Caller
 from assay.wrapper.payment_limits import NO_PAYMENT_LIMITS, PaymentLimits
 from assay.wrapper.terms import Terms
@@ -78,12 +79,6 @@ class WrapperTooLarge(TooLarge):
     """The body exceeds the wrapper's limit (spec 7.3)."""
 
     code = "payload_too_large"
-
-
-class UpstreamFailed(ServiceError):
-    """The upstream failed or answered with what is no answer (spec 7.3)."""
-
-    code = "wrapper_request_failed"
 
 
 @dataclass(frozen=True, slots=True)

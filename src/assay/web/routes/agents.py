@@ -3,39 +3,31 @@
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi import APIRouter, Path, Request
 
-from assay.chains.model import Network, is_address, number_asked, parse_wallet
+from assay.chains.agents import number_asked
+from assay.chains.model import is_address, parse_wallet
 from assay.chains.subject import Subject
-from assay.gate.check import controls
-from assay.gate.model import MIN_SCORE_DEFAULT
+from assay.identity.controllers import controls
 from assay.identity.model import canonical_address
 from assay.kit.costs import Cost
 from assay.kit.errors import InvalidRequest, Problem, TooMany
 from assay.kit.tasks import both
 from assay.trust.behaviour import summary
 from assay.trust.model import SignalName
+from assay.trust.tiers import MIN_SCORE_DEFAULT
 from assay.web.credentials import Credential
 from assay.web.exchange import Exchange, exchange_of
 from assay.web.limits import caller_of, rate_limit
-from assay.web.route import app_of, route
+from assay.web.route import route
 from assay.web.wire import agents as wire
-from assay.web.wire.key_agents import ADDRESS
+from assay.web.wire.chain import ADDRESS
 from assay.web.wire.liveness import LivenessShape, liveness_report
+from assay.web.wire.parameters import AgentId, OnNetwork
 from assay.web.wire.snapshots import SnapshotShape
 from assay.web.wire.snapshots import snapshot as snapshot_answer
 from assay.wiring import App
 
-AgentId = Annotated[
-    str,
-    Path(
-        alias="agentId",
-        max_length=100,
-        description="ERC-8004 token id in decimal; on Solana the asset's public key, or a"
-        " sequential id.",
-        examples=["22"],
-    ),
-]
 Wallet = Annotated[
     str,
     Path(
@@ -44,22 +36,6 @@ Wallet = Annotated[
         examples=["0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"],
     ),
 ]
-
-
-def network_of(
-    request: Request,
-    chain: Annotated[
-        str | None, Query(max_length=64, description="Slug of the chain; wins over `x-chain`.")
-    ] = None,
-    x_chain: Annotated[str | None, Header(max_length=64)] = None,
-) -> Network:
-    """The chain a request names, or the default one."""
-    networks = app_of(request).networks
-    named = chain if chain is not None else x_chain
-    return networks.default if named is None else networks.by_slug(named)
-
-
-OnNetwork = Annotated[Network, Depends(network_of)]
 
 
 def build_router(app: App) -> APIRouter:

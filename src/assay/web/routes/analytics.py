@@ -11,7 +11,8 @@ from assay.calls.model import LogFilter
 from assay.web.credentials import Credential
 from assay.web.route import app_of, route
 from assay.web.wire import analytics as wire
-from assay.web.wire.log_files import MEDIA_TYPES, Format, written
+from assay.web.wire.csv_text import MEDIA_TYPES
+from assay.web.wire.log_files import Format, written
 from assay.web.wire.page import Cursor, Limit, Offset, before_of, cursor_at, offset_of
 
 router = APIRouter(tags=["Analytics"])

@@ -11,16 +11,17 @@ from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 
-from assay.chains.model import Network, is_address, number_asked
+from assay.chains.agents import number_asked
+from assay.chains.model import Network, is_address
 from assay.gate.check import Caller
 from assay.gate.model import Decision, GateRequest
 from assay.identity.prove import agent_address
 from assay.kit.errors import InvalidRequest, NotFound
 from assay.web import credentials
 from assay.web.credentials import Credential, agent_headers
-from assay.web.errors import MethodNotAllowed
 from assay.web.exchange import Exchange, Receive, Scope, Send, answer, exchange_of
 from assay.web.request_body import read_body
+from assay.web.request_parser import MethodNotAllowed
 from assay.web.route import ALWAYS, FORBIDDEN, SECURITY, UNAUTHORIZED, invalid_body
 from assay.web.scopes import scope_of
 from assay.web.wire.error import ErrorShape

@@ -17,11 +17,12 @@ from assay.web.credentials import Credential, agent, names_agent
 from assay.web.exchange import Exchange, exchange_of
 from assay.web.route import app_of, read, route
 from assay.web.wire import key_agents as wire
+from assay.web.wire.chain import ADDRESS
 from assay.wiring import App
 
 router = APIRouter(tags=["Key agents"])
 
-AddressPath = Annotated[str, Path(alias="agentAddress", pattern=wire.ADDRESS)]
+AddressPath = Annotated[str, Path(alias="agentAddress", pattern=ADDRESS)]
 
 
 @route(

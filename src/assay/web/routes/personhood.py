@@ -4,8 +4,8 @@ from fastapi import APIRouter, Request
 
 from assay.web.credentials import Credential
 from assay.web.route import app_of, read, route
-from assay.web.routes.agents import AgentId, OnNetwork
 from assay.web.wire import personhood as wire
+from assay.web.wire.parameters import AgentId, OnNetwork
 
 router = APIRouter(tags=["Personhood"])
 

@@ -6,8 +6,8 @@ from assay.accounts.model import Operator
 from assay.web.credentials import Credential
 from assay.web.exchange import exchange_of
 from assay.web.route import app_of, read, route
-from assay.web.routes.agents import AgentId, OnNetwork
 from assay.web.wire import proxy as wire
+from assay.web.wire.parameters import AgentId, OnNetwork
 
 router = APIRouter(tags=["Proxy and playground"])
 

@@ -7,14 +7,14 @@ from fastapi import APIRouter, Path, Request
 from assay.chains.model import Network
 from assay.chains.subject import Subject
 from assay.evaluation.deposits import NewCredential
-from assay.gate.check import require_control
+from assay.identity.controllers import require_control
 from assay.identity.model import AgentPrincipal
 from assay.kit.errors import InvalidRequest, Problem
 from assay.web.credentials import Credential
 from assay.web.route import app_of, read, route
-from assay.web.routes.agents import AgentId, OnNetwork
 from assay.web.wire import service_credentials as wire
 from assay.web.wire.page import Cursor, Limit, Offset, part_of
+from assay.web.wire.parameters import AgentId, OnNetwork
 
 router = APIRouter(tags=["Trust"])
 _PATH = "/operator/agent/{agentId}/credentials"

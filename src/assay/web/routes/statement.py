@@ -11,7 +11,7 @@ from assay.payments.transfer_pages import EXPORTED_MAX
 from assay.web.credentials import Credential
 from assay.web.route import app_of, route
 from assay.web.wire import statement as wire
-from assay.web.wire.log_files import MEDIA_TYPES
+from assay.web.wire.csv_text import MEDIA_TYPES
 from assay.web.wire.page import Cursor, Limit, Offset, before_of, offset_of
 
 router = APIRouter(tags=["Analytics"])

@@ -5,15 +5,15 @@ from fastapi import APIRouter, Request
 from assay.accounts.model import Operator
 from assay.chains.subject import Subject, subject_key
 from assay.evaluation.enrolment import Holder
-from assay.gate.check import require_control
+from assay.identity.controllers import require_control
 from assay.identity.model import AgentPrincipal
 from assay.kit.errors import InvalidRequest, Problem
 from assay.trust.subjects import canonical_agent_id
 from assay.web.credentials import Credential
 from assay.web.route import app_of, route
-from assay.web.routes.agents import AgentId, OnNetwork
 from assay.web.wire import visits as wire
 from assay.web.wire.page import Cursor, Limit, Offset, part_of
+from assay.web.wire.parameters import AgentId, OnNetwork
 
 router = APIRouter(tags=["Trust"])
 _PATH = "/operator/agent/{agentId}/visits"

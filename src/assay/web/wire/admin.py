@@ -13,9 +13,9 @@ from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.overview import OperatorDetail
 from assay.kit.clock import iso
 from assay.kit.costs import Cost, CostLedger
+from assay.kit.money import usd
 from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
 from assay.web.wire import accounts, analytics, endpoints, gas
-from assay.web.wire.endpoints import usd
 from assay.web.wire.page import Paged
 from assay.web.wire.shape import Answer, Body, Timestamp
 

@@ -4,22 +4,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from assay.chains.model import OnchainAgent
+from assay.chains.agents import OnchainAgent
 from assay.chains.registration import problems_of
 from assay.chains.resolve import Resolution
 from assay.chains.subject import Subject
+from assay.egress.budget import EGRESS_BUDGET
 from assay.evaluation.explanations import Explanation
 from assay.kit.clock import iso
 from assay.kit.json import JsonObject
 from assay.trust.liveness import LivenessReport
-from assay.trust.model import (
-    EGRESS_BUDGET,
-    INDEXING,
-    UNFINISHED,
-    Evaluation,
-    EvaluationCompleted,
-    Score,
-)
+from assay.trust.model import INDEXING, UNFINISHED, Evaluation, EvaluationCompleted, Score
 from assay.trust.profile import AgentProfile
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.evidence import EvidencedSignalShape, evidenced_signals

@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from assay.calls.model import AgentCounted, Counted, EndpointCounted, Funnel, LoggedCall, Stats
 from assay.kit.clock import iso
-from assay.web.wire.endpoints import usd
+from assay.kit.money import usd
 from assay.web.wire.page import Paged, cursor_after
 from assay.web.wire.shape import Answer, Timestamp
 

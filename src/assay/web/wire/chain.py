@@ -30,3 +30,7 @@ def chain(network: Network) -> ChainShape:
     if network.family == "solana":
         return SolanaChainShape(network=network.slug, cluster=network.cluster)
     return EvmChainShape(name=network.slug, chain_id=network.chain_id)
+
+
+ADDRESS = r"^0x[a-fA-F0-9]{40}$"
+"""Source: spec 4.3."""

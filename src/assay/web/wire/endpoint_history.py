@@ -5,9 +5,10 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from assay.kit.clock import iso
+from assay.kit.money import usd
 from assay.web.wire.page import Paged
 from assay.web.wire.shape import Answer, Timestamp
-from assay.wrapper.history import Revision, usd
+from assay.wrapper.history import Revision
 
 
 class FieldChangeShape(Answer):

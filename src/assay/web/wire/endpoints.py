@@ -11,11 +11,11 @@ from assay.gate.model import ColdStart
 from assay.kit.clock import iso
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.json import exact_number
+from assay.kit.money import usd
 from assay.payments.networks import NETWORK_NAMES
 from assay.web.wire.shape import Answer, Body, Timestamp
 from assay.wrapper.changes import EndpointChange
 from assay.wrapper.configs import NewEndpoint
-from assay.wrapper.history import usd
 from assay.wrapper.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
 
 Text = Annotated[str, Field(max_length=10_000)]

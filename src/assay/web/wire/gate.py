@@ -6,10 +6,11 @@ from pydantic import Field, TypeAdapter
 
 from assay.gate.decide import valid_until, was_rechecked
 from assay.gate.denial import denial
-from assay.gate.model import MIN_SCORE_DEFAULT, TTL_MS_DEFAULT, ColdStart, Decision, GateRequest
+from assay.gate.model import TTL_MS_DEFAULT, ColdStart, Decision, GateRequest
 from assay.kit.clock import iso
 from assay.kit.json import JsonObject
 from assay.trust.model import SignalName
+from assay.trust.tiers import MIN_SCORE_DEFAULT
 from assay.web.wire.chain import ChainShape, chain
 from assay.web.wire.evidence import SignalShape, signals
 from assay.web.wire.improve import AgentHintShape, Improvements, ImprovementShape

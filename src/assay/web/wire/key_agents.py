@@ -9,11 +9,9 @@ from assay.identity.model import Challenge
 from assay.kit.clock import iso
 from assay.trust.key_profile import KeyProfile
 from assay.trust.model import Attestation
+from assay.web.wire.chain import ADDRESS
 from assay.web.wire.ladder import LadderShape, ladder
 from assay.web.wire.shape import Answer, Body, Timestamp
-
-ADDRESS = r"^0x[a-fA-F0-9]{40}$"
-"""Source: spec 4.3."""
 
 Address = Annotated[
     str, Field(pattern=ADDRESS, examples=["0x52908400098527886E0F7030069857D2E4169EE7"])

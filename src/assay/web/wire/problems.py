@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from assay.chains.model import OnchainAgent
+from assay.chains.agents import OnchainAgent
 from assay.chains.registration import problems_of
 from assay.web.wire.shape import Answer
 

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from assay.kit.money import usd
 from assay.proxy.model import Proxied, ProxyCall, ProxyReply
 from assay.proxy.playground import DryRun, Trial, Tried
 from assay.web.errors import envelope
-from assay.web.wire.endpoints import usd
 from assay.web.wire.shape import Answer, Body
 from assay.wrapper.model import TrustDenied
 
