@@ -17,7 +17,7 @@ from assay.evaluation.enrolment import GateAsks
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.visits import BY_GATE
 from assay.gate.decide import decide, reusable_until
-from assay.gate.model import Decision, GateRequest, Reuse
+from assay.gate.model import Decision, GateInput, Reuse
 from assay.identity.controllers import require_control
 from assay.identity.model import ContractProof
 from assay.kit.cache import BoundedMap
@@ -131,7 +131,7 @@ class _Remembered:
     """The subject's own; it may also be remembered by a sequential id."""
     fresh_until_s: float
     evaluation: Evaluation
-    decisions: dict[GateRequest, Decision] = field(default_factory=dict[GateRequest, Decision])
+    decisions: dict[GateInput, Decision] = field(default_factory=dict[GateInput, Decision])
 
 
 class Gate:
@@ -145,7 +145,7 @@ class Gate:
         self._cut: BoundedMap[str, tuple[Evaluation, Reuse]] = BoundedMap(_CUT_REMEMBERED_MAX)
 
     def check_cached(
-        self, caller: Caller, network: Network, agent_id: str, request: GateRequest
+        self, caller: Caller, network: Network, agent_id: str, request: GateInput
     ) -> Decision | None:
         """The decision where everything it takes is in memory, else None. No I/O, no waiting.
 
@@ -159,16 +159,14 @@ class Gate:
         reservation = self._needs.allowance.reserve_cached(caller.operator)
         return None if reservation is None else self._noted(caller, decision)
 
-    def assess_cached(
-        self, network: Network, agent_id: str, request: GateRequest
-    ) -> Decision | None:
+    def assess_cached(self, network: Network, agent_id: str, request: GateInput) -> Decision | None:
         """The unmetered decision from memory, else None. No I/O, no waiting, no refusals.
 
         `agent_id` is canonical; whoever asks holds the caller against `require_control`.
         """
         return self.recall(subject_key(network, agent_id), request)
 
-    def recall(self, key: str, request: GateRequest) -> Decision | None:
+    def recall(self, key: str, request: GateInput) -> Decision | None:
         """The same by the subject's key, for whoever asks about it again and again."""
         known = self._memory.get(key)
         if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
@@ -181,7 +179,7 @@ class Gate:
         return decision
 
     async def assess(
-        self, network: Network, agent_id: str, request: GateRequest, asker: Asker
+        self, network: Network, agent_id: str, request: GateInput, asker: Asker
     ) -> Decision:
         """The same, evaluating when there is nothing to reuse; nothing is counted.
 
@@ -194,7 +192,7 @@ class Gate:
             return await self._decision_on(subject, request, agent_id)
 
     async def check(
-        self, caller: Caller, network: Network, agent_id: str, request: GateRequest
+        self, caller: Caller, network: Network, agent_id: str, request: GateInput
     ) -> Decision:
         """The decision, evaluating when there is nothing to reuse.
 
@@ -237,7 +235,7 @@ class Gate:
         self._evaluations += 1
         self._memory.pop(subject_key)
 
-    def require_signals(self, operator: Operator, request: GateRequest) -> None:
+    def require_signals(self, operator: Operator, request: GateInput) -> None:
         """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
         for name in sorted(request.signals & _PAID_SIGNALS.keys()):
             require(operator.plan, _PAID_SIGNALS[name], self._needs.upgrade_url, "signal")
@@ -249,7 +247,7 @@ class Gate:
                 details=[Problem(("body", "trustSignals"), message)],
             )
 
-    async def _decision_on(self, subject: Subject, request: GateRequest, asked: str) -> Decision:
+    async def _decision_on(self, subject: Subject, request: GateInput, asked: str) -> Decision:
         """The decision, on an evaluation made now where there is none to reuse.
 
         `asked` is the canonical id it was asked for by: the subject's own, or a sequential one.
@@ -289,7 +287,7 @@ class Gate:
             return decision
         return replace(decision, did_you_mean=tuple(one.agent_id for one in found[:OWNED_MAX]))
 
-    def _explained(self, decision: Decision, request: GateRequest) -> Decision:
+    def _explained(self, decision: Decision, request: GateInput) -> Decision:
         """The decision; a denial with what counts against the agent."""
         if decision.allow or self._needs.explain is None:
             return decision
@@ -339,7 +337,7 @@ class Gate:
     def _decide(
         self,
         known: _Remembered,
-        request: GateRequest,
+        request: GateInput,
         *,
         cached: bool,
         reuse: Reuse | None = None,
@@ -359,7 +357,7 @@ class Gate:
         known.decisions[request] = replace(decision, cached=True, sandbox_ran=False)
         return decision
 
-    async def _reuse(self, subject: Subject, request: GateRequest) -> Evaluation | None:
+    async def _reuse(self, subject: Subject, request: GateInput) -> Evaluation | None:
         """The newest evaluation, when it is still inside the asked window."""
         since = self._needs.clock.now() - request.ttl
         newest = await self._needs.store.newest(subject.key, since)
@@ -367,7 +365,7 @@ class Gate:
             return None
         return await self._needs.evaluator.with_personhood(subject, newest)
 
-    def _reusable(self, evaluation: Evaluation, request: GateRequest) -> bool:
+    def _reusable(self, evaluation: Evaluation, request: GateInput) -> bool:
         if SignalName.SANDBOX in evaluation.unavailable or evaluation.rung is None:
             return False  # those of before the ladder prove nothing by it
         return self._needs.clock.now() < reusable_until(evaluation, request)

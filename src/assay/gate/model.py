@@ -28,7 +28,7 @@ LOW_SCORE = "low_score"
 
 
 @dataclass(frozen=True, slots=True)
-class GateRequest:
+class GateInput:
     """The body of a gate call, with its defaults; an empty `signals` means every base signal."""
 
     min_score: float = MIN_SCORE_DEFAULT

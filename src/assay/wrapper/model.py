@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from assay.egress.url import Target
 from assay.gate.denial import denial, denial_message
-from assay.gate.model import ColdStart, Decision, GateRequest
+from assay.gate.model import ColdStart, Decision, GateInput
 from assay.identity.model import AgentHeaders
 from assay.kit.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
 from assay.kit.heads import Headers
@@ -164,7 +164,7 @@ class Route:
 
     config: WrapperConfig
     target: Target
-    gate_request: GateRequest
+    gate_request: GateInput
     upstream_header: tuple[bytes, bytes] | None
     """The opened auth header. Never logged, never in an answer."""
 

@@ -22,9 +22,9 @@ from assay.web.limits import caller_of, rate_limit
 from assay.web.route import route
 from assay.web.wire import agents as wire
 from assay.web.wire.chain import ADDRESS
-from assay.web.wire.liveness import LivenessShape, liveness_report
+from assay.web.wire.liveness import LivenessResponse, liveness_report
 from assay.web.wire.parameters import AgentId, OnNetwork
-from assay.web.wire.snapshots import SnapshotShape
+from assay.web.wire.snapshots import SnapshotResponse
 from assay.web.wire.snapshots import snapshot as snapshot_answer
 from assay.wiring import App
 
@@ -59,9 +59,9 @@ def _declare_agent(router: APIRouter, app: App) -> None:
         "/operator/agent/{agentId}",
         operation="agent",
         credential=Credential.OP_KEY,
-        answers=wire.AgentProfileShape,
+        answers=wire.AgentProfileResponse,
     )
-    async def agent(agent_id: AgentId, network: OnNetwork) -> wire.AgentProfileShape:
+    async def agent(agent_id: AgentId, network: OnNetwork) -> wire.AgentProfileResponse:
         """The trust profile of a registered agent, recomputable from what it carries."""
         profile = await app.profiles.profile(network, agent_id)
         why = app.explainer.explain(profile.subject.agent_id, profile.collected, profile.score)
@@ -74,9 +74,9 @@ def _declare_agent(router: APIRouter, app: App) -> None:
         "/operator/agent/{agentId}/snapshot",
         operation="snapshot",
         credential=_open(app, "snapshot"),
-        answers=SnapshotShape,
+        answers=SnapshotResponse,
     )
-    async def snapshot(agent_id: AgentId, network: OnNetwork) -> SnapshotShape:
+    async def snapshot(agent_id: AgentId, network: OnNetwork) -> SnapshotResponse:
         """The newest link in the agent's chain of evaluations."""
         found = await app.profiles.snapshot(network, agent_id)
         number = None if is_address(agent_id) else number_asked(network, agent_id)
@@ -92,9 +92,9 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
         "/operator/wallet/{wallet}",
         operation="wallet_profile",
         credential=_open(app, "wallet"),
-        answers=wire.AgentProfileShape,
+        answers=wire.AgentProfileResponse,
     )
-    async def wallet_profile(wallet: Wallet, network: OnNetwork) -> wire.AgentProfileShape:
+    async def wallet_profile(wallet: Wallet, network: OnNetwork) -> wire.AgentProfileResponse:
         """The trust profile of the agent a wallet speaks for."""
         resolved = await app.resolver.resolve(network, parse_wallet(network, wallet, "wallet"))
         profile = await app.profiles.profile(network, resolved.agent_id)
@@ -107,9 +107,9 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
         "/operator/resolve-wallet/{wallet}",
         operation="resolve_wallet",
         credential=_open(app, "resolve-wallet"),
-        answers=wire.ResolutionShape,
+        answers=wire.ResolutionResponse,
     )
-    async def resolve_wallet(wallet: Wallet, network: OnNetwork) -> wire.ResolutionShape:
+    async def resolve_wallet(wallet: Wallet, network: OnNetwork) -> wire.ResolutionResponse:
         """Which agent a wallet speaks for, as owner or as agentWallet."""
         address = parse_wallet(network, wallet, "wallet")
         return wire.resolution(await app.resolver.resolve(network, address))
@@ -166,10 +166,10 @@ def _caller(request: Request) -> str:
     return exchange.counted_for or caller_of(exchange.client_address)
 
 
-def _sandbox_run(app: App) -> Callable[[Subject], Coroutine[object, object, wire.SandboxShape]]:
+def _sandbox_run(app: App) -> Callable[[Subject], Coroutine[object, object, wire.SandboxResponse]]:
     """Evaluates a subject now, and says what was found and what would raise its score."""
 
-    async def run(subject: Subject) -> wire.SandboxShape:
+    async def run(subject: Subject) -> wire.SandboxResponse:
         news = await app.evaluator.evaluate(subject, app.settings.sandbox_evaluation_s)
         seen = next((c for c in news.evaluation.collected if c.signal is SignalName.SANDBOX), None)
         told = summary(seen.evidence, app.probes) if seen else {"status": "inconclusive"}
@@ -190,11 +190,11 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         "/operator/trigger-sandbox/{agentId}",
         operation="trigger_sandbox",
         credential=_open(app, "trigger-sandbox"),
-        answers=wire.SandboxShape,
+        answers=wire.SandboxResponse,
     )
     async def trigger_sandbox(
         request: Request, agent_id: AgentId, network: OnNetwork
-    ) -> wire.SandboxShape:
+    ) -> wire.SandboxResponse:
         """Evaluate the agent now; answers within 25 seconds."""
         subject = await app.subjects.find(network, agent_id)
         await admit(request, subject)
@@ -209,13 +209,13 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         "/operator/trigger-sandbox-key/{agentAddress}",
         operation="trigger_sandbox_key",
         credential=_open(app, "trigger-sandbox-key"),
-        answers=wire.SandboxShape,
+        answers=wire.SandboxResponse,
     )
     async def trigger_sandbox_key(
         request: Request,
         agent_address: Annotated[str, Path(alias="agentAddress", pattern=ADDRESS)],
         network: OnNetwork,
-    ) -> wire.SandboxShape:
+    ) -> wire.SandboxResponse:
         """Evaluate a key agent now. Beyond the specification's tables."""
         subject = await app.subjects.find(network, agent_address)
         await admit(request, subject)
@@ -238,9 +238,9 @@ def _declare_liveness(router: APIRouter, app: App) -> None:
         "/operator/agent/{agentId}/liveness",
         operation="liveness",
         credential=_open(app, "liveness"),
-        answers=LivenessShape,
+        answers=LivenessResponse,
     )
-    async def liveness(request: Request, agent_id: AgentId, network: OnNetwork) -> LivenessShape:
+    async def liveness(request: Request, agent_id: AgentId, network: OnNetwork) -> LivenessResponse:
         """Whether the services a Solana agent declares answer; asks them now."""
         if network.family != "solana":
             message = "liveness is known of Solana agents only: add chain=solana"

@@ -25,14 +25,14 @@ class AccountExportResponse(Answer):
     """What is kept of the account. Calls and payments: GET /operator/analytics/logs/export."""
 
     exported_at: Timestamp
-    operator: accounts.OperatorShape
+    operator: accounts.OperatorResponse
     security: accounts.AccountSecurity
-    allowance: accounts.AllowanceShape
-    keys: list[accounts.KeyShape]
+    allowance: accounts.AllowanceResponse
+    keys: list[accounts.KeyResponse]
     sessions: list[SessionResponse]
-    endpoints: list[endpoints.EndpointShape]
-    webhooks: list[webhooks.WebhookShape]
-    stats: analytics.StatsShape
+    endpoints: list[endpoints.EndpointResponse]
+    webhooks: list[webhooks.WebhookResponse]
+    stats: analytics.StatsResponse
     audit: list[ExportedNote]
 
 
@@ -54,7 +54,7 @@ def account_export(
     )
 
 
-def _note(found: admin.NoteShape) -> ExportedNote:
+def _note(found: admin.NoteResponse) -> ExportedNote:
     return ExportedNote(
         at=found.at,
         actor=found.actor,

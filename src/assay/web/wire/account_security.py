@@ -127,7 +127,7 @@ class SessionsEnded(Answer):
     ended: int
 
 
-class SessionEnded(Answer):
+class DashboardSessionEnded(Answer):
     """The session has ended."""
 
     ok: bool = True

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Literal
 
 from assay.calls.model import LoggedCall
-from assay.web.wire.analytics import LogShape, log
+from assay.web.wire.analytics import LogResponse, log
 from assay.web.wire.csv_text import csv_head, csv_rows
 
 Format = Literal["csv", "ndjson"]
@@ -13,7 +13,7 @@ Format = Literal["csv", "ndjson"]
 async def written(pieces: AsyncIterator[Sequence[LoggedCall]], form: Format) -> AsyncIterator[str]:
     """The file in pieces, as they are read."""
     if form == "csv":
-        yield csv_head(LogShape)
+        yield csv_head(LogResponse)
     async for piece in pieces:
         shapes = [log(one) for one in piece]
         if form == "ndjson":
