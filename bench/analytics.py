@@ -33,7 +33,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 from assay.calls.analytics import Analytics, Page  # noqa: E402
 from assay.calls.log import CallLog  # noqa: E402
 from assay.calls.model import BatchId, Call, LogFilter  # noqa: E402
-from assay.calls.rollup import ROLLUPS, Rollup  # noqa: E402
+from assay.calls.rollup_keys import ROLLUPS, Rollup  # noqa: E402
 from assay.infra.sql.analytics import SqlAnalyticsStore  # noqa: E402
 from assay.infra.sql.calls import SqlCallStore  # noqa: E402
 from assay.infra.sql.engine import Database, to_us  # noqa: E402

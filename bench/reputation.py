@@ -23,8 +23,9 @@ from assay.evaluation.ladder import LadderPlace
 from assay.evaluation.policy import LadderPolicy
 from assay.infra.sql.chain_sellers import OTHER_PAYERS
 from assay.kit.json import JsonObject
+from assay.kit.money import MICRO
 from assay.reputation.funding import SOURCE_STEPS
-from assay.reputation.model import MICRO, RULES, Payer, Reputation, Vote, payer_json
+from assay.reputation.model import RULES, Payer, Reputation, Vote, payer_json
 from assay.reputation.rules import customers, usual_price
 from assay.reputation.settlements import settlements
 from assay.trust.model import Collected, Evidence, SignalName, Weighed

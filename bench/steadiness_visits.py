@@ -13,7 +13,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 
 from bench.unannounced import KINDS, Ground, Planned  # noqa: E402
 
-from assay.chains.model import OnchainAgent, Service  # noqa: E402
+from assay.chains.agents import OnchainAgent, Service  # noqa: E402
 from assay.chains.registration import parse_registration  # noqa: E402
 from assay.chains.subject import Subject  # noqa: E402
 from assay.infra.agents.dialers import StockDialers  # noqa: E402

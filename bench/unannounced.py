@@ -39,7 +39,7 @@ from mcp.client.streamable_http import streamable_http_client
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
 import assay.probing.probes  # noqa: E402
-from assay.chains.model import OnchainAgent, Service  # noqa: E402
+from assay.chains.agents import OnchainAgent, Service  # noqa: E402
 from assay.chains.registration import parse_registration  # noqa: E402
 from assay.chains.subject import Subject  # noqa: E402
 from assay.egress.url import EgressPolicy  # noqa: E402

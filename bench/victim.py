@@ -29,9 +29,9 @@ from pathlib import Path
 
 from assay.accounts.audit import TERMINAL
 from assay.accounts.model import Operator, Plan
-from assay.chains.model import OnchainAgent, Registration, Service
+from assay.chains.agents import OnchainAgent, Registration, Service
 from assay.gate.check import Caller
-from assay.gate.model import GateRequest
+from assay.gate.model import GateInput
 from assay.kit.errors import ServiceError
 from assay.proxy.model import ProxyCall
 from assay.proxy.playground import Trial
@@ -123,7 +123,7 @@ async def trigger(app: App, victim: Victim, who: Operator, number: int, agents: 
                 return f"sandbox {news.reused or 'ran'}"
             case 1:
                 caller = Caller(who, OWNER, proven=True)
-                told = await app.gate.check(caller, network, agent_id, GateRequest(ttl_ms=1))
+                told = await app.gate.check(caller, network, agent_id, GateInput(ttl_ms=1))
                 return f"gate {told.cached_reason or ('ran' if told.sandbox_ran else 'cached')}"
             case 2:
                 await app.proxy.call(who, network, agent_id, call)

@@ -32,9 +32,9 @@ class Web:
 
     def account_export(self, app: "App", found: "AccountExport") -> str:
         """An account's data as JSON text."""
-        from assay.web.wire.account_security import export  # noqa: PLC0415
+        from assay.web.wire import account_export as wire  # noqa: PLC0415
 
-        made = export(found, None, app.clock.now())
+        made = wire.account_export(found, None, app.clock.now())
         return made.model_dump_json(by_alias=True, indent=2)
 
 

@@ -5,16 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from eth_abi.abi import decode, encode
 
-from assay.chains.model import ChainUnavailable, Feedback, Network
+from assay.chains.agents import Feedback
+from assay.chains.model import ChainUnavailable, Network
 from assay.chains.networks import Networks
-from assay.chains.ports import (
-    Call,
-    Document,
-    DocumentUnavailable,
-    Returned,
-    Reverted,
-    RpcRefused,
-)
+from assay.chains.ports import Document, DocumentUnavailable
+from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
 from assay.kit.json import JsonValue
 
 NETWORK: Network = replace(Networks.built_in().default, slug="local", chain_id=31337)

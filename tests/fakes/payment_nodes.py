@@ -6,7 +6,7 @@ from typing import Any
 
 from assay.chains.abi import address_word, word
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call, Returned, Reverted, RpcRefused
+from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
 from assay.infra.payments.eip3009_contract import (
     CANCELLED,
     TRANSFERRED,

@@ -5,15 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from assay.chains.model import (
-    Account,
-    AgentNotFound,
-    Feedback,
-    Network,
-    OnchainAgent,
-    Registration,
-    WalletMatch,
-)
+from assay.chains.agents import AgentNotFound, Feedback, OnchainAgent, Registration, WalletMatch
+from assay.chains.model import Account, Network
 from assay.chains.subject import Subject
 from assay.evaluation.visits import VisitRecord
 from assay.kit.errors import ServiceError

@@ -17,10 +17,10 @@ from assay.infra.http.body import BodyBroken, read_body
 from assay.infra.http.shared_reads import SharedReads
 from assay.infra.http.upstream_connection import Connection, Shared
 from assay.wrapper.match import BadPath, Row, Table, check_pattern, route_key, segments_of
-from assay.wrapper.model import UpstreamFailed, WrapperConfig
+from assay.wrapper.model import WrapperConfig
 from assay.wrapper.origin import WrapperOrigin
-from assay.wrapper.ports import AnswerHead
 from assay.wrapper.steps.forward import ForwardStep
+from assay.wrapper.upstream import AnswerHead, UpstreamFailed
 from tests.fakes.silent_transport import SilentTransport
 from tests.fuzz.target import Target, latin, pieces, text
 

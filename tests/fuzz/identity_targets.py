@@ -15,7 +15,7 @@ from assay.kit.addresses import caller_of, parsed_address
 from assay.kit.errors import InvalidRequest
 from assay.web.credentials import bearer
 from assay.web.route import read
-from assay.web.wire.personhood import ProofBody
+from assay.web.wire.personhood import ProofRequest
 from assay.webhooks.payload import secret_bytes, signature
 from tests.fakes.clock import FrozenClock
 from tests.fuzz.target import Target, latin, pieces, text
@@ -104,7 +104,7 @@ def solana_signature(data: bytes) -> None:
 
 
 def personhood_proof(data: bytes) -> None:
-    found = read(ProofBody, data).parsed()
+    found = read(ProofRequest, data).parsed()
     assert len(found.proof) == 8
     assert all(0 <= number < 2**256 for number in found.proof)
 

@@ -13,7 +13,7 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 
 from assay.accounts.model import Plan
-from assay.chains.model import OnchainAgent, Registration, Service
+from assay.chains.agents import OnchainAgent, Registration, Service
 from assay.settings import load
 from assay.web.app import build
 from assay.wiring import App, assemble

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from assay.chains import erc8004
 from assay.chains.abi import BadAnswer
-from assay.chains.model import Feedback, is_address
+from assay.chains.agents import Feedback
+from assay.chains.model import is_address
 from assay.chains.registration import NotRegistration, parse_registration
 from assay.chains.reputation import summarise
 from tests.fakes.chain import Row, feedback, wallet

@@ -16,8 +16,7 @@ from assay.infra.http import upstream
 from assay.infra.http.upstream import UpstreamPool
 from assay.infra.http.upstream_by_operator import UpstreamsByOperator
 from assay.kit.clock import SystemClock
-from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import UpstreamRequest
+from assay.wrapper.upstream import UpstreamFailed, UpstreamRequest
 from tests.fakes.scripted_resolver import ScriptedResolver
 
 PLAIN = {Reason.PRIVATE, Reason.CGNAT}

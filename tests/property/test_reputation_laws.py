@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.kit.json import JsonObject
-from assay.reputation.model import MICRO, Payer, Reputation, Vote, payer_json, reputation_of
+from assay.kit.money import MICRO
+from assay.reputation.model import Payer, Reputation, Vote, payer_json, reputation_of
 from assay.reputation.rules import (
     FULL,
     PRIOR_MASS,

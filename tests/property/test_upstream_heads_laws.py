@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from assay.infra.http.upstream_connection import Connection, Shared
 from assay.infra.http.upstream_heads import KnownHeads
 from assay.kit.heads import is_plain
-from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import AnswerHead
+from assay.wrapper.upstream import AnswerHead, UpstreamFailed
 from tests.fakes.silent_transport import SilentTransport
 
 STARTS = (

@@ -23,7 +23,7 @@ from eth_account import Account
 from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
-from assay.chains.ports import Reverted
+from assay.chains.rpc import Reverted
 from assay.infra.crypto.eip3009 import Eip3009Signers
 from assay.kit.keccak import keccak256
 from assay.payments.ports import Authorization

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call
+from assay.chains.rpc import Call
 from assay.infra.http.rpc import JsonRpc
 from assay.infra.http.rpc_endpoint import RpcLimits
 from tests.fakes.clock import FrozenClock

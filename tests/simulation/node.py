@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from assay.chains.ports import Returned, Reverted
+from assay.chains.rpc import Returned, Reverted
 from assay.kit.json import JsonObject, JsonValue
 from tests.simulation.chain import (
     ASSET,

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call, Returned, Reverted, RpcRefused
+from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
 from assay.kit.errors import ServiceError, Unavailable
 from assay.kit.json import JsonValue
 from assay.payments.claims import Claim, Committed

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from assay.chains.model import Account, ChainUnavailable, Network
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.kit.json import JsonObject, JsonValue, is_object
 from assay.kit.numbers import NotANumber, hex_number
 

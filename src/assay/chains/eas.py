@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.chains.abi import WORD, BadAnswer, Reader
-from assay.chains.ports import Call
+from assay.chains.rpc import Call
 
 ATTESTED = "0x8bf46bf4cfd674fa735a3d63ec1c9ad4153f033c290341f3a588b75685141b35"
 """`Attested(address indexed recipient, address indexed attester, bytes32 uid, bytes32 indexed)`."""

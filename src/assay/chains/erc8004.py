@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from decimal import Context, Decimal
 
 from assay.chains.abi import WORD, BadAnswer, Reader, address_word, counted, word
-from assay.chains.model import Feedback
-from assay.chains.ports import Call
+from assay.chains.agents import Feedback
+from assay.chains.rpc import Call
 
 VERSION = "2.0.0"
 """What `getVersion()` answers on every registry that is the real one."""

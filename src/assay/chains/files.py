@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from assay.chains.model import OnchainAgent, Registration
+from assay.chains.agents import OnchainAgent, Registration
 from assay.chains.ports import (
     OVER_BUDGET,
     DocumentOverBudget,

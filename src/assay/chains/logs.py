@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assay.chains.abi import BadAnswer
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Rpc, RpcRefused
+from assay.chains.rpc import Rpc, RpcRefused
 from assay.kit.clock import Clock
 from assay.kit.json import JsonValue, is_array, is_object
 from assay.kit.numbers import NotANumber, hex_number

@@ -7,8 +7,8 @@ was expected. The result does not depend on the order of members.
 
 from typing import Final
 
+from assay.chains.agents import OnchainAgent, Registration, Service
 from assay.chains.members import Members
-from assay.chains.model import OnchainAgent, Registration, Service
 from assay.chains.problems import FileProblem, Note, Problems, described, quoted
 from assay.chains.registration_claims import CLAIMS_MAX, read_claims
 from assay.chains.registration_json import BYTES_MAX, NotRegistration, load, load_inner

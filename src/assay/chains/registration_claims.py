@@ -6,8 +6,8 @@ An agent registry is written in CAIP-10, `eip155:{chainId}:{address}`. Source: E
 import re
 from collections.abc import Iterator
 
+from assay.chains.agents import ClaimedRegistration
 from assay.chains.members import Members
-from assay.chains.model import ClaimedRegistration
 from assay.chains.problems import Note, described
 from assay.chains.registration_text import is_placeholder, text_of
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object

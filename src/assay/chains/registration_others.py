@@ -7,7 +7,7 @@ demands, OASF records, plugin manifests and DID documents name their services in
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from assay.chains.model import Service
+from assay.chains.agents import Service
 from assay.chains.problems import Note, described
 from assay.chains.registration_services import read_services
 from assay.chains.registration_text import url_of

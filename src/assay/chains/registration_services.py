@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from assay.chains.agents import Service
 from assay.chains.members import Members
-from assay.chains.model import Service
 from assay.chains.problems import Note, described
 from assay.chains.registration_json import load_inner
 from assay.chains.registration_text import is_placeholder, text_of, url_of

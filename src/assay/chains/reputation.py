@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
-from assay.chains.model import Feedback
+from assay.chains.agents import Feedback
 
 SCALE_TAGS = frozenset({"", "starred"})
 """`tag1` of feedback on the 0 to 100 scale; every other tag is a scale of its own.

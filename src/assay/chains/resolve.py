@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from assay.chains.model import AgentNotFound, Family, Network
+from assay.chains.agents import AgentNotFound
+from assay.chains.model import Family, Network
 from assay.chains.ports import ChainReader
 from assay.kit.clock import Clock
 from assay.kit.costs import Cost, CostLedger

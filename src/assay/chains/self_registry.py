@@ -4,7 +4,7 @@ Source: self-agent-id contracts (`SelfAgentRegistry`, read functions); personhoo
 """
 
 from assay.chains.abi import WORD, Reader, address_word, word
-from assay.chains.ports import Call
+from assay.chains.rpc import Call
 
 
 def agent_id(registry: str, address: str) -> Call:

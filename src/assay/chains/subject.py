@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from assay.chains.model import Network, OnchainAgent, is_address
+from assay.chains.agents import OnchainAgent
+from assay.chains.model import Network, is_address
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from itertools import takewhile
 
 from assay.chains import erc8004
 from assay.chains.abi import BadAnswer
-from assay.chains.model import ChainUnavailable, Network, WalletMatch
-from assay.chains.ports import Returned, Reverted, Rpc
+from assay.chains.agents import WalletMatch
+from assay.chains.model import ChainUnavailable, Network
+from assay.chains.rpc import Returned, Reverted, Rpc
 from assay.kit.clock import Clock
 from assay.kit.singleflight import SingleFlight
 

@@ -7,7 +7,7 @@ A real proof is the vector `tests/vectors/world_id.json`.
 import re
 
 from assay.chains.abi import word
-from assay.chains.ports import Call
+from assay.chains.rpc import Call
 from assay.kit.keccak import keccak256
 
 FIELD = 21888242871839275222246405745257275088548364400416034343698204186575808495617

@@ -14,9 +14,10 @@ from rich.table import Table
 from assay.evaluation.history import History, pool
 from assay.evaluation.visits import CheckOutcome, VisitRecord
 from assay.kit.json import JsonObject, is_object
+from assay.kit.money import MICRO
 from assay.probing.ports import Probe, Severity
 from assay.probing.unannounced import ANNOUNCED_ONLY
-from assay.reputation.model import MICRO, RULES, Payer, payer_json, reputation_of
+from assay.reputation.model import RULES, Payer, payer_json, reputation_of
 from assay.reputation.rules import customers
 from assay.trust.model import Collected, Evaluation, Evidence, SignalName
 from assay.trust.signals import registry_8004, sandbox

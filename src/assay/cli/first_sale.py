@@ -15,8 +15,9 @@ from assay.accounts.model import Operator, OperatorNotFound, Plan, Role
 from assay.chains.model import ChainUnavailable
 from assay.cli import pay
 from assay.kit.json import is_object
+from assay.kit.money import DECIMALS
 from assay.kit.tasks import both
-from assay.payments.model import DECIMALS, PaymentNetwork
+from assay.payments.model import PaymentNetwork
 from assay.wiring import App, address_of_key
 from assay.wiring.settling_key import key_in, settling_address
 from assay.wiring.wallets import Moved, Wallets

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from assay.kit.errors import ServiceError
-from assay.payments.model import DECIMALS
+from assay.kit.money import DECIMALS
 from assay.payments.paid_call_model import CALLS_MIN, GAS, SHARE
 from assay.wiring import App
 

@@ -7,7 +7,8 @@ from decimal import Decimal
 from assay.cli.run import with_app
 from assay.cli.tables import print_table
 from assay.kit.clock import iso
-from assay.payments.model import DECIMALS, Entry, State
+from assay.kit.money import DECIMALS
+from assay.payments.model import Entry, State
 from assay.wiring import App
 
 LIMIT_MAX = 10_000

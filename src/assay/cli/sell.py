@@ -21,7 +21,8 @@ from assay.cli.first_sale import (
 from assay.cli.pay import CannotPay
 from assay.cli.run import FAILED, complain, problems_in, with_app
 from assay.kit.errors import InvalidRequest
-from assay.payments.model import DECIMALS, PaymentNetwork
+from assay.kit.money import DECIMALS
+from assay.payments.model import PaymentNetwork
 from assay.payments.networks import accepted_names, network_id
 from assay.settings import Settings
 from assay.wiring import App

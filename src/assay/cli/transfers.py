@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from assay.cli.run import FAILED, complain, with_app
 from assay.cli.tables import print_table
 from assay.kit.clock import iso
-from assay.payments.model import DECIMALS
+from assay.kit.money import DECIMALS
 from assay.payments.statement import COLUMNS, csv_of, decimal, values_of
 from assay.payments.transfer_model import Transfer, TransferState
 from assay.wiring import App

@@ -10,10 +10,11 @@ from assay.cli.run import FAILED, complain, problems_in, secret_from_input, with
 from assay.cli.tables import print_table
 from assay.kit.clock import iso
 from assay.kit.errors import InvalidRequest
+from assay.kit.money import usd
 from assay.wiring import App
 from assay.wrapper.changes import EndpointChange
 from assay.wrapper.configs import NewEndpoint
-from assay.wrapper.history import Revision, usd
+from assay.wrapper.history import Revision
 from assay.wrapper.model import WrapperConfig
 
 _FIELDS = {

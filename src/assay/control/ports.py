@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from assay.kit.clock import DAY_US
 from assay.kit.json import JsonObject
 
 
@@ -132,3 +133,10 @@ class ControlStore(Protocol):
     async def of_name(self, skeleton: str, exclude: str) -> Sequence[Elder]:
         """Other agents of this name, the highest rung first, then the eldest; bounded."""
         ...
+
+
+FOLLOWS_DAYS = 90
+"""How long control, and what follows it, is remembered. Source: ADR 0027."""
+
+
+FOLLOWS_US = FOLLOWS_DAYS * DAY_US

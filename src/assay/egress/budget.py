@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from assay.egress.address import Reason, classify
-from assay.egress.url import EgressPolicy, is_inside_name
-
 BUDGET_S = 60
 """Seconds a request and its bytes count, from the moment they are over."""
 
@@ -118,16 +115,6 @@ class BudgetRules:
     holds_private: bool = False
 
 
-def is_exempt(host: str, policy: EgressPolicy, rules: BudgetRules) -> bool:
-    """Whether a host can only be on one's own network, opened by a setting: it has no budget."""
-    if not policy.allow_private or rules.holds_private:
-        return False
-    denial = classify(host)
-    if denial is None:
-        return False
-    return is_inside_name(host) if denial.reason is Reason.MALFORMED else denial.is_own_network
-
-
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A request that is about to be counted against one budget."""
@@ -180,3 +167,7 @@ class BudgetLedger(Protocol):
     async def count(self, key: str, limit: int, window_s: float) -> Spent | None:
         """Count one of at most `limit` in any `window_s` seconds, or say `Spent`."""
         ...
+
+
+EGRESS_BUDGET = "egress_budget"
+"""Why an evaluation was not made: its host has had its share of requests. See ADR 0016."""

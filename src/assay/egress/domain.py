@@ -5,6 +5,10 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from publicsuffixlist import PublicSuffixList
 
+from assay.egress.address import Reason, classify
+from assay.egress.budget import BudgetRules
+from assay.egress.url import EgressPolicy, is_inside_name
+
 _NETWORK_BITS = 64
 
 
@@ -59,3 +63,13 @@ def _suffixes() -> PublicSuffixList:
 @lru_cache(maxsize=1)
 def _registries() -> PublicSuffixList:
     return PublicSuffixList(only_icann=True)
+
+
+def is_exempt(host: str, policy: EgressPolicy, rules: BudgetRules) -> bool:
+    """Whether a host can only be on one's own network, opened by a setting: it has no budget."""
+    if not policy.allow_private or rules.holds_private:
+        return False
+    denial = classify(host)
+    if denial is None:
+        return False
+    return is_inside_name(host) if denial.reason is Reason.MALFORMED else denial.is_own_network

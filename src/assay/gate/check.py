@@ -15,20 +15,20 @@ from assay.accounts.plans import require
 from assay.chains.model import Network
 from assay.chains.ports import OVER_BUDGET
 from assay.chains.subject import Subject, subject_key
-from assay.egress.budget import EgressUse, Spent, UseClass, current_use, egress_use
+from assay.egress.budget import EGRESS_BUDGET, EgressUse, Spent, UseClass, current_use, egress_use
 from assay.evaluation.enrolment import GateAsks
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.visits import BY_GATE
 from assay.gate.decide import decide, reusable_until
-from assay.gate.model import Decision, GateRequest, Reuse
-from assay.identity.model import ContractProof, IdentityMismatch
+from assay.gate.model import Decision, GateInput, Reuse
+from assay.identity.controllers import require_control
+from assay.identity.model import ContractProof
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem, ServiceError
 from assay.kit.singleflight import SingleFlight
 from assay.trust.evaluate import EVER, Evaluator
 from assay.trust.model import (
-    EGRESS_BUDGET,
     EVALUATION_QUOTA,
     INDEXING,
     UNFINISHED,
@@ -134,7 +134,7 @@ class _Remembered:
     """The subject's own; it may also be remembered by a sequential id."""
     fresh_until_s: float
     evaluation: Evaluation
-    decisions: dict[GateRequest, Decision] = field(default_factory=dict[GateRequest, Decision])
+    decisions: dict[GateInput, Decision] = field(default_factory=dict[GateInput, Decision])
 
 
 class Gate:
@@ -148,7 +148,7 @@ class Gate:
         self._cut: BoundedMap[str, tuple[Evaluation, Reuse]] = BoundedMap(_CUT_REMEMBERED_MAX)
 
     def check_cached(
-        self, caller: Caller, network: Network, agent_id: str, request: GateRequest
+        self, caller: Caller, network: Network, agent_id: str, request: GateInput
     ) -> Decision | None:
         """The decision where everything it takes is in memory, else None. No I/O, no waiting.
 
@@ -162,16 +162,14 @@ class Gate:
         reservation = self._needs.allowance.reserve_cached(caller.operator)
         return None if reservation is None else self._noted(caller, decision)
 
-    def assess_cached(
-        self, network: Network, agent_id: str, request: GateRequest
-    ) -> Decision | None:
+    def assess_cached(self, network: Network, agent_id: str, request: GateInput) -> Decision | None:
         """The unmetered decision from memory, else None. No I/O, no waiting, no refusals.
 
         `agent_id` is canonical; whoever asks holds the caller against `require_control`.
         """
         return self.recall(subject_key(network, agent_id), request)
 
-    def recall(self, key: str, request: GateRequest) -> Decision | None:
+    def recall(self, key: str, request: GateInput) -> Decision | None:
         """The same by the subject's key, for whoever asks about it again and again."""
         known = self._memory.get(key)
         if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
@@ -184,7 +182,7 @@ class Gate:
         return decision
 
     async def assess(
-        self, network: Network, agent_id: str, request: GateRequest, asker: Asker
+        self, network: Network, agent_id: str, request: GateInput, asker: Asker
     ) -> Decision:
         """The same, evaluating when there is nothing to reuse; nothing is counted.
 
@@ -197,7 +195,7 @@ class Gate:
             return await self._decision_on(subject, request, agent_id)
 
     async def check(
-        self, caller: Caller, network: Network, agent_id: str, request: GateRequest
+        self, caller: Caller, network: Network, agent_id: str, request: GateInput
     ) -> Decision:
         """The decision, evaluating when there is nothing to reuse.
 
@@ -240,7 +238,7 @@ class Gate:
         self._evaluations += 1
         self._memory.pop(subject_key)
 
-    def require_signals(self, operator: Operator, request: GateRequest) -> None:
+    def require_signals(self, operator: Operator, request: GateInput) -> None:
         """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
         for name in sorted(request.signals & _PAID_SIGNALS.keys()):
             require(operator.plan, _PAID_SIGNALS[name], self._needs.upgrade_url, "signal")
@@ -252,7 +250,7 @@ class Gate:
                 details=[Problem(("body", "trustSignals"), message)],
             )
 
-    async def _decision_on(self, subject: Subject, request: GateRequest, asked: str) -> Decision:
+    async def _decision_on(self, subject: Subject, request: GateInput, asked: str) -> Decision:
         """The decision, on an evaluation made now where there is none to reuse.
 
         `asked` is the canonical id it was asked for by: the subject's own, or a sequential one.
@@ -292,7 +290,7 @@ class Gate:
             return decision
         return replace(decision, did_you_mean=tuple(one.agent_id for one in found[:OWNED_MAX]))
 
-    def _explained(self, decision: Decision, request: GateRequest) -> Decision:
+    def _explained(self, decision: Decision, request: GateInput) -> Decision:
         """The decision; a denial with what counts against the agent."""
         if decision.allow or self._needs.explain is None:
             return decision
@@ -342,7 +340,7 @@ class Gate:
     def _decide(
         self,
         known: _Remembered,
-        request: GateRequest,
+        request: GateInput,
         *,
         cached: bool,
         reuse: Reuse | None = None,
@@ -362,7 +360,7 @@ class Gate:
         known.decisions[request] = replace(decision, cached=True, sandbox_ran=False)
         return decision
 
-    async def _reuse(self, subject: Subject, request: GateRequest) -> Evaluation | None:
+    async def _reuse(self, subject: Subject, request: GateInput) -> Evaluation | None:
         """The newest evaluation, when it is still inside the asked window."""
         since = self._needs.clock.now() - request.ttl
         newest = await self._needs.store.newest(subject.key, since)
@@ -370,7 +368,7 @@ class Gate:
             return None
         return await self._needs.evaluator.with_personhood(subject, newest)
 
-    def _reusable(self, evaluation: Evaluation, request: GateRequest) -> bool:
+    def _reusable(self, evaluation: Evaluation, request: GateInput) -> bool:
         if SignalName.SANDBOX in evaluation.unavailable or evaluation.rung is None:
             return False  # those of before the ladder prove nothing by it
         return self._needs.clock.now() < reusable_until(evaluation, request)
@@ -416,30 +414,3 @@ def _is_cut_for_some(reuse: Reuse | None) -> bool:
 
 def _weight(known: _Remembered) -> int:
     return 1 if known.subject.agent is None else known.subject.agent.weight
-
-
-def require_control(address: str, subject: Subject, contract: ContractProof | None = None) -> None:
-    """An agent id is a claim until proven. Raises `IdentityMismatch`.
-
-    An address that is only asserted is held to the same rule: believing a header is no reason to
-    believe one that contradicts the registry. Source: conventions.md#agent-identity.
-    """
-    if not controls(address, subject, contract):
-        raise IdentityMismatch(
-            "This address does not control the named agent: prove its owner or agentWallet.",
-            agentId=subject.agent_id,
-            agentAddress=address,
-        )
-
-
-def controls(address: str, subject: Subject, contract: ContractProof | None = None) -> bool:
-    """Whether the address speaks for the subject.
-
-    An address that a contract proved speaks on the chains it was proven on: a contract at the same
-    address of another chain can be anybody's.
-    """
-    agent = subject.agent
-    if agent is None:
-        return address == subject.agent_id and (contract is None or contract.is_home)
-    on_chain = contract is None or subject.network.caip2 in contract.chains
-    return on_chain and address in agent.controllers

@@ -11,7 +11,7 @@ from assay.gate.model import (
     LOW_SCORE,
     ColdStart,
     Decision,
-    GateRequest,
+    GateInput,
     Reuse,
 )
 from assay.kit.json import JsonValue, is_object
@@ -38,7 +38,7 @@ RECHECKED_FOR = timedelta(days=1)
 def decide(
     subject: Subject,
     evaluation: Evaluation,
-    request: GateRequest,
+    request: GateInput,
     rules: Rules,
     *,
     cached: bool,
@@ -79,7 +79,7 @@ def is_cold(found: Score) -> bool:
     return found.place.rung == 0 and not found.caps and not found.place.faults
 
 
-def reusable_until(evaluation: Evaluation, request: GateRequest) -> datetime:
+def reusable_until(evaluation: Evaluation, request: GateInput) -> datetime:
     """Until when the evaluation may answer for a caller with this `ttlMs`."""
     return min(evaluation.evaluated_at + request.ttl, valid_until(evaluation))
 

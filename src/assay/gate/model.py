@@ -10,9 +10,7 @@ from typing import Literal
 from assay.chains.subject import Subject
 from assay.evaluation.explanations import Explanation
 from assay.trust.model import Evaluation, Grade, Score, SignalName
-
-MIN_SCORE_DEFAULT = 65.0
-"""Default threshold. Source: interface.md#limits."""
+from assay.trust.tiers import MIN_SCORE_DEFAULT
 
 TTL_MS_DEFAULT = 86_400_000
 """Default reuse window of a sandbox result, 24 hours. Source: interface.md#limits."""
@@ -33,7 +31,7 @@ LOW_SCORE = "low_score"
 
 
 @dataclass(frozen=True, slots=True)
-class GateRequest:
+class GateInput:
     """The body of a gate call, with its defaults; an empty `signals` means every base signal."""
 
     min_score: float = MIN_SCORE_DEFAULT

@@ -20,7 +20,7 @@ from assay.chains.eas import (
 from assay.chains.logs import Log, read_logs
 from assay.chains.model import ChainUnavailable, Network, is_address
 from assay.chains.networks import Networks
-from assay.chains.ports import Call, Returned, Rpc
+from assay.chains.rpc import Call, Returned, Rpc
 from assay.kit.cache import Cache
 from assay.kit.clock import Clock
 from assay.kit.json import is_array

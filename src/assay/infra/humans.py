@@ -6,7 +6,7 @@ from assay.chains import self_registry
 from assay.chains.abi import BadAnswer
 from assay.chains.model import ChainUnavailable, Network, is_address
 from assay.chains.networks import Networks
-from assay.chains.ports import Call, Returned, Rpc
+from assay.chains.rpc import Call, Returned, Rpc
 from assay.kit.cache import Cache
 from assay.kit.clock import Clock
 from assay.trust.humans import HumanRecord

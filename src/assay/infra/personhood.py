@@ -7,7 +7,7 @@ import httpx2
 
 from assay.chains import world_id
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Returned, Rpc
+from assay.chains.rpc import Returned, Rpc
 from assay.infra.http.bounded_post import post_json
 from assay.kit.json import JsonObject, is_object
 from assay.trust.humans import PersonhoodProof, PersonhoodUnavailable, ProofInvalid

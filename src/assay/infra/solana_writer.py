@@ -17,8 +17,10 @@ from solders.message import Message
 from solders.pubkey import Pubkey
 from solders.transaction import Transaction
 
-from assay.chains.model import ChainUnavailable, Network, OnchainAgent
-from assay.chains.ports import Rpc, RpcRefused, WriteRefused
+from assay.chains.agents import OnchainAgent
+from assay.chains.model import ChainUnavailable, Network
+from assay.chains.ports import WriteRefused
+from assay.chains.rpc import Rpc, RpcRefused
 from assay.chains.solana.feedback import GiveFeedback, Given, give_feedback
 from assay.kit.json import JsonObject, is_object
 from assay.kit.numbers import NotANumber, whole_number

@@ -3,7 +3,7 @@
 import time
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class Clock(Protocol):
@@ -41,3 +41,7 @@ def from_iso(text: str) -> datetime:
         message = "a time without an offset"
         raise ValueError(message)
     return moment.astimezone(UTC)
+
+
+DAY_US: Final = 86_400_000_000
+"""A UTC day. Days are numbered from 1970-01-01."""

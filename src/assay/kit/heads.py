@@ -1,5 +1,8 @@
 """What the bytes of an HTTP head say of themselves, without a parser."""
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 END = b"\r\n\r\n"
 """Where a head ends, if it is plain."""
 
@@ -11,3 +14,7 @@ def is_plain(raw: bytes, headers: int) -> bool:
     a folded line or an empty one before the first make the count differ.
     """
     return raw.count(b"\n") == raw.count(b"\r\n") == headers + 2
+
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""As they came: names in lower case, repeated ones repeated."""

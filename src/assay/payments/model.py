@@ -5,7 +5,7 @@ unit is a micro-dollar (conventions.md#time-money-and-ids).
 Source: interface.md#wrapper-configuration, #wrappers; conventions.md#wrapper.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -20,12 +20,6 @@ from assay.payments.outcomes import Attempt
 
 Protocol: TypeAlias = Literal["x402", "mpp"]
 """Source: interface.md#enumerated-values."""
-
-Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
-"""As they came: names in lower case, repeated ones repeated."""
-
-DECIMALS = 6
-"""Of every asset in `payments.networks`. Source: x402.md#assets; mpp.md#tempo-constants."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError
 from assay.kit.ids import new_id
 from assay.kit.json import JsonObject
-from assay.payments.model import DECIMALS, PaymentNetwork
+from assay.kit.money import DECIMALS
+from assay.payments.model import PaymentNetwork
 from assay.payments.paid_call_model import (
     CALLS_MAX,
     CALLS_MIN,

@@ -7,12 +7,12 @@ from typing import ClassVar, TypeAlias
 from typing import Protocol as Port
 
 from assay.kit.clock import Clock
+from assay.kit.heads import Headers
 from assay.payments.claims import Claim, Committed, Sighting
 from assay.payments.gas import GasBudget, GasTerms
 from assay.payments.model import (
     Demand,
     Entry,
-    Headers,
     Payment,
     PaymentNetwork,
     Protocol,

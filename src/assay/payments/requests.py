@@ -9,7 +9,8 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from assay.payments.model import Entry, Headers, Protocol, Quote
+from assay.kit.heads import Headers
+from assay.payments.model import Entry, Protocol, Quote
 
 _SLASH = re.compile(r"%2[fF]")
 _LABEL = b"assay.request.2\0"

@@ -11,13 +11,13 @@ from typing import Final
 
 from assay.kit.clock import Clock
 from assay.kit.errors import ServiceError
+from assay.kit.heads import Headers
 from assay.kit.tasks import all_results
 from assay.payments.attempts import after
 from assay.payments.gas import GasOffer
 from assay.payments.looks import FIRST_S
 from assay.payments.model import (
     Entry,
-    Headers,
     PaymentRefused,
     PaymentRequired,
     Quote,

@@ -13,6 +13,7 @@ from typing import Final
 
 from assay.kit.costs import CostLedger
 from assay.kit.errors import ServiceError, Unavailable
+from assay.kit.heads import Headers
 from assay.kit.keyring import MacKeys
 from assay.kit.records import changed
 from assay.payments.claims import Claim, Sighting
@@ -22,7 +23,6 @@ from assay.payments.gas import GasOffer
 from assay.payments.looks import AT_ONCE
 from assay.payments.model import (
     Entry,
-    Headers,
     Held,
     Payment,
     PaymentRefused,

@@ -15,9 +15,10 @@ from math import ceil
 
 from pydantic_core import to_json
 
+from assay.kit.heads import Headers
 from assay.kit.json import JsonObject, JsonValue, is_nested_beyond, is_object
 from assay.payments.buyer import ECHOED
-from assay.payments.model import Headers, PaymentRefused, Quote
+from assay.payments.model import PaymentRefused, Quote
 from assay.payments.ports import Authorization
 
 HEADER_BYTES_MAX = 16 * 1024

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from urllib.parse import urljoin
 
 from assay.chains.subject import Subject
-from assay.egress.budget import BudgetRules, is_exempt
+from assay.egress.budget import BudgetRules
 from assay.egress.consent import Consents, origin_of
+from assay.egress.domain import is_exempt
 from assay.egress.ports import EgressError, Outgoing, Reply, SafeHttp
 from assay.egress.url import EgressPolicy, Target, parse_target
 from assay.kit.json import JsonValue, is_array, is_object

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from assay.chains.model import Service
+from assay.chains.agents import Service
 from assay.chains.subject import Subject
 from assay.kit.json import JsonObject
 from assay.probing.ports import ServiceKind, Visited

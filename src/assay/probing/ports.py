@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
-from assay.chains.model import Service
+from assay.chains.agents import Service
 from assay.chains.subject import Subject
 from assay.egress.consent import origin_of
 from assay.egress.ports import SafeHttp

@@ -18,7 +18,7 @@ from assay.egress.fields import REQUEST_FIELDS, via_mark
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
 from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.gate.check import Asker, Gate
-from assay.gate.model import GateRequest
+from assay.gate.model import GateInput
 from assay.kit.errors import InvalidRequest, Problem
 from assay.proxy.model import (
     HEADER_CHARS_MAX,
@@ -149,10 +149,10 @@ class Proxy:
         require(operator.plan, Feature.PROXY, self._upgrade_url)
         self._caller.check(asked)
         known = canonical_agent_id(network, agent_id)
-        decision = self._gate.assess_cached(network, known, GateRequest())
+        decision = self._gate.assess_cached(network, known, GateInput())
         if decision is None:
             asker = Asker(operator.id)
-            decision = await self._gate.assess(network, known, GateRequest(), asker)
+            decision = await self._gate.assess(network, known, GateInput(), asker)
         return Proxied(await self._caller.call(operator.id, asked), decision)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from assay.chains.model import Network, is_address
 from assay.gate.check import Asker, Gate
-from assay.gate.model import Decision, GateRequest
+from assay.gate.model import Decision, GateInput
 from assay.kit.errors import InvalidRequest, Problem
 from assay.proxy.call import Caller
 from assay.proxy.model import ProxyCall, ProxyReply
@@ -80,7 +80,7 @@ class Playground:
         route = None if found is None else found.route
         if route is None:
             self._needs.caller.check(trial.call, "path")
-        request = GateRequest() if route is None else route.gate_request
+        request = GateInput() if route is None else route.gate_request
         decision = gate.assess_cached(network, agent_id, request)
         if decision is None:
             decision = await gate.assess(network, agent_id, request, Asker(operator_id))

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
-from assay.chains.model import Feedback, OnchainAgent
+from assay.chains.agents import Feedback, OnchainAgent
 from assay.kit.json import JsonObject, JsonValue
+from assay.kit.money import MICRO
 from assay.reputation.facts import AgentFacts, FeedbackEvent
-from assay.reputation.model import MICRO, RULES, Payer, payer_json, reputation_of
+from assay.reputation.model import RULES, Payer, payer_json, reputation_of
 from assay.reputation.rows import ProvenPayment, TransferRow
 from assay.reputation.rules import customers
 from assay.reputation.scales import rating_of

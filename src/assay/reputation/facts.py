@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from assay.chains.model import Network, OnchainAgent
+from assay.chains.agents import OnchainAgent
+from assay.chains.model import Network
 from assay.reputation.model import Payer
 from assay.reputation.rows import ProvenPayment
 

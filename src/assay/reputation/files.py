@@ -13,7 +13,8 @@ from typing import Final, Protocol
 
 from assay.chains.abi import BadAnswer, address_word, word
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import DocumentOverBudget, Documents, DocumentUnavailable, Rpc
+from assay.chains.ports import DocumentOverBudget, Documents, DocumentUnavailable
+from assay.chains.rpc import Rpc
 from assay.kit.errors import ServiceError
 from assay.reputation.events import NEW_FEEDBACK, fetch_logs
 from assay.reputation.file_rules import (

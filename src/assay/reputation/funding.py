@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from assay.chains.abi import BadAnswer
 from assay.chains.erc8004 import ZERO_ADDRESS
 from assay.chains.model import ChainUnavailable
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.reputation.events import head_of, read_fundings
 from assay.reputation.facts import NotIndexed
 from assay.reputation.indexer import RANGE, SUBJECTS

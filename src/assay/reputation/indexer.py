@@ -10,7 +10,7 @@ from typing import Final
 
 from assay.chains.abi import BadAnswer
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Rpc, RpcRefused
+from assay.chains.rpc import Rpc, RpcRefused
 from assay.kit.cache import BoundedMap
 from assay.reputation.events import (
     head_of,

@@ -5,9 +5,6 @@ from dataclasses import dataclass, field
 
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 
-MICRO = 1_000_000
-"""Millionths in a dollar."""
-
 RULES = 2
 """Version of the evidence; 1 was weighed by accounts' age, and has no payers."""
 

@@ -6,7 +6,8 @@ from typing import Final
 from assay.chains import erc8004
 from assay.chains.abi import address_word
 from assay.chains.model import Network
-from assay.chains.ports import DocumentOverBudget, Returned, Rpc, RpcRefused
+from assay.chains.ports import DocumentOverBudget
+from assay.chains.rpc import Returned, Rpc, RpcRefused
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.reputation.events import (
     AUTHORIZATION_USED,

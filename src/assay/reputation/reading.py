@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from assay.chains.abi import BadAnswer
-from assay.chains.model import ChainUnavailable, Network, OnchainAgent
-from assay.chains.ports import Rpc
+from assay.chains.agents import OnchainAgent
+from assay.chains.model import ChainUnavailable, Network
+from assay.chains.rpc import Rpc
 from assay.kit.cache import Cache
 from assay.kit.clock import Clock
 from assay.reputation.events import (

@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assay.kit.json import JsonObject
+from assay.kit.money import MICRO
 from assay.reputation.clusters import groups_of
-from assay.reputation.model import MICRO, Payer, Reputation, Vote
+from assay.reputation.model import Payer, Reputation, Vote
 
 NEUTRAL = 50.0
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.chains.abi import WORD, BadAnswer, Reader, address_word, counted, word
-from assay.chains.model import Network, OnchainAgent, is_address
-from assay.chains.ports import Call, Returned, Reverted, Rpc
+from assay.chains.agents import OnchainAgent
+from assay.chains.model import Network, is_address
+from assay.chains.rpc import Call, Returned, Reverted, Rpc
 from assay.kit.clock import Clock
 from assay.reputation.rows import PaymentChain
 

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from assay.chains.subject import Subject
+from assay.egress.budget import EGRESS_BUDGET
 from assay.egress.domain import domain_of
 from assay.evaluation.comparison import compared, row_of
 from assay.evaluation.history import FirstLooks, History, pool
@@ -25,15 +26,7 @@ from assay.probing.declared import declared_services
 from assay.probing.entering import CLOSED
 from assay.probing.ports import Probe, Severity
 from assay.trust.callers import Judged
-from assay.trust.model import (
-    EGRESS_BUDGET,
-    INDEXING,
-    UNFINISHED,
-    Collected,
-    Evaluation,
-    Evidence,
-    SignalName,
-)
+from assay.trust.model import INDEXING, UNFINISHED, Collected, Evaluation, Evidence, SignalName
 from assay.trust.ports import Signal
 from assay.trust.remembered import ABSENT, is_unfinished, remembered, with_comparison
 from assay.trust.standing import (

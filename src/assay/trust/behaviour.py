@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from assay.chains.subject import Subject
 from assay.control import rules
+from assay.egress.budget import EGRESS_BUDGET
 from assay.evaluation.checks import (
     CRITICAL_CAP,
     NOT_SEEN,
@@ -29,7 +30,7 @@ from assay.probing.findings import waiting_checks
 from assay.probing.ports import Finding, Probe, Severity, Visited
 from assay.probing.rounds import UNFINISHED, Seen
 from assay.trust.callers import judged_conduct
-from assay.trust.model import EGRESS_BUDGET, Cap, Evidence, Weighed
+from assay.trust.model import Cap, Evidence, Weighed
 
 
 def weigh(evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:

@@ -284,7 +284,7 @@ class Evaluator:
         snapshot = await needs.store.add(evaluation, taken, visit)
         news = EvaluationCompleted(evaluation, snapshot)
         for listener in needs.listeners:
-            listener.evaluated(news)
+            listener(news)
         return news
 
     async def _plan(

@@ -18,7 +18,6 @@ from assay.chains.networks import Networks
 from assay.chains.ports import ChainWriter, WriteRefused
 from assay.kit.costs import Bearer, current_bearer
 from assay.kit.errors import ServiceError
-from assay.trust.model import EvaluationCompleted
 from assay.trust.subjects import Subjects
 
 WAITING_MAX = 256
@@ -73,7 +72,7 @@ class _Score:
 
 
 class WriteBack:
-    """A listener that hands scores to one writer, in order."""
+    """Hands scores to one writer, in order."""
 
     def __init__(
         self,
@@ -110,11 +109,6 @@ class WriteBack:
     def counts(self) -> Mapping[str, int]:
         """How many scores ended how, since the process began."""
         return {outcome.value: self._counts[outcome] for outcome in Outcome}
-
-    def evaluated(self, news: EvaluationCompleted) -> None:
-        """Offer the score of an evaluation that really ran."""
-        evaluation = news.evaluation
-        self.offer(evaluation.chain, evaluation.agent_id, evaluation.score)
 
     def offer(self, chain: str, agent_id: str, score: float) -> None:
         """Queue a score of 0 to 100, where the agent is one of a chain that takes them."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from assay.kit.errors import Conflict, InvalidRequest, Unavailable
 
@@ -58,3 +59,37 @@ class Personhood:
     scope: str
     nullifier: str
     verified_at: datetime
+
+
+class HumanRegistry(Protocol):
+    """A registry of agents with a human behind each."""
+
+    async def find(self, address: str) -> HumanRecord:
+        """What it holds of a lower-case address. Raises `kit.errors.Unavailable`."""
+        ...
+
+
+class PersonhoodVerifier(Protocol):
+    """Checks proofs of personhood for one configuration."""
+
+    scope: str
+    """Names the configuration: a human has one nullifier in it."""
+
+    async def verify(self, proof: PersonhoodProof) -> str:
+        """The level of a proof that holds. Raises `ProofInvalid` and `PersonhoodUnavailable`."""
+        ...
+
+
+class PersonhoodStore(Protocol):
+    """Which subjects have a human behind them."""
+
+    async def add(self, personhood: Personhood) -> Personhood:
+        """Store it, or return what is stored already for the same human and subject.
+
+        Raises `HumanTaken` when the human backs another subject, or another human this one.
+        """
+        ...
+
+    async def find(self, subject_key: str) -> Personhood | None:
+        """The human behind a subject."""
+        ...

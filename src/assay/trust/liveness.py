@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
-from assay.chains.model import Registration
+from assay.chains.agents import Registration
 from assay.chains.subject import Subject
+from assay.egress.budget import EGRESS_BUDGET
 from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
 from assay.egress.waiting import BLAMED_FROM_S, count_own_waits
 from assay.kit.cache import BoundedMap, Cache
@@ -21,7 +22,6 @@ from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.asking import decode
 from assay.probing.visiting import USER_AGENT
-from assay.trust.model import EGRESS_BUDGET
 
 LIMITS = Limits(connect_s=3.0, total_s=5.0, body_bytes_max=256 * 1024)
 CONCURRENCY = 4

@@ -240,9 +240,6 @@ FIRST_PREVIOUS_HASH = "0x0"
 """`previousHash` of an agent's first snapshot. Source: conventions.md#snapshots."""
 
 
-EGRESS_BUDGET = "egress_budget"
-"""Why an evaluation was not made: its host has had its share of requests. See ADR 0016."""
-
 UNFINISHED = "unfinished"
 """Why an evaluation was not made: a critical check, or a proof of function, lacked our time."""
 
@@ -266,3 +263,11 @@ class EvaluationCompleted:
     reused: str | None = None
     next_try_at: datetime | None = None
     """When it is tried again in the background, for one that could not be finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an evaluation changed: the tier before it, and what was silently changed."""
+
+    tier_before: str | None = None
+    drift: tuple[str, ...] = ()

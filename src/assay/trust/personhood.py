@@ -11,8 +11,14 @@ from assay.chains.world_id import FIELD, PROOF_WORDS
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.json import is_array
-from assay.trust.humans import Personhood, PersonhoodProof, PersonhoodUnavailable, ProofInvalid
-from assay.trust.sources import PersonhoodStore, PersonhoodVerifier
+from assay.trust.humans import (
+    Personhood,
+    PersonhoodProof,
+    PersonhoodStore,
+    PersonhoodUnavailable,
+    PersonhoodVerifier,
+    ProofInvalid,
+)
 from assay.trust.subjects import Subjects
 
 LEVELS = frozenset({"orb", "secure_document", "document", "device", "face", "selfie"})

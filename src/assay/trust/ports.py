@@ -1,9 +1,9 @@
 """What trust needs from outside, and what a signal and a probe are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeAlias
 
 from assay.chains.ports import ChainReader
 from assay.chains.subject import Subject
@@ -87,12 +87,8 @@ class SnapshotBlobs(Protocol):
         ...
 
 
-class Listener(Protocol):
-    """Somebody who wants to know of completed evaluations; must not fail or wait."""
-
-    def evaluated(self, news: EvaluationCompleted) -> None:
-        """Called once for every evaluation that really ran."""
-        ...
+Listener: TypeAlias = Callable[[EvaluationCompleted], None]
+"""Called once for every evaluation that really ran; must not fail or wait."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ Source: interface.md#trust-profile.
 from dataclasses import dataclass
 from datetime import datetime
 
-from assay.chains.model import ChainUnavailable, Feedback, Network, OnchainAgent, parse_agent_id
+from assay.chains.agents import Feedback, OnchainAgent, parse_agent_id
+from assay.chains.model import ChainUnavailable, Network
 from assay.chains.reputation import Reputation, summarise
 from assay.chains.subject import Subject, subject_key
 from assay.kit.clock import Clock

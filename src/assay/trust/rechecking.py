@@ -11,6 +11,7 @@ from secrets import token_hex
 from typing import Final
 
 from assay.chains.subject import Subject
+from assay.egress.budget import EGRESS_BUDGET
 from assay.evaluation.visits import RECHECK
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.declared import declared_services, service_row
@@ -19,7 +20,7 @@ from assay.probing.opting_out import wants_none
 from assay.probing.ports import BudgetExhausted, Visit, Visited
 from assay.probing.shared_dialers import SharedDialers
 from assay.probing.visiting import VisitHttp
-from assay.trust.model import EGRESS_BUDGET, Evidence
+from assay.trust.model import Evidence
 from assay.trust.ports import SignalNeeds
 
 RECHECK_REQUESTS: Final = 3

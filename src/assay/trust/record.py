@@ -7,7 +7,7 @@ from typing import Protocol
 from assay.calls.conduct import ConductStore
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, JsonValue, is_object
-from assay.reputation.model import MICRO
+from assay.kit.money import MICRO
 from assay.trust.course import COUNTS_FOR, Course, CourseStore, Run
 from assay.trust.obstacle_list import OBSTACLES
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from assay.chains.model import AgentNotFound
+from assay.chains.agents import AgentNotFound
 from assay.chains.networks import Networks
 from assay.chains.subject import Subject
 from assay.egress.budget import EgressUse, UseClass, egress_use

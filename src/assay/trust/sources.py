@@ -13,7 +13,10 @@ from assay.probing.judging import ChatModel
 from assay.probing.ports import Lure, PendingResult
 from assay.probing.unannounced import UnannouncedVisits
 from assay.reputation.facts import FactsSource
-from assay.trust.humans import HumanRecord, Personhood, PersonhoodProof
+from assay.trust.humans import (
+    HumanRegistry,
+    PersonhoodStore,
+)
 from assay.trust.model import Attestation
 
 
@@ -36,40 +39,6 @@ class AttestedPeople(Protocol):
 
         An address that is not evaluated for long gives it back.
         """
-        ...
-
-
-class HumanRegistry(Protocol):
-    """A registry of agents with a human behind each."""
-
-    async def find(self, address: str) -> HumanRecord:
-        """What it holds of a lower-case address. Raises `kit.errors.Unavailable`."""
-        ...
-
-
-class PersonhoodVerifier(Protocol):
-    """Checks proofs of personhood for one configuration."""
-
-    scope: str
-    """Names the configuration: a human has one nullifier in it."""
-
-    async def verify(self, proof: PersonhoodProof) -> str:
-        """The level of a proof that holds. Raises `ProofInvalid` and `PersonhoodUnavailable`."""
-        ...
-
-
-class PersonhoodStore(Protocol):
-    """Which subjects have a human behind them."""
-
-    async def add(self, personhood: Personhood) -> Personhood:
-        """Store it, or return what is stored already for the same human and subject.
-
-        Raises `HumanTaken` when the human backs another subject, or another human this one.
-        """
-        ...
-
-    async def find(self, subject_key: str) -> Personhood | None:
-        """The human behind a subject."""
         ...
 
 

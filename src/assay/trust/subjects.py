@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from assay.chains.model import Family, Network, OnchainAgent, is_address, parse_agent_id
+from assay.chains.agents import OnchainAgent, parse_agent_id
+from assay.chains.model import Family, Network, is_address
 from assay.chains.ports import ChainReader
 from assay.chains.subject import Subject
 from assay.kit.costs import Cost, CostLedger

@@ -94,3 +94,7 @@ def _check_falling(column: Sequence[str], words: Sequence[str], what: str) -> No
     ranks = [words.index(word) for word in column]
     if ranks != sorted(ranks):
         raise ValueError(f"the {what} in the tier table must not get better as the score falls")
+
+
+MIN_SCORE_DEFAULT = 65.0
+"""Default threshold. Source: interface.md#limits."""

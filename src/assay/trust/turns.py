@@ -20,10 +20,9 @@ from assay.egress.budget import (
     EgressUse,
     UseClass,
     current_use,
-    is_exempt,
 )
 from assay.egress.consent import Consents, origin_of
-from assay.egress.domain import domain_of
+from assay.egress.domain import domain_of, is_exempt
 from assay.egress.ports import Begins
 from assay.egress.url import EgressPolicy, Target, parse_target
 from assay.egress.waiting import own_wait

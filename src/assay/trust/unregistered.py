@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from assay.chains.agents import OnchainAgent, Registration, Service
 from assay.chains.files import RegistrationFiles
-from assay.chains.model import Network, OnchainAgent, Registration, Service
+from assay.chains.model import Network
 from assay.chains.problems import FileProblem
 from assay.chains.registration import problems_of
 from assay.chains.subject import Subject

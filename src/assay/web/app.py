@@ -11,11 +11,13 @@ from starlette.routing import Match, Route
 from assay.kit.errors import InvalidRequest, NotFound, Problem, ServiceError
 from assay.web.docs import mount_docs
 from assay.web.edge import Edge
-from assay.web.errors import MethodNotAllowed, envelope, error_headers, fault, status_of
+from assay.web.errors import envelope, error_headers, fault, status_of
 from assay.web.exchange import exchange_of, note_detail
 from assay.web.openapi import document
+from assay.web.request_parser import MethodNotAllowed
 from assay.web.route import app_of
 from assay.web.routes import (
+    account_data,
     account_security,
     accounts,
     admin,
@@ -62,6 +64,7 @@ def framework(app: App) -> FastAPI:
         course.build_router(app),
         accounts.router,
         account_security.router,
+        account_data.router,
         sessions.router,
         endpoints.router,
         analytics.router,

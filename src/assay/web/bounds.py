@@ -27,3 +27,7 @@ class Bounds:
 
 
 BOUNDS: Final = Bounds()
+
+
+PIECE_BYTES = 256 * 1024
+"""Of a whole answer, what is given to the connection at once."""

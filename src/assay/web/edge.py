@@ -4,21 +4,20 @@ Pure ASGI, and little of it: it is on the way of every request (ADR 0006). What 
 answer, it adds to every answer, the framework's and the lanes'.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from ipaddress import ip_network
 from typing import Protocol, TypeAlias
 
 from assay.kit.addresses import address_of_hop
 from assay.kit.costs import serve_for
 from assay.kit.errors import NotFound, ServiceError
-from assay.kit.ids import new_id
 from assay.kit.room import Room
 from assay.web.cors import Cors
 from assay.web.edge_answer import ANSWERS_BYTES, EdgeAnswer
 from assay.web.errors import fault
 from assay.web.exchange import (
     KEY,
+    WRAP_PREFIX,
     AsgiApp,
     Exchange,
     Message,
@@ -28,6 +27,7 @@ from assay.web.exchange import (
     headers_of,
     note_detail,
     refuse,
+    request_id_of,
 )
 from assay.web.limits import RateLimit, Verdict, parsed_address
 from assay.web.limits import refuse as refuse_by_limit
@@ -37,11 +37,6 @@ from assay.web.unread import UnreadAnswers
 from assay.wiring import App
 
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
-
-WRAP_PREFIX = "/wrap/"
-"""Answers below it are upstreams', not ours: nothing of the edge's is added to them."""
-
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class Lane(Protocol):
@@ -196,17 +191,6 @@ def _forwarded(headers: RawHeaders) -> list[str]:
     lines = [value for name, value in headers if name == b"x-forwarded-for"]
     hops = b",".join(lines).decode("latin-1").split(",")
     return [hop.strip() for hop in hops if hop.strip()]
-
-
-def request_id_of(headers: Mapping[str, str]) -> str:
-    """The caller's own when it is well formed."""
-    return given_request_id(headers) or new_id()
-
-
-def given_request_id(headers: Mapping[str, str]) -> str | None:
-    """The caller's own, or None."""
-    given = headers.get("x-request-id")
-    return given if given is not None and _REQUEST_ID.fullmatch(given) else None
 
 
 def _limit_headers(verdict: Verdict) -> tuple[tuple[bytes, bytes], ...]:

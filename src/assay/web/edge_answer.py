@@ -10,9 +10,8 @@ from typing import Final
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.room import SMALL_BYTES, Room, Share
-from assay.web.bounds import BOUNDS
+from assay.web.bounds import BOUNDS, PIECE_BYTES
 from assay.web.exchange import Exchange, Message, Send, date_header, refuse
-from assay.web.outgoing import PIECE_BYTES
 
 ANSWERS_BYTES: Final = 128 * 1024 * 1024
 """What large answers to operators may hold that are not read yet; one operator has a sixteenth, but

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from assay.kit.errors import InvalidRequest, ServiceError, TooMany
+from assay.kit.errors import ServiceError, TooMany
 from assay.kit.json import JsonValue
 
 STATUS: Mapping[str, int] = MappingProxyType(
@@ -87,24 +87,6 @@ STATUS: Mapping[str, int] = MappingProxyType(
     }
 )
 """Source: interface.md#errors; conventions.md#error-envelope."""
-
-
-class MethodNotAllowed(ServiceError):
-    """The path is there, the method is not."""
-
-    code = "method_not_allowed"
-
-
-class RequestHeadTooLarge(InvalidRequest):
-    """More bytes of request line and headers than are accepted. Source: RFC 6585, section 5."""
-
-    code = "request_head_too_large"
-
-
-class UpgradeNotSupported(InvalidRequest):
-    """A handshake for another protocol on this connection."""
-
-    code = "upgrade_not_supported"
 
 
 class TooManyConnections(TooMany):

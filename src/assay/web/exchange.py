@@ -1,5 +1,6 @@
 """One request being answered: what the edge knows of it, and raw answers."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +12,7 @@ from assay.accounts.bearers import operator_bearer
 from assay.accounts.model import Operator
 from assay.kit.costs import Bearer, address_bearer
 from assay.kit.errors import ServiceError
+from assay.kit.ids import new_id
 from assay.kit.room import Share
 from assay.web.errors import envelope, error_headers, status_of
 from assay.wrapper.callers import Caller
@@ -138,3 +140,21 @@ async def refuse(send: Send, error: ServiceError, request_id: str) -> None:
     """The response of a refusal."""
     headers = [JSON, *error_headers(error)]
     await answer(send, status_of(error), envelope(error, request_id), headers)
+
+
+WRAP_PREFIX = "/wrap/"
+"""Answers below it are upstreams', not ours: nothing of the edge's is added to them."""
+
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def request_id_of(headers: Mapping[str, str]) -> str:
+    """The caller's own when it is well formed."""
+    return given_request_id(headers) or new_id()
+
+
+def given_request_id(headers: Mapping[str, str]) -> str | None:
+    """The caller's own, or None."""
+    given = headers.get("x-request-id")
+    return given if given is not None and _REQUEST_ID.fullmatch(given) else None

@@ -18,9 +18,8 @@ from assay.web.exchange import date_header
 from assay.web.repeats import ANSWERS_REMEMBERED, Rendered, Repeat
 from assay.wiring import App
 from assay.wrapper.callers import Caller
-from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import AnswerHead, Exchange
 from assay.wrapper.steps.forward import SANDBOX
+from assay.wrapper.upstream import AnswerHead, Exchange, UpstreamFailed
 
 JOINED_BYTES_MAX = 16 * 1024
 """Up to here a piece is copied behind its head, and waits for the end of the turn."""

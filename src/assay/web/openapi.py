@@ -20,8 +20,8 @@ from assay.web.wire import (
     webhooks,
     wrap,
 )
-from assay.web.wire.error import ErrorShape
-from assay.web.wire.gate import GateBody, GateShape
+from assay.web.wire.error import ErrorResponse
+from assay.web.wire.gate import GateRequest, GateResponse
 from assay.wiring import App
 
 VERSION = "1.0.0"
@@ -93,10 +93,10 @@ _SOMETIMES = {
 }
 
 _BODIES = (
-    accounts.RegisterBody,
-    accounts.LoginBody,
-    accounts.RenameBody,
-    accounts.RotateBody,
+    accounts.RegisterRequest,
+    accounts.LoginRequest,
+    accounts.RenameRequest,
+    accounts.RotateRequest,
     account_security.PasswordChangeRequest,
     account_security.ResetLinkRequest,
     account_security.PasswordResetRequest,
@@ -105,16 +105,16 @@ _BODIES = (
     account_security.TotpConfirmRequest,
     account_security.SecondFactorRequest,
     account_security.DeleteAccountRequest,
-    key_agents.VerifyBody,
-    personhood.ProofBody,
-    endpoints.EndpointBody,
+    key_agents.VerifyRequest,
+    personhood.ProofRequest,
+    endpoints.EndpointRequest,
     endpoints.EndpointPatch,
-    admin.ChangeBody,
-    webhooks.WebhookBody,
-    proxy.ProxyBody,
-    proxy.PlaygroundBody,
-    service_credentials.CredentialBody,
-    GateBody,
+    admin.ChangeRequest,
+    webhooks.WebhookRequest,
+    proxy.ProxyRequest,
+    proxy.PlaygroundRequest,
+    service_credentials.CredentialRequest,
+    GateRequest,
 )
 
 
@@ -174,6 +174,6 @@ def _schemas() -> Mapping[str, Any]:
         [(body, "validation") for body in _BODIES], ref_template=template
     )
     _, answers = models_json_schema(
-        [(shape, "serialization") for shape in (GateShape, ErrorShape)], ref_template=template
+        [(shape, "serialization") for shape in (GateResponse, ErrorResponse)], ref_template=template
     )
     return {**bodies["$defs"], **answers["$defs"]}

@@ -6,15 +6,12 @@ from assay.kit.clock import Clock
 from assay.kit.errors import RequestTimeout, ServiceError
 from assay.payments.model import PaymentRequired
 from assay.payments.till import PaymentPending
-from assay.web.bounds import BOUNDS
+from assay.web.bounds import BOUNDS, PIECE_BYTES
 from assay.web.errors import envelope, error_headers, status_of
 from assay.web.exchange import JSON, Exchange, Send, date_header
 from assay.wrapper.model import Answer, Journey, RateLimitExceeded
 from assay.wrapper.steps.forward import SANDBOX
 from assay.wrapper.steps.limit import limit_headers
-
-PIECE_BYTES = 256 * 1024
-"""Of a whole answer, what is given to the connection at once."""
 
 UNREAD_S = BOUNDS.unread_s
 """How long a caller may take to read a whole answer."""

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from assay.web.edge import given_request_id
+from assay.web.exchange import given_request_id
 from assay.web.request_parser import RequestParser
 from assay.web.routes.wrap import incoming_of
 from assay.wrapper.callers import anonymous_at

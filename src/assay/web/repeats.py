@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from assay.kit.heads import END, is_plain
-from assay.payments.model import Headers
+from assay.kit.heads import END, Headers, is_plain
 from assay.wrapper.direct import Carried
-from assay.wrapper.ports import AnswerHead
+from assay.wrapper.upstream import AnswerHead
 
 REPEATS_MAX = 1000
 """Requests remembered by their bytes. Most callers send few, again and again."""

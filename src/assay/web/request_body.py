@@ -12,7 +12,6 @@ from assay.kit.addresses import caller_of
 from assay.kit.errors import InvalidRequest, RequestTimeout, TooLarge
 from assay.kit.room import Room, Share
 from assay.web.exchange import SMALL_BYTES, Exchange, Receive, Scope, exchange_of
-from assay.web.traffic import CREDENTIAL_IN_BODY
 
 BODY_S = 15.0
 """How long a body may take to arrive."""
@@ -97,3 +96,15 @@ async def _hold(exchange: Exchange, size: int) -> None:
 
 def _too_large(bytes_max: int) -> TooLarge:
     return TooLarge(f"The body is larger than {bytes_max} bytes.", maxBytes=bytes_max)
+
+
+CREDENTIAL_IN_BODY: Final = frozenset(
+    {
+        "/operator/login",
+        "/operator/password/reset",
+        "/operator/email/verify",
+        "/operator/key/verify",
+    }
+)
+"""A password, a token or a signature comes in the body, and each of these operations bounds the
+guesses at it by itself, before it hashes or asks a chain. Looking the account up comes first."""

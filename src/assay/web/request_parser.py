@@ -17,9 +17,8 @@ that nginx and h11 both refuse.
 import re
 from typing import Final, Protocol
 
-from assay.kit.errors import InvalidRequest
+from assay.kit.errors import InvalidRequest, ServiceError
 from assay.kit.heads import END
-from assay.web.errors import MethodNotAllowed, RequestHeadTooLarge, UpgradeNotSupported
 
 METHOD_BYTES_MAX: Final = 24
 
@@ -497,3 +496,21 @@ def _framing(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 def _listed(value: bytes) -> set[bytes]:
     """The members of a comma-separated header, in lower case."""
     return {part.strip(_OWS) for part in value.lower().split(b",")}
+
+
+class MethodNotAllowed(ServiceError):
+    """The path is there, the method is not."""
+
+    code = "method_not_allowed"
+
+
+class RequestHeadTooLarge(InvalidRequest):
+    """More bytes of request line and headers than are accepted. Source: RFC 6585, section 5."""
+
+    code = "request_head_too_large"
+
+
+class UpgradeNotSupported(InvalidRequest):
+    """A handshake for another protocol on this connection."""
+
+    code = "upgrade_not_supported"

@@ -21,7 +21,7 @@ from assay.web import credentials
 from assay.web.credentials import Credential
 from assay.web.exchange import exchange_of
 from assay.web.scopes import SCOPES, scope_of
-from assay.web.wire.error import ErrorShape
+from assay.web.wire.error import ErrorResponse
 from assay.web.wire.shape import Body
 from assay.wiring import App
 
@@ -77,7 +77,7 @@ _READS_THAT_ARE_NOTED = frozenset({"GET /operator/me/export"})
 
 _REFUSED: Final = {
     "content": {
-        "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorShape.__name__}"}}
+        "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorResponse.__name__}"}}
     }
 }
 """A refusal in the document. Not `model`: the framework would make a validator for each, a

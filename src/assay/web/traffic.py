@@ -12,6 +12,7 @@ from assay.kit.errors import Unavailable
 from assay.web.connections import ALWAYS_ANSWERED
 from assay.web.exchange import Exchange, Scope
 from assay.web.limits import RateLimit, Verdict, caller_of, rate_limit
+from assay.web.request_body import CREDENTIAL_IN_BODY
 from assay.wiring import App
 
 UNLIMITED: Final = frozenset(
@@ -22,17 +23,6 @@ keep anybody from the keys that tokens are verified with."""
 
 COURSE: Final = "/operator/sandbox/course/"
 """Below it `Authorization` is part of what an agent is asked to do: no credential of ours."""
-
-CREDENTIAL_IN_BODY: Final = frozenset(
-    {
-        "/operator/login",
-        "/operator/password/reset",
-        "/operator/email/verify",
-        "/operator/key/verify",
-    }
-)
-"""A password, a token or a signature comes in the body, and each of these operations bounds the
-guesses at it by itself, before it hashes or asks a chain. Looking the account up comes first."""
 
 
 class Traffic:

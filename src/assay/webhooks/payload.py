@@ -5,11 +5,10 @@ import binascii
 import hashlib
 import hmac
 import json
-from dataclasses import dataclass
 from typing import Final
 
 from assay.kit.clock import iso
-from assay.trust.model import Evaluation, Snapshot
+from assay.trust.model import Change, Evaluation, Snapshot
 from assay.webhooks.model import EVENT, GRADE_CHANGED
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - how a secret begins, not one
@@ -33,14 +32,6 @@ def payload(evaluation: Evaluation, snapshot: Snapshot, threshold: float) -> str
         "interactionCount": snapshot.interaction_count,
     }
     return json.dumps(told, separators=(",", ":"))
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What an evaluation changed: the tier before it, and what was silently changed."""
-
-    tier_before: str | None = None
-    drift: tuple[str, ...] = ()
 
 
 def change_payload(event: str, body: str, change: Change) -> str:

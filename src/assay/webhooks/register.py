@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from assay.accounts.audit import TERMINAL, Actor, note
-from assay.chains.model import TOKEN_ID_MAX, is_address
+from assay.chains.agents import TOKEN_ID_MAX
+from assay.chains.model import is_address
 from assay.egress.url import EgressPolicy, Refused, Target, parse_target
 from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem

@@ -32,7 +32,6 @@ from assay.egress.credentials import OwnCredentials
 from assay.egress.url import EgressPolicy
 from assay.evaluation.policy import ladder_from
 from assay.gate.check import Gate, GateNeeds
-from assay.gate.model import MIN_SCORE_DEFAULT
 from assay.gate.token import TOKEN_TTL, DecisionTokens
 from assay.identity.challenge import Challenges
 from assay.identity.ports import Verifiers
@@ -111,7 +110,7 @@ from assay.trust.record import ConductRecord
 from assay.trust.scheduled import Scheduler
 from assay.trust.scoring import weights_from
 from assay.trust.subjects import Subjects
-from assay.trust.tiers import Rules, tiers_from
+from assay.trust.tiers import MIN_SCORE_DEFAULT, Rules, tiers_from
 from assay.trust.unregistered import UnregisteredAgents, UnregisteredNeeds
 from assay.trust.wallet_watch import WalletWatch
 from assay.webhooks.deliver import Deliverer
@@ -512,8 +511,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     bought = paid_calls(settings, outside.rpc, database, clock, log)
     sources = replace(sources, sales=bought and bought.calls)
     signals, probes = _plugins(evidence.absent(sources))
-    evaluations = SqlEvaluationStore(database, event_outbox, control_records(probes))
-    announce = _Announce([EvaluationLog(log)])
+    evaluations = SqlEvaluationStore(database, event_outbox.put, control_records(probes))
+    listeners: list[Listener] = [EvaluationLog(log).evaluated]
     evaluator = Evaluator(
         EvaluatorNeeds(
             subjects=subjects,
@@ -524,7 +523,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             store=evaluations,
             blobs=outside.blobs,
             rules=rules,
-            listeners=[announce],
+            listeners=listeners,
             clock=clock,
             sources=sources,
             costs=outside.costs,
@@ -559,12 +558,12 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     webhook_http = _webhook_http(settings, outside.budget, stack)
     proofs = ReceiverProofs(outside.budget.consents, webhook_http, secrets["session"], clock)
     deliverer = Deliverer(webhook_store, box, webhook_http, clock, tasks.spawn, proofs)
-    announce.listeners.extend((gate, deliverer))
+    listeners += gate.evaluated, deliverer.evaluated
     write_back = evidence.write_back(
         settings, networks, subjects, outside.rpc, log, database, clock
     )
     if write_back is not None:
-        announce.listeners.append(write_back)
+        listeners.append(_offers_to(write_back))
     identity = AgentIdentity(challenges, sessions, key_agents, clock, outside.costs)
     wrapped = wrapping(
         Ground(
@@ -734,15 +733,12 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Announce:
-    """Hands the news on; the gate joins the listeners after the evaluator it needs is made."""
+def _offers_to(write_back: WriteBack) -> Listener:
+    def offer(news: EvaluationCompleted) -> None:
+        evaluation = news.evaluation
+        write_back.offer(evaluation.chain, evaluation.agent_id, evaluation.score)
 
-    listeners: list[Listener]
-
-    def evaluated(self, news: EvaluationCompleted) -> None:
-        for listener in self.listeners:
-            listener.evaluated(news)
+    return offer
 
 
 def _plugins(

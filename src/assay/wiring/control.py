@@ -5,9 +5,10 @@ from datetime import timedelta
 from typing import Final
 
 from assay.control.identity import Control
+from assay.control.ports import FOLLOWS_DAYS
 from assay.infra.http.txt_records import DnsTxtRecords
 from assay.infra.sql.control import SqlControlStore
-from assay.infra.sql.control_records import FOLLOWS_DAYS, ControlRecords
+from assay.infra.sql.control_records import ControlRecords
 from assay.infra.sql.engine import Database
 from assay.kit.clock import Clock
 from assay.probing.ports import Probe

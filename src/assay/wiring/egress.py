@@ -3,16 +3,9 @@
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
-from assay.egress.budget import (
-    BudgetRules,
-    Ceiling,
-    Spent,
-    UseClass,
-    current_use,
-    is_exempt,
-)
+from assay.egress.budget import BudgetRules, Ceiling, Spent, UseClass, current_use
 from assay.egress.consent import Consents, origin_of
-from assay.egress.domain import domain_of
+from assay.egress.domain import domain_of, is_exempt
 from assay.egress.opened import OpenedAddresses, OpenedForOperators, opened_entry
 from assay.egress.url import EgressPolicy, Target, parse_target
 from assay.infra.http.egress_budget import EgressBudget

@@ -3,7 +3,7 @@
 from contextlib import AsyncExitStack
 
 from assay.chains.networks import Networks
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.infra.attestations import EasAttestations, eas_source
 from assay.infra.humans import SelfHumans, contract_of
 from assay.infra.judge import OpenAiModel
@@ -17,8 +17,9 @@ from assay.infra.sql.scarce import SqlAttestedPeople
 from assay.kit.clock import Clock
 from assay.settings import Settings
 from assay.trust.feedback import WriteBack
+from assay.trust.humans import PersonhoodVerifier
 from assay.trust.model import SignalName
-from assay.trust.sources import PersonhoodVerifier, Sources
+from assay.trust.sources import Sources
 from assay.trust.subjects import Subjects
 from assay.wiring.naming import naming
 

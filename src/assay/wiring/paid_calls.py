@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.log import Log
 from assay.infra.payments.payout_wallet import PayoutWallet
@@ -11,7 +11,8 @@ from assay.infra.payments.visit_wallets import AssetBalances, DerivedWallets
 from assay.infra.sql.engine import Database
 from assay.infra.sql.paid_calls import SqlPaidCallStore
 from assay.kit.clock import Clock, SystemClock
-from assay.payments.model import DECIMALS, PaymentNetwork
+from assay.kit.money import DECIMALS
+from assay.payments.model import PaymentNetwork
 from assay.payments.networks import network_id
 from assay.payments.paid_call_model import KNOWN_FOR, Spending
 from assay.payments.paid_calls import BoughtCalls, PaidCallNeeds

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.payments.payout_wallet import PayoutWallet
 from assay.infra.sql.engine import Database

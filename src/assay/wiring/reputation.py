@@ -9,7 +9,7 @@ from typing import Final
 from assay.chains.abi import BadAnswer
 from assay.chains.model import ChainUnavailable, Network, is_address
 from assay.chains.networks import Networks
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.egress.ports import Limits, SafeHttp
 from assay.evaluation.policy import ladder_from
 from assay.infra.http.documents import GuardedDocuments

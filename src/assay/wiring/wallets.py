@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from assay.chains.abi import address_word
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.infra.payments.eip3009_contract import balance_of, gas_spent
 from assay.infra.payments.x402_sender import GAS_MAX
 from assay.kit.json import JsonValue, is_array, is_object

@@ -64,13 +64,13 @@ from assay.wrapper.held import HeldBodies
 from assay.wrapper.kept import WrapperCosts
 from assay.wrapper.origin import WrapperOrigin
 from assay.wrapper.pipeline import Pipeline, Steps
-from assay.wrapper.ports import Upstream
 from assay.wrapper.routes import Routes
 from assay.wrapper.steps.forward import ForwardStep
 from assay.wrapper.steps.limit import LimitStep, SharedLimitStep
 from assay.wrapper.steps.pay import PayStep
 from assay.wrapper.steps.record import RecordStep
 from assay.wrapper.steps.trust import TrustStep
+from assay.wrapper.upstream import Upstream
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.kit.errors import ServiceError
-from assay.payments.model import DECIMALS
+from assay.kit.money import DECIMALS
 from assay.wrapper.endpoint_rules import Found, NewEndpoint
 from assay.wrapper.model import WrapperConfig
 

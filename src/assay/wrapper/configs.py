@@ -8,7 +8,7 @@ from assay.kit.clock import Clock
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.fair_queue import LISTS, FairQueue
 from assay.kit.ids import new_id
-from assay.payments.model import DECIMALS
+from assay.kit.money import DECIMALS
 from assay.payments.warnings import Sale, SaleWarnings
 from assay.wrapper.changes import EndpointChange, PreconditionFailed, asked_of, secret_problems
 from assay.wrapper.endpoint_rules import (

@@ -7,8 +7,8 @@ headers. Source: the Fetch standard, section 3.3 (CORS protocol).
 import re
 from collections.abc import Awaitable, Callable
 
+from assay.kit.heads import Headers
 from assay.kit.origins import ANY
-from assay.payments.model import Headers
 from assay.wrapper.model import Answer, Incoming, RouteMatch, WrapperConfig, WrapperNotFound
 
 MAX_AGE_S = 600

@@ -8,15 +8,16 @@ Source: conventions.md#wrapper; measurements.md#forwarding-requests.
 from dataclasses import dataclass, replace
 
 from assay.calls.model import CallKind
-from assay.payments.model import Headers
+from assay.kit.heads import Headers
 from assay.wrapper.cors import cors_headers, preflighted_method
 from assay.wrapper.model import Admitted, Incoming, Matched, Trust
 from assay.wrapper.origin import WrapperOrigin, host_of
 from assay.wrapper.pipeline import Steps
-from assay.wrapper.ports import AnswerHead, Exchange, Prepared, ReplySink, Trip
+from assay.wrapper.ports import Trip
 from assay.wrapper.steps.forward import asks_itself, lines_of
 from assay.wrapper.steps.limit import caller_by, limit_lines
 from assay.wrapper.steps.trust import Claim
+from assay.wrapper.upstream import AnswerHead, Exchange, Prepared, ReplySink
 
 _PAYMENT_REQUIRED = 402
 

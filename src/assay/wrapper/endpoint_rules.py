@@ -10,8 +10,9 @@ from decimal import Decimal
 
 from assay.egress.url import EgressPolicy, Refused, parse_target
 from assay.gate.model import ColdStart
+from assay.kit.money import DECIMALS
 from assay.kit.origins import ANY, canonical_origin
-from assay.payments.model import DECIMALS, PaymentNetwork, Protocol
+from assay.payments.model import PaymentNetwork, Protocol
 from assay.payments.networks import DEFAULTS, accepted_names, network_id
 from assay.payments.payees import payee_problem
 from assay.wrapper.match import BadPath, check_method, check_pattern

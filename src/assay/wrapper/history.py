@@ -6,13 +6,12 @@ A revision is in force from the moment it was written down until the next one is
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from types import MappingProxyType
 from typing import NamedTuple
 
 from assay.accounts.audit import ActorKind
 from assay.kit.json import JsonValue
-from assay.payments.model import DECIMALS
+from assay.kit.money import usd
 from assay.wrapper.model import WrapperConfig
 
 HIDDEN = "(not shown)"
@@ -41,11 +40,6 @@ class Revision:
     action: str
     """Of the audit trail."""
     changes: Sequence[FieldChange]
-
-
-def usd(micro: int) -> str:
-    """Micro-dollars as dollars with six places (conventions.md#time-money-and-ids)."""
-    return f"{Decimal(micro).scaleb(-DECIMALS):.6f}"
 
 
 def changes_between(before: WrapperConfig, after: WrapperConfig) -> list[FieldChange]:

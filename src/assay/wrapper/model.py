@@ -15,10 +15,11 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from assay.egress.url import Target
 from assay.gate.denial import denial, denial_message
-from assay.gate.model import ColdStart, Decision, GateRequest
+from assay.gate.model import ColdStart, Decision, GateInput
 from assay.identity.model import AgentHeaders
 from assay.kit.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
-from assay.payments.model import Entry, Headers, Held, Protocol, Quote
+from assay.kit.heads import Headers
+from assay.payments.model import Entry, Held, Protocol, Quote
 from assay.wrapper.callers import Caller
 from assay.wrapper.payment_limits import NO_PAYMENT_LIMITS, PaymentLimits
 from assay.wrapper.terms import Terms
@@ -79,12 +80,6 @@ class WrapperTooLarge(TooLarge):
     """The body exceeds the wrapper's limit (interface.md#wrapper-errors)."""
 
     code = "payload_too_large"
-
-
-class UpstreamFailed(ServiceError):
-    """The upstream failed or answered with what is no answer (interface.md#wrapper-errors)."""
-
-    code = "wrapper_request_failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +166,7 @@ class Route:
 
     config: WrapperConfig
     target: Target
-    gate_request: GateRequest
+    gate_request: GateInput
     upstream_header: tuple[bytes, bytes] | None
     """The opened auth header. Never logged, never in an answer."""
 

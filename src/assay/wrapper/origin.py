@@ -6,8 +6,8 @@ cookies and asks for no passwords. An origin of their own keeps wrappers and the
 
 from dataclasses import dataclass
 
+from assay.kit.heads import Headers
 from assay.kit.origins import authority_of, origin_of
-from assay.payments.model import Headers
 
 
 @dataclass(frozen=True, slots=True)

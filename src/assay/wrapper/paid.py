@@ -7,14 +7,15 @@ service, to what was bought. Nothing is charged for anything else (ADR 0020).
 import asyncio
 
 from assay.kit.addresses import caller_of
+from assay.kit.heads import Headers
 from assay.kit.room import Share
 from assay.payments.claims import CUT_SHORT
-from assay.payments.model import Headers, Held, Stored
+from assay.payments.model import Held, Stored
 from assay.payments.till import LATE_S, Till
 from assay.wrapper.held import HeldBodies
-from assay.wrapper.model import Answer, Journey, Paid, UpstreamFailed
-from assay.wrapper.ports import UpstreamReply
+from assay.wrapper.model import Answer, Journey, Paid
 from assay.wrapper.steps.forward import ForwardStep
+from assay.wrapper.upstream import UpstreamFailed, UpstreamReply
 
 _REDIRECTED_FROM = 300
 _NOT_MODIFIED = 304

@@ -8,7 +8,7 @@ from typing import Final
 
 from assay.egress.fields import via_mark
 from assay.kit.errors import InvalidRequest
-from assay.payments.model import Headers
+from assay.kit.heads import Headers
 
 ROUNDS_MAX: Final = 4
 """How often a request may have been here: wrappers of wrappers are odd, but no harm."""

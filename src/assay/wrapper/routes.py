@@ -6,7 +6,7 @@ from math import inf
 from typing import Final
 
 from assay.egress.url import EgressPolicy, Refused, parse_target
-from assay.gate.model import GateRequest
+from assay.gate.model import GateInput
 from assay.kit.cache import BoundedMap
 from assay.kit.clock import Clock
 from assay.kit.singleflight import SingleFlight
@@ -183,7 +183,7 @@ class Routes:
         header = None
         if config.auth is not None and secret is not None:
             header = (config.auth.header.encode("ascii"), secret)
-        asked = GateRequest(min_score=config.min_score, cold_start=config.cold_start)
+        asked = GateInput(min_score=config.min_score, cold_start=config.cold_start)
         return Route(config, target, asked, header)
 
 

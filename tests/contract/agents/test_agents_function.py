@@ -7,7 +7,7 @@ import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp
 
-from assay.chains.model import OnchainAgent, Registration, Service
+from assay.chains.agents import OnchainAgent, Registration, Service
 from assay.chains.subject import Subject
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.http.egress import GuardedHttp

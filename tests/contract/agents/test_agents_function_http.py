@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from assay.chains.model import Service
+from assay.chains.agents import Service
 from assay.infra.http.egress import GuardedHttp
 from tests.contract.agents.test_agents_function import proven
 from tests.fakes import working_agents as agents

@@ -5,7 +5,7 @@ import gzip
 import pytest
 from a2a.types import Message, Part, SendMessageResponse
 
-from assay.chains.model import OnchainAgent, Registration, Service
+from assay.chains.agents import OnchainAgent, Registration, Service
 from assay.chains.subject import Subject
 from assay.infra.agents.dialers import StockDialers
 from assay.infra.http.egress import GuardedHttp

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from assay.chains.model import Service
+from assay.chains.agents import Service
 from assay.infra.http.egress import GuardedHttp
 from assay.infra.sql.engine import Database
 from assay.infra.state.memory import MemorySharedState

@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from assay.chains.model import OnchainAgent
+from assay.chains.agents import OnchainAgent
 from assay.chains.registration import parse_registration
 from assay.chains.subject import Subject
 from assay.egress.url import EgressPolicy

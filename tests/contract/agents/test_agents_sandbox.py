@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 import assay.probing.probes
-from assay.chains.model import OnchainAgent, Registration, Service
+from assay.chains.agents import OnchainAgent, Registration, Service
 from assay.chains.registration import parse_registration
 from assay.chains.subject import Subject
 from assay.control.identity import Control

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import assay.probing.probes
-from assay.chains.model import Service
+from assay.chains.agents import Service
 from assay.chains.subject import Subject
 from assay.control.identity import Control
 from assay.infra.agents.dialers import StockDialers

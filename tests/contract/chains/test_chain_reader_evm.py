@@ -11,8 +11,9 @@ import pytest
 from eth_abi.abi import encode
 from eth_account import Account
 
+from assay.chains.agents import AgentNotFound
 from assay.chains.families.evm import EvmReader
-from assay.chains.model import AgentNotFound, ChainUnavailable, Network
+from assay.chains.model import ChainUnavailable, Network
 from assay.chains.ports import ChainReader, ReaderNeeds
 from assay.chains.registration import TYPE
 from assay.chains.resolve import Resolver

@@ -11,7 +11,8 @@ from decimal import Decimal
 
 import pytest
 
-from assay.chains.model import AgentNotFound, ChainUnavailable, OnchainAgent
+from assay.chains.agents import AgentNotFound, OnchainAgent
+from assay.chains.model import ChainUnavailable
 from assay.chains.registration import TYPE
 from tests.services.solana import golden, loopback
 from tests.services.solana.clusters import SYSTEM_PROGRAM, keypair

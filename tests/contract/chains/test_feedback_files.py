@@ -22,12 +22,13 @@ from assay.infra.sql.engine import Database
 from assay.infra.sql.tables import chain_feedback
 from assay.kit.json import JsonObject, JsonValue
 from assay.kit.keccak import keccak256
+from assay.kit.money import MICRO
 from assay.reputation.events import DAY_S
 from assay.reputation.evidence import entries_of, evidence_of
 from assay.reputation.facts import AgentFacts
 from assay.reputation.file_rules import FILE_BYTES_MAX
 from assay.reputation.files import PER_SITE, PER_VOTER, FeedbackFiles
-from assay.reputation.model import MICRO, reputation_of
+from assay.reputation.model import reputation_of
 from assay.reputation.rules import assess
 from assay_demo.chain.registries import give_feedback, revoke_feedback, set_agent_wallet
 from tests.contract.chains.test_reputation_reading import (

@@ -16,8 +16,8 @@ import pytest
 from eth_abi.abi import encode
 from eth_account import Account
 
+from assay.chains.agents import OnchainAgent
 from assay.chains.families.evm import EvmReader
-from assay.chains.model import OnchainAgent
 from assay.chains.ports import ReaderNeeds
 from assay.chains.subject import Subject
 from assay.egress.url import EgressPolicy
@@ -29,9 +29,9 @@ from assay.infra.http.rpc_endpoint import RpcLimits
 from assay.infra.sql.chain_events import SqlEventStore
 from assay.infra.sql.engine import Database
 from assay.kit.clock import SystemClock
+from assay.kit.money import MICRO
 from assay.reputation.facts import AgentFacts, NotIndexed
 from assay.reputation.indexer import KINDS, Indexer
-from assay.reputation.model import MICRO
 from assay.reputation.ports import Cursor, Stream
 from assay.reputation.reading import IndexedFacts
 from assay.reputation.rows import Asset, PaymentChain

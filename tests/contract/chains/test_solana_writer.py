@@ -10,7 +10,8 @@ import pytest
 from solders.keypair import Keypair
 from solders.message import Message
 
-from assay.chains.model import ChainUnavailable, OnchainAgent
+from assay.chains.agents import OnchainAgent
+from assay.chains.model import ChainUnavailable
 from assay.chains.networks import Networks
 from assay.chains.ports import WriteRefused
 from assay.chains.solana.feedback import Given, give_feedback

@@ -8,12 +8,12 @@ import pytest
 from eth_abi.abi import encode
 from typing_extensions import override
 
-from assay.chains.model import OnchainAgent
+from assay.chains.agents import OnchainAgent
 from assay.evaluation.ladder import place
 from assay.evaluation.policy import LadderPolicy
 from assay.kit.clock import SystemClock
+from assay.kit.money import MICRO
 from assay.reputation.evidence import evidence_of
-from assay.reputation.model import MICRO
 from assay.reputation.reading import IndexedFacts
 from assay.reputation.vouchers import (
     Stake,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from assay.chains.model import Service
+from assay.chains.agents import Service
 from assay.chains.ports import DocumentOverBudget
 from assay.chains.subject import Subject
 from assay.control.host_files import HostFiles

@@ -16,7 +16,7 @@ from assay.infra.http.upstream import UpstreamPool
 from assay.infra.sql.engine import Database
 from assay.kit.clock import SystemClock
 from assay.kit.errors import Unavailable
-from assay.wrapper.ports import UpstreamRequest
+from assay.wrapper.upstream import UpstreamRequest
 from tests.fakes.clock import FrozenClock
 from tests.fakes.name_servers import NameServers
 from tests.services.egress_process import DEVELOPMENT, Process

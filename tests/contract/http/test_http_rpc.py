@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.chains.ports import Call, Returned, Reverted
+from assay.chains.rpc import Call, Returned, Reverted
 from tests.services.ethereum_node import (
     HEAD,
     REGISTRY,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assay.chains.model import ChainUnavailable
-from assay.chains.ports import Call, Returned, Reverted, RpcRefused
+from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
 from assay.infra.http.rpc import LAG_BLOCKS
 from assay.infra.http.rpc_heights import STALE_BLOCKS_MAX
 from tests.services.ethereum_node import (

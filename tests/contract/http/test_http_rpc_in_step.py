@@ -6,7 +6,7 @@ import json
 import pytest
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call, Returned, Reverted, RpcRefused
+from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
 from assay.infra.http.breaker import FAILURES_MAX
 from assay.infra.http.rpc_gathering import TOGETHER_MAX
 from assay.infra.http.rpc_heights import STALE_BLOCKS_MAX

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.chains.model import ChainUnavailable
-from assay.chains.ports import Call, Returned, Reverted
+from assay.chains.rpc import Call, Returned, Reverted
 from assay.infra.http.breaker import FAILURES_MAX
 from assay.infra.http.rpc import JsonRpc
 from assay.kit.costs import Bearer, Cost, CostLedger, serve_for

@@ -14,8 +14,7 @@ from assay.infra.http.upstream import UpstreamPool
 from assay.infra.http.upstream_by_operator import UpstreamsByOperator
 from assay.kit.clock import SystemClock
 from assay.wrapper.callers import anonymous_at
-from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import UpstreamRequest
+from assay.wrapper.upstream import UpstreamFailed, UpstreamRequest
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.certificates import TestAuthority
 from tests.services.raw_server import keeps_open, plain, serving

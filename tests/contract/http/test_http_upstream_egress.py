@@ -11,8 +11,7 @@ from assay.kit.clock import SystemClock
 from assay.kit.errors import InvalidRequest
 from assay.payments.networks import payment_networks
 from assay.wrapper.configs import ConfigRules, Endpoints, NewEndpoint
-from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import UpstreamRequest
+from assay.wrapper.upstream import UpstreamFailed, UpstreamRequest
 from tests.contract.http.test_http_egress_address import DENIED_ANSWERS
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.fakes.wrappers import MemoryWrapperStore

@@ -11,7 +11,7 @@ from assay.infra.http.upstream_heads import HEADS_BYTES_MAX, HEADS_MAX, KnownHea
 from assay.infra.http.upstream_host import UpstreamConnections
 from assay.kit.clock import SystemClock
 from assay.wrapper.callers import anonymous_at
-from assay.wrapper.ports import AnswerHead, UpstreamRequest
+from assay.wrapper.upstream import AnswerHead, UpstreamRequest
 from tests.services.raw_server import Request, keeps_open, plain, serving
 
 DEVELOPMENT = EgressPolicy(allow_private=True, require_https=False)

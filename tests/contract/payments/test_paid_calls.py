@@ -13,7 +13,7 @@ import pytest
 from eth_account import Account
 from fastapi import FastAPI
 
-from assay.chains.model import OnchainAgent, Registration, Service
+from assay.chains.agents import OnchainAgent, Registration, Service
 from assay.chains.subject import Subject
 from assay.cli.paid_calls import paid_calls_said
 from assay.egress.url import EgressPolicy

@@ -10,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from assay.calls.analytics import Analytics, Page
 from assay.calls.log import CallLog
 from assay.calls.model import Call, LogFilter
-from assay.calls.rollup import DAY_US
 from assay.infra.sql.analytics import SqlAnalyticsStore
 from assay.infra.sql.calls import SqlCallStore
 from assay.infra.sql.costs import SqlCostStore
@@ -21,6 +20,7 @@ from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
 from assay.infra.sql.retention import SqlRetention
 from assay.infra.sql.tables import calls, payments
+from assay.kit.clock import DAY_US
 from assay.payments.model import State
 from assay.settings import load
 from assay.wiring.retention import Retention

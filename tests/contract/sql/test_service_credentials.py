@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import insert, select
 
-from assay.chains.model import Registration, Service
+from assay.chains.agents import Registration, Service
 from assay.chains.subject import Subject
 from assay.evaluation.credentials import (
     CONTROL_COUNTS,

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from assay.chains.model import OnchainAgent, Service
+from assay.chains.agents import OnchainAgent, Service
 from assay.control.identity import sibling_key
 from assay.evaluation.enrolment import Holder
 from assay.evaluation.visits import WINDOW, Asked, VisitRecord

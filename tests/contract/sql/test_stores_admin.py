@@ -9,7 +9,6 @@ from sqlalchemy.exc import IntegrityError
 
 from assay.accounts.audit import Actor, Note, NoteNotFound, note
 from assay.accounts.model import ApiKey, Change, Operator, OperatorNotFound, Plan, Role
-from assay.calls.rollup import DAY_US
 from assay.infra.sql.account_end import SqlAccountEnd
 from assay.infra.sql.admin import SqlAdminStore
 from assay.infra.sql.api_keys import SqlApiKeyStore
@@ -18,6 +17,7 @@ from assay.infra.sql.calls import SqlCallStore
 from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.operators import SqlOperatorStore
 from assay.infra.sql.payments import SqlLedgerStore
+from assay.kit.clock import DAY_US
 from assay.kit.errors import Unavailable
 from assay.kit.ids import new_id
 from assay.payments.model import State

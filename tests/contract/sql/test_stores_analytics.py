@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from assay.calls.model import Call, CallKind, Counted, LogFilter
-from assay.calls.rollup import DAY_US
 from assay.infra.sql.analytics import SqlAnalyticsStore
 from assay.infra.sql.calls import SqlCallStore
 from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.payments import SqlLedgerStore
 from assay.infra.sql.rebuild import SqlRollupProof
+from assay.kit.clock import DAY_US
 from assay.payments.model import Entry, State
 from tests.fakes.calls import CALL_FIELDS, KIND_FIELDS, PAYER, call, changed, claimed, payment
 from tests.fakes.clock import FrozenClock

@@ -69,7 +69,7 @@ async def evaluated(
     key = f"eip155:1/{agent_id}"
     made = Evaluation(new_id(), key, "c", agent_id, "0x", (), {}, score, grade, NOW)
     link = Snapshot(new_id(), made.id, key, agent_id, "0x" + new_id(), "0x0", None, 3, NOW)
-    return await SqlEvaluationStore(database, Outbox(65.0, costs)).add(made, link)
+    return await SqlEvaluationStore(database, Outbox(65.0, costs).put).add(made, link)
 
 
 async def add(store: SqlWebhookStore, made: Registration, *keys: str, at_most: int = 9) -> bool:

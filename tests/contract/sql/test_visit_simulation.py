@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from assay.chains.model import OnchainAgent, Service
+from assay.chains.agents import OnchainAgent, Service
 from assay.chains.networks import Networks
 from assay.egress.ports import Limits, Outgoing, Reply
 from assay.egress.url import EgressPolicy

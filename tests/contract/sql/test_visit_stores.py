@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from sqlalchemy import insert, select
 
-from assay.chains.model import Service
+from assay.chains.agents import Service
 from assay.chains.subject import Subject
 from assay.control.host_files import KEPT_S, HostFiles
 from assay.egress.ports import Failure
@@ -345,7 +345,7 @@ async def test_a_changed_grade_and_drift_are_delivered_to_who_registered_for_the
             await connection.execute(
                 insert(webhook_agents).values(webhook_id=event, agent_id=EVERY_AGENT)
             )
-    store = SqlEvaluationStore(database, Outbox(65.0))
+    store = SqlEvaluationStore(database, Outbox(65.0).put)
     first = evaluation()
     await store.add(first, snapshot(first))
     better = replace(evaluation(), grade=Grade("BA", "YELLOW", "prod_throttled"))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from assay.chains.model import Registration, Service
+from assay.chains.agents import Registration, Service
 from assay.cli.check import header_in
 from assay.evaluation.visits import Asked
 from assay.kit.errors import InvalidRequest

@@ -10,11 +10,11 @@ from assay.web.app import build
 from assay.web.request_body import (
     ANONYMOUS_BYTES,
     CREDENTIAL_BODY_BYTES,
+    CREDENTIAL_IN_BODY,
     KEYED_BYTES,
     PARTS,
     SMALL_BYTES,
 )
-from assay.web.traffic import CREDENTIAL_IN_BODY
 from tests.http.house import House, refused
 
 MIB = 1024 * 1024

@@ -88,7 +88,7 @@ async def test_a_list_of_all_wrappers_of_an_account_holds_up_nobody(
     turn, of_turns = 0, Counter[int]()
     written = wire.warned
 
-    def counted(config: WrapperConfig, warnings: Sequence[str]) -> wire.WarnedEndpointShape:
+    def counted(config: WrapperConfig, warnings: Sequence[str]) -> wire.WarnedEndpointResponse:
         of_turns[turn] += 1
         return written(config, warnings)
 

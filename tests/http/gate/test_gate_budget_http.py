@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.chains.model import OnchainAgent, Registration, Service
+from assay.chains.agents import OnchainAgent, Registration, Service
 from assay.chains.ports import OVER_BUDGET
 from assay.egress.budget import RESERVED, egress_use
 from assay.egress.ports import EgressError, Outgoing

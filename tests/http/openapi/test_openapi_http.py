@@ -75,7 +75,7 @@ async def test_every_refusal_is_the_one_envelope(document: Document) -> None:
             if status[0] == "2" and "application/json" not in response["content"]:
                 continue  # a file
             schema = response["content"]["application/json"]["schema"]
-            enveloped = schema == {"$ref": "#/components/schemas/ErrorShape"}
+            enveloped = schema == {"$ref": "#/components/schemas/ErrorResponse"}
             assert enveloped == (status[0] != "2"), path
 
 
@@ -107,7 +107,7 @@ async def test_request_bodies_are_closed(document: Document) -> None:
 
 async def test_the_examples_of_a_new_account_open_one(house: House, document: Document) -> None:
     """What a reader of the reference copies must work."""
-    members = document["components"]["schemas"]["RegisterBody"]["properties"]
+    members = document["components"]["schemas"]["RegisterRequest"]["properties"]
     body = {n: member["examples"][0] for n, member in members.items() if "examples" in member}
     assert (await house.http.post("/operator/register", json=body)).status_code == 200
 
@@ -116,5 +116,5 @@ async def test_answers_have_the_members_the_document_says(house: House, document
     key = await house.operator()
     path = f"/operator/key/{address(OWNER_KEY)}"
     answer = (await house.http.get(path, headers=key)).json()
-    shape = document["components"]["schemas"]["KeyProfileShape"]
+    shape = document["components"]["schemas"]["KeyProfileResponse"]
     assert answer.keys() == shape["properties"].keys()

@@ -4,7 +4,7 @@ import pytest
 
 from assay.chains.logs import read_logs
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import RpcRefused
+from assay.chains.rpc import RpcRefused
 from assay.kit.json import JsonObject, JsonValue, is_object
 from tests.fakes.chain import NETWORK, FakeRpc
 from tests.fakes.clock import FrozenClock

@@ -3,7 +3,7 @@ from eth_abi.abi import encode
 
 from assay.chains import erc8004
 from assay.chains.abi import BadAnswer, Reader, word
-from assay.chains.model import Feedback
+from assay.chains.agents import Feedback
 from tests.fakes.chain import feedback, wallet
 
 REGISTRY = wallet(9)

@@ -1,6 +1,7 @@
 import pytest
 
-from assay.chains.model import is_address, parse_address, parse_token_id
+from assay.chains.agents import parse_token_id
+from assay.chains.model import is_address, parse_address
 from assay.kit.errors import InvalidRequest
 
 

@@ -2,7 +2,7 @@ from decimal import Decimal, getcontext
 
 import pytest
 
-from assay.chains.model import Feedback
+from assay.chains.agents import Feedback
 from assay.chains.reputation import summarise
 
 

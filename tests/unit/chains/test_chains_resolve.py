@@ -1,7 +1,7 @@
 import pytest
 
+from assay.chains.agents import AgentNotFound
 from assay.chains.families.evm import EvmReader
-from assay.chains.model import AgentNotFound
 from assay.chains.ports import ReaderNeeds
 from assay.chains.resolve import Resolution, Resolver
 from tests.fakes.chain import NETWORK, FakeDocuments, FakeRpc, NoIndex, Token, wallet

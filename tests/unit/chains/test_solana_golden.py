@@ -10,12 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from solders.pubkey import Pubkey
 
-from assay.chains.model import (
-    is_public_key,
-    parse_agent_id,
-    parse_wallet,
-    sequential_id,
-)
+from assay.chains.agents import parse_agent_id, sequential_id
+from assay.chains.model import is_public_key, parse_wallet
 from assay.chains.networks import Networks
 from assay.chains.solana import addresses
 from assay.chains.solana.accounts import BadAccount, read_agent, read_atom, read_core_owner

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.chains.model import OnchainAgent
+from assay.chains.agents import OnchainAgent
 from assay.chains.networks import Networks
 from assay.chains.subject import Subject
 from assay.control.ports import Endpoint

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.chains.model import Registration
+from assay.chains.agents import Registration
 from assay.chains.subject import Subject
 from assay.control import rules
 from assay.control.confusables import name_skeleton

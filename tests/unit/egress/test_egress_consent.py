@@ -2,8 +2,9 @@
 
 import pytest
 
-from assay.egress.budget import ANYBODY, RESERVED, BudgetRules, current_use, egress_use, is_exempt
+from assay.egress.budget import ANYBODY, RESERVED, BudgetRules, current_use, egress_use
 from assay.egress.consent import CONSENT_S, NETWORKS_MAX, REMEMBERED_MAX, REMEMBERED_S, Consents
+from assay.egress.domain import is_exempt
 from assay.egress.url import EgressPolicy
 from assay.infra.state.memory import MemorySharedState
 from tests.fakes.clock import FrozenClock

@@ -3,7 +3,7 @@ from eth_abi import decode, encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.chains.ports import Call, Returned, Reverted
+from assay.chains.rpc import Call, Returned, Reverted
 from assay.infra.http.multicall import AGGREGATE3, decode_aggregate3, encode_aggregate3
 from assay.infra.http.rpc_wire import Malformed
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from assay.chains.ports import Reverted
+from assay.chains.rpc import Reverted
 from assay.infra.http.rpc_wire import (
     VALUES_MAX,
     Malformed,

@@ -7,7 +7,7 @@ import pytest
 from assay.infra.http.upstream_shares import CALLS, UpstreamShares
 from assay.kit.errors import Unavailable
 from assay.wrapper.callers import Caller, UpstreamBusy, agent_at, anonymous_at, payer_at
-from assay.wrapper.model import UpstreamFailed
+from assay.wrapper.upstream import UpstreamFailed
 
 FROM = "203.0.113.7"
 

@@ -9,8 +9,7 @@ from assay.infra.http.upstream_connection import (
     TRAILER_BYTES_MAX,
     Connection,
 )
-from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import AnswerHead
+from assay.wrapper.upstream import AnswerHead, UpstreamFailed
 from tests.fakes.silent_transport import SilentTransport
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -25,7 +25,7 @@ from assay.calls.conduct import WAITING_MAX as CONDUCT_MAX
 from assay.calls.conduct import ConductLog
 from assay.calls.log import WAITING_MAX, CallLog
 from assay.calls.model import Call, CallKind
-from assay.chains.model import OnchainAgent, Registration
+from assay.chains.agents import OnchainAgent, Registration
 from assay.egress.fields import NAMES_REMEMBERED, FieldFilter
 from assay.identity.model import Session
 from assay.identity.session import Sessions
@@ -37,10 +37,10 @@ from assay.kit.errors import Unavailable
 from assay.web.limits import CALLERS_MAX, RateLimit
 from assay.wrapper.held import WRAPPERS_MAX, HeldBodies
 from assay.wrapper.match import FOUND_MAX, Row, Table
-from assay.wrapper.ports import AnswerHead
 from assay.wrapper.response_fields import ResponseFields
 from assay.wrapper.steps.limit import CALLERS_MAX as WINDOWS_MAX
 from assay.wrapper.steps.limit import LimitStep
+from assay.wrapper.upstream import AnswerHead
 from tests.fakes.clock import FrozenClock
 
 MILLION = 1_000_000

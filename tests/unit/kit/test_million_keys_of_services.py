@@ -19,7 +19,7 @@ from assay.accounts.model import ApiKey, InvalidCredentials, Operator
 from assay.calls.rollup import Tally
 from assay.chains.subject import Subject
 from assay.gate.check import Asker, Caller, Gate, GateNeeds
-from assay.gate.model import Decision, GateRequest
+from assay.gate.model import Decision, GateInput
 from assay.infra.sql.rollups import RollupWriter
 from assay.kit.leases import KEYS_MAX, Leases
 from assay.kit.shared_window import Ask, Grant
@@ -244,7 +244,7 @@ def gate_memory() -> Filled:
     made = gatekeeper()
 
     async def put(number: int) -> None:
-        await made.assess(NETWORK, f"0x{number:040x}", GateRequest(), Asker("op"))
+        await made.assess(NETWORK, f"0x{number:040x}", GateInput(), Asker("op"))
 
     (memory,) = inside(made, "_memory")
     return Filled(put, ((memory, 50_000),), 50_000 + MORE)
@@ -265,10 +265,10 @@ def gate_answers() -> Filled:
 
     async def put(number: int) -> None:
         address = f"0x{number:040x}"
-        decision: Decision = await made.assess(NETWORK, address, GateRequest(), Asker("op"))
+        decision: Decision = await made.assess(NETWORK, address, GateInput(), Asker("op"))
         caller = Caller(cast("Any", SimpleNamespace(id="op")), address, proven=True)
         assert decision.cached
-        cast("Any", lane)._rendered(decision, caller, GateRequest(), None)
+        cast("Any", lane)._rendered(decision, caller, GateInput(), None)
 
     (answers,) = inside(lane, "_answers")
     return Filled(put, ((answers, 20_000),), 20_000 + MORE)

@@ -9,7 +9,7 @@ import pytest
 
 from assay.chains.abi import word
 from assay.chains.model import Network
-from assay.chains.ports import Call, Returned
+from assay.chains.rpc import Call, Returned
 from assay.infra.payments.mpp_charges import LATE, TempoCharges
 from assay.infra.payments.mpp_time import MARGIN_S, STOCK_S
 from assay.payments.claims import Claim, Committed, Sighting

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import RpcRefused
+from assay.chains.rpc import RpcRefused
 from assay.infra.payments.mpp_transport import SYNC_MS, RpcTransport, address_of
 from assay.infra.payments.tempo_fees import FEE_MANAGER
 

@@ -12,7 +12,7 @@ import pytest
 from typing_extensions import override
 
 from assay.chains.model import Network
-from assay.chains.ports import Call, Returned, Reverted
+from assay.chains.rpc import Call, Returned, Reverted
 from assay.infra.crypto.eip3009 import Eip3009Signers
 from assay.infra.crypto.transactions import Transaction, TransactionSigner
 from assay.infra.payments.mpp_charges import LATE, TempoCharges

@@ -7,7 +7,7 @@ import pytest
 import rlp
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call, Returned, Reverted
+from assay.chains.rpc import Call, Returned, Reverted
 from assay.infra.payments.tempo_fees import FEE_MANAGER, FEES_MAX, fees_of
 from assay.payments.model import Fees, PaymentRefused, PaymentsUnavailable
 from assay.payments.networks import ROWS

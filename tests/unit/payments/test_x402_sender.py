@@ -9,7 +9,7 @@ import pytest
 import rlp
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import RpcRefused
+from assay.chains.rpc import RpcRefused
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.payments.gas_price import GAS_PRICE_MAX
 from assay.infra.payments.x402_sender import AT_ONCE, Sender

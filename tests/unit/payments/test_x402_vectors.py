@@ -19,9 +19,10 @@ from x402.schemas.v1 import PaymentRequiredV1
 
 from assay.infra.crypto.eip3009 import Eip3009Signers
 from assay.kit.canonical import canonical_bytes
+from assay.kit.heads import Headers
 from assay.kit.json import JsonValue
 from assay.payments.claims import Sighting
-from assay.payments.model import Entry, Headers, PaymentRefused, Quote, State
+from assay.payments.model import Entry, PaymentRefused, Quote, State
 from assay.payments.networks import ROWS
 from assay.payments.outcomes import Attempt
 from assay.payments.ports import Authorization, PaidRequest, ProtocolNeeds

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.chains.model import OnchainAgent
+from assay.chains.agents import OnchainAgent
 from assay.chains.registration import TYPE, parse_registration, problems_of
 from tests.fakes.trust import onchain_agent
 

@@ -127,7 +127,7 @@ class House:
                 store=self.store,
                 blobs=NoBlobs(),
                 rules=Rules(DEFAULT_WEIGHTS, tiers_from()),
-                listeners=[self.hears],
+                listeners=[self.hears.evaluated],
                 clock=self.clock,
                 history=VisitHistory(self.store, self.clock, raw_findings),
                 plans=self.plans,  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import pytest
 
 from assay.chains.subject import Subject
 from assay.gate.decide import decide
-from assay.gate.model import ColdStart, Decision, GateRequest
+from assay.gate.model import ColdStart, Decision, GateInput
 from assay.kit.json import JsonObject, JsonValue
 from assay.trust.model import Cap, Collected, Evaluation, Evidence, Grade, SignalName, Weighed
 from assay.trust.scoring import DEFAULT_WEIGHTS
@@ -23,7 +23,7 @@ BROKEN: JsonValue = [{"service": "https://a.test", "kind": "a2a", "state": "not_
 
 
 def decided(
-    behaviour: JsonObject, request: GateRequest, value: float = 90, cap: Cap | None = None
+    behaviour: JsonObject, request: GateInput, value: float = 90, cap: Cap | None = None
 ) -> Decision:
     sandbox = Collected(SignalName.SANDBOX, Evidence(behaviour), Weighed(value, 1.0, (), cap))
     evaluation = Evaluation(
@@ -39,14 +39,14 @@ def decided(
 
 
 def test_by_default_the_threshold_decides_and_rung_0_is_below_it() -> None:
-    found = decided(UNPROVEN, GateRequest())
+    found = decided(UNPROVEN, GateInput())
     assert (found.allow, found.score.value, found.grade.tier) == (False, 64, "B")
     assert (found.denial_reason, found.cold_start) == ("insufficient_evidence", None)
-    assert decided(UNPROVEN, GateRequest(min_score=60)).allow
+    assert decided(UNPROVEN, GateInput(min_score=60)).allow
 
 
 def test_what_works_and_is_controlled_passes_the_default_gate() -> None:
-    found = decided({**UNPROVEN, **proven()}, GateRequest())
+    found = decided({**UNPROVEN, **proven()}, GateInput())
     assert (found.allow, found.score.value, found.denial_reason) == (True, 74, None)
 
 
@@ -59,11 +59,11 @@ def test_cold_start_decides_on_agents_nobody_knows(
     allow: bool,  # noqa: FBT001 - a column of the table
     route: str,
 ) -> None:
-    found = decided(UNPROVEN, GateRequest(cold_start=cold_start))
+    found = decided(UNPROVEN, GateInput(cold_start=cold_start))
     assert (found.allow, found.grade.route, found.cold_start) == (allow, route, cold_start)
     assert found.score.value == 64
     assert found.is_throttled is (cold_start == "throttle")
-    low = decided(UNPROVEN, GateRequest(min_score=10, cold_start="deny"))
+    low = decided(UNPROVEN, GateInput(min_score=10, cold_start="deny"))
     assert (low.allow, low.denial_reason) == (False, "insufficient_evidence")
 
 
@@ -71,7 +71,7 @@ def test_cold_start_decides_on_agents_nobody_knows(
 def test_cold_start_lets_nobody_in_of_whom_something_bad_is_known(
     cold_start: ColdStart | None,
 ) -> None:
-    request = GateRequest(cold_start=cold_start)
+    request = GateInput(cold_start=cold_start)
     for found in (
         decided({**UNPROVEN, "function": BROKEN}, request),
         decided({**UNPROVEN, "active": False}, request),
@@ -83,19 +83,19 @@ def test_cold_start_lets_nobody_in_of_whom_something_bad_is_known(
 
 
 def test_cold_start_does_not_touch_agents_that_have_proven_something() -> None:
-    request = GateRequest(cold_start="deny")
+    request = GateInput(cold_start="deny")
     assert decided({**UNPROVEN, **proven()}, request).allow
-    bad = decided({**UNPROVEN, **proven()}, GateRequest(cold_start="allow"), value=20)
+    bad = decided({**UNPROVEN, **proven()}, GateInput(cold_start="allow"), value=20)
     assert (bad.allow, bad.denial_reason) == (False, "low_score")
 
 
 def test_a_threshold_above_the_ceiling_is_not_met_for_want_of_evidence() -> None:
-    found = decided({**UNPROVEN, **proven(), "history": STEADY}, GateRequest(min_score=85))
+    found = decided({**UNPROVEN, **proven(), "history": STEADY}, GateInput(min_score=85))
     assert (found.allow, found.score.value) == (False, 84)
     assert found.denial_reason == "insufficient_evidence"
     assert {d.rung for d in found.score.place.next_demands} == {3}
 
 
 def test_the_window_is_the_callers() -> None:
-    request = GateRequest(ttl_ms=1000)
+    request = GateInput(ttl_ms=1000)
     assert decided({**UNPROVEN, **proven()}, request).expires_at == NOW + timedelta(seconds=1)

@@ -43,7 +43,7 @@ class House:
                 store=self.store,
                 blobs=NoBlobs(),
                 rules=Rules(DEFAULT_WEIGHTS, tiers_from()),
-                listeners=[self.hears],
+                listeners=[self.hears.evaluated],
                 clock=self.clock,
             ),
             SingleFlight(),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.chains.model import OnchainAgent
+from assay.chains.agents import OnchainAgent
 from assay.chains.registration import parse_registration
 from assay.chains.solana.clusters import CLUSTERS
 from assay.chains.subject import Subject

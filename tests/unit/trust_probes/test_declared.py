@@ -1,6 +1,6 @@
 """Which declared services are visited, and as what they are probed."""
 
-from assay.chains.model import OnchainAgent, Registration, Service
+from assay.chains.agents import OnchainAgent, Registration, Service
 from assay.chains.subject import Subject
 from assay.probing.declared import SERVICES_MAX, as_spoken, declared_services
 from tests.fakes.trust import NETWORK, OWNER, WALLET

@@ -6,11 +6,12 @@ import pytest
 
 from assay.evaluation.policy import LadderPolicy
 from assay.kit.json import JsonObject, is_array, is_object
+from assay.kit.money import MICRO
 from assay.probing.function import function_rows
 from assay.probing.function.payment import is_as_advertised
 from assay.probing.function.verdicts import judge
 from assay.probing.paying import Asked, Offer
-from assay.reputation.model import MICRO, Payer, Reputation
+from assay.reputation.model import Payer, Reputation
 from assay.reputation.settlements import WITHIN_DAYS, settlements
 from assay.trust.model import Collected, Evidence, SignalName, Weighed
 from assay.trust.sales import with_sales

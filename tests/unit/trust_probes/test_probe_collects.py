@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.chains.model import ClaimedRegistration, OnchainAgent, Registration, Service
+from assay.chains.agents import ClaimedRegistration, OnchainAgent, Registration, Service
 from assay.chains.problems import FileProblem
 from assay.chains.subject import Subject
 from assay.egress.ports import EgressError, Failure, Outgoing, Reply

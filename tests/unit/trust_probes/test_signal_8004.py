@@ -11,14 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from assay.chains.model import ChainUnavailable, Feedback, Network, OnchainAgent, WalletMatch
+from assay.chains.agents import Feedback, OnchainAgent, WalletMatch
+from assay.chains.model import ChainUnavailable, Network
 from assay.chains.subject import Subject
 from assay.infra.agents.dialers import StockDialers
 from assay.kit.canonical import canonical_bytes
 from assay.kit.json import JsonObject, JsonValue
+from assay.kit.money import MICRO
 from assay.reputation.evidence import VOTERS_MAX
 from assay.reputation.facts import AgentFacts, FeedbackEvent, NotIndexed
-from assay.reputation.model import MICRO, Payer
+from assay.reputation.model import Payer
 from assay.trust.model import Evidence, Unavailable
 from assay.trust.ports import SignalNeeds
 from assay.trust.signals.registry_8004 import SIGNAL, naive_mean

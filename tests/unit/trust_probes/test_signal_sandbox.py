@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.chains.model import Registration, Service
+from assay.chains.agents import Registration, Service
 from assay.chains.subject import Subject
+from assay.egress.budget import EGRESS_BUDGET
 from assay.egress.ports import Limits, Outgoing, Reply
 from assay.egress.waiting import own_wait
 from assay.evaluation.checks import WEIGHTS
 from assay.kit.json import JsonObject
 from assay.probing.ports import Finding, Outcome, Probe, Severity, Visit
 from assay.trust.behaviour import CRITICAL_CAP, summary
-from assay.trust.model import EGRESS_BUDGET, Evidence
+from assay.trust.model import Evidence
 from assay.trust.ports import SignalNeeds
 from assay.trust.signals.sandbox import SIGNAL
 from tests.fakes.clock import FrozenClock

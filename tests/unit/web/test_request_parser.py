@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.kit.errors import InvalidRequest
-from assay.web.errors import MethodNotAllowed, UpgradeNotSupported
 from assay.web.request_parser import (
     CHUNK_EXCESS_BYTES_MAX,
     CHUNK_LINE_BYTES_MAX,
@@ -19,7 +18,9 @@ from assay.web.request_parser import (
     TINY_CHUNKS_MAX,
     TRAILER_BYTES_MAX,
     TRAILERS_MAX,
+    MethodNotAllowed,
     RequestParser,
+    UpgradeNotSupported,
 )
 
 HEAD_BYTES_MAX = 4096

@@ -10,26 +10,12 @@ from typing import ClassVar, Final
 from assay.chains import erc8004
 from assay.chains.abi import BadAnswer
 from assay.chains.accounts import Accounts
+from assay.chains.agents import AgentNotFound, Feedback, OnchainAgent, WalletMatch
 from assay.chains.files import URI_CHARS_MAX, RegistrationFiles, agent_ttl_s
-from assay.chains.model import (
-    Account,
-    AgentNotFound,
-    ChainUnavailable,
-    Family,
-    Feedback,
-    Network,
-    OnchainAgent,
-    WalletMatch,
-)
-from assay.chains.ports import (
-    ChainFamily,
-    ChainReader,
-    ReaderNeeds,
-    Returned,
-    Reverted,
-    RpcRefused,
-)
+from assay.chains.model import Account, ChainUnavailable, Family, Network
+from assay.chains.ports import ChainFamily, ChainReader, ReaderNeeds
 from assay.chains.refusals import too_much_feedback, unbelievable
+from assay.chains.rpc import Returned, Reverted, RpcRefused
 from assay.chains.walletindex import WalletIndex
 from assay.egress.budget import current_use
 from assay.kit.cache import Cache

@@ -11,18 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
+from assay.chains.agents import AgentNotFound, Feedback, OnchainAgent, WalletMatch, sequential_id
 from assay.chains.files import RegistrationFiles, agent_ttl_s
-from assay.chains.model import (
-    Account,
-    AgentNotFound,
-    ChainUnavailable,
-    Family,
-    Feedback,
-    Network,
-    OnchainAgent,
-    WalletMatch,
-    sequential_id,
-)
+from assay.chains.model import Account, ChainUnavailable, Family, Network
 from assay.chains.ports import ChainFamily, ChainReader, ReaderNeeds
 from assay.chains.refusals import unbelievable
 from assay.chains.solana.accounts import (

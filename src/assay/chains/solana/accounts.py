@@ -9,7 +9,8 @@ import math
 import struct
 from dataclasses import dataclass
 
-from assay.chains.model import PUBLIC_KEY_BYTES, AtomStats
+from assay.chains.agents import AtomStats
+from assay.chains.model import PUBLIC_KEY_BYTES
 from assay.kit.base58 import encode
 
 AGENT_DISCRIMINATOR = bytes.fromhex("f177458ce9097032")

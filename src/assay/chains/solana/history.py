@@ -7,7 +7,7 @@ age of a transaction that the address signed itself counts as its past.
 from collections.abc import Mapping, Sequence
 
 from assay.chains.model import Account, Network
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.kit.clock import Clock
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.kit.numbers import NotANumber, whole_number

@@ -10,7 +10,8 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from assay.chains.model import ChainUnavailable, Feedback, Network
+from assay.chains.agents import Feedback
+from assay.chains.model import ChainUnavailable, Network
 from assay.chains.refusals import too_much_feedback
 from assay.infra.http.agent_index_wire import (
     AGENTS_MAX,
@@ -31,7 +32,7 @@ from assay.infra.http.small_exchange import Bounds, exchange
 from assay.infra.http.upstream import UpstreamPool
 from assay.kit.clock import Clock
 from assay.kit.json import JsonValue, is_nested_beyond
-from assay.wrapper.model import UpstreamFailed
+from assay.wrapper.upstream import UpstreamFailed
 
 EXCHANGE_S, TOTAL_S = 3.0, 7.0
 """One exchange, and one question to all indexers; below the 10 s in which a gate answers."""

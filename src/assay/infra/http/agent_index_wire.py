@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Context, Decimal
 
-from assay.chains.model import Feedback, is_public_key
+from assay.chains.agents import Feedback
+from assay.chains.model import is_public_key
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 
 AGENTS_MAX = 16

@@ -19,10 +19,9 @@ from assay.egress.budget import (
     EgressUse,
     UseClass,
     current_use,
-    is_exempt,
 )
 from assay.egress.consent import Consent, Consents, origin_of
-from assay.egress.domain import domain_of, network_of
+from assay.egress.domain import domain_of, is_exempt, network_of
 from assay.egress.ports import EgressError, Limits
 from assay.egress.url import EgressPolicy, Target
 from assay.infra.http.budget_claims import ClaimQueue, refused_for_budget

@@ -6,7 +6,7 @@ a general one lets a hostile reply name the same bytes many times over.
 
 from collections.abc import Sequence
 
-from assay.chains.ports import Call, Returned, Reverted
+from assay.chains.rpc import Call, Returned, Reverted
 from assay.infra.http.rpc_wire import Malformed
 
 MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"

@@ -9,7 +9,7 @@ from itertools import count
 from typing import TypeVar
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call, Returned, Reverted, RpcRefused
+from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
 from assay.infra.http.breaker import Breaker
 from assay.infra.http.caller_turns import contract_turns
 from assay.infra.http.rpc_calls import (

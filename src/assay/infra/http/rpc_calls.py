@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal
 
-from assay.chains.ports import Call, Returned, Reverted
+from assay.chains.rpc import Call, Returned, Reverted
 from assay.infra.http.multicall import MULTICALL3, decode_aggregate3, encode_aggregate3
 from assay.infra.http.rpc_endpoint import (
     FAIL_OVER_CODES,

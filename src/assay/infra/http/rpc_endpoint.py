@@ -28,8 +28,7 @@ from assay.kit.clock import Clock
 from assay.kit.costs import Cost, CostLedger
 from assay.kit.errors import TooMany, Unavailable
 from assay.kit.json import JsonValue, is_array, is_object
-from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import Upstream
+from assay.wrapper.upstream import Upstream, UpstreamFailed
 
 LIMIT_EXCEEDED = -32005
 FAIL_OVER_CODES = frozenset({LIMIT_EXCEEDED, -32603})

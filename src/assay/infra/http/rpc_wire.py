@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pydantic_core import from_json
 
-from assay.chains.ports import Reverted
+from assay.chains.rpc import Reverted
 from assay.kit.json import JsonObject, JsonValue, has_values_beyond, is_object
 from assay.kit.numbers import NotANumber, hex_number
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from assay.infra.http.body import ACCEPTED_ENCODINGS, Body, read_body
 from assay.infra.http.configured import configured
-from assay.wrapper.ports import Upstream, UpstreamRequest
+from assay.wrapper.upstream import Upstream, UpstreamRequest
 
 _ASKED = (
     (b"accept", b"application/json"),

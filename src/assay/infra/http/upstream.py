@@ -27,8 +27,7 @@ from assay.infra.http.upstream_socket import connected_socket
 from assay.kit.clock import Clock
 from assay.kit.errors import Unavailable
 from assay.kit.outbox import Outbox
-from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import Prepared, UpstreamReply, UpstreamRequest
+from assay.wrapper.upstream import Prepared, UpstreamFailed, UpstreamReply, UpstreamRequest
 
 CONNECT_S = 5.0
 KEEP_ALIVE_S = 4.0

@@ -2,7 +2,7 @@
 
 from collections.abc import Set as AbstractSet
 
-from assay.wrapper.ports import Prepared, Upstream, UpstreamReply, UpstreamRequest
+from assay.wrapper.upstream import Prepared, Upstream, UpstreamReply, UpstreamRequest
 
 
 class UpstreamsByOperator:

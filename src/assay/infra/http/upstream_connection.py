@@ -13,8 +13,7 @@ from assay.infra.http.upstream_heads import HEAD_BYTES_MAX, KnownHead, KnownHead
 from assay.kit.heads import END
 from assay.kit.outbox import Outbox
 from assay.wrapper.callers import Caller
-from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import AnswerHead, ReplySink
+from assay.wrapper.upstream import AnswerHead, ReplySink, UpstreamFailed
 
 HEADER_BYTES_MAX = 64 * 1024
 HEADERS_MAX = 200

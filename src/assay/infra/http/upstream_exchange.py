@@ -5,9 +5,8 @@ from collections.abc import AsyncGenerator, Callable
 from typing import NamedTuple
 
 from assay.infra.http.upstream_connection import Connection, Stale
-from assay.payments.model import Headers
-from assay.wrapper.model import UpstreamFailed
-from assay.wrapper.ports import ReplySink, UpstreamRequest
+from assay.kit.heads import Headers
+from assay.wrapper.upstream import ReplySink, UpstreamFailed, UpstreamRequest
 
 
 class Reply:

@@ -7,9 +7,8 @@ parsed each time.
 
 from dataclasses import dataclass
 
-from assay.kit.heads import END, is_plain
-from assay.payments.model import Headers
-from assay.wrapper.ports import AnswerHead
+from assay.kit.heads import END, Headers, is_plain
+from assay.wrapper.upstream import AnswerHead
 
 HEADS_MAX = 64
 """Heads remembered of one upstream; a date in each makes most of them old within a second."""

@@ -12,7 +12,7 @@ from assay.infra.http.upstream_connection import Connection, Shared
 from assay.infra.http.upstream_exchange import PreparedHead, SinkExchange, head_of
 from assay.infra.http.upstream_shares import UpstreamShares
 from assay.wrapper.callers import Caller
-from assay.wrapper.ports import ReplySink, Reserved, UpstreamRequest
+from assay.wrapper.upstream import ReplySink, Reserved, UpstreamRequest
 
 AGE_MAX_S = 60.0
 """A name is resolved and judged again at least this often."""

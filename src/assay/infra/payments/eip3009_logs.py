@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Rpc, RpcRefused
+from assay.chains.rpc import Rpc, RpcRefused
 from assay.infra.payments.eip3009_contract import CANCELLED, USED, key_topics
 from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 from assay.kit.numbers import NotANumber, hex_number

@@ -11,7 +11,7 @@ from functools import partial
 
 from assay.chains.abi import BadAnswer, Reader
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call, Returned, Reverted, Rpc, RpcRefused
+from assay.chains.rpc import Call, Returned, Reverted, Rpc, RpcRefused
 from assay.infra.payments.eip3009_contract import CANCELLED, event_of, gas_spent, pays, state_of
 from assay.infra.payments.eip3009_logs import Block, Use, block_of, find_uses
 from assay.infra.payments.every_node import ENOUGH, ask_nodes, single_nodes

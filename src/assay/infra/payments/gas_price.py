@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.kit.cache import Cache
 from assay.kit.clock import Clock
 from assay.kit.json import JsonValue

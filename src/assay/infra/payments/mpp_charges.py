@@ -14,7 +14,7 @@ from typing import Any
 
 from assay.chains.abi import BadAnswer, Reader, address_word
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call, Returned, Reverted, Rpc
+from assay.chains.rpc import Call, Returned, Reverted, Rpc
 from assay.infra.payments.mpp_credentials import (
     as_asked,
     at_realm,

@@ -10,10 +10,11 @@ from types import ModuleType
 from typing import Any
 
 from assay.chains.model import Network
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.kit.keyring import Secrets
+from assay.kit.money import DECIMALS
 from assay.kit.state import SharedState
-from assay.payments.model import DECIMALS, PaymentNetwork
+from assay.payments.model import PaymentNetwork
 
 MARKER_TTL_S = 7 * 86_400.0
 """How long the library's own replay markers are kept; the ledger keeps ours for ever."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.chains.model import Network
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.infra.payments.eip3009_logs import block_of
 from assay.infra.payments.every_node import ask_nodes
 from assay.infra.payments.mpp_envelope import attempt_of_entry

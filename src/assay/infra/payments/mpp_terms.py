@@ -5,7 +5,8 @@ from decimal import Decimal
 from typing import Any
 
 from assay.infra.payments.mpp_credentials import FEE_RATE
-from assay.payments.model import DECIMALS, Quote
+from assay.kit.money import DECIMALS
+from assay.payments.model import Quote
 
 _PATH_CHARS_MAX = 1024
 """Longest path that a challenge names; of a longer one its hash, so that credentials fit."""

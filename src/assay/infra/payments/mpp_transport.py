@@ -11,7 +11,7 @@ import httpx
 from typing_extensions import override
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Rpc, RpcRefused
+from assay.chains.rpc import Rpc, RpcRefused
 from assay.kit.json import JsonValue, is_array, is_object
 
 SYNC_MS = 3000

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from assay.chains.model import Network
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 
 
 @dataclass(frozen=True, slots=True)

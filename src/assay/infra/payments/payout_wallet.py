@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from assay.chains.abi import BadAnswer, Reader, address_word, word
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call, Returned, Rpc, RpcRefused
+from assay.chains.rpc import Call, Returned, Rpc, RpcRefused
 from assay.infra.crypto.transactions import Transaction, TransactionSigner
 from assay.infra.payments.eip3009_contract import balance_of
 from assay.infra.payments.receipts import depth_of

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.infra.payments import eip3009_contract, mpp_transfers
 from assay.kit.json import JsonValue, is_object
 from assay.kit.numbers import NotANumber, hex_number

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from assay.chains.ports import RpcRefused
+from assay.chains.rpc import RpcRefused
 from assay.kit.errors import Unavailable
 from assay.payments.outcomes import Undecided
 

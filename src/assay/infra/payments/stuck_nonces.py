@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.infra.crypto.transactions import Transaction, TransactionSigner
 from assay.infra.payments.gas_price import GAS_OF_NOTHING, FeeAboveCap, GasPrices
 from assay.infra.payments.offered_fees import replacing

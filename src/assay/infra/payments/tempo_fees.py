@@ -12,7 +12,7 @@ from typing import Any
 
 from assay.chains.abi import BadAnswer, Reader, address_word
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call, Returned, Rpc
+from assay.chains.rpc import Call, Returned, Rpc
 from assay.kit.json import JsonObject, is_object
 from assay.kit.keccak import keccak256
 from assay.payments.model import Fees, PaymentNetwork, PaymentRefused, PaymentsUnavailable

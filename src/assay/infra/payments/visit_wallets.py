@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from assay.chains.abi import BadAnswer, Reader
 from assay.chains.model import Network
-from assay.chains.ports import Call, Returned, Rpc
+from assay.chains.rpc import Call, Returned, Rpc
 from assay.infra.crypto.eip191 import address_of_key
 from assay.infra.crypto.eip3009 import sign_authorization
 from assay.infra.payments.eip3009_contract import balance_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from assay.chains.abi import BadAnswer, Reader
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Call, Returned, Reverted, Rpc
+from assay.chains.rpc import Call, Returned, Reverted, Rpc
 from assay.infra.crypto.transactions import TransactionSigner
 from assay.infra.payments.eip3009_contract import (
     balance_of,

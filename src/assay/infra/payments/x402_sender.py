@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import Rpc
+from assay.chains.rpc import Rpc
 from assay.infra.crypto.transactions import Transaction, TransactionSigner, transaction_of
 from assay.infra.payments.eip3009_contract import transfer_data
 from assay.infra.payments.gas_price import FeeAboveCap, GasPrices, believable

@@ -140,3 +140,13 @@ audit = Table(
         postgresql_where=_IS_FAILED_LOGIN,
     ),
 )
+
+
+earlier_keys = Table(
+    "earlier_keys",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    # Key ids with a space between, once a version that signs with ES256 has begun to serve.
+    Column("kids", Text, nullable=False),
+    Column("until_us", BigInteger),
+)

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select
 
 from assay.calls.model import LogFilter, LoggedCall
-from assay.calls.rollup import DAY_US
 from assay.infra.sql.call_ids import CallIds, time_of
 from assay.infra.sql.call_rows import BOUGHT_BY, call_of
 from assay.infra.sql.connect import Kind
 from assay.infra.sql.engine import Database
 from assay.infra.sql.rollups import short_key
 from assay.infra.sql.tables import calls, payments
+from assay.kit.clock import DAY_US
 from assay.payments.model import State
 
 

@@ -7,12 +7,13 @@ from sqlalchemy.exc import IntegrityError
 
 from assay.calls.model import BatchId, Call
 from assay.calls.ports import CallsRefused
-from assay.calls.rollup import DAY_US, Tally, tally_calls
+from assay.calls.rollup import Tally, tally_calls
 from assay.infra.sql.call_rows import call_of, insertions
 from assay.infra.sql.desk import Desk
 from assay.infra.sql.engine import Database, DataRefused, to_us
 from assay.infra.sql.rollups import RollupWriter
 from assay.infra.sql.tables import calls
+from assay.kit.clock import DAY_US
 from assay.kit.errors import InvalidRequest
 
 _REFUSALS = (DataRefused, InvalidRequest, IntegrityError, OverflowError, TypeError)

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from sqlalchemy import Row, Select, func, select, tuple_
 
+from assay.control.ports import FOLLOWS_US
 from assay.control.scope import scope_key, scope_of
 from assay.infra.sql.chain_sellers import READ_MAX
-from assay.infra.sql.control_records import FOLLOWS_US
 from assay.infra.sql.engine import Database
 from assay.infra.sql.tables import control_keys, payments, wrapper_revisions
 from assay.reputation.events import DAY_S

@@ -6,18 +6,16 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Select, delete, func, select, tuple_
 
 from assay.control.identity import REPUTATION
-from assay.control.ports import Elder, OpenFinding, Past
+from assay.control.ports import FOLLOWS_US, Elder, OpenFinding, Past
 from assay.control.scope import Scope, scope_of
-from assay.infra.sql.control_records import FOLLOWS_US
 from assay.infra.sql.engine import Database, to_us
 from assay.infra.sql.tables import agent_identities, content_bands, control_keys, open_findings
-from assay.kit.clock import Clock
+from assay.kit.clock import DAY_US, Clock
 
 FOUND_MAX = 50
 ALIKE_MAX = 20
 OF_NAME_MAX = 5
 AGENTS_MAX = 1_000
-_DAY_US = 86_400_000_000
 
 _KEYS, _FINDINGS = control_keys.c, open_findings.c
 _IDENTITIES, _BANDS = agent_identities.c, content_bands.c
@@ -45,8 +43,8 @@ class SqlControlStore:
             keys = frozenset((await connection.execute(proven)).scalars())
         if row is None:
             return Past(None, None, None, keys)
-        held = None if row.owner_us is None else (self._now_us() - row.owner_us) // _DAY_US
-        is_over = held is not None and held >= FOLLOWS_US // _DAY_US
+        held = None if row.owner_us is None else (self._now_us() - row.owner_us) // DAY_US
+        is_over = held is not None and held >= FOLLOWS_US // DAY_US
         return Past(row.first_us, row.owner, None if is_over else held, keys)
 
     async def proven_by(

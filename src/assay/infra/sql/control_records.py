@@ -9,14 +9,12 @@ from sqlalchemy import delete, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.control.identity import REPUTATION
+from assay.control.ports import FOLLOWS_US
 from assay.control.similarity import bands
 from assay.infra.sql.engine import to_us
 from assay.infra.sql.tables import open_findings
 from assay.kit.json import JsonObject, is_array, is_object
 from assay.trust.model import Evaluation, SignalName
-
-FOLLOWS_DAYS = 90
-"""How long control, and what follows it, is remembered. Source: ADR 0027."""
 
 BAD_REPUTATION = 40.0
 SURE = 0.5
@@ -24,8 +22,6 @@ SURE = 0.5
 
 KEYS_MAX = 64
 
-_DAY_US = 86_400_000_000
-FOLLOWS_US = FOLLOWS_DAYS * _DAY_US
 
 _KEY = text(
     "INSERT INTO control_keys (subject_key, key, proof, disputed, seen_us)"

@@ -11,10 +11,9 @@ say them.
 from collections.abc import Mapping
 from typing import Final
 
-from assay.calls.rollup import (
+from assay.calls.rollup_keys import (
     AGENT_DAYS,
     AGENTS,
-    DAY_US,
     DAYS,
     ENDPOINT_DAYS,
     ENDPOINTS,
@@ -22,6 +21,7 @@ from assay.calls.rollup import (
     TOTALS,
     Rollup,
 )
+from assay.kit.clock import DAY_US
 
 OF_CALLS: Final = f"""
 SELECT operator_id, wrapper_id, COALESCE(agent_id, payer) AS agent_id, at_us / {DAY_US} AS day,

@@ -6,19 +6,10 @@ A database that such a version may have used has one row, made by its migration;
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Column, Integer, Table, Text, select, update
+from sqlalchemy import select, update
 
+from assay.infra.sql.account_tables import earlier_keys
 from assay.infra.sql.engine import Database, from_us, to_us
-from assay.infra.sql.metadata import METADATA
-
-earlier_keys = Table(
-    "earlier_keys",
-    METADATA,
-    Column("id", Integer, primary_key=True),
-    # Key ids with a space between, once a version that signs with ES256 has begun to serve.
-    Column("kids", Text, nullable=False),
-    Column("until_us", BigInteger),
-)
 
 
 class SqlEarlierKeys:

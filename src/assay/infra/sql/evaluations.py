@@ -1,10 +1,10 @@
 """Evaluations with their evidence, and the chains of snapshots, in SQL."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import RowMapping, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -12,12 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from assay.evaluation.visits import VisitRecord
 from assay.infra.sql.control_records import ControlRecords
 from assay.infra.sql.engine import USE_S, Database, from_us, to_us
-from assay.infra.sql.outbox import Outbox
 from assay.infra.sql.tables import evaluations, removed_snapshots, snapshots
 from assay.infra.sql.visits import add_visit
 from assay.trust.model import (
     FIRST_PREVIOUS_HASH,
     Cap,
+    Change,
     Collected,
     Evaluation,
     Evidence,
@@ -26,7 +26,10 @@ from assay.trust.model import (
     Snapshot,
     Weighed,
 )
-from assay.webhooks.payload import Change
+
+OnStored: TypeAlias = Callable[[AsyncConnection, Evaluation, Snapshot, Change], Awaitable[None]]
+"""Runs inside the transaction that stores an evaluation, and only writes; the snapshot is as it is
+stored."""
 
 
 class SqlEvaluationStore:
@@ -35,11 +38,11 @@ class SqlEvaluationStore:
     def __init__(
         self,
         database: Database,
-        outbox: Outbox | None = None,
+        on_stored: OnStored | None = None,
         control: ControlRecords | None = None,
     ) -> None:
         self._database = database
-        self._outbox = outbox
+        self._on_stored = on_stored
         self._control = control
 
     async def add(
@@ -54,10 +57,10 @@ class SqlEvaluationStore:
             await connection.execute(insert(snapshots).values(_snapshot_row(stored)))
             if visit is not None:
                 await add_visit(connection, visit)
-            if self._outbox is not None:
+            if self._on_stored is not None:
                 before = await _tier_before(connection, last)
                 drift = () if visit is None else visit.silent_changes
-                await self._outbox.put(connection, evaluation, stored, Change(before, drift))
+                await self._on_stored(connection, evaluation, stored, Change(before, drift))
             if self._control is not None:
                 await self._control.put(connection, evaluation)
         return stored

@@ -9,8 +9,8 @@ from typing import Final
 from sqlalchemy import bindparam, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.calls.rollup import DAY_US
 from assay.infra.sql.engine import Database
+from assay.kit.clock import DAY_US
 
 _DUE: Final = text(
     "SELECT operator_id, agent_id FROM agent_totals a"

@@ -4,11 +4,11 @@ from typing import Final
 
 from sqlalchemy import bindparam, delete, select, text
 
-from assay.calls.rollup import DAY_US
 from assay.infra.sql.derivations import OF_CALLS
 from assay.infra.sql.engine import Database
 from assay.infra.sql.missing_calls import OVERLAP_US, recovered_until_us
 from assay.infra.sql.tables import call_totals, calls
+from assay.kit.clock import DAY_US
 
 _ADDED: Final = ("calls", "errors", "latency_us", "asked", "denied", "limited")
 

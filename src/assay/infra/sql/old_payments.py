@@ -8,8 +8,8 @@ from typing import Final
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.calls.rollup import DAY_US
 from assay.infra.sql.engine import Database, to_us
+from assay.kit.clock import DAY_US
 
 _MOVED_NOTHING: Final = (
     "state IN ('released', 'failed') AND watch_us IS NULL AND settled_us IS NULL"

@@ -25,10 +25,10 @@ from assay.infra.sql.tables import (
 )
 from assay.kit.costs import Cost, CostLedger
 from assay.kit.ids import new_id
-from assay.trust.model import Evaluation, Snapshot
+from assay.trust.model import Change, Evaluation, Snapshot
 from assay.webhooks.address import domain_of_url, same_address
 from assay.webhooks.model import AGENT_DRIFT, EVENT, GRADE_CHANGED, DeliveryState
-from assay.webhooks.payload import Change, change_payload, payload
+from assay.webhooks.payload import change_payload, payload
 from assay.webhooks.register import EVERY_AGENT
 
 NO_CHANGE = Change()

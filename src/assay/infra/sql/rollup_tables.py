@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, String, Table
 
-from assay.calls.rollup import (
+from assay.calls.rollup_keys import (
     AGENT_DAYS,
     AGENTS,
     DAYS,

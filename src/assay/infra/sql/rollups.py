@@ -8,22 +8,12 @@ from typing import cast
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.calls.rollup import (
-    AGENTS,
-    DAY_US,
-    MEASURES,
-    ROLLUPS,
-    TOTALS,
-    AgentKey,
-    Rollup,
-    Tally,
-    tally_failed,
-    tally_reversed,
-    tally_settled,
-)
+from assay.calls.rollup import AgentKey, Tally, tally_failed, tally_reversed, tally_settled
+from assay.calls.rollup_keys import AGENTS, MEASURES, ROLLUPS, TOTALS, Rollup
 from assay.infra.sql.connect import Kind
 from assay.infra.sql.desk import places
 from assay.infra.sql.engine import to_us
+from assay.kit.clock import DAY_US
 from assay.payments.model import Entry, State
 
 _AT_ONCE = 200

@@ -24,6 +24,7 @@ from assay.infra.sql.account_tables import (
     api_keys,
     audit,
     dashboard_sessions,
+    earlier_keys,
     login_origins,
     operators,
     recovery_codes,
@@ -35,7 +36,6 @@ from assay.infra.sql.control_tables import (
     open_findings,
 )
 from assay.infra.sql.cost_tables import daily_costs
-from assay.infra.sql.earlier_keys import earlier_keys
 from assay.infra.sql.egress_tables import egress_usage
 from assay.infra.sql.evidence_tables import (
     course_calls,

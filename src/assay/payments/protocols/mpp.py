@@ -7,8 +7,9 @@ a request. Source: draft-httpauth-payment-01; mpp.md#challenge-and-credential.
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
+from assay.kit.heads import Headers
 from assay.payments.claims import Sighting
-from assay.payments.model import Demand, Entry, Headers, Payment, PaymentRefused, Protocol, Quote
+from assay.payments.model import Demand, Entry, Payment, PaymentRefused, Protocol, Quote
 from assay.payments.outcomes import Outcome
 from assay.payments.ports import Balances, Note, PaidRequest, PaymentProtocol, ProtocolNeeds
 from assay.payments.requests import Presented

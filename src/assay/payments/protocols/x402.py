@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, Final
 
+from assay.kit.heads import Headers
 from assay.kit.json import JsonObject, JsonValue
 from assay.payments.buyer import token_of
 from assay.payments.claims import Sighting
 from assay.payments.model import (
     Demand,
     Entry,
-    Headers,
     Payment,
     PaymentNetwork,
     PaymentRefused,

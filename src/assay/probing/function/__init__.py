@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from assay.chains.model import Service
+from assay.chains.agents import Service
 from assay.kit.json import JsonObject, is_array
 from assay.probing.declared import URL_MAX, hint_of
 from assay.probing.function.chat import Chat, prove_chat

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from assay.chains.model import Service
+from assay.chains.agents import Service
 from assay.egress.ports import EgressError, Failure, Outgoing, Reply
 from assay.kit.json import JsonObject, is_object
 from assay.probing.asking import LIMITS, answer_class, decode, is_html

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
-from assay.chains.model import Registration
+from assay.chains.agents import Registration
 from assay.chains.registration import TYPE
 from assay.kit.json import JsonObject, is_array
 from assay.probing.asking import host_of

@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from assay.chains.model import ChainUnavailable, Feedback
+from assay.chains.agents import Feedback
+from assay.chains.model import ChainUnavailable
 from assay.chains.subject import Subject
 from assay.kit.json import JsonObject, is_object
 from assay.probing.ports import Probe

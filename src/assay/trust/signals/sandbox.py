@@ -16,6 +16,7 @@ from assay.chains.ports import OVER_BUDGET
 from assay.chains.subject import Subject
 from assay.control.identity import Control
 from assay.control.ports import Endpoint
+from assay.egress.budget import EGRESS_BUDGET
 from assay.egress.waiting import BLAMED_FROM_S, OwnWaits, count_own_waits
 from assay.kit.json import JsonObject, JsonValue
 from assay.probing.closed_services import closed_to, deposited_for, entered_row, without_entry
@@ -34,7 +35,7 @@ from assay.probing.unannounced import Manner, commitment, some_unannounced
 from assay.probing.visiting import VisitHttp
 from assay.trust.behaviour import betrayed, held_back_by, status_of, weigh
 from assay.trust.callers import judged_conduct
-from assay.trust.model import EGRESS_BUDGET, Evidence, SignalName, Unavailable, Weighed
+from assay.trust.model import Evidence, SignalName, Unavailable, Weighed
 from assay.trust.ports import Signal, SignalNeeds
 from assay.trust.rechecking import RECHECK_REQUESTS, recheck
 from assay.trust.sources import Sources, conduct_of

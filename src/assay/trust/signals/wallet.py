@@ -11,8 +11,8 @@ from typing import ClassVar, Final
 
 from assay.chains.subject import Subject
 from assay.kit.json import JsonObject
+from assay.kit.money import MICRO
 from assay.probing.ports import Probe
-from assay.reputation.model import MICRO
 from assay.trust.earlier_signals import wallet_weighed
 from assay.trust.model import Evidence, SignalName, Unavailable, Weighed
 from assay.trust.ports import Signal, SignalNeeds

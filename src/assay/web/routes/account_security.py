@@ -1,4 +1,4 @@
-"""Passwords, second factors, export and end of an account. Beyond the specification's tables."""
+"""Passwords and second factors of an account. Beyond the specification's tables."""
 
 from typing import TypeVar
 
@@ -177,38 +177,6 @@ async def disable_totp(request: Request) -> wire.Done:
     body = read(wire.SecondFactorRequest, await request.body())
     await app_of(request).second_factors.disable(*_proof(request, body.password, body.code))
     charge_owner(request)
-    return wire.Done()
-
-
-@route(
-    router,
-    "GET",
-    "/operator/me/export",
-    operation="export_account",
-    credential=Credential.JWT,
-    answers=wire.AccountExportResponse,
-)
-async def export_account(request: Request) -> wire.AccountExportResponse:
-    """Everything that is kept of the account, ten times an hour; calls have their own export."""
-    app = app_of(request)
-    found = await app.account_data.export(_operator(request), actor_of(request))
-    return wire.export(found, exchange_of(request.scope).session_id, app.clock.now())
-
-
-@route(
-    router,
-    "DELETE",
-    "/operator/me",
-    operation="delete_account",
-    credential=Credential.JWT,
-    body=wire.DeleteAccountRequest,
-    answers=wire.Done,
-    also=(409,),
-)
-async def delete_account(request: Request) -> wire.Done:
-    """Delete the account for good: keys, sessions, wrappers, webhooks, everything personal."""
-    body = read(wire.DeleteAccountRequest, await request.body())
-    await app_of(request).account_data.delete(*_proof(request, body.password, body.code))
     return wire.Done()
 
 

@@ -19,13 +19,13 @@ router = APIRouter(tags=["Accounts and keys"])
     "/operator/register",
     operation="register",
     credential=Credential.NONE,
-    body=wire.RegisterBody,
+    body=wire.RegisterRequest,
     answers=wire.Registered,
     also=(403, 409),
 )
 async def register(request: Request) -> wire.Registered:
     """Open an account. The API key is shown this once."""
-    body = read(wire.RegisterBody, await _short_body(request))
+    body = read(wire.RegisterRequest, await _short_body(request))
     app, new = app_of(request), (body.email, body.password, body.name)
     operator, key = await app.sign_ups.register(new, body.invite, client_of(request))
     if app.passwords.sends_mail:
@@ -39,13 +39,13 @@ async def register(request: Request) -> wire.Registered:
     "/operator/login",
     operation="login",
     credential=Credential.NONE,
-    body=wire.LoginBody,
+    body=wire.LoginRequest,
     answers=wire.LoggedIn,
     also=(401, 403),
 )
 async def login(request: Request) -> wire.LoggedIn:
     """Log in for a dashboard token; with a one-time code where the account has a second factor."""
-    body = read(wire.LoginBody, await _short_body(request))
+    body = read(wire.LoginRequest, await _short_body(request))
     operator, token = await app_of(request).logins.login(
         body.email, body.password, body.code, client_of(request)
     )
@@ -64,12 +64,12 @@ async def me(request: Request) -> wire.Me:
     "/operator/me",
     operation="rename",
     credential=Credential.JWT,
-    body=wire.RenameBody,
+    body=wire.RenameRequest,
     answers=wire.Me,
 )
 async def rename(request: Request) -> wire.Me:
     """Change the account's name."""
-    body = read(wire.RenameBody, await request.body())
+    body = read(wire.RenameRequest, await request.body())
     operator_id, actor = _operator(request).id, actor_of(request)
     renamed = await app_of(request).operators.rename(operator_id, body.name, actor)
     return await _me(request, renamed)
@@ -81,9 +81,9 @@ async def rename(request: Request) -> wire.Me:
     "/operator/keys",
     operation="list_keys",
     credential=Credential.JWT,
-    answers=list[wire.KeyShape],
+    answers=list[wire.KeyResponse],
 )
-async def list_keys(request: Request) -> list[wire.KeyShape]:
+async def list_keys(request: Request) -> list[wire.KeyResponse]:
     """The account's API keys, newest first."""
     records = await app_of(request).api_keys.list(_operator(request).id)
     return [wire.key(record) for record in records]
@@ -95,14 +95,14 @@ async def list_keys(request: Request) -> list[wire.KeyShape]:
     "/operator/keys/rotate",
     operation="rotate_key",
     credential=Credential.JWT,
-    body=wire.RotateBody,
+    body=wire.RotateRequest,
     body_required=False,
     answers=wire.Rotated,
     also=(409,),
 )
 async def rotate_key(request: Request) -> wire.Rotated:
     """A new API key, shown this once. The others hold until they are revoked."""
-    body = read(wire.RotateBody, await request.body() or b"{}")
+    body = read(wire.RotateRequest, await request.body() or b"{}")
     app = app_of(request)
     record, key = await app.api_keys.issue(
         _operator(request).id,

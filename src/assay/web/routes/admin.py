@@ -39,9 +39,9 @@ WALLET_S = 3.0
     f"{ROOT}/stats",
     operation="admin_stats",
     credential=Credential.ADMIN,
-    answers=wire.PlatformStatsShape,
+    answers=wire.PlatformStatsResponse,
 )
-async def admin_stats(request: Request) -> wire.PlatformStatsShape:
+async def admin_stats(request: Request) -> wire.PlatformStatsResponse:
     """The whole platform's sums."""
     app = app_of(request)
     written = None if app.write_back is None else app.write_back.counts
@@ -62,16 +62,16 @@ async def admin_stats(request: Request) -> wire.PlatformStatsShape:
     f"{ROOT}/operators",
     operation="admin_operators",
     credential=Credential.ADMIN,
-    answers=wire.OperatorsShape,
+    answers=wire.OperatorsResponse,
 )
 async def admin_operators(
     request: Request, limit: Limit = 50, offset: Offset = 0, cursor: Cursor = None
-) -> wire.OperatorsShape:
+) -> wire.OperatorsResponse:
     """Every account with its sums, newest first."""
     start = offset_of(cursor, offset)
     found, total = await app_of(request).admin.operators(limit, start)
     rows = [wire.row(one) for one in found]
-    return wire.OperatorsShape(
+    return wire.OperatorsResponse(
         items=rows,
         operators=rows,
         total=total,
@@ -87,9 +87,9 @@ async def admin_operators(
     f"{ROOT}/operators/{{id}}",
     operation="admin_operator",
     credential=Credential.ADMIN,
-    answers=wire.OperatorDetailShape,
+    answers=wire.OperatorDetailResponse,
 )
-async def admin_operator(request: Request, operator_id: OperatorId) -> wire.OperatorDetailShape:
+async def admin_operator(request: Request, operator_id: OperatorId) -> wire.OperatorDetailResponse:
     """One account: keys, wrappers, agents, revenue."""
     return wire.detail(await app_of(request).admin.operator(operator_id))
 
@@ -100,17 +100,17 @@ async def admin_operator(request: Request, operator_id: OperatorId) -> wire.Oper
     f"{ROOT}/operators/{{id}}",
     operation="admin_change",
     credential=Credential.ADMIN,
-    body=wire.ChangeBody,
-    answers=wire.ChangedShape,
+    body=wire.ChangeRequest,
+    answers=wire.ChangedResponse,
     also=(409,),
 )
-async def admin_change(request: Request, operator_id: OperatorId) -> wire.ChangedShape:
+async def admin_change(request: Request, operator_id: OperatorId) -> wire.ChangedResponse:
     """Change plan, role, fee rate or suspension, at once. Beyond the specification's tables."""
-    body = read(wire.ChangeBody, await request.body())
+    body = read(wire.ChangeRequest, await request.body())
     if not body.model_fields_set:
         raise InvalidRequest("Name what to change: plan, role, fee_rate or suspended.")
     changed = await app_of(request).admin.change(operator_id, body.change(), actor_of(request))
-    return wire.ChangedShape(ok=True, operator=wire.operator(changed))
+    return wire.ChangedResponse(ok=True, operator=wire.operator(changed))
 
 
 @route(
@@ -119,7 +119,7 @@ async def admin_change(request: Request, operator_id: OperatorId) -> wire.Change
     f"{ROOT}/operators/{{id}}/logs",
     operation="admin_logs",
     credential=Credential.ADMIN,
-    answers=analytics.LogsShape,
+    answers=analytics.LogsResponse,
 )
 async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's own log
     request: Request,
@@ -131,7 +131,7 @@ async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's 
     endpoint_id: EndpointFilter = None,
     before: Before = None,
     cursor: Cursor = None,
-) -> analytics.LogsShape:
+) -> analytics.LogsResponse:
     """The call log of one account."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
     page = Page(before=before_of(cursor, before), at_most=limit, offset=offset)
@@ -145,7 +145,7 @@ async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's 
     f"{ROOT}/audit",
     operation="admin_audit",
     credential=Credential.ADMIN,
-    answers=wire.AuditShape,
+    answers=wire.AuditResponse,
 )
 async def admin_audit(
     request: Request,
@@ -154,13 +154,13 @@ async def admin_audit(
     operator_id: Annotated[str | None, Query(alias="operatorId", max_length=64)] = None,
     before: Annotated[str | None, Query(max_length=64, description="Id of a note.")] = None,
     cursor: Cursor = None,
-) -> wire.AuditShape:
+) -> wire.AuditResponse:
     """Who did what to accounts and credentials, newest first. Beyond the specification."""
     place = before_of(cursor, before)
     found, total = await app_of(request).admin.audit(operator_id, place, limit, offset)
     notes = [wire.note(one) for one in found]
     last = notes[-1].id if len(notes) == limit else None
-    return wire.AuditShape(
+    return wire.AuditResponse(
         items=notes,
         notes=notes,
         total=total,

@@ -3,39 +3,31 @@
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi import APIRouter, Path, Request
 
-from assay.chains.model import Network, is_address, number_asked, parse_wallet
+from assay.chains.agents import number_asked
+from assay.chains.model import is_address, parse_wallet
 from assay.chains.subject import Subject
-from assay.gate.check import controls
-from assay.gate.model import MIN_SCORE_DEFAULT
+from assay.identity.controllers import controls
 from assay.identity.model import canonical_address
 from assay.kit.costs import Cost
 from assay.kit.errors import InvalidRequest, Problem, TooMany
 from assay.kit.tasks import both
 from assay.trust.behaviour import summary
 from assay.trust.model import SignalName
+from assay.trust.tiers import MIN_SCORE_DEFAULT
 from assay.web.credentials import Credential
 from assay.web.exchange import Exchange, exchange_of
 from assay.web.limits import caller_of, rate_limit
-from assay.web.route import app_of, route
+from assay.web.route import route
 from assay.web.wire import agents as wire
-from assay.web.wire.key_agents import ADDRESS
-from assay.web.wire.liveness import LivenessShape, liveness_report
-from assay.web.wire.snapshots import SnapshotShape
+from assay.web.wire.chain import ADDRESS
+from assay.web.wire.liveness import LivenessResponse, liveness_report
+from assay.web.wire.parameters import AgentId, OnNetwork
+from assay.web.wire.snapshots import SnapshotResponse
 from assay.web.wire.snapshots import snapshot as snapshot_answer
 from assay.wiring import App
 
-AgentId = Annotated[
-    str,
-    Path(
-        alias="agentId",
-        max_length=100,
-        description="ERC-8004 token id in decimal; on Solana the asset's public key, or a"
-        " sequential id.",
-        examples=["22"],
-    ),
-]
 Wallet = Annotated[
     str,
     Path(
@@ -44,22 +36,6 @@ Wallet = Annotated[
         examples=["0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"],
     ),
 ]
-
-
-def network_of(
-    request: Request,
-    chain: Annotated[
-        str | None, Query(max_length=64, description="Slug of the chain; wins over `x-chain`.")
-    ] = None,
-    x_chain: Annotated[str | None, Header(max_length=64)] = None,
-) -> Network:
-    """The chain a request names, or the default one."""
-    networks = app_of(request).networks
-    named = chain if chain is not None else x_chain
-    return networks.default if named is None else networks.by_slug(named)
-
-
-OnNetwork = Annotated[Network, Depends(network_of)]
 
 
 def build_router(app: App) -> APIRouter:
@@ -83,9 +59,9 @@ def _declare_agent(router: APIRouter, app: App) -> None:
         "/operator/agent/{agentId}",
         operation="agent",
         credential=Credential.OP_KEY,
-        answers=wire.AgentProfileShape,
+        answers=wire.AgentProfileResponse,
     )
-    async def agent(agent_id: AgentId, network: OnNetwork) -> wire.AgentProfileShape:
+    async def agent(agent_id: AgentId, network: OnNetwork) -> wire.AgentProfileResponse:
         """The trust profile of a registered agent, recomputable from what it carries."""
         profile = await app.profiles.profile(network, agent_id)
         why = app.explainer.explain(profile.subject.agent_id, profile.collected, profile.score)
@@ -98,9 +74,9 @@ def _declare_agent(router: APIRouter, app: App) -> None:
         "/operator/agent/{agentId}/snapshot",
         operation="snapshot",
         credential=_open(app, "snapshot"),
-        answers=SnapshotShape,
+        answers=SnapshotResponse,
     )
-    async def snapshot(agent_id: AgentId, network: OnNetwork) -> SnapshotShape:
+    async def snapshot(agent_id: AgentId, network: OnNetwork) -> SnapshotResponse:
         """The newest link in the agent's chain of evaluations."""
         found = await app.profiles.snapshot(network, agent_id)
         number = None if is_address(agent_id) else number_asked(network, agent_id)
@@ -116,9 +92,9 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
         "/operator/wallet/{wallet}",
         operation="wallet_profile",
         credential=_open(app, "wallet"),
-        answers=wire.AgentProfileShape,
+        answers=wire.AgentProfileResponse,
     )
-    async def wallet_profile(wallet: Wallet, network: OnNetwork) -> wire.AgentProfileShape:
+    async def wallet_profile(wallet: Wallet, network: OnNetwork) -> wire.AgentProfileResponse:
         """The trust profile of the agent a wallet speaks for."""
         resolved = await app.resolver.resolve(network, parse_wallet(network, wallet, "wallet"))
         profile = await app.profiles.profile(network, resolved.agent_id)
@@ -131,9 +107,9 @@ def _declare_wallet(router: APIRouter, app: App) -> None:
         "/operator/resolve-wallet/{wallet}",
         operation="resolve_wallet",
         credential=_open(app, "resolve-wallet"),
-        answers=wire.ResolutionShape,
+        answers=wire.ResolutionResponse,
     )
-    async def resolve_wallet(wallet: Wallet, network: OnNetwork) -> wire.ResolutionShape:
+    async def resolve_wallet(wallet: Wallet, network: OnNetwork) -> wire.ResolutionResponse:
         """Which agent a wallet speaks for, as owner or as agentWallet."""
         address = parse_wallet(network, wallet, "wallet")
         return wire.resolution(await app.resolver.resolve(network, address))
@@ -190,10 +166,10 @@ def _caller(request: Request) -> str:
     return exchange.counted_for or caller_of(exchange.client_address)
 
 
-def _sandbox_run(app: App) -> Callable[[Subject], Coroutine[object, object, wire.SandboxShape]]:
+def _sandbox_run(app: App) -> Callable[[Subject], Coroutine[object, object, wire.SandboxResponse]]:
     """Evaluates a subject now, and says what was found and what would raise its score."""
 
-    async def run(subject: Subject) -> wire.SandboxShape:
+    async def run(subject: Subject) -> wire.SandboxResponse:
         news = await app.evaluator.evaluate(subject, app.settings.sandbox_evaluation_s)
         seen = next((c for c in news.evaluation.collected if c.signal is SignalName.SANDBOX), None)
         told = summary(seen.evidence, app.probes) if seen else {"status": "inconclusive"}
@@ -214,11 +190,11 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         "/operator/trigger-sandbox/{agentId}",
         operation="trigger_sandbox",
         credential=_open(app, "trigger-sandbox"),
-        answers=wire.SandboxShape,
+        answers=wire.SandboxResponse,
     )
     async def trigger_sandbox(
         request: Request, agent_id: AgentId, network: OnNetwork
-    ) -> wire.SandboxShape:
+    ) -> wire.SandboxResponse:
         """Evaluate the agent now; answers within 25 seconds."""
         subject = await app.subjects.find(network, agent_id)
         await admit(request, subject)
@@ -233,13 +209,13 @@ def _declare_sandbox(router: APIRouter, app: App) -> None:
         "/operator/trigger-sandbox-key/{agentAddress}",
         operation="trigger_sandbox_key",
         credential=_open(app, "trigger-sandbox-key"),
-        answers=wire.SandboxShape,
+        answers=wire.SandboxResponse,
     )
     async def trigger_sandbox_key(
         request: Request,
         agent_address: Annotated[str, Path(alias="agentAddress", pattern=ADDRESS)],
         network: OnNetwork,
-    ) -> wire.SandboxShape:
+    ) -> wire.SandboxResponse:
         """Evaluate a key agent now. Beyond the specification's tables."""
         subject = await app.subjects.find(network, agent_address)
         await admit(request, subject)
@@ -262,9 +238,9 @@ def _declare_liveness(router: APIRouter, app: App) -> None:
         "/operator/agent/{agentId}/liveness",
         operation="liveness",
         credential=_open(app, "liveness"),
-        answers=LivenessShape,
+        answers=LivenessResponse,
     )
-    async def liveness(request: Request, agent_id: AgentId, network: OnNetwork) -> LivenessShape:
+    async def liveness(request: Request, agent_id: AgentId, network: OnNetwork) -> LivenessResponse:
         """Whether the services a Solana agent declares answer; asks them now."""
         if network.family != "solana":
             message = "liveness is known of Solana agents only: add chain=solana"

@@ -11,7 +11,8 @@ from assay.calls.model import LogFilter
 from assay.web.credentials import Credential
 from assay.web.route import app_of, route
 from assay.web.wire import analytics as wire
-from assay.web.wire.log_files import MEDIA_TYPES, Format, written
+from assay.web.wire.csv_text import MEDIA_TYPES
+from assay.web.wire.log_files import Format, written
 from assay.web.wire.page import Cursor, Limit, Offset, before_of, cursor_at, offset_of
 
 router = APIRouter(tags=["Analytics"])
@@ -34,9 +35,9 @@ Before = Annotated[
     "/operator/analytics/stats",
     operation="analytics_stats",
     credential=Credential.JWT,
-    answers=wire.StatsShape,
+    answers=wire.StatsResponse,
 )
-async def analytics_stats(request: Request) -> wire.StatsShape:
+async def analytics_stats(request: Request) -> wire.StatsResponse:
     """Calls, money and agents so far. Only settled money is revenue."""
     return wire.stats(await app_of(request).analytics.stats(_operator(request).id))
 
@@ -47,11 +48,11 @@ async def analytics_stats(request: Request) -> wire.StatsShape:
     "/operator/analytics/revenue",
     operation="analytics_revenue",
     credential=Credential.JWT,
-    answers=list[wire.RevenueShape],
+    answers=list[wire.RevenueResponse],
 )
 async def analytics_revenue(
     request: Request, days: Annotated[Days, Query(le=366)] = 30
-) -> list[wire.RevenueShape]:
+) -> list[wire.RevenueResponse]:
     """Money and calls by UTC day, oldest first."""
     series = await app_of(request).analytics.revenue(_operator(request).id, days)
     return [wire.revenue(day, counted) for day, counted in series]
@@ -63,16 +64,16 @@ async def analytics_revenue(
     "/operator/analytics/top-endpoints",
     operation="analytics_top_endpoints",
     credential=Credential.JWT,
-    answers=wire.TopEndpointsShape,
+    answers=wire.TopEndpointsResponse,
 )
 async def analytics_top_endpoints(
     request: Request, limit: Limit = 10, offset: Offset = 0, cursor: Cursor = None
-) -> wire.TopEndpointsShape:
+) -> wire.TopEndpointsResponse:
     """Wrappers by call volume."""
     start = offset_of(cursor, offset)
     analytics = app_of(request).analytics
     found, total = await analytics.top_endpoints(_operator(request).id, limit, start)
-    return wire.TopEndpointsShape(
+    return wire.TopEndpointsResponse(
         items=[wire.endpoint(one) for one in found],
         total=total,
         limit=limit,
@@ -87,7 +88,7 @@ async def analytics_top_endpoints(
     "/operator/analytics/agents",
     operation="analytics_agents",
     credential=Credential.JWT,
-    answers=wire.AgentsShape,
+    answers=wire.AgentsResponse,
 )
 async def analytics_agents(
     request: Request,
@@ -97,12 +98,12 @@ async def analytics_agents(
     limit: Limit = 50,
     offset: Offset = 0,
     cursor: Cursor = None,
-) -> wire.AgentsShape:
+) -> wire.AgentsResponse:
     """Who called, highest first."""
     analytics, start = app_of(request).analytics, offset_of(cursor, offset)
     found, total = await analytics.agents(_operator(request).id, sort_by, limit, start)
     agents = [wire.agent(one) for one in found]
-    return wire.AgentsShape(
+    return wire.AgentsResponse(
         items=agents,
         agents=agents,
         total=total,
@@ -118,16 +119,16 @@ async def analytics_agents(
     "/operator/analytics/agents/{agentId}",
     operation="analytics_agent",
     credential=Credential.JWT,
-    answers=wire.AgentDetailShape,
+    answers=wire.AgentDetailResponse,
 )
 async def analytics_agent(
     request: Request,
     agent_id: Annotated[str, Path(alias="agentId", max_length=100, examples=["22"])],
-) -> wire.AgentDetailShape:
+) -> wire.AgentDetailResponse:
     """One agent: its sums, what it called, its newest calls."""
     analytics = app_of(request).analytics
     found, endpoints, recent = await analytics.agent(_operator(request).id, agent_id)
-    return wire.AgentDetailShape(
+    return wire.AgentDetailResponse(
         agent_id=found.agent_id,
         summary=wire.agent(found),
         endpoints=[wire.endpoint(one) for one in endpoints],
@@ -141,7 +142,7 @@ async def analytics_agent(
     "/operator/analytics/logs",
     operation="analytics_logs",
     credential=Credential.JWT,
-    answers=wire.LogsShape,
+    answers=wire.LogsResponse,
 )
 async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of interface.md#dashboard
     request: Request,
@@ -152,7 +153,7 @@ async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of interface.m
     endpoint_id: EndpointFilter = None,
     before: Before = None,
     cursor: Cursor = None,
-) -> wire.LogsShape:
+) -> wire.LogsResponse:
     """The call log, newest first."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
     page = Page(before=before_of(cursor, before), at_most=limit, offset=offset)

@@ -45,11 +45,11 @@ def build_router(app: App) -> APIRouter:
         PREFIX,
         operation="course_instructions",
         credential=Credential.NONE,
-        answers=wire.InstructionsShape,
+        answers=wire.InstructionsResponse,
     )
-    async def course_instructions(request: Request) -> wire.InstructionsShape:
+    async def course_instructions(request: Request) -> wire.InstructionsResponse:
         """How to go through the obstacle course. Beyond the specification."""
-        return wire.InstructionsShape(
+        return wire.InstructionsResponse(
             name="Assay obstacle course",
             instructions=list(wire.INSTRUCTIONS),
             start=app_of(request).settings.address + PREFIX,
@@ -62,9 +62,9 @@ def build_router(app: App) -> APIRouter:
         PREFIX,
         operation="enter_course",
         credential=Credential.AGENT,
-        answers=wire.EnteredShape,
+        answers=wire.EnteredResponse,
     )
-    async def enter_course(request: Request) -> wire.EnteredShape:
+    async def enter_course(request: Request) -> wire.EnteredResponse:
         """Begin a run as the address that proved itself. Beyond the specification."""
         principal: AgentPrincipal = request.state.principal
         if not principal.is_key_agent:  # what it does would count for the address on all chains
@@ -85,12 +85,14 @@ def _declare_bait(router: APIRouter) -> None:
         BAIT + "/{word}",
         operation="bait",
         credential=Credential.NONE,
-        answers=wire.BaitShape,
+        answers=wire.BaitResponse,
     )
-    async def bait(request: Request, word: Annotated[str, Path(max_length=100)]) -> wire.BaitShape:
+    async def bait(
+        request: Request, word: Annotated[str, Path(max_length=100)]
+    ) -> wire.BaitResponse:
         """An address nobody has a reason to call; calling it is noted. Beyond the specification."""
         await app_of(request).baits.taken(word)
-        return wire.BaitShape(ok=True)
+        return wire.BaitResponse(ok=True)
 
     _ = bait
 

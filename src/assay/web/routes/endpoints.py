@@ -29,7 +29,7 @@ EndpointId = Annotated[str, Path(alias="endpointId", max_length=64)]
     "/operator/endpoints",
     operation="list_endpoints",
     credential=Credential.OP_KEY_OR_JWT,
-    answers=list[wire.WarnedEndpointShape],
+    answers=list[wire.WarnedEndpointResponse],
 )
 async def list_endpoints(request: Request) -> Response:
     """The account's wrappers, newest first, deactivated ones included.
@@ -57,14 +57,14 @@ async def list_endpoints(request: Request) -> Response:
     "/operator/endpoints",
     operation="create_endpoint",
     credential=Credential.OP_KEY_OR_JWT,
-    body=wire.EndpointBody,
-    answers=wire.WarnedEndpointShape,
+    body=wire.EndpointRequest,
+    answers=wire.WarnedEndpointResponse,
     also=(409,),
 )
-async def create_endpoint(request: Request, response: Response) -> wire.WarnedEndpointShape:
+async def create_endpoint(request: Request, response: Response) -> wire.WarnedEndpointResponse:
     """A new wrapper, at once. Callers use `/wrap/{operatorId}` and its path."""
     text = await request.body()
-    asked = read(wire.EndpointBody, text).new(text)
+    asked = read(wire.EndpointRequest, text).new(text)
     endpoints = app_of(request).endpoints
     config = await endpoints.create(_operator(request).id, asked, actor_of(request))
     response.headers["etag"] = wire.tag(config)
@@ -78,7 +78,7 @@ async def create_endpoint(request: Request, response: Response) -> wire.WarnedEn
     operation="change_endpoint",
     credential=Credential.OP_KEY_OR_JWT,
     body=wire.EndpointPatch,
-    answers=wire.WarnedEndpointShape,
+    answers=wire.WarnedEndpointResponse,
     also=(409, 412),
 )
 async def change_endpoint(
@@ -89,7 +89,7 @@ async def change_endpoint(
         str | None,
         Header(max_length=100, description="The `ETag` it must still have, if it matters."),
     ] = None,
-) -> wire.WarnedEndpointShape:
+) -> wire.WarnedEndpointResponse:
     """Change a wrapper, at once: what is left out stays as it is. What was bought stays bought.
 
     A payment that was asked for on the terms of before is taken for as long as it had been good.
@@ -109,7 +109,7 @@ async def change_endpoint(
     "/operator/endpoints/{endpointId}/history",
     operation="endpoint_history",
     credential=Credential.OP_KEY_OR_JWT,
-    answers=history.HistoryShape,
+    answers=history.HistoryResponse,
 )
 async def endpoint_history(
     request: Request,
@@ -117,12 +117,12 @@ async def endpoint_history(
     limit: Limit = 50,
     offset: Offset = 0,
     cursor: Cursor = None,
-) -> history.HistoryShape:
+) -> history.HistoryResponse:
     """What a wrapper has been, newest first: who changed what, and what was asked for when."""
     start = offset_of(cursor, offset)
     endpoints, operator_id = app_of(request).endpoints, _operator(request).id
     found, total = await endpoints.history(operator_id, endpoint_id, limit, start)
-    return history.HistoryShape(
+    return history.HistoryResponse(
         items=[history.revision(one) for one in found],
         total=total,
         limit=limit,

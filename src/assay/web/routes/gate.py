@@ -11,27 +11,28 @@ from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 
-from assay.chains.model import Network, is_address, number_asked
+from assay.chains.agents import number_asked
+from assay.chains.model import Network, is_address
 from assay.gate.check import Caller
-from assay.gate.model import Decision, GateRequest
+from assay.gate.model import Decision, GateInput
 from assay.identity.prove import agent_address
 from assay.kit.errors import InvalidRequest, NotFound
 from assay.web import credentials
 from assay.web.credentials import Credential, agent_headers
-from assay.web.errors import MethodNotAllowed
 from assay.web.exchange import Exchange, Receive, Scope, Send, answer, exchange_of
 from assay.web.request_body import read_body
+from assay.web.request_parser import MethodNotAllowed
 from assay.web.route import ALWAYS, FORBIDDEN, SECURITY, UNAUTHORIZED, invalid_body
 from assay.web.scopes import scope_of
-from assay.web.wire.error import ErrorShape
-from assay.web.wire.gate import GateBody, GateShape, gate
+from assay.web.wire.error import ErrorResponse
+from assay.web.wire.gate import GateRequest, GateResponse, gate
 from assay.wiring import App
 
 ANSWER_REUSED_S = 30.0
 """How long one rendered answer is given again: its token holds for five minutes."""
 
 _ANSWERS_MAX = 20_000
-_DEFAULTS = GateRequest()
+_DEFAULTS = GateInput()
 _CHAIN_CHARS_MAX = 64
 
 _PROOF = ("x-agent-challenge", "x-agent-signature")
@@ -39,7 +40,7 @@ _PROOF = ("x-agent-challenge", "x-agent-signature")
 step 3)."""
 _QUERY_FIELDS_MAX = 50
 
-_Key = tuple[str, float, str | None, str, str, bool, GateRequest, int | None]
+_Key = tuple[str, float, str | None, str, str, bool, GateInput, int | None]
 """With the score: a proven human changes what one and the same evaluation means."""
 
 
@@ -111,7 +112,7 @@ class GateLane:
         return networks.by_slug(named[:_CHAIN_CHARS_MAX])
 
     def _rendered(
-        self, decision: Decision, caller: Caller, request: GateRequest, number: int | None
+        self, decision: Decision, caller: Caller, request: GateInput, number: int | None
     ) -> bytes:
         if not decision.cached:
             return self._render(decision, caller, number)
@@ -154,11 +155,11 @@ def _last_fields(query: bytes) -> Mapping[str, str]:
         raise InvalidRequest(message) from None
 
 
-def _request(body: bytes) -> GateRequest:
+def _request(body: bytes) -> GateInput:
     if not body:
         return _DEFAULTS
     try:
-        return GateBody.model_validate_json(body).request()
+        return GateRequest.model_validate_json(body).request()
     except ValidationError as error:
         raise invalid_body(error) from None
 
@@ -166,12 +167,16 @@ def _request(body: bytes) -> GateRequest:
 def operation() -> Mapping[str, Any]:
     """The gate's part of the OpenAPI document, from the lane's own shapes."""
     error = {
-        "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorShape.__name__}"}}
+        "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorResponse.__name__}"}}
     }
     statuses = sorted({*ALWAYS, UNAUTHORIZED, FORBIDDEN})
     refusals = {str(s): {"description": "A refusal.", "content": error} for s in statuses}
-    shown = {"application/json": {"schema": {"$ref": f"#/components/schemas/{GateShape.__name__}"}}}
-    body = {"application/json": {"schema": {"$ref": f"#/components/schemas/{GateBody.__name__}"}}}
+    shown = {
+        "application/json": {"schema": {"$ref": f"#/components/schemas/{GateResponse.__name__}"}}
+    }
+    body = {
+        "application/json": {"schema": {"$ref": f"#/components/schemas/{GateRequest.__name__}"}}
+    }
     text = {"type": "string"}
     chain = {"type": "string", "maxLength": _CHAIN_CHARS_MAX}
     return {

@@ -12,7 +12,7 @@ from assay import __version__
 from assay.kit.clock import iso
 from assay.web.credentials import Credential
 from assay.web.route import app_of, route
-from assay.web.wire.health import DiscoveryShape, HealthShape, JwksShape
+from assay.web.wire.health import DiscoveryResponse, HealthResponse, JwksResponse
 from assay.wiring import App
 
 router = APIRouter(tags=["Health and discovery"])
@@ -24,9 +24,9 @@ router = APIRouter(tags=["Health and discovery"])
     "/operator/health",
     operation="health",
     credential=Credential.NONE,
-    answers=HealthShape,
+    answers=HealthResponse,
 )
-async def health(request: Request) -> HealthShape:
+async def health(request: Request) -> HealthResponse:
     """Whether the service is up, and which chains it knows."""
     return _health(app_of(request))
 
@@ -37,20 +37,25 @@ async def health(request: Request) -> HealthShape:
     "/api/health",
     operation="api_health",
     credential=Credential.NONE,
-    answers=HealthShape,
+    answers=HealthResponse,
 )
-async def api_health(request: Request) -> HealthShape:
+async def api_health(request: Request) -> HealthResponse:
     """The same, for the public site."""
     return _health(app_of(request))
 
 
 @route(
-    router, "GET", "/api", operation="discovery", credential=Credential.NONE, answers=DiscoveryShape
+    router,
+    "GET",
+    "/api",
+    operation="discovery",
+    credential=Credential.NONE,
+    answers=DiscoveryResponse,
 )
-async def discovery(request: Request) -> DiscoveryShape:
+async def discovery(request: Request) -> DiscoveryResponse:
     """Where developers find things."""
     address = app_of(request).settings.address
-    return DiscoveryShape(
+    return DiscoveryResponse(
         service="assay",
         version=__version__,
         health=f"{address}/operator/health",
@@ -66,7 +71,7 @@ async def discovery(request: Request) -> DiscoveryShape:
     "/.well-known/jwks.json",
     operation="jwks",
     credential=Credential.NONE,
-    answers=JwksShape,
+    answers=JwksResponse,
 )
 async def jwks(request: Request) -> object:
     """The public keys that decision tokens are verified with. Beyond the specification."""
@@ -105,8 +110,8 @@ def _next_january_or_july(now: datetime) -> datetime:
     return datetime(earliest.year + (month == 1), month, 1, tzinfo=UTC)
 
 
-def _health(app: App) -> HealthShape:
-    return HealthShape(
+def _health(app: App) -> HealthResponse:
+    return HealthResponse(
         ok=True,
         status="ok",
         service="assay",

@@ -20,11 +20,12 @@ from assay.web.credentials import Credential, agent, names_agent
 from assay.web.exchange import Exchange, exchange_of
 from assay.web.route import app_of, read, route
 from assay.web.wire import key_agents as wire
+from assay.web.wire.chain import ADDRESS
 from assay.wiring import App
 
 router = APIRouter(tags=["Key agents"])
 
-AddressPath = Annotated[str, Path(alias="agentAddress", pattern=wire.ADDRESS)]
+AddressPath = Annotated[str, Path(alias="agentAddress", pattern=ADDRESS)]
 
 
 @route(
@@ -33,9 +34,9 @@ AddressPath = Annotated[str, Path(alias="agentAddress", pattern=wire.ADDRESS)]
     "/operator/key/{agentAddress}/challenge",
     operation="challenge",
     credential=Credential.NONE,
-    answers=wire.ChallengeShape,
+    answers=wire.ChallengeResponse,
 )
-async def challenge(request: Request, agent_address: AddressPath) -> wire.ChallengeShape:
+async def challenge(request: Request, agent_address: AddressPath) -> wire.ChallengeResponse:
     """A challenge for the address: sign it within five minutes."""
     address = parse_address(agent_address, "agentAddress")
     return wire.challenge(app_of(request).challenges.issue(address))
@@ -47,14 +48,14 @@ async def challenge(request: Request, agent_address: AddressPath) -> wire.Challe
     "/operator/key/verify",
     operation="verify",
     credential=Credential.NONE,
-    body=wire.VerifyBody,
-    answers=wire.KeyProfileShape,
+    body=wire.VerifyRequest,
+    answers=wire.KeyProfileResponse,
     also=(401,),
 )
-async def verify(request: Request, response: Response) -> wire.KeyProfileShape:
+async def verify(request: Request, response: Response) -> wire.KeyProfileResponse:
     """Answer a challenge; the session comes in the header `x-agent-session`."""
     app = app_of(request)
-    body = read(wire.VerifyBody, await request.body())
+    body = read(wire.VerifyRequest, await request.body())
     address = parse_address(body.agent_address, "agentAddress")
     principal = await app.identity.answer(address, body.challenge, body.signature)
     if not principal.is_key_agent:
@@ -70,9 +71,9 @@ async def verify(request: Request, response: Response) -> wire.KeyProfileShape:
     "/operator/key/{agentAddress}",
     operation="key_agent",
     credential=Credential.OP_KEY,
-    answers=wire.KeyProfileShape,
+    answers=wire.KeyProfileResponse,
 )
-async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyProfileShape:
+async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyProfileResponse:
     """The profile of a key agent. A profile is no access grant."""
     address = parse_address(agent_address, "agentAddress")
     return wire.key_profile(await app_of(request).key_profiles.profile(address))
@@ -84,10 +85,12 @@ async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyPro
     "/operator/key/{agentAddress}/attestation",
     operation="attestation",
     credential=Credential.OP_KEY_OR_AGENT,
-    answers=wire.AttestationContextShape,
+    answers=wire.AttestationContextResponse,
     also=(403,),
 )
-async def attestation(request: Request, agent_address: AddressPath) -> wire.AttestationContextShape:
+async def attestation(
+    request: Request, agent_address: AddressPath
+) -> wire.AttestationContextResponse:
     """Verified profiles of the agent's owner: for a Pro operator, or the agent itself."""
     app = app_of(request)
     address = parse_address(agent_address, "agentAddress")
@@ -99,7 +102,9 @@ async def attestation(request: Request, agent_address: AddressPath) -> wire.Atte
     ):
         raise IdentityMismatch("An agent can only ask for its own attestation.")
     found = await app.key_profiles.attestation(address)
-    return wire.AttestationContextShape(agent_address=address, attestation=wire.attestation(found))
+    return wire.AttestationContextResponse(
+        agent_address=address, attestation=wire.attestation(found)
+    )
 
 
 @route(
@@ -108,9 +113,9 @@ async def attestation(request: Request, agent_address: AddressPath) -> wire.Atte
     "/operator/key/{agentAddress}/session",
     operation="end_session",
     credential=Credential.AGENT,
-    answers=wire.SessionEnded,
+    answers=wire.AgentSessionEnded,
 )
-async def end_session(request: Request, agent_address: AddressPath) -> wire.SessionEnded:
+async def end_session(request: Request, agent_address: AddressPath) -> wire.AgentSessionEnded:
     """End the session that asks. Beyond the specification."""
     address = parse_address(agent_address, "agentAddress")
     principal: AgentPrincipal = request.state.principal
@@ -120,7 +125,7 @@ async def end_session(request: Request, agent_address: AddressPath) -> wire.Sess
     if principal.address != address:
         raise IdentityMismatch("A session can only be ended by its own address.")
     await app_of(request).sessions.revoke(address, token)
-    return wire.SessionEnded(ok=True, agent_address=address)
+    return wire.AgentSessionEnded(ok=True, agent_address=address)
 
 
 async def _entitled(app: App, exchange: Exchange, operator: Operator) -> Operator | AgentPrincipal:

@@ -4,8 +4,8 @@ from fastapi import APIRouter, Request
 
 from assay.web.credentials import Credential
 from assay.web.route import app_of, read, route
-from assay.web.routes.agents import AgentId, OnNetwork
 from assay.web.wire import personhood as wire
+from assay.web.wire.parameters import AgentId, OnNetwork
 
 router = APIRouter(tags=["Personhood"])
 
@@ -16,15 +16,15 @@ router = APIRouter(tags=["Personhood"])
     "/operator/personhood/verify/{agentId}",
     operation="verify_personhood",
     credential=Credential.NONE,
-    body=wire.ProofBody,
-    answers=wire.VerifiedShape,
+    body=wire.ProofRequest,
+    answers=wire.PersonhoodVerifiedResponse,
     also=(409,),
 )
 async def verify_personhood(
     request: Request, agent_id: AgentId, network: OnNetwork
-) -> wire.VerifiedShape:
+) -> wire.PersonhoodVerifiedResponse:
     """Prove that a human stands behind the agent; the bonus applies from now on."""
-    body = read(wire.ProofBody, await request.body())
+    body = read(wire.ProofRequest, await request.body())
     found = await app_of(request).personhoods.verify(network, agent_id, body.parsed())
     return wire.verified(found)
 
@@ -35,11 +35,11 @@ async def verify_personhood(
     "/operator/personhood/status/{agentId}",
     operation="personhood_status",
     credential=Credential.NONE,
-    answers=wire.StatusShape,
+    answers=wire.StatusResponse,
 )
 async def personhood_status(
     request: Request, agent_id: AgentId, network: OnNetwork
-) -> wire.StatusShape:
+) -> wire.StatusResponse:
     """Whether a human proved to stand behind the agent."""
     _, found = await app_of(request).personhoods.find(network, agent_id)
     return wire.status(found)
@@ -51,11 +51,11 @@ async def personhood_status(
     "/operator/personhood/profile/{agentId}",
     operation="personhood_profile",
     credential=Credential.NONE,
-    answers=wire.PersonhoodProfileShape,
+    answers=wire.PersonhoodProfileResponse,
 )
 async def personhood_profile(
     request: Request, agent_id: AgentId, network: OnNetwork
-) -> wire.PersonhoodProfileShape:
+) -> wire.PersonhoodProfileResponse:
     """The agent, and the human behind it."""
     canonical, found = await app_of(request).personhoods.find(network, agent_id)
-    return wire.PersonhoodProfileShape(agent_id=canonical, personhood=wire.status(found))
+    return wire.PersonhoodProfileResponse(agent_id=canonical, personhood=wire.status(found))

@@ -9,8 +9,8 @@ from assay.accounts.model import Operator
 from assay.web.credentials import Credential
 from assay.web.exchange import exchange_of
 from assay.web.route import app_of, read, route
-from assay.web.routes.agents import AgentId, OnNetwork
 from assay.web.wire import proxy as wire
+from assay.web.wire.parameters import AgentId, OnNetwork
 
 router = APIRouter(tags=["Proxy and playground"])
 
@@ -21,13 +21,13 @@ router = APIRouter(tags=["Proxy and playground"])
     "/operator/proxy/{agentId}",
     operation="proxy",
     credential=Credential.OP_KEY,
-    body=wire.ProxyBody,
-    answers=wire.ProxyShape,
+    body=wire.ProxyRequest,
+    answers=wire.ProxyResponse,
     also=(502,),
 )
-async def proxy(request: Request, agent_id: AgentId, network: OnNetwork) -> wire.ProxyShape:
+async def proxy(request: Request, agent_id: AgentId, network: OnNetwork) -> wire.ProxyResponse:
     """Call a target through guarded egress, with the agent's grade beside it. Pro plan only."""
-    asked = read(wire.ProxyBody, await request.body())
+    asked = read(wire.ProxyRequest, await request.body())
     found = await app_of(request).proxy.call(_operator(request), network, agent_id, asked.call())
     return wire.proxied(found)
 
@@ -38,13 +38,13 @@ async def proxy(request: Request, agent_id: AgentId, network: OnNetwork) -> wire
     "/operator/playground",
     operation="playground",
     credential=Credential.JWT,
-    body=wire.PlaygroundBody,
-    answers=wire.PlaygroundShape,
+    body=wire.PlaygroundRequest,
+    answers=wire.PlaygroundResponse,
     also=(502,),
 )
-async def playground(request: Request) -> wire.PlaygroundShape:
+async def playground(request: Request) -> wire.PlaygroundResponse:
     """Try one of your wrappers, or any address, as an agent would; nobody is charged."""
-    asked = read(wire.PlaygroundBody, await request.body())
+    asked = read(wire.PlaygroundRequest, await request.body())
     app = app_of(request)
     slug = app.networks.default.slug if asked.chain is None else asked.chain
     network = app.networks.by_slug(slug, where="body")

@@ -7,14 +7,14 @@ from fastapi import APIRouter, Path, Request
 from assay.chains.model import Network
 from assay.chains.subject import Subject
 from assay.evaluation.deposits import NewCredential
-from assay.gate.check import require_control
+from assay.identity.controllers import require_control
 from assay.identity.model import AgentPrincipal
 from assay.kit.errors import InvalidRequest, Problem
 from assay.web.credentials import Credential
 from assay.web.route import app_of, read, route
-from assay.web.routes.agents import AgentId, OnNetwork
 from assay.web.wire import service_credentials as wire
 from assay.web.wire.page import Cursor, Limit, Offset, part_of
+from assay.web.wire.parameters import AgentId, OnNetwork
 
 router = APIRouter(tags=["Trust"])
 _PATH = "/operator/agent/{agentId}/credentials"
@@ -28,20 +28,20 @@ CredentialId = Annotated[str, Path(alias="credentialId", max_length=64)]
     _PATH,
     operation="deposit_credential",
     credential=Credential.AGENT,
-    answers=wire.CredentialShape,
-    body=wire.CredentialBody,
+    answers=wire.CredentialResponse,
+    body=wire.CredentialRequest,
     also=(409,),
     created=True,
 )
 async def deposit_credential(
     request: Request, agent_id: AgentId, network: OnNetwork
-) -> wire.CredentialShape:
+) -> wire.CredentialResponse:
     """Deposit a credential for a service of yours, in place of the one for the same address.
 
     Visits to the agent send it there where the service refuses them without.
     """
     app = app_of(request)
-    asked = read(wire.CredentialBody, await request.body())
+    asked = read(wire.CredentialRequest, await request.body())
     subject = await _own(request, agent_id, network)
     new = NewCredential(asked.url, asked.place, asked.name, asked.value)
     return wire.credential(await app.visits.credentials.deposit(subject, new))
@@ -53,7 +53,7 @@ async def deposit_credential(
     _PATH,
     operation="list_credentials",
     credential=Credential.AGENT,
-    answers=wire.CredentialsShape,
+    answers=wire.CredentialsResponse,
 )
 async def list_credentials(
     request: Request,
@@ -62,7 +62,7 @@ async def list_credentials(
     limit: Limit = 100,
     offset: Offset = 0,
     cursor: Cursor = None,
-) -> wire.CredentialsShape:
+) -> wire.CredentialsResponse:
     """The credentials deposited for your agent, without what they are."""
     subject = await _own(request, agent_id, network)
     found = await app_of(request).visits.credentials.list(subject)
@@ -75,15 +75,15 @@ async def list_credentials(
     _PATH + "/{credentialId}",
     operation="delete_credential",
     credential=Credential.AGENT,
-    answers=wire.CredentialRemovedShape,
+    answers=wire.CredentialRemovedResponse,
 )
 async def delete_credential(
     request: Request, agent_id: AgentId, network: OnNetwork, credential_id: CredentialId
-) -> wire.CredentialRemovedShape:
+) -> wire.CredentialRemovedResponse:
     """Erase a deposited credential."""
     subject = await _own(request, agent_id, network)
     await app_of(request).visits.credentials.remove(subject, credential_id)
-    return wire.CredentialRemovedShape(ok=True, id=credential_id)
+    return wire.CredentialRemovedResponse(ok=True, id=credential_id)
 
 
 async def _own(request: Request, agent_id: str, network: Network) -> Subject:

@@ -20,13 +20,13 @@ router = APIRouter(tags=["Accounts and keys"])
     "/operator/logout",
     operation="logout",
     credential=Credential.JWT,
-    answers=wire.SessionEnded,
+    answers=wire.DashboardSessionEnded,
 )
-async def logout(request: Request) -> wire.SessionEnded:
+async def logout(request: Request) -> wire.DashboardSessionEnded:
     """End the session of the token that asks, at once everywhere."""
     session_id = exchange_of(request.scope).session_id or ""
     await app_of(request).logins.end(_operator(request).id, session_id, actor_of(request))
-    return wire.SessionEnded(id=session_id)
+    return wire.DashboardSessionEnded(id=session_id)
 
 
 @route(
@@ -71,14 +71,14 @@ async def end_dashboard_sessions(
     "/operator/sessions/{sessionId}",
     operation="end_dashboard_session",
     credential=Credential.JWT,
-    answers=wire.SessionEnded,
+    answers=wire.DashboardSessionEnded,
 )
 async def end_dashboard_session(
     request: Request, session_id: Annotated[str, Path(alias="sessionId", max_length=64)]
-) -> wire.SessionEnded:
+) -> wire.DashboardSessionEnded:
     """End one dashboard session, at once everywhere."""
     await app_of(request).logins.end(_operator(request).id, session_id, actor_of(request))
-    return wire.SessionEnded(id=session_id)
+    return wire.DashboardSessionEnded(id=session_id)
 
 
 def _operator(request: Request) -> Operator:

@@ -11,7 +11,7 @@ from assay.payments.transfer_pages import EXPORTED_MAX
 from assay.web.credentials import Credential
 from assay.web.route import app_of, route
 from assay.web.wire import statement as wire
-from assay.web.wire.log_files import MEDIA_TYPES
+from assay.web.wire.csv_text import MEDIA_TYPES
 from assay.web.wire.page import Cursor, Limit, Offset, before_of, offset_of
 
 router = APIRouter(tags=["Analytics"])
@@ -25,9 +25,9 @@ TRANSFERS_SHOWN = 100
     "/operator/statement",
     operation="operator_statement",
     credential=Credential.JWT,
-    answers=wire.StatementShape,
+    answers=wire.StatementResponse,
 )
-async def operator_statement(request: Request) -> wire.StatementShape:
+async def operator_statement(request: Request) -> wire.StatementResponse:
     """What this service was paid for the account, its fee, refunds, payouts and what is owed."""
     app, operator = app_of(request), _operator(request)
     newest, total = await app.transfer_pages.page(operator.id, None, TRANSFERS_SHOWN)
@@ -56,11 +56,11 @@ async def operator_statement_export(request: Request) -> Response:
     "/operator/statement/transfers",
     operation="operator_transfers",
     credential=Credential.JWT,
-    answers=wire.TransfersShape,
+    answers=wire.TransfersResponse,
 )
 async def operator_transfers(
     request: Request, limit: Limit = 50, offset: Offset = 0, cursor: Cursor = None
-) -> wire.TransfersShape:
+) -> wire.TransfersResponse:
     """The account's payouts and refunds, newest first."""
     pages, before = app_of(request).transfer_pages, before_of(cursor, None)
     found, total = await pages.page(_operator(request).id, before, limit, offset)
@@ -95,11 +95,11 @@ async def operator_transfers_export(
     "/operator/admin/statement",
     operation="admin_statement",
     credential=Credential.ADMIN,
-    answers=wire.StatementsShape,
+    answers=wire.StatementsResponse,
 )
 async def admin_statement(
     request: Request, limit: Limit = 50, offset: Offset = 0, cursor: Cursor = None
-) -> wire.StatementsShape:
+) -> wire.StatementsResponse:
     """The lines of every account's statement, by account."""
     lines = await app_of(request).statements.all_for_admin()
     return wire.statements(lines, limit, offset_of(cursor, offset))

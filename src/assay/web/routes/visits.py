@@ -5,15 +5,15 @@ from fastapi import APIRouter, Request
 from assay.accounts.model import Operator
 from assay.chains.subject import Subject, subject_key
 from assay.evaluation.enrolment import Holder
-from assay.gate.check import require_control
+from assay.identity.controllers import require_control
 from assay.identity.model import AgentPrincipal
 from assay.kit.errors import InvalidRequest, Problem
 from assay.trust.subjects import canonical_agent_id
 from assay.web.credentials import Credential
 from assay.web.route import app_of, route
-from assay.web.routes.agents import AgentId, OnNetwork
 from assay.web.wire import visits as wire
 from assay.web.wire.page import Cursor, Limit, Offset, part_of
+from assay.web.wire.parameters import AgentId, OnNetwork
 
 router = APIRouter(tags=["Trust"])
 _PATH = "/operator/agent/{agentId}/visits"
@@ -25,17 +25,17 @@ _PATH = "/operator/agent/{agentId}/visits"
     _PATH,
     operation="enrol_agent",
     credential=Credential.OP_KEY_OR_AGENT,
-    answers=wire.EnrolledShape,
+    answers=wire.EnrolledResponse,
     also=(409,),
 )
 async def enrol_agent(
     request: Request, agent_id: AgentId, network: OnNetwork
-) -> wire.EnrolledShape:
+) -> wire.EnrolledResponse:
     """Have the agent visited at random times: as its owner, or as an operator that relies on it."""
     app = app_of(request)
     subject = await app.subjects.find(network, agent_id)
     await app.visits.enrolments.enrol(_holder(request, subject), subject)
-    return wire.EnrolledShape(ok=True, agent_id=subject.agent_id, chain=network.slug)
+    return wire.EnrolledResponse(ok=True, agent_id=subject.agent_id, chain=network.slug)
 
 
 @route(
@@ -44,11 +44,11 @@ async def enrol_agent(
     _PATH,
     operation="withdraw_agent",
     credential=Credential.OP_KEY_OR_AGENT,
-    answers=wire.EnrolledShape,
+    answers=wire.EnrolledResponse,
 )
 async def withdraw_agent(
     request: Request, agent_id: AgentId, network: OnNetwork
-) -> wire.EnrolledShape:
+) -> wire.EnrolledResponse:
     """Ask for the agent's visits no more."""
     app = app_of(request)
     if isinstance(request.state.principal, Operator):
@@ -58,7 +58,7 @@ async def withdraw_agent(
         subject = await app.subjects.find(network, agent_id)
         named, key, holder = subject.agent_id, subject.key, _holder(request, subject)
     await app.visits.enrolments.withdraw(holder, key)
-    return wire.EnrolledShape(ok=True, agent_id=named, chain=network.slug)
+    return wire.EnrolledResponse(ok=True, agent_id=named, chain=network.slug)
 
 
 @route(
@@ -67,11 +67,11 @@ async def withdraw_agent(
     "/operator/visits",
     operation="list_enrolments",
     credential=Credential.OP_KEY_OR_AGENT,
-    answers=wire.EnrolmentsShape,
+    answers=wire.EnrolmentsResponse,
 )
 async def list_enrolments(
     request: Request, limit: Limit = 100, offset: Offset = 0, cursor: Cursor = None
-) -> wire.EnrolmentsShape:
+) -> wire.EnrolmentsResponse:
     """The agents that the caller enrolled."""
     principal: Operator | AgentPrincipal = request.state.principal
     holder = (

@@ -28,14 +28,14 @@ router = APIRouter(tags=["Webhooks"])
     "/operator/webhooks/register",
     operation="register_webhook",
     credential=Credential.OP_KEY_OR_JWT,
-    body=wire.WebhookBody,
-    answers=wire.WebhookShape,
+    body=wire.WebhookRequest,
+    answers=wire.WebhookResponse,
     created=True,
     also=(409,),
 )
-async def register_webhook(request: Request) -> wire.WebhookShape:
+async def register_webhook(request: Request) -> wire.WebhookResponse:
     """Be told of evaluations: of the agents named, or of all."""
-    asked = read(wire.WebhookBody, await request.body())
+    asked = read(wire.WebhookRequest, await request.body())
     webhooks = app_of(request).webhooks
     made = await webhooks.register(_operator(request).id, asked.new(), actor_of(request))
     return wire.webhook(made, webhooks.verification(made))
@@ -47,11 +47,11 @@ async def register_webhook(request: Request) -> wire.WebhookShape:
     "/operator/webhooks",
     operation="list_webhooks",
     credential=Credential.OP_KEY_OR_JWT,
-    answers=wire.WebhooksShape,
+    answers=wire.WebhooksResponse,
 )
 async def list_webhooks(
     request: Request, limit: Limit = 50, offset: Offset = 0, cursor: Cursor = None
-) -> wire.WebhooksShape:
+) -> wire.WebhooksResponse:
     """The account's registrations, newest first. Beyond the specification's tables."""
     start = offset_of(cursor, offset)
     webhooks, who = app_of(request).webhooks, _operator(request).id
@@ -59,7 +59,7 @@ async def list_webhooks(
         found = await webhooks.list(who)
     shown = found[start : start + limit]
     rows = [wire.webhook(one, webhooks.verification(one)) for one in shown]
-    return wire.WebhooksShape(
+    return wire.WebhooksResponse(
         items=rows,
         total=len(found),
         limit=limit,
@@ -74,14 +74,14 @@ async def list_webhooks(
     "/operator/webhooks/{webhookId}/verify",
     operation="verify_webhook",
     credential=Credential.OP_KEY_OR_JWT,
-    answers=wire.VerifiedShape,
+    answers=wire.WebhookVerifiedResponse,
 )
 async def verify_webhook(
     request: Request, webhook_id: Annotated[str, Path(alias="webhookId", max_length=64)]
-) -> wire.VerifiedShape:
+) -> wire.WebhookVerifiedResponse:
     """Ask the receiver for your token now. Beyond the specification's tables."""
     verified = await app_of(request).webhooks.verify(_operator(request).id, webhook_id)
-    return wire.VerifiedShape(id=webhook_id, verified=verified)
+    return wire.WebhookVerifiedResponse(id=webhook_id, verified=verified)
 
 
 @route(
@@ -90,7 +90,7 @@ async def verify_webhook(
     "/operator/webhooks/deliveries",
     operation="webhook_deliveries",
     credential=Credential.OP_KEY_OR_JWT,
-    answers=wire.DeliveriesShape,
+    answers=wire.DeliveriesResponse,
 )
 async def webhook_deliveries(
     request: Request,
@@ -99,14 +99,14 @@ async def webhook_deliveries(
     webhook_id: Annotated[str | None, Query(alias="webhookId", max_length=64)] = None,
     before: Annotated[str | None, Query(max_length=64, description="Id of a delivery.")] = None,
     cursor: Cursor = None,
-) -> wire.DeliveriesShape:
+) -> wire.DeliveriesResponse:
     """What was delivered, newest first. Beyond the specification's tables."""
     page = DeliveryPage(before_of(cursor, before), limit, offset)
     webhooks = app_of(request).webhooks
     found, total = await webhooks.delivery_page(_operator(request).id, webhook_id, page)
     rows = [wire.delivery(one) for one in found]
     last = rows[-1].id if len(rows) == limit else None
-    return wire.DeliveriesShape(
+    return wire.DeliveriesResponse(
         items=rows,
         deliveries=rows,
         total=total,
@@ -123,15 +123,15 @@ async def webhook_deliveries(
     "/operator/webhooks/{webhookId}",
     operation="remove_webhook",
     credential=Credential.OP_KEY_OR_JWT,
-    answers=wire.RemovedShape,
+    answers=wire.RemovedResponse,
 )
 async def remove_webhook(
     request: Request, webhook_id: Annotated[str, Path(alias="webhookId", max_length=64)]
-) -> wire.RemovedShape:
+) -> wire.RemovedResponse:
     """Remove a registration, at once. Beyond the specification's tables."""
     webhooks = app_of(request).webhooks
     await webhooks.remove(_operator(request).id, webhook_id, actor_of(request))
-    return wire.RemovedShape(ok=True, id=webhook_id)
+    return wire.RemovedResponse(ok=True, id=webhook_id)
 
 
 def _operator(request: Request) -> Operator:

@@ -8,11 +8,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 
 from assay.kit.errors import ServiceError, TooMany
-from assay.payments.model import Headers
+from assay.kit.heads import Headers
 from assay.web.credentials import agent_headers
-from assay.web.edge import WRAP_PREFIX
 from assay.web.errors import fault
-from assay.web.exchange import Exchange, Receive, Scope, Send, note_detail
+from assay.web.exchange import WRAP_PREFIX, Exchange, Receive, Scope, Send, note_detail
 from assay.web.limits import caller_of, rate_limit
 from assay.web.outgoing import Outgoing
 from assay.web.payment_limits import PayerLimits

@@ -4,8 +4,7 @@ Source: conventions.md#account-security.
 """
 
 import base64
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,9 +12,7 @@ from assay.accounts.codes import TOKEN_CHARS_MAX
 from assay.accounts.fields import PASSWORD_CHARS
 from assay.accounts.model import DashboardSession, Ended
 from assay.accounts.second_factor import Enrolment
-from assay.admin.account_data import AccountExport
 from assay.kit.clock import iso
-from assay.web.wire import accounts, admin, analytics, endpoints, webhooks
 from assay.web.wire.page import Paged, Part
 from assay.web.wire.shape import Answer, Body, Timestamp
 
@@ -133,7 +130,7 @@ class SessionsEnded(Answer):
     ended: int
 
 
-class SessionEnded(Answer):
+class DashboardSessionEnded(Answer):
     """The session has ended."""
 
     ok: bool = True
@@ -151,32 +148,6 @@ class RecoveryCodes(Answer):
     """Codes that each stand for a one-time code once. Shown this once."""
 
     recovery_codes: list[str]
-
-
-class ExportedNote(Answer):
-    """One line of the audit trail about the account."""
-
-    at: Timestamp
-    actor: str
-    client: str
-    action: str
-    target: str
-    details: dict[str, Any]
-
-
-class AccountExportResponse(Answer):
-    """What is kept of the account. Calls and payments: GET /operator/analytics/logs/export."""
-
-    exported_at: Timestamp
-    operator: accounts.OperatorShape
-    security: accounts.AccountSecurity
-    allowance: accounts.AllowanceShape
-    keys: list[accounts.KeyShape]
-    sessions: list[SessionResponse]
-    endpoints: list[endpoints.EndpointShape]
-    webhooks: list[webhooks.WebhookShape]
-    stats: analytics.StatsShape
-    audit: list[ExportedNote]
 
 
 def password_changed(ended: Ended) -> PasswordChanged:
@@ -216,30 +187,3 @@ def enrolment(made: Enrolment) -> TotpEnrolment:
     """A secret on the wire."""
     secret = base64.b32encode(made.secret).decode().rstrip("=")
     return TotpEnrolment(secret=secret, uri=made.uri)
-
-
-def export(found: AccountExport, current: str | None, now: datetime) -> AccountExportResponse:
-    """An account's data on the wire."""
-    return AccountExportResponse(
-        exported_at=iso(now),
-        operator=accounts.operator(found.operator),
-        security=accounts.security(found.operator, found.recovery_codes_left),
-        allowance=accounts.allowance(found.allowance),
-        keys=[accounts.key(one) for one in found.keys],
-        sessions=[session(one, current) for one in found.sessions],
-        endpoints=[endpoints.endpoint(one) for one in found.endpoints],
-        webhooks=[webhooks.webhook(one, None) for one in found.webhooks],
-        stats=analytics.stats(found.stats),
-        audit=[_note(admin.note(one)) for one in found.notes],
-    )
-
-
-def _note(found: admin.NoteShape) -> ExportedNote:
-    return ExportedNote(
-        at=found.at,
-        actor=found.actor,
-        client=found.client,
-        action=found.action,
-        target=found.target,
-        details=found.details,
-    )

@@ -21,7 +21,7 @@ BODY_BYTES_MAX = 16 * 1024
 Name = Annotated[str, Field(min_length=1, max_length=TEXT_CHARS_MAX, examples=["Ada"])]
 
 
-class RegisterBody(Body):
+class RegisterRequest(Body):
     """A new account."""
 
     email: Annotated[Text, Field(examples=["you@example.com"])]
@@ -40,7 +40,7 @@ class RegisterBody(Body):
     ] = None
 
 
-class LoginBody(Body):
+class LoginRequest(Body):
     """Credentials for a dashboard token."""
 
     email: Annotated[Text, Field(examples=["you@example.com"])]
@@ -58,13 +58,13 @@ class LoginBody(Body):
     invite: Annotated[Text | None, Field(description="Ignored, as `name`.")] = None
 
 
-class RenameBody(Body):
+class RenameRequest(Body):
     """A new name."""
 
     name: Name
 
 
-class RotateBody(Body):
+class RotateRequest(Body):
     """What to call the new key, what it is for, and until when."""
 
     label: Name | None = None
@@ -84,7 +84,7 @@ class RotateBody(Body):
     ] = None
 
     @model_validator(mode="after")
-    def _one_end(self) -> "RotateBody":
+    def _one_end(self) -> "RotateRequest":
         if self.expires_at is not None and self.expires_in_days is not None:
             message = "name expiresAt or expiresInDays, not both"
             raise ValueError(message)
@@ -124,7 +124,7 @@ class LoggedIn(Answer):
     token: str
 
 
-class OperatorShape(Answer):
+class OperatorResponse(Answer):
     """An account, with three names in snake_case (interface.md#operator-account)."""
 
     model_config = ConfigDict(alias_generator=None)
@@ -139,7 +139,7 @@ class OperatorShape(Answer):
     updated_at: Timestamp
 
 
-class AllowanceShape(Answer):
+class AllowanceResponse(Answer):
     """Metered calls of the current UTC month; `limit` is null where the plan has no cap."""
 
     used: int
@@ -159,12 +159,12 @@ class Me(Answer):
     """The account that asks, and what it has used of its monthly allowance."""
 
     ok: bool
-    operator: OperatorShape
-    allowance: AllowanceShape
+    operator: OperatorResponse
+    allowance: AllowanceResponse
     security: AccountSecurity
 
 
-class KeyShape(Answer):
+class KeyResponse(Answer):
     """An API key record (interface.md#api-key-record)."""
 
     id: str
@@ -200,9 +200,9 @@ def brief(operator: Operator) -> OperatorBrief:
     )
 
 
-def operator(found: Operator) -> OperatorShape:
+def operator(found: Operator) -> OperatorResponse:
     """An account on the wire."""
-    return OperatorShape(
+    return OperatorResponse(
         id=found.id,
         email=found.email,
         name=found.name,
@@ -224,9 +224,9 @@ def me(found: Operator, standing: Standing, codes_left: int) -> Me:
     )
 
 
-def allowance(standing: Standing) -> AllowanceShape:
+def allowance(standing: Standing) -> AllowanceResponse:
     """What is used of the month's allowance, on the wire."""
-    return AllowanceShape(
+    return AllowanceResponse(
         used=standing.used, limit=standing.limit, resets_at=iso(standing.resets_at)
     )
 
@@ -240,9 +240,9 @@ def security(found: Operator, codes_left: int) -> AccountSecurity:
     )
 
 
-def key(record: ApiKey) -> KeyShape:
+def key(record: ApiKey) -> KeyResponse:
     """A key record on the wire."""
-    return KeyShape(
+    return KeyResponse(
         id=record.id,
         key_prefix=record.prefix,
         label=record.label,

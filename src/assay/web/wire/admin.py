@@ -13,21 +13,21 @@ from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.overview import OperatorDetail
 from assay.kit.clock import iso
 from assay.kit.costs import Cost, CostLedger
+from assay.kit.money import usd
 from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
 from assay.web.wire import accounts, analytics, endpoints, gas
-from assay.web.wire.endpoints import usd
 from assay.web.wire.page import Paged
 from assay.web.wire.shape import Answer, Body, Timestamp
 
 
-class CostBearerShape(Answer):
+class CostBearerResponse(Answer):
     """An operator or a network of addresses, and what it cost in the last day."""
 
     bearer: str
     used: int
 
 
-class CostShape(Answer):
+class CostResponse(Answer):
     """One kind of cost in the last 24 hours, as this process counted it."""
 
     cost: str
@@ -35,10 +35,10 @@ class CostShape(Answer):
     quota: Annotated[
         int | None, Field(description="Of each Free operator or address; null: not bounded.")
     ]
-    largest: list[CostBearerShape]
+    largest: list[CostBearerResponse]
 
 
-class PlatformStatsShape(Answer):
+class PlatformStatsResponse(Answer):
     """The whole platform. `agents` counts an agent once for every operator it called."""
 
     operators: int
@@ -54,16 +54,16 @@ class PlatformStatsShape(Answer):
     error_rate: str
     calls_today: int
     revenue_today: str
-    funnel: analytics.FunnelShape
-    costs: list[CostShape]
+    funnel: analytics.FunnelResponse
+    costs: list[CostResponse]
     free_settlements: Annotated[
         int,
         Field(description="Of self-registered accounts today, whose gas this service has borne."),
     ]
-    settling_keys: list[gas.SettlingKeyShape]
-    payment_nodes: list[gas.PaymentNodeShape]
+    settling_keys: list[gas.SettlingKeyResponse]
+    payment_nodes: list[gas.PaymentNodeResponse]
     facilitator: Annotated[
-        gas.FacilitatorShape | None,
+        gas.FacilitatorResponse | None,
         Field(description="Absent where none is set.", exclude_if=lambda value: value is None),
     ] = None
     unlogged_calls: Annotated[
@@ -82,7 +82,7 @@ class PlatformStatsShape(Answer):
         ),
     ] = None
     solana_wallet: Annotated[
-        gas.SolanaWalletShape | None,
+        gas.SolanaWalletResponse | None,
         Field(
             description="What writes are paid from; absent where there are none.",
             exclude_if=lambda value: value is None,
@@ -90,14 +90,14 @@ class PlatformStatsShape(Answer):
     ] = None
 
 
-class AdminOperatorShape(accounts.OperatorShape):
+class AdminOperatorResponse(accounts.OperatorResponse):
     """An account as an admin sees it."""
 
     suspended: bool
     suspended_at: Timestamp | None
 
 
-class OperatorStatsShape(Answer):
+class OperatorStatsResponse(Answer):
     """An account's sums."""
 
     total_calls: int
@@ -109,32 +109,32 @@ class OperatorStatsShape(Answer):
     active_endpoints: int
 
 
-class OperatorRowShape(Answer):
+class OperatorRowResponse(Answer):
     """An account and its sums."""
 
-    operator: AdminOperatorShape
-    stats: OperatorStatsShape
+    operator: AdminOperatorResponse
+    stats: OperatorStatsResponse
 
 
-class OperatorsShape(Paged):
+class OperatorsResponse(Paged):
     """A page of accounts, newest first. `operators` is `items` under its earlier name."""
 
-    items: list[OperatorRowShape]
-    operators: list[OperatorRowShape]
+    items: list[OperatorRowResponse]
+    operators: list[OperatorRowResponse]
 
 
-class OperatorDetailShape(Answer):
+class OperatorDetailResponse(Answer):
     """An account: its keys, wrappers, newest agents, and revenue of the last 30 days."""
 
-    operator: AdminOperatorShape
-    keys: list[accounts.KeyShape]
-    endpoints: list[endpoints.EndpointShape]
-    agents: list[analytics.AgentShape]
-    revenue: list[analytics.RevenueShape]
-    stats: analytics.StatsShape
+    operator: AdminOperatorResponse
+    keys: list[accounts.KeyResponse]
+    endpoints: list[endpoints.EndpointResponse]
+    agents: list[analytics.AgentResponse]
+    revenue: list[analytics.RevenueResponse]
+    stats: analytics.StatsResponse
 
 
-class ChangeBody(Body):
+class ChangeRequest(Body):
     """What to change of an account; at least one member."""
 
     model_config = ConfigDict(alias_generator=None)
@@ -151,14 +151,14 @@ class ChangeBody(Body):
         return Change(self.plan, self.role, self.fee_rate, self.suspended)
 
 
-class ChangedShape(Answer):
+class ChangedResponse(Answer):
     """The account as it is now."""
 
     ok: bool
-    operator: AdminOperatorShape
+    operator: AdminOperatorResponse
 
 
-class NoteShape(Answer):
+class NoteResponse(Answer):
     """One line of the audit trail; `operatorId` is null for a log-in to no account."""
 
     id: str
@@ -173,24 +173,24 @@ class NoteShape(Answer):
     details: dict[str, Any]
 
 
-class AuditShape(Paged):
+class AuditResponse(Paged):
     """A page of the audit trail, newest first. `notes` and `nextBefore` are earlier names."""
 
-    items: list[NoteShape]
-    notes: list[NoteShape]
+    items: list[NoteResponse]
+    notes: list[NoteResponse]
     next_before: str | None
 
 
-def costs(ledger: CostLedger) -> list[CostShape]:
+def costs(ledger: CostLedger) -> list[CostResponse]:
     """What callers cost this process in the last day, on the wire."""
     totals = ledger.totals()
     return [
-        CostShape(
+        CostResponse(
             cost=cost.value,
             used=totals[cost],
             quota=ledger.quotas.get(cost),
             largest=[
-                CostBearerShape(bearer=name, used=used) for name, used in ledger.largest(cost)
+                CostBearerResponse(bearer=name, used=used) for name, used in ledger.largest(cost)
             ],
         )
         for cost in Cost
@@ -214,11 +214,11 @@ class Aside:
     nodes: Mapping[str, bool]
 
 
-def platform(found: PlatformStats, aside: Aside) -> PlatformStatsShape:
+def platform(found: PlatformStats, aside: Aside) -> PlatformStatsResponse:
     """The platform on the wire."""
     written, wallet = aside.written, aside.wallet
-    return PlatformStatsShape(
-        solana_wallet=wallet and gas.SolanaWalletShape(address=wallet[0], lamports=wallet[1]),
+    return PlatformStatsResponse(
+        solana_wallet=wallet and gas.SolanaWalletResponse(address=wallet[0], lamports=wallet[1]),
         costs=costs(aside.ledger),
         free_settlements=aside.free_settlements,
         settling_keys=[gas.settling_key(one) for one in aside.keys],
@@ -244,21 +244,21 @@ def platform(found: PlatformStats, aside: Aside) -> PlatformStatsShape:
     )
 
 
-def operator(found: Operator) -> AdminOperatorShape:
+def operator(found: Operator) -> AdminOperatorResponse:
     """An account on the wire."""
     suspended_at = found.suspended_at
-    return AdminOperatorShape(
+    return AdminOperatorResponse(
         **accounts.operator(found).model_dump(),
         suspended=found.is_suspended,
         suspended_at=None if suspended_at is None else iso(suspended_at),
     )
 
 
-def row(found: OperatorOverview) -> OperatorRowShape:
+def row(found: OperatorOverview) -> OperatorRowResponse:
     """An account with its sums on the wire."""
-    return OperatorRowShape(
+    return OperatorRowResponse(
         operator=operator(found.operator),
-        stats=OperatorStatsShape(
+        stats=OperatorStatsResponse(
             total_calls=found.counted.calls,
             total_revenue=usd(found.counted.revenue),
             unique_agents=found.agents,
@@ -270,9 +270,9 @@ def row(found: OperatorOverview) -> OperatorRowShape:
     )
 
 
-def detail(found: OperatorDetail) -> OperatorDetailShape:
+def detail(found: OperatorDetail) -> OperatorDetailResponse:
     """An account in detail on the wire."""
-    return OperatorDetailShape(
+    return OperatorDetailResponse(
         operator=operator(found.operator),
         keys=[accounts.key(one) for one in found.keys],
         endpoints=[endpoints.endpoint(one) for one in found.endpoints],
@@ -282,9 +282,9 @@ def detail(found: OperatorDetail) -> OperatorDetailShape:
     )
 
 
-def note(found: Note) -> NoteShape:
+def note(found: Note) -> NoteResponse:
     """A line of the trail on the wire."""
-    return NoteShape(
+    return NoteResponse(
         id=found.id,
         at=iso(found.at),
         actor=found.actor.kind,

@@ -4,46 +4,40 @@ from typing import Annotated
 
 from pydantic import Field
 
-from assay.chains.model import OnchainAgent
+from assay.chains.agents import OnchainAgent
 from assay.chains.registration import problems_of
 from assay.chains.resolve import Resolution
 from assay.chains.subject import Subject
+from assay.egress.budget import EGRESS_BUDGET
 from assay.evaluation.explanations import Explanation
 from assay.kit.clock import iso
 from assay.kit.json import JsonObject
 from assay.trust.liveness import LivenessReport
-from assay.trust.model import (
-    EGRESS_BUDGET,
-    INDEXING,
-    UNFINISHED,
-    Evaluation,
-    EvaluationCompleted,
-    Score,
-)
+from assay.trust.model import INDEXING, UNFINISHED, Evaluation, EvaluationCompleted, Score
 from assay.trust.profile import AgentProfile
-from assay.web.wire.chain import ChainShape, chain
-from assay.web.wire.evidence import EvidencedSignalShape, evidenced_signals
+from assay.web.wire.chain import ChainResponse, chain
+from assay.web.wire.evidence import EvidencedSignalResponse, evidenced_signals
 from assay.web.wire.improve import Improvements, improvements
-from assay.web.wire.ladder import LadderShape, ScoreHigh, ScoreLow, ladder
-from assay.web.wire.liveness import LivenessSummaryShape, SequentialId, liveness_summary
+from assay.web.wire.ladder import LadderResponse, ScoreHigh, ScoreLow, ladder
+from assay.web.wire.liveness import LivenessSummaryResponse, SequentialId, liveness_summary
 from assay.web.wire.problems import FileProblems, file_problems
 from assay.web.wire.reputation import (
-    OnchainReputationShape,
-    SolanaReputationShape,
+    OnchainReputationResponse,
+    SolanaReputationResponse,
     reputation,
 )
 from assay.web.wire.shape import Answer, CachedReason, Timestamp
 from assay.web.wire.snapshots import EvidenceHash
 
 
-class EndpointsShape(Answer):
+class EndpointsResponse(Answer):
     """Where the agent is reached, as it says."""
 
     agent_wallet: str
     api: str
 
 
-class IdentityShape(Answer):
+class IdentityResponse(Answer):
     """Who the agent says it is; only `agentId`, `wallet` and `owner` come from the registry."""
 
     agent_id: str
@@ -53,7 +47,7 @@ class IdentityShape(Answer):
     name: str
     image: str
     description: str
-    endpoints: EndpointsShape
+    endpoints: EndpointsResponse
     trust_models: list[str]
     active: bool | None
     problems: Annotated[
@@ -61,7 +55,7 @@ class IdentityShape(Answer):
     ]
 
 
-class LocalReputationShape(Answer):
+class LocalReputationResponse(Answer):
     """What this service found out itself, last time it evaluated the agent."""
 
     evaluation_id: str
@@ -73,38 +67,38 @@ class LocalReputationShape(Answer):
     evaluated_at: Timestamp
 
 
-class RoutingShape(Answer):
+class RoutingResponse(Answer):
     """Where the score sends the agent."""
 
     final_route: str
     meets_threshold: bool
 
 
-class AgentProfileShape(Answer):
+class AgentProfileResponse(Answer):
     """The trust profile, with what its score was computed from (interface.md#trust-profile)."""
 
     agent_id: str
-    identity: IdentityShape
-    onchain_reputation: OnchainReputationShape | SolanaReputationShape | None
-    local_reputation: LocalReputationShape | None
-    chain: ChainShape
-    routing: RoutingShape
+    identity: IdentityResponse
+    onchain_reputation: OnchainReputationResponse | SolanaReputationResponse | None
+    local_reputation: LocalReputationResponse | None
+    chain: ChainResponse
+    routing: RoutingResponse
     timestamp: Timestamp
     score: Annotated[float, Field(ge=0, le=100)]
     score_low: ScoreLow
     score_high: ScoreHigh
-    ladder: LadderShape
+    ladder: LadderResponse
     confidence: Annotated[float, Field(ge=0, le=1)]
     tier: str
     risk_level: str
     reasons: list[str]
-    signals: list[EvidencedSignalShape]
+    signals: list[EvidencedSignalResponse]
     improve: Improvements
     problems: FileProblems
     sequential_id: SequentialId = None
 
 
-class ResolutionShape(Answer):
+class ResolutionResponse(Answer):
     """Which agent a wallet speaks for (interface.md#wallet-resolution)."""
 
     wallet: str
@@ -115,7 +109,7 @@ class ResolutionShape(Answer):
     timestamp: Timestamp
 
 
-class SandboxShape(Answer):
+class SandboxResponse(Answer):
     """The result of a sandbox evaluation (interface.md#sandbox-result)."""
 
     ok: bool
@@ -126,13 +120,13 @@ class SandboxShape(Answer):
     score: float
     score_low: ScoreLow
     score_high: ScoreHigh
-    ladder: LadderShape
+    ladder: LadderResponse
     route: str
     meets_threshold: bool
     test_summary: Annotated[
         dict[str, object], Field(description="Opaque; its structure may change without notice.")
     ]
-    chain: ChainShape
+    chain: ChainResponse
     message: str
     snapshot_hash: str
     evidence_hash: EvidenceHash = None
@@ -153,7 +147,7 @@ class SandboxShape(Answer):
     improve: Improvements
     problems: FileProblems
     liveness: Annotated[
-        LivenessSummaryShape | None,
+        LivenessSummaryResponse | None,
         Field(
             description="Solana: whether its services answer; absent where that is not known.",
             exclude_if=lambda value: value is None,
@@ -164,18 +158,18 @@ class SandboxShape(Answer):
 
 def agent_profile(
     profile: AgentProfile, why: Explanation, threshold: float, number: int | None = None
-) -> AgentProfileShape:
+) -> AgentProfileResponse:
     """The profile on the wire; `threshold` decides `meetsThreshold`.
 
     `number` is the sequential id it was asked for by, here and below.
     """
-    return AgentProfileShape(
+    return AgentProfileResponse(
         agent_id=profile.agent.agent_id,
         identity=_identity(profile.agent, profile.subject),
         onchain_reputation=reputation(profile),
         local_reputation=None if profile.evaluation is None else _local(profile.evaluation),
         chain=chain(profile.agent.network),
-        routing=RoutingShape(
+        routing=RoutingResponse(
             final_route=profile.grade.route, meets_threshold=profile.score.value >= threshold
         ),
         timestamp=iso(profile.at),
@@ -194,9 +188,9 @@ def agent_profile(
     )
 
 
-def resolution(resolved: Resolution) -> ResolutionShape:
+def resolution(resolved: Resolution) -> ResolutionResponse:
     """A wallet resolution on the wire."""
-    return ResolutionShape(
+    return ResolutionResponse(
         wallet=resolved.wallet,
         agent_id=resolved.agent_id,
         source=resolved.source,
@@ -213,11 +207,11 @@ def sandbox(
     why: Explanation,
     summary: JsonObject,
     threshold: float,
-) -> SandboxShape:
+) -> SandboxResponse:
     """A sandbox result on the wire; what belongs to Solana only is added by `on_solana`."""
     evaluation = news.evaluation
     status = str(summary.get("status") if news.reused is None else news.reused)
-    return SandboxShape(
+    return SandboxResponse(
         ok=True,
         agent_id=subject.agent_id,
         wallet=subject.wallet,
@@ -245,8 +239,8 @@ def sandbox(
 
 
 def on_solana(
-    shape: SandboxShape, report: LivenessReport | None, number: int | None
-) -> SandboxShape:
+    shape: SandboxResponse, report: LivenessReport | None, number: int | None
+) -> SandboxResponse:
     """The result of a Solana agent: with what is known of its services now."""
     summary = None if report is None else liveness_summary(report)
     return shape.model_copy(update={"liveness": summary, "sequential_id": number})
@@ -265,11 +259,11 @@ _MESSAGES = {
 }
 
 
-def _identity(agent: OnchainAgent, subject: Subject) -> IdentityShape:
+def _identity(agent: OnchainAgent, subject: Subject) -> IdentityResponse:
     file = agent.registration
     services = file.services if file else ()
     problems = [one.sentence for one in problems_of(agent)]
-    return IdentityShape(
+    return IdentityResponse(
         agent_id=agent.agent_id,
         wallet=subject.wallet,
         owner=agent.owner,
@@ -277,7 +271,7 @@ def _identity(agent: OnchainAgent, subject: Subject) -> IdentityShape:
         name=file.name if file else "",
         image=file.image if file else "",
         description=file.description if file else "",
-        endpoints=EndpointsShape(
+        endpoints=EndpointsResponse(
             agent_wallet=subject.wallet, api=services[0].endpoint if services else ""
         ),
         trust_models=["reputation_on_chain", "behavioral_sandbox"],
@@ -286,8 +280,8 @@ def _identity(agent: OnchainAgent, subject: Subject) -> IdentityShape:
     )
 
 
-def _local(evaluation: Evaluation) -> LocalReputationShape:
-    return LocalReputationShape(
+def _local(evaluation: Evaluation) -> LocalReputationResponse:
+    return LocalReputationResponse(
         evaluation_id=evaluation.id,
         score=evaluation.score,
         tier=evaluation.grade.tier,

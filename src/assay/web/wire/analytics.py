@@ -9,12 +9,12 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from assay.calls.model import AgentCounted, Counted, EndpointCounted, Funnel, LoggedCall, Stats
 from assay.kit.clock import iso
-from assay.web.wire.endpoints import usd
+from assay.kit.money import usd
 from assay.web.wire.page import Paged, cursor_after
 from assay.web.wire.shape import Answer, Timestamp
 
 
-class FunnelShape(Answer):
+class FunnelResponse(Answer):
     """How many got how far: from the 402 to the money, and who was refused on the way."""
 
     payment_required: int
@@ -25,7 +25,7 @@ class FunnelShape(Answer):
     denied_by_limit: int
 
 
-class StatsShape(Answer):
+class StatsResponse(Answer):
     """Everything so far (interface.md#analytics-records); the funnel is an addition."""
 
     total_calls: int
@@ -35,10 +35,10 @@ class StatsShape(Answer):
     error_rate: str
     calls_today: int
     revenue_today: str
-    funnel: FunnelShape
+    funnel: FunnelResponse
 
 
-class RevenueShape(Answer):
+class RevenueResponse(Answer):
     """One UTC day: the calls that ended and the money that settled on it."""
 
     date: str
@@ -46,7 +46,7 @@ class RevenueShape(Answer):
     calls: int
 
 
-class TopEndpointShape(Answer):
+class TopEndpointResponse(Answer):
     """A wrapper by its calls."""
 
     endpoint_id: str
@@ -58,7 +58,7 @@ class TopEndpointShape(Answer):
     error_rate: str
 
 
-class AgentShape(Answer):
+class AgentResponse(Answer):
     """An agent as this account knows it."""
 
     agent_id: str
@@ -73,20 +73,20 @@ class AgentShape(Answer):
     tier: str | None
 
 
-class AgentsShape(Paged):
+class AgentsResponse(Paged):
     """A page of agents. `agents` is `items` under its earlier name."""
 
-    items: list[AgentShape]
-    agents: list[AgentShape]
+    items: list[AgentResponse]
+    agents: list[AgentResponse]
 
 
-class TopEndpointsShape(Paged):
+class TopEndpointsResponse(Paged):
     """A page of wrappers, by calls."""
 
-    items: list[TopEndpointShape]
+    items: list[TopEndpointResponse]
 
 
-class LogShape(Answer):
+class LogResponse(Answer):
     """A call. `costCharged` is what has settled for it by now."""
 
     id: str
@@ -111,26 +111,26 @@ class LogShape(Answer):
     response_bytes: int
 
 
-class LogsShape(Paged):
+class LogsResponse(Paged):
     """A page of calls, newest first. `logs` and `nextBefore` are earlier names."""
 
-    items: list[LogShape]
-    logs: list[LogShape]
+    items: list[LogResponse]
+    logs: list[LogResponse]
     next_before: str | None
 
 
-class AgentDetailShape(Answer):
+class AgentDetailResponse(Answer):
     """An agent, what it called, and its newest calls."""
 
     agent_id: str
-    summary: AgentShape
-    endpoints: list[TopEndpointShape]
-    recent_calls: list[LogShape]
+    summary: AgentResponse
+    endpoints: list[TopEndpointResponse]
+    recent_calls: list[LogResponse]
 
 
-def stats(found: Stats) -> StatsShape:
+def stats(found: Stats) -> StatsResponse:
     """Stats on the wire."""
-    return StatsShape(
+    return StatsResponse(
         total_calls=found.total.calls,
         total_revenue=usd(found.total.revenue),
         unique_agents=found.agents,
@@ -142,9 +142,9 @@ def stats(found: Stats) -> StatsShape:
     )
 
 
-def funnel(found: Funnel) -> FunnelShape:
+def funnel(found: Funnel) -> FunnelResponse:
     """The funnel on the wire."""
-    return FunnelShape(
+    return FunnelResponse(
         payment_required=found.asked,
         paid=found.paid,
         settled=found.settled,
@@ -154,14 +154,14 @@ def funnel(found: Funnel) -> FunnelShape:
     )
 
 
-def revenue(day: date, counted: Counted) -> RevenueShape:
+def revenue(day: date, counted: Counted) -> RevenueResponse:
     """A day on the wire."""
-    return RevenueShape(date=day.isoformat(), revenue=usd(counted.revenue), calls=counted.calls)
+    return RevenueResponse(date=day.isoformat(), revenue=usd(counted.revenue), calls=counted.calls)
 
 
-def endpoint(found: EndpointCounted) -> TopEndpointShape:
+def endpoint(found: EndpointCounted) -> TopEndpointResponse:
     """A wrapper's sums on the wire."""
-    return TopEndpointShape(
+    return TopEndpointResponse(
         endpoint_id=found.wrapper_id,
         path=found.path,
         method=found.method,
@@ -172,9 +172,9 @@ def endpoint(found: EndpointCounted) -> TopEndpointShape:
     )
 
 
-def agent(found: AgentCounted) -> AgentShape:
+def agent(found: AgentCounted) -> AgentResponse:
     """An agent's sums on the wire."""
-    return AgentShape(
+    return AgentResponse(
         agent_id=found.agent_id,
         chains=list(found.chains),
         first_seen=iso(found.first_seen),
@@ -188,10 +188,10 @@ def agent(found: AgentCounted) -> AgentShape:
     )
 
 
-def log(found: LoggedCall) -> LogShape:
+def log(found: LoggedCall) -> LogResponse:
     """A call on the wire."""
     call, kind = found.call, found.call.kind
-    return LogShape(
+    return LogResponse(
         id=found.id,
         created_at=iso(call.at),
         method=kind.method,
@@ -215,11 +215,11 @@ def log(found: LoggedCall) -> LogShape:
     )
 
 
-def logs(found: Sequence[LoggedCall], total: int, limit: int, offset: int) -> LogsShape:
+def logs(found: Sequence[LoggedCall], total: int, limit: int, offset: int) -> LogsResponse:
     """A page of calls on the wire."""
     rows = [log(one) for one in found]
     last = rows[-1].id if len(rows) == limit else None
-    return LogsShape(
+    return LogsResponse(
         items=rows,
         logs=rows,
         total=total,

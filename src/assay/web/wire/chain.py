@@ -8,25 +8,29 @@ from assay.chains.model import Network
 from assay.web.wire.shape import Answer
 
 
-class EvmChainShape(Answer):
+class EvmChainResponse(Answer):
     """An EVM chain."""
 
     name: Annotated[str, Field(examples=["ethereum"])]
     chain_id: Annotated[int, Field(examples=[1])]
 
 
-class SolanaChainShape(Answer):
+class SolanaChainResponse(Answer):
     """A Solana cluster."""
 
     network: Annotated[str, Field(examples=["solana"])]
     cluster: Annotated[str, Field(examples=["mainnet-beta"])]
 
 
-ChainShape = EvmChainShape | SolanaChainShape
+ChainResponse = EvmChainResponse | SolanaChainResponse
 
 
-def chain(network: Network) -> ChainShape:
+def chain(network: Network) -> ChainResponse:
     """The chain object of a network."""
     if network.family == "solana":
-        return SolanaChainShape(network=network.slug, cluster=network.cluster)
-    return EvmChainShape(name=network.slug, chain_id=network.chain_id)
+        return SolanaChainResponse(network=network.slug, cluster=network.cluster)
+    return EvmChainResponse(name=network.slug, chain_id=network.chain_id)
+
+
+ADDRESS = r"^0x[a-fA-F0-9]{40}$"
+"""Source: interface.md#key-agents."""

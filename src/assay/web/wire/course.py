@@ -19,7 +19,7 @@ INSTRUCTIONS = (
 )
 
 
-class InstructionsShape(Answer):
+class InstructionsResponse(Answer):
     """What an agent needs to know to go through the course unaided."""
 
     name: str
@@ -28,13 +28,13 @@ class InstructionsShape(Answer):
     steps: int
 
 
-class BaitShape(Answer):
+class BaitResponse(Answer):
     """Nothing to see."""
 
     ok: bool
 
 
-class StepShape(Answer):
+class StepResponse(Answer):
     """A step to take."""
 
     url: str
@@ -42,24 +42,24 @@ class StepShape(Answer):
     task: str
 
 
-class EnteredShape(Answer):
+class EnteredResponse(Answer):
     """A run that has begun."""
 
     run_id: str
     session: Annotated[str, Field(description="The value of x-course-session.")]
     steps: int
-    next: StepShape
+    next: StepResponse
     instructions: list[str]
     expires_at: Timestamp
 
 
-def entered(begun: Entered, method: str, task: str) -> EnteredShape:
+def entered(begun: Entered, method: str, task: str) -> EnteredResponse:
     """A run on the wire."""
-    return EnteredShape(
+    return EnteredResponse(
         run_id=begun.run.id,
         session=begun.session,
         steps=len(begun.run.steps),
-        next=StepShape(url=begun.first, method=method, task=task),
+        next=StepResponse(url=begun.first, method=method, task=task),
         instructions=list(INSTRUCTIONS),
         expires_at=iso(begun.expires_at),
     )

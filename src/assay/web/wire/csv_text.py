@@ -35,3 +35,6 @@ def _cell(value: object) -> str:
         return str(value).lower()
     text = str(value)
     return "'" + text if isinstance(value, str) and text.startswith(_FORMULA) else text
+
+
+MEDIA_TYPES: Final = {"csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson"}

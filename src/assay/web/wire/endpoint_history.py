@@ -5,12 +5,13 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from assay.kit.clock import iso
+from assay.kit.money import usd
 from assay.web.wire.page import Paged
 from assay.web.wire.shape import Answer, Timestamp
-from assay.wrapper.history import Revision, usd
+from assay.wrapper.history import Revision
 
 
-class FieldChangeShape(Answer):
+class FieldChangeResponse(Answer):
     """A field that was changed; of a secret only that it was there."""
 
     field: str
@@ -18,14 +19,14 @@ class FieldChangeShape(Answer):
     to: Annotated[JsonValue, Field(description="Its value since.")]
 
 
-class ActorShape(Answer):
+class ActorResponse(Answer):
     """Who made a change: an account, one with the role admin, or the service's own terminal."""
 
     kind: str
     operator_id: str | None
 
 
-class QuotedShape(Answer):
+class QuotedResponse(Answer):
     """What a wrapper asked for a call."""
 
     price_per_call: str
@@ -34,7 +35,7 @@ class QuotedShape(Answer):
     payout_address: str | None
 
 
-class RevisionShape(Answer):
+class RevisionResponse(Answer):
     """A wrapper as it was from one moment to the next change."""
 
     revision: int
@@ -42,41 +43,41 @@ class RevisionShape(Answer):
     until: Annotated[Timestamp | None, Field(description="Null: it is the newest.")]
     action: str
     actor: Annotated[
-        ActorShape | None, Field(description="Null for what is older than the history.")
+        ActorResponse | None, Field(description="Null for what is older than the history.")
     ]
-    changes: list[FieldChangeShape]
+    changes: list[FieldChangeResponse]
     quoted: Annotated[
-        QuotedShape | None, Field(description="Null: nobody was asked for money in that time.")
+        QuotedResponse | None, Field(description="Null: nobody was asked for money in that time.")
     ]
 
 
-class HistoryShape(Paged):
+class HistoryResponse(Paged):
     """What a wrapper has been, newest first."""
 
-    items: list[RevisionShape]
+    items: list[RevisionResponse]
 
 
-def revision(found: Revision) -> RevisionShape:
+def revision(found: Revision) -> RevisionResponse:
     """A revision on the wire."""
     actor, config = None, found.config
     if found.actor_kind is not None:
-        actor = ActorShape(kind=found.actor_kind, operator_id=found.actor_id)
+        actor = ActorResponse(kind=found.actor_kind, operator_id=found.actor_id)
     quoted = None
     if config.active and config.price and config.target_url:
-        quoted = QuotedShape(
+        quoted = QuotedResponse(
             price_per_call=usd(config.price),
             payment_protocol=config.protocol,
             payment_network=config.network,
             payout_address=config.payout_address,
         )
-    return RevisionShape(
+    return RevisionResponse(
         revision=config.revision,
         at=iso(found.at),
         until=None if found.until is None else iso(found.until),
         action=found.action.removeprefix("endpoint."),
         actor=actor,
         changes=[
-            FieldChangeShape.model_validate({"field": name, "from": before, "to": after})
+            FieldChangeResponse.model_validate({"field": name, "from": before, "to": after})
             for name, before, after in found.changes
         ],
         quoted=quoted,

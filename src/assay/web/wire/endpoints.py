@@ -11,11 +11,11 @@ from assay.gate.model import ColdStart
 from assay.kit.clock import iso
 from assay.kit.errors import InvalidRequest, Problem
 from assay.kit.json import exact_number
+from assay.kit.money import usd
 from assay.payments.networks import NETWORK_NAMES
 from assay.web.wire.shape import Answer, Body, Timestamp
 from assay.wrapper.changes import EndpointChange
 from assay.wrapper.configs import NewEndpoint
-from assay.wrapper.history import usd
 from assay.wrapper.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
 
 Text = Annotated[str, Field(max_length=10_000)]
@@ -27,7 +27,7 @@ _EARLIER_FORM = frozenset(
 """Source: interface.md#the-earlier-wrapper-form."""
 
 
-class EndpointBody(Body):
+class EndpointRequest(Body):
     """A new wrapper; the earlier, shorter form is one that leaves the rest out."""
 
     path: Annotated[Text, Field(examples=["/quote"])]
@@ -116,7 +116,7 @@ def _without_defaults(schema: dict[str, Any]) -> None:
         member.pop("default", None)
 
 
-class EndpointPatch(EndpointBody):
+class EndpointPatch(EndpointRequest):
     """A change of a wrapper: what is left out stays as it is.
 
     The secret stays too, but for another `upstreamAuthType`, and goes to no other host: with a
@@ -170,7 +170,7 @@ def tag(config: WrapperConfig) -> str:
     return f'"{config.revision}"'
 
 
-class EndpointShape(Answer):
+class EndpointResponse(Answer):
     """A wrapper; its upstream secret is never shown."""
 
     id: str
@@ -199,7 +199,7 @@ class EndpointShape(Answer):
     revision: Annotated[int, Field(description="Counts its changes, from 1.")]
 
 
-class WarnedEndpointShape(EndpointShape):
+class WarnedEndpointResponse(EndpointResponse):
     """A wrapper, and what its operator may not expect of it."""
 
     warnings: list[str]
@@ -213,9 +213,9 @@ class Deactivated(Answer):
     active: bool
 
 
-def endpoint(config: WrapperConfig) -> EndpointShape:
+def endpoint(config: WrapperConfig) -> EndpointResponse:
     """A wrapper on the wire."""
-    return EndpointShape(
+    return EndpointResponse(
         id=config.id,
         path=config.path,
         method=config.method,
@@ -243,6 +243,6 @@ def endpoint(config: WrapperConfig) -> EndpointShape:
     )
 
 
-def warned(config: WrapperConfig, warnings: Sequence[str]) -> WarnedEndpointShape:
+def warned(config: WrapperConfig, warnings: Sequence[str]) -> WarnedEndpointResponse:
     """A wrapper with its warnings, on the wire."""
-    return WarnedEndpointShape(**endpoint(config).model_dump(), warnings=list(warnings))
+    return WarnedEndpointResponse(**endpoint(config).model_dump(), warnings=list(warnings))

@@ -8,7 +8,7 @@ from assay.web.errors import STATUS
 from assay.web.wire.shape import Answer
 
 
-class ErrorShape(Answer):
+class ErrorResponse(Answer):
     """A refusal. Further members depend on the code."""
 
     model_config = ConfigDict(extra="allow")

@@ -11,7 +11,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Points = Annotated[float, Field(ge=0, le=100)]
 
 
-class SignalShape(Answer):
+class SignalResponse(Answer):
     """One signal: what it was worth and how far it moved the score."""
 
     signal: Annotated[str, Field(examples=["sandbox"])]
@@ -23,7 +23,7 @@ class SignalShape(Answer):
     reasons: list[str]
 
 
-class EvidencedSignalShape(SignalShape):
+class EvidencedSignalResponse(SignalResponse):
     """A signal with the evidence it rests on."""
 
     evidence: Annotated[
@@ -31,26 +31,28 @@ class EvidencedSignalShape(SignalShape):
     ]
 
 
-def signals(score: Score) -> list[SignalShape]:
+def signals(score: Score) -> list[SignalResponse]:
     """Every signal of a score, the missing ones included."""
     return [_heard(c) for c in score.contributions] + [_missing(name) for name in score.unavailable]
 
 
-def evidenced_signals(score: Score, collected: tuple[Collected, ...]) -> list[EvidencedSignalShape]:
+def evidenced_signals(
+    score: Score, collected: tuple[Collected, ...]
+) -> list[EvidencedSignalResponse]:
     """The same, each with its evidence."""
     evidence: dict[str, dict[str, object]] = {
         c.signal.value: dict(c.evidence.data) for c in collected
     }
     return [
-        EvidencedSignalShape(
+        EvidencedSignalResponse(
             **shape.model_dump(by_alias=False), evidence=evidence.get(shape.signal)
         )
         for shape in signals(score)
     ]
 
 
-def _missing(name: SignalName) -> SignalShape:
-    return SignalShape(
+def _missing(name: SignalName) -> SignalResponse:
+    return SignalResponse(
         signal=name.value,
         available=False,
         value=None,
@@ -61,8 +63,8 @@ def _missing(name: SignalName) -> SignalShape:
     )
 
 
-def _heard(contribution: Contribution) -> SignalShape:
-    return SignalShape(
+def _heard(contribution: Contribution) -> SignalResponse:
+    return SignalResponse(
         signal=contribution.signal.value,
         available=True,
         value=contribution.value,

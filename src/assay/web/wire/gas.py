@@ -10,7 +10,7 @@ from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
 from assay.web.wire.shape import Answer
 
 
-class SettlingKeyShape(Answer):
+class SettlingKeyResponse(Answer):
     """The key that settles x402 payments, on a network where wrappers are sold."""
 
     network: str
@@ -23,7 +23,7 @@ class SettlingKeyShape(Answer):
     problem: str
 
 
-class FacilitatorShape(Answer):
+class FacilitatorResponse(Answer):
     """The remote facilitator that settles x402 payments."""
 
     networks: Annotated[
@@ -33,29 +33,29 @@ class FacilitatorShape(Answer):
     problem: Annotated[str, Field(description="Why it does not answer; empty where it does.")]
 
 
-class PaymentNodeShape(Answer):
+class PaymentNodeResponse(Answer):
     """Whether a node answers, of a network sold on where no settling key asks one."""
 
     network: str
     answers: bool
 
 
-def payment_nodes(found: Mapping[str, bool]) -> list[PaymentNodeShape]:
+def payment_nodes(found: Mapping[str, bool]) -> list[PaymentNodeResponse]:
     """Those nodes on the wire."""
-    return [PaymentNodeShape(network=one, answers=answers) for one, answers in found.items()]
+    return [PaymentNodeResponse(network=one, answers=answers) for one, answers in found.items()]
 
 
-class SolanaWalletShape(Answer):
+class SolanaWalletResponse(Answer):
     """The wallet that writes scores to the registry on Solana."""
 
     address: str
     lamports: Annotated[int | None, Field(description="Null while nobody can say.")]
 
 
-def settling_key(found: KeyStanding) -> SettlingKeyShape:
+def settling_key(found: KeyStanding) -> SettlingKeyResponse:
     """The key on one network, on the wire."""
     state = found.state
-    return SettlingKeyShape(
+    return SettlingKeyResponse(
         network=found.network,
         address=found.address,
         balance=None if state is None else f"{Decimal(state.balance).scaleb(-18):f}",
@@ -65,7 +65,7 @@ def settling_key(found: KeyStanding) -> SettlingKeyShape:
     )
 
 
-def facilitator(found: FacilitatorStanding) -> FacilitatorShape:
+def facilitator(found: FacilitatorStanding) -> FacilitatorResponse:
     """The facilitator, on the wire."""
     networks = None if found.networks is None else sorted(found.networks)
-    return FacilitatorShape(networks=networks, problem=found.problem)
+    return FacilitatorResponse(networks=networks, problem=found.problem)

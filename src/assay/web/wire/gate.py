@@ -9,23 +9,24 @@ from pydantic import Field, TypeAdapter
 
 from assay.gate.decide import valid_until, was_rechecked
 from assay.gate.denial import denial
-from assay.gate.model import MIN_SCORE_DEFAULT, TTL_MS_DEFAULT, ColdStart, Decision, GateRequest
+from assay.gate.model import TTL_MS_DEFAULT, ColdStart, Decision, GateInput
 from assay.kit.clock import iso
 from assay.kit.json import JsonObject
 from assay.trust.model import SignalName
-from assay.web.wire.chain import ChainShape, chain
-from assay.web.wire.evidence import SignalShape, signals
-from assay.web.wire.improve import AgentHintShape, Improvements, ImprovementShape
-from assay.web.wire.ladder import LadderShape, ScoreHigh, ScoreLow, ladder
+from assay.trust.tiers import MIN_SCORE_DEFAULT
+from assay.web.wire.chain import ChainResponse, chain
+from assay.web.wire.evidence import SignalResponse, signals
+from assay.web.wire.improve import AgentHintResponse, ImprovementResponse, Improvements
+from assay.web.wire.ladder import LadderResponse, ScoreHigh, ScoreLow, ladder
 from assay.web.wire.liveness import SequentialId
-from assay.web.wire.problems import FileProblems, FileProblemShape
+from assay.web.wire.problems import FileProblemResponse, FileProblems
 from assay.web.wire.shape import Answer, Body, CachedReason, Timestamp
 
-_REASONS, _IMPROVE = TypeAdapter(list[str]), TypeAdapter(list[ImprovementShape])
-_PROBLEMS, _HINTS = TypeAdapter(list[FileProblemShape]), TypeAdapter(list[AgentHintShape])
+_REASONS, _IMPROVE = TypeAdapter(list[str]), TypeAdapter(list[ImprovementResponse])
+_PROBLEMS, _HINTS = TypeAdapter(list[FileProblemResponse]), TypeAdapter(list[AgentHintResponse])
 
 
-class GateBody(Body):
+class GateRequest(Body):
     """All optional: an absent or empty body asks with the defaults."""
 
     min_score: Annotated[float, Field(ge=0, le=100)] = MIN_SCORE_DEFAULT
@@ -39,10 +40,10 @@ class GateBody(Body):
         ),
     ] = None
 
-    def request(self) -> GateRequest:
+    def request(self) -> GateInput:
         """The body as the gate takes it."""
         signals = frozenset(self.trust_signals)
-        return GateRequest(self.min_score, self.ttl_ms, signals, self.cold_start)
+        return GateInput(self.min_score, self.ttl_ms, signals, self.cold_start)
 
 
 DenialReason = Annotated[
@@ -55,7 +56,7 @@ DenialReason = Annotated[
 ]
 
 
-class GateShape(Answer):
+class GateResponse(Answer):
     """A gate decision; `allow` is exactly `meetsThreshold`."""
 
     allow: bool
@@ -65,7 +66,7 @@ class GateShape(Answer):
     route: str
     agent_id: str
     wallet: str
-    chain: ChainShape
+    chain: ChainResponse
     sandbox_ran: bool
     cached: bool
     cached_reason: CachedReason = None
@@ -88,7 +89,7 @@ class GateShape(Answer):
     score: Annotated[float, Field(ge=0, le=100)]
     score_low: ScoreLow
     score_high: ScoreHigh
-    ladder: LadderShape
+    ladder: LadderResponse
     denial_reason: DenialReason = None
     cold_start: Annotated[
         str | None,
@@ -103,10 +104,10 @@ class GateShape(Answer):
     improve: Improvements
     problems: FileProblems
     did_you_mean: Annotated[
-        list[AgentHintShape],
+        list[AgentHintResponse],
         Field(description="Denied key agents: registered agents that the address speaks for."),
     ]
-    signals: list[SignalShape]
+    signals: list[SignalResponse]
     identity_proven: bool
     evaluated_at: Timestamp
     valid_until: Annotated[
@@ -120,11 +121,13 @@ class GateShape(Answer):
     sequential_id: SequentialId = None
 
 
-def gate(decision: Decision, token: str, *, proven: bool, number: int | None = None) -> GateShape:
+def gate(
+    decision: Decision, token: str, *, proven: bool, number: int | None = None
+) -> GateResponse:
     """A decision on the wire; `number` is the sequential id it was asked for by."""
     subject = decision.subject
     why: JsonObject = {} if decision.allow else denial(decision)
-    return GateShape(
+    return GateResponse(
         allow=decision.allow,
         tier=decision.grade.tier,
         risk_level=decision.grade.risk_level,

@@ -3,7 +3,7 @@
 from assay.web.wire.shape import Answer, Timestamp
 
 
-class HealthShape(Answer):
+class HealthResponse(Answer):
     """The service is up."""
 
     ok: bool
@@ -14,7 +14,7 @@ class HealthShape(Answer):
     timestamp: Timestamp
 
 
-class DiscoveryShape(Answer):
+class DiscoveryResponse(Answer):
     """Where developers find things."""
 
     service: str
@@ -25,7 +25,7 @@ class DiscoveryShape(Answer):
     jwks: str
 
 
-class JwksShape(Answer):
+class JwksResponse(Answer):
     """Public keys of decision tokens (RFC 7517)."""
 
     keys: list[dict[str, str]]

@@ -9,7 +9,7 @@ from assay.evaluation.explanations import Improvement
 from assay.web.wire.shape import Answer
 
 
-class ImprovementShape(Answer):
+class ImprovementResponse(Answer):
     """A finding or missing evidence, what to do about it, and what that is worth."""
 
     slug: Annotated[str, Field(examples=["secure_transport"])]
@@ -26,12 +26,12 @@ class ImprovementShape(Answer):
 
 
 Improvements = Annotated[
-    list[ImprovementShape],
+    list[ImprovementResponse],
     Field(description="What would raise the score: caps first, then by points; bounded."),
 ]
 
 
-class AgentHintShape(Answer):
+class AgentHintResponse(Answer):
     """A registered agent that the judged address speaks for."""
 
     agent_id: str
@@ -39,6 +39,6 @@ class AgentHintShape(Answer):
     send: Annotated[str, Field(description="The header to send.", examples=["x-agent-id: 22"])]
 
 
-def improvements(listed: Sequence[Improvement]) -> list[ImprovementShape]:
+def improvements(listed: Sequence[Improvement]) -> list[ImprovementResponse]:
     """Improvements on the wire."""
-    return [ImprovementShape.model_validate(one.document()) for one in listed]
+    return [ImprovementResponse.model_validate(one.document()) for one in listed]

@@ -12,11 +12,9 @@ from assay.identity.model import Challenge
 from assay.kit.clock import iso
 from assay.trust.key_profile import KeyProfile
 from assay.trust.model import Attestation
-from assay.web.wire.ladder import LadderShape, ladder
+from assay.web.wire.chain import ADDRESS
+from assay.web.wire.ladder import LadderResponse, ladder
 from assay.web.wire.shape import Answer, Body, Timestamp
-
-ADDRESS = r"^0x[a-fA-F0-9]{40}$"
-"""Source: interface.md#key-agents."""
 
 Address = Annotated[
     str, Field(pattern=ADDRESS, examples=["0x52908400098527886E0F7030069857D2E4169EE7"])
@@ -24,7 +22,7 @@ Address = Annotated[
 """The example is of EIP-55's."""
 
 
-class VerifyBody(Body):
+class VerifyRequest(Body):
     """The answer to a challenge."""
 
     agent_address: Address
@@ -40,7 +38,7 @@ class VerifyBody(Body):
     ]
 
 
-class ChallengeShape(Answer):
+class ChallengeResponse(Answer):
     """A text to sign as an EIP-191 personal message."""
 
     challenge: str
@@ -48,33 +46,33 @@ class ChallengeShape(Answer):
     agent_address: str
 
 
-class HandleShape(Answer):
+class HandleResponse(Answer):
     """A profile of the human owner."""
 
     source: str
     handle: str
 
 
-class AttestationShape(Answer):
+class AttestationResponse(Answer):
     """What a trusted attester says of the owner: context, not a social connection."""
 
     attested: bool
     uid: str | None = None
     owner: str | None = None
-    verified_handles: list[HandleShape] = Field(default_factory=list[HandleShape])
+    verified_handles: list[HandleResponse] = Field(default_factory=list[HandleResponse])
     organization: str | None = None
     profile_url: str | None = None
     credential_url: str | None = None
 
 
-class AttestationContextShape(Answer):
+class AttestationContextResponse(Answer):
     """The attestation context of a key agent (interface.md#attestation-context)."""
 
     agent_address: str
-    attestation: AttestationShape
+    attestation: AttestationResponse
 
 
-class KeyProfileShape(Answer):
+class KeyProfileResponse(Answer):
     """A key agent (interface.md#key-agent-profile)."""
 
     agent_address: str
@@ -83,7 +81,7 @@ class KeyProfileShape(Answer):
     tier: str | None
     risk_level: str | None
     route: str | None
-    attestation: AttestationShape | None
+    attestation: AttestationResponse | None
     reasons: list[str]
     score_low: Annotated[
         float | None, Field(description="Had every check that was not made failed.")
@@ -92,31 +90,31 @@ class KeyProfileShape(Answer):
         float | None, Field(description="Had every check that was not made passed.")
     ] = None
     ladder: Annotated[
-        LadderShape | None, Field(description="Null until the agent has behavioural data.")
+        LadderResponse | None, Field(description="Null until the agent has behavioural data.")
     ] = None
     timestamp: Timestamp
 
 
-class SessionEnded(Answer):
+class AgentSessionEnded(Answer):
     """The session no longer holds."""
 
     ok: bool
     agent_address: str
 
 
-def challenge(issued: Challenge) -> ChallengeShape:
+def challenge(issued: Challenge) -> ChallengeResponse:
     """A challenge on the wire."""
-    return ChallengeShape(
+    return ChallengeResponse(
         challenge=issued.text,
         expires_at=iso(issued.expires_at),
         agent_address=issued.agent_address,
     )
 
 
-def key_profile(profile: KeyProfile) -> KeyProfileShape:
+def key_profile(profile: KeyProfile) -> KeyProfileResponse:
     """A key agent profile on the wire."""
     grade, explained = profile.grade, profile.explained
-    return KeyProfileShape(
+    return KeyProfileResponse(
         agent_address=profile.agent_address,
         verified=profile.verified,
         score=profile.score,
@@ -132,15 +130,15 @@ def key_profile(profile: KeyProfile) -> KeyProfileShape:
     )
 
 
-def attestation(found: Attestation | None) -> AttestationShape:
+def attestation(found: Attestation | None) -> AttestationResponse:
     """An attestation on the wire; none is `attested: false`."""
     if found is None:
-        return AttestationShape(attested=False)
-    return AttestationShape(
+        return AttestationResponse(attested=False)
+    return AttestationResponse(
         attested=True,
         uid=found.uid,
         owner=found.owner,
-        verified_handles=[HandleShape(source=h.source, handle=h.handle) for h in found.handles],
+        verified_handles=[HandleResponse(source=h.source, handle=h.handle) for h in found.handles],
         organization=found.organization,
         profile_url=found.profile_url,
         credential_url=found.credential_url,

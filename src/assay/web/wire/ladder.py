@@ -18,7 +18,7 @@ ScoreHigh = Annotated[
 ]
 
 
-class DemandShape(Answer):
+class DemandResponse(Answer):
     """One thing a rung asks for that is not there yet."""
 
     name: Annotated[str, Field(description="A slug.", examples=["control"])]
@@ -38,7 +38,7 @@ class DemandShape(Answer):
     ]
 
 
-class ChecksShape(Answer):
+class ChecksResponse(Answer):
     """How many of the checks that apply to the agent could be made."""
 
     made: Annotated[int, Field(ge=0)]
@@ -46,7 +46,7 @@ class ChecksShape(Answer):
     summary: Annotated[str, Field(examples=["9 of 22 applicable checks"])]
 
 
-class LadderShape(Answer):
+class LadderResponse(Answer):
     """How good the agent can be known to be: the highest rung whose evidence is complete."""
 
     rung: Annotated[int, Field(ge=0, le=4)]
@@ -66,29 +66,32 @@ class LadderShape(Answer):
     hidden_bonus: Annotated[
         float, Field(ge=0, description="Points of the personhood bonus that the ceiling hides.")
     ]
-    checks: ChecksShape
+    checks: ChecksResponse
     next_rung: Annotated[
-        list[DemandShape], Field(description="What the next rung asks for; empty on the highest.")
+        list[DemandResponse],
+        Field(description="What the next rung asks for; empty on the highest."),
     ]
 
 
-def ladder(score: Score) -> LadderShape:
+def ladder(score: Score) -> LadderResponse:
     """The ladder's part of a score on the wire."""
     place, made, of = score.place, score.checks_made, score.checks_applicable
-    return LadderShape(
+    return LadderResponse(
         rung=place.rung,
         name=place.name,
         ceiling=place.ceiling,
         unconfirmed=place.is_unconfirmed,
         before_ceiling=score.before_ceiling,
         hidden_bonus=score.hidden_bonus,
-        checks=ChecksShape(made=made, applicable=of, summary=f"{made} of {of} applicable checks"),
+        checks=ChecksResponse(
+            made=made, applicable=of, summary=f"{made} of {of} applicable checks"
+        ),
         next_rung=[_demand(d) for d in place.next_demands],
     )
 
 
-def _demand(demand: Demand) -> DemandShape:
-    return DemandShape(
+def _demand(demand: Demand) -> DemandResponse:
+    return DemandResponse(
         name=demand.name,
         state=demand.state,
         asks=demand.asks,

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from assay.chains.subject import Subject
 from assay.trust.liveness import LivenessReport
-from assay.web.wire.chain import ChainShape, chain
+from assay.web.wire.chain import ChainResponse, chain
 from assay.web.wire.shape import Answer, CachedReason
 
 SequentialId = Annotated[
@@ -21,7 +21,7 @@ SequentialId = Annotated[
 ]
 
 
-class PingShape(Answer):
+class PingResponse(Answer):
     """One declared service. `type` and `endpoint` are as hostile as the registration file."""
 
     type: str
@@ -30,7 +30,7 @@ class PingShape(Answer):
     latency_ms: Annotated[float, Field(ge=0, description="0 where nothing was called.")]
 
 
-class LivenessSummaryShape(Answer):
+class LivenessSummaryResponse(Answer):
     """Whether the agent's services answer."""
 
     status: Annotated[
@@ -50,24 +50,24 @@ class LivenessSummaryShape(Answer):
     ] = None
 
 
-class ResultsShape(LivenessSummaryShape):
+class ResultsResponse(LivenessSummaryResponse):
     """The summary with every service."""
 
-    results: list[PingShape]
+    results: list[PingResponse]
 
 
-class LivenessShape(Answer):
+class LivenessResponse(Answer):
     """The liveness report."""
 
     agent_id: str
-    chain: ChainShape
-    liveness: ResultsShape
+    chain: ChainResponse
+    liveness: ResultsResponse
     sequential_id: SequentialId = None
 
 
-def liveness_summary(report: LivenessReport) -> LivenessSummaryShape:
+def liveness_summary(report: LivenessReport) -> LivenessSummaryResponse:
     """The counts alone."""
-    return LivenessSummaryShape(
+    return LivenessSummaryResponse(
         status=report.status,
         ok_count=report.ok_count,
         total_pinged=report.total_pinged,
@@ -77,15 +77,17 @@ def liveness_summary(report: LivenessReport) -> LivenessSummaryShape:
     )
 
 
-def liveness_report(subject: Subject, report: LivenessReport, number: int | None) -> LivenessShape:
+def liveness_report(
+    subject: Subject, report: LivenessReport, number: int | None
+) -> LivenessResponse:
     """The whole report on the wire."""
-    return LivenessShape(
+    return LivenessResponse(
         agent_id=subject.agent_id,
         chain=chain(subject.network),
-        liveness=ResultsShape(
+        liveness=ResultsResponse(
             **liveness_summary(report).model_dump(),
             results=[
-                PingShape(
+                PingResponse(
                     type=ping.kind,
                     endpoint=ping.endpoint,
                     ok=ping.ok,

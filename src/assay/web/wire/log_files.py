@@ -1,21 +1,19 @@
 """The call log as a file: CSV or one JSON object a line."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 from assay.calls.model import LoggedCall
-from assay.web.wire.analytics import LogShape, log
+from assay.web.wire.analytics import LogResponse, log
 from assay.web.wire.csv_text import csv_head, csv_rows
 
 Format = Literal["csv", "ndjson"]
-
-MEDIA_TYPES: Final = {"csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson"}
 
 
 async def written(pieces: AsyncIterator[Sequence[LoggedCall]], form: Format) -> AsyncIterator[str]:
     """The file in pieces, as they are read."""
     if form == "csv":
-        yield csv_head(LogShape)
+        yield csv_head(LogResponse)
     async for piece in pieces:
         shapes = [log(one) for one in piece]
         if form == "ndjson":

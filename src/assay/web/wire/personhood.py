@@ -12,7 +12,7 @@ from assay.web.wire.shape import Answer, Body, Timestamp
 Number = Annotated[str, Field(max_length=80, description="In hex with 0x, or decimal.")]
 
 
-class ProofBody(Body):
+class ProofRequest(Body):
     """A World ID proof, its members named as the provider names them."""
 
     model_config = ConfigDict(
@@ -40,7 +40,7 @@ class ProofBody(Body):
         )
 
 
-class StatusShape(Answer):
+class StatusResponse(Answer):
     """Whether a human proved to stand behind the agent."""
 
     verified: bool
@@ -48,29 +48,29 @@ class StatusShape(Answer):
     verified_at: Timestamp | None
 
 
-class VerifiedShape(StatusShape):
+class PersonhoodVerifiedResponse(StatusResponse):
     """The same, of a named agent."""
 
     agent_id: str
 
 
-class PersonhoodProfileShape(Answer):
+class PersonhoodProfileResponse(Answer):
     """An agent and the human behind it."""
 
     agent_id: str
-    personhood: StatusShape
+    personhood: StatusResponse
 
 
-def status(found: Personhood | None) -> StatusShape:
+def status(found: Personhood | None) -> StatusResponse:
     """What is known, on the wire."""
     if found is None:
-        return StatusShape(verified=False, level=None, verified_at=None)
-    return StatusShape(verified=True, level=found.level, verified_at=iso(found.verified_at))
+        return StatusResponse(verified=False, level=None, verified_at=None)
+    return StatusResponse(verified=True, level=found.level, verified_at=iso(found.verified_at))
 
 
-def verified(found: Personhood) -> VerifiedShape:
+def verified(found: Personhood) -> PersonhoodVerifiedResponse:
     """The answer to a proof that holds."""
-    return VerifiedShape(
+    return PersonhoodVerifiedResponse(
         agent_id=found.agent_id,
         verified=True,
         level=found.level,

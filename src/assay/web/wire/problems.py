@@ -4,12 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from assay.chains.model import OnchainAgent
+from assay.chains.agents import OnchainAgent
 from assay.chains.registration import problems_of
 from assay.web.wire.shape import Answer
 
 
-class FileProblemShape(Answer):
+class FileProblemResponse(Answer):
     """One thing that is wrong with the agent's registration file."""
 
     where: Annotated[
@@ -24,14 +24,15 @@ class FileProblemShape(Answer):
 
 
 FileProblems = Annotated[
-    list[FileProblemShape],
+    list[FileProblemResponse],
     Field(description="What is wrong with the registration file; empty where nothing is."),
 ]
 
 
-def file_problems(agent: OnchainAgent | None) -> list[FileProblemShape]:
+def file_problems(agent: OnchainAgent | None) -> list[FileProblemResponse]:
     """The problems of an agent's file; a key agent has no file, and no problem with it."""
     listed = () if agent is None else problems_of(agent)
     return [
-        FileProblemShape(where=one.where, found=one.found, expected=one.expected) for one in listed
+        FileProblemResponse(where=one.where, found=one.found, expected=one.expected)
+        for one in listed
     ]

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from assay.kit.money import usd
 from assay.proxy.model import Proxied, ProxyCall, ProxyReply
 from assay.proxy.playground import DryRun, Trial, Tried
 from assay.web.errors import envelope
-from assay.web.wire.endpoints import usd
 from assay.web.wire.shape import Answer, Body
 from assay.wrapper.model import TrustDenied
 
@@ -24,7 +24,7 @@ FREE = usd(0)
 """Neither the proxy nor the playground charges for a call."""
 
 
-class ProxyBody(Body):
+class ProxyRequest(Body):
     """What to send where."""
 
     target_url: Annotated[Address, Field(examples=["https://api.example.com/v1/quote"])]
@@ -37,7 +37,7 @@ class ProxyBody(Body):
         return ProxyCall(self.target_url, self.method.upper(), self.headers or {}, self.body)
 
 
-class ProxyShape(Answer):
+class ProxyResponse(Answer):
     """What the target answered, and what is thought of the agent."""
 
     status_code: int
@@ -51,7 +51,7 @@ class ProxyShape(Answer):
     tier_resolved: str
 
 
-class PlaygroundBody(Body):
+class PlaygroundRequest(Body):
     """What to try: a path of one's own wrappers, or an absolute URL."""
 
     path: Annotated[Address, Field(examples=["/quote"])]
@@ -68,7 +68,7 @@ class PlaygroundBody(Body):
         return Trial(self.agent_id, call)
 
 
-class PlaygroundShape(Answer):
+class PlaygroundResponse(Answer):
     """The answer; in a dry run status, statusText and time are null."""
 
     ok: bool
@@ -84,10 +84,10 @@ class PlaygroundShape(Answer):
     tier_resolved: str | None
 
 
-def proxied(found: Proxied) -> ProxyShape:
+def proxied(found: Proxied) -> ProxyResponse:
     """The proxy's result on the wire."""
     reply, grade = found.reply, found.decision.grade
-    return ProxyShape(
+    return ProxyResponse(
         status_code=reply.status,
         response_headers=dict(reply.headers),
         response_body=reply.body,
@@ -100,11 +100,11 @@ def proxied(found: Proxied) -> ProxyShape:
     )
 
 
-def tried(found: Tried, request_id: str) -> PlaygroundShape:
+def tried(found: Tried, request_id: str) -> PlaygroundResponse:
     """The playground's result on the wire; a refusal by trust is an answer like the wrapper's."""
     grade = found.decision.grade
     reply = found.reply or _denied(found, request_id)
-    return PlaygroundShape(
+    return PlaygroundResponse(
         ok=HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES,
         status_code=reply.status,
         status_text=_phrase(reply.status),
@@ -119,7 +119,7 @@ def tried(found: Tried, request_id: str) -> PlaygroundShape:
     )
 
 
-def dry(found: DryRun) -> PlaygroundShape:
+def dry(found: DryRun) -> PlaygroundResponse:
     """A dry run on the wire (interface.md#proxy-and-playground-results)."""
     known = "this path and method are registered" if found.registered else "nothing is registered"
     told = {
@@ -137,7 +137,7 @@ def dry(found: DryRun) -> PlaygroundShape:
             "routingDecision": found.route,
         },
     }
-    return PlaygroundShape(
+    return PlaygroundResponse(
         ok=True,
         status_code=None,
         status_text=None,

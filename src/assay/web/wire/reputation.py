@@ -17,7 +17,7 @@ FEEDBACK_SHOWN_MAX = 100
 """Newest feedback entries shown in a profile; the counts are over all of them."""
 
 
-class FeedbackShape(Answer):
+class FeedbackResponse(Answer):
     """One feedback entry; `score` is null when it is on another scale than 0 to 100."""
 
     client: str
@@ -29,25 +29,25 @@ class FeedbackShape(Answer):
     tag2: str
 
 
-class ClusterShape(Answer):
+class ClusterResponse(Answer):
     """Payers with one source of funds: together they count like one customer."""
 
     name: str
     size: int
 
 
-class WeightedReputationShape(Answer):
+class WeightedReputationResponse(Answer):
     """Feedback by what its voters paid and did not get back (docs/reputation.md)."""
 
     score: Annotated[float, Field(ge=0, le=100)]
     confidence: Annotated[float, Field(ge=0, le=1)]
     effective_reviewers: float
     plain_average: float
-    clusters: list[ClusterShape]
+    clusters: list[ClusterResponse]
     reasons: list[str]
 
 
-class OnchainReputationShape(Answer):
+class OnchainReputationResponse(Answer):
     """What the reputation registry holds; `averageScore` is the naive mean."""
 
     feedback_count: int
@@ -56,13 +56,13 @@ class OnchainReputationShape(Answer):
     counted: int
     discarded: Annotated[int, Field(description="Entries off the 0 to 100 scale.")]
     weighted: Annotated[
-        WeightedReputationShape | None,
+        WeightedReputationResponse | None,
         Field(description="Our value beside the plain average; null when it could not be read."),
     ]
-    entries: list[FeedbackShape]
+    entries: list[FeedbackResponse]
 
 
-class SolanaFiguresShape(Answer):
+class SolanaFiguresResponse(Answer):
     """What the registry's own engine makes of the feedback; shown, and not part of our score."""
 
     trust_tier: Annotated[str, Field(examples=["Unrated"])]
@@ -72,23 +72,23 @@ class SolanaFiguresShape(Answer):
     unique_callers: int
 
 
-class SolanaReputationShape(Answer):
+class SolanaReputationResponse(Answer):
     """What the registry on Solana holds. Entries come from its indexer, the count does not."""
 
     count: Annotated[str, Field(description="Entries ever given, as the agent's account counts.")]
     average_score: float
-    feedback_entries: list[FeedbackShape]
+    feedback_entries: list[FeedbackResponse]
     total_feedback: Annotated[int, Field(description="Entries that still stand.")]
-    weighted: WeightedReputationShape | None
-    solana: Annotated[SolanaFiguresShape | None, Field(exclude_if=lambda value: value is None)]
+    weighted: WeightedReputationResponse | None
+    solana: Annotated[SolanaFiguresResponse | None, Field(exclude_if=lambda value: value is None)]
 
 
-def reputation(profile: AgentProfile) -> OnchainReputationShape | SolanaReputationShape:
+def reputation(profile: AgentProfile) -> OnchainReputationResponse | SolanaReputationResponse:
     """The registry's view beside ours."""
     if profile.agent.network.family == "solana":
         return _on_solana(profile)
     found = profile.reputation or summarise(())
-    return OnchainReputationShape(
+    return OnchainReputationResponse(
         feedback_count=profile.feedback_count,
         average_score=profile.average_score,
         reviewers=found.reviewers,
@@ -99,9 +99,9 @@ def reputation(profile: AgentProfile) -> OnchainReputationShape | SolanaReputati
     )
 
 
-def _on_solana(profile: AgentProfile) -> SolanaReputationShape:
+def _on_solana(profile: AgentProfile) -> SolanaReputationResponse:
     atom = profile.agent.atom
-    return SolanaReputationShape(
+    return SolanaReputationResponse(
         count=str(profile.agent.feedback_count or 0),
         average_score=profile.average_score,
         feedback_entries=_entries(profile.reputation or summarise(())),
@@ -109,7 +109,7 @@ def _on_solana(profile: AgentProfile) -> SolanaReputationShape:
         weighted=_weighted(profile),
         solana=None
         if atom is None
-        else SolanaFiguresShape(
+        else SolanaFiguresResponse(
             trust_tier=atom.trust_tier,
             quality_score=atom.quality_score,
             confidence=atom.confidence,
@@ -119,9 +119,9 @@ def _on_solana(profile: AgentProfile) -> SolanaReputationShape:
     )
 
 
-def _entries(found: Reputation) -> list[FeedbackShape]:
+def _entries(found: Reputation) -> list[FeedbackResponse]:
     return [
-        FeedbackShape(
+        FeedbackResponse(
             client=entry.feedback.client,
             index=entry.feedback.index,
             value=format(entry.feedback.value, "f"),
@@ -134,19 +134,19 @@ def _entries(found: Reputation) -> list[FeedbackShape]:
     ]
 
 
-def _weighted(profile: AgentProfile) -> WeightedReputationShape | None:
+def _weighted(profile: AgentProfile) -> WeightedReputationResponse | None:
     heard = (c for c in profile.collected if c.signal is SignalName.REGISTRY_8004)
     found = next(heard, None)
     verdict = None if found is None else judgement(found.evidence)
     if found is None or verdict is None:
         return None
-    return WeightedReputationShape(
+    return WeightedReputationResponse(
         score=verdict.value,
         confidence=verdict.confidence,
         effective_reviewers=verdict.mass,
         plain_average=naive_mean(found.evidence.data),
         clusters=[
-            ClusterShape(name=f"payers of {c.members[0]}'s source", size=len(c.members))
+            ClusterResponse(name=f"payers of {c.members[0]}'s source", size=len(c.members))
             for c in verdict.clusters
             if len(c.members) > 1
         ],

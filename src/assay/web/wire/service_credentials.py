@@ -13,7 +13,7 @@ _CHARS_MAX = 8192
 """More than any member may have; how much that is, is said with the other problems."""
 
 
-class CredentialBody(Body):
+class CredentialRequest(Body):
     """What the owner deposits."""
 
     url: Annotated[
@@ -45,7 +45,7 @@ class CredentialBody(Body):
     ]
 
 
-class CredentialShape(Answer):
+class CredentialResponse(Answer):
     """A deposited credential, without what it is."""
 
     id: str
@@ -67,22 +67,22 @@ class CredentialShape(Answer):
     ]
 
 
-class CredentialsShape(Paged):
+class CredentialsResponse(Paged):
     """The agent's deposited credentials, oldest first."""
 
-    items: list[CredentialShape]
+    items: list[CredentialResponse]
 
 
-class CredentialRemovedShape(Answer):
+class CredentialRemovedResponse(Answer):
     """The credential is erased."""
 
     ok: bool
     id: str
 
 
-def credential(kept: DepositedCredential) -> CredentialShape:
+def credential(kept: DepositedCredential) -> CredentialResponse:
     """One of them."""
-    return CredentialShape(
+    return CredentialResponse(
         id=kept.id,
         agent_id=kept.agent_id,
         chain=kept.chain,
@@ -95,9 +95,9 @@ def credential(kept: DepositedCredential) -> CredentialShape:
     )
 
 
-def credentials(part: Part[DepositedCredential]) -> CredentialsShape:
+def credentials(part: Part[DepositedCredential]) -> CredentialsResponse:
     """A page of those of an agent."""
-    return CredentialsShape(
+    return CredentialsResponse(
         items=[credential(one) for one in part.items],
         total=part.total,
         limit=part.limit,

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from assay.kit.clock import iso
 from assay.trust.profile import SnapshotProfile
-from assay.web.wire.ladder import LadderShape, ladder
+from assay.web.wire.ladder import LadderResponse, ladder
 from assay.web.wire.liveness import SequentialId
 from assay.web.wire.shape import Answer, Timestamp
 
@@ -19,7 +19,7 @@ EvidenceHash = Annotated[
 ]
 
 
-class SnapshotShape(Answer):
+class SnapshotResponse(Answer):
     """One link of the agent's chain of evaluations (interface.md#snapshot)."""
 
     agent_id: str
@@ -36,7 +36,7 @@ class SnapshotShape(Answer):
         Field(description="The rung proven; null for snapshots made before there was a ladder."),
     ] = None
     ladder: Annotated[
-        LadderShape | None, Field(description="Of the evaluation it is of; null as `rung`.")
+        LadderResponse | None, Field(description="Of the evaluation it is of; null as `rung`.")
     ] = None
     previous_hash: str
     encrypted_data_uri: str | None
@@ -45,10 +45,10 @@ class SnapshotShape(Answer):
     sequential_id: SequentialId = None
 
 
-def snapshot(found: SnapshotProfile, number: int | None = None) -> SnapshotShape:
+def snapshot(found: SnapshotProfile, number: int | None = None) -> SnapshotResponse:
     """A snapshot on the wire."""
     taken, explained = found.snapshot, found.score
-    return SnapshotShape(
+    return SnapshotResponse(
         agent_id=taken.agent_id,
         snapshot_hash=taken.snapshot_hash,
         evidence_hash=taken.evidence_hash,

@@ -10,7 +10,7 @@ from assay.web.wire.page import Paged, cursor_after, cursor_at
 from assay.web.wire.shape import Answer, Timestamp
 
 
-class LineShape(Answer):
+class LineResponse(Answer):
     """One account, network and asset: what the platform was paid for it, and what it gave.
 
     `owed` = `received` - `fee` - `refunded` - `paidOut` - `underWay`. What buyers paid the
@@ -34,7 +34,7 @@ class LineShape(Answer):
     direct_fee: str
 
 
-class TransferShape(Answer):
+class TransferResponse(Answer):
     """A payout or a refund. `open` waits for somebody to sign it, `signed` is on its way."""
 
     id: str
@@ -50,39 +50,39 @@ class TransferShape(Answer):
     transaction: str | None
 
 
-class StatementShape(Answer):
+class StatementResponse(Answer):
     """What is owed to the account, and its newest payouts and refunds.
 
     `/operator/statement/transfers` has all of them, `transfersTotal`.
     """
 
-    lines: list[LineShape]
-    transfers: list[TransferShape]
+    lines: list[LineResponse]
+    transfers: list[TransferResponse]
     transfers_total: int
 
 
-class TransfersShape(Paged):
+class TransfersResponse(Paged):
     """Payouts and refunds, newest first."""
 
-    items: list[TransferShape]
+    items: list[TransferResponse]
 
 
-class StatementsShape(Paged):
+class StatementsResponse(Paged):
     """What is owed to every account that was ever paid."""
 
-    items: list[LineShape]
+    items: list[LineResponse]
 
 
-def statement(lines: Sequence[Line], newest: Sequence[Transfer], total: int) -> StatementShape:
+def statement(lines: Sequence[Line], newest: Sequence[Transfer], total: int) -> StatementResponse:
     """An account's statement on the wire."""
     shown = [line(one) for one in lines]
-    return StatementShape(lines=shown, transfers=[*map(transfer, newest)], transfers_total=total)
+    return StatementResponse(lines=shown, transfers=[*map(transfer, newest)], transfers_total=total)
 
 
-def transfers(found: Sequence[Transfer], total: int, limit: int, offset: int) -> TransfersShape:
+def transfers(found: Sequence[Transfer], total: int, limit: int, offset: int) -> TransfersResponse:
     """A page of payouts and refunds on the wire."""
     last = found[-1].id if len(found) == limit else None
-    return TransfersShape(
+    return TransfersResponse(
         items=[*map(transfer, found)],
         total=total,
         limit=limit,
@@ -93,15 +93,15 @@ def transfers(found: Sequence[Transfer], total: int, limit: int, offset: int) ->
 
 async def transfers_csv(pieces: AsyncIterator[Sequence[Transfer]]) -> AsyncIterator[str]:
     """Payouts and refunds as CSV, in pieces as they are read."""
-    yield csv_head(TransferShape)
+    yield csv_head(TransferResponse)
     async for piece in pieces:
         yield csv_rows(map(transfer, piece))
 
 
-def statements(lines: Sequence[Line], limit: int, offset: int) -> StatementsShape:
+def statements(lines: Sequence[Line], limit: int, offset: int) -> StatementsResponse:
     """A page of the lines of every account on the wire."""
     shown = lines[offset : offset + limit]
-    return StatementsShape(
+    return StatementsResponse(
         items=[line(one) for one in shown],
         total=len(lines),
         limit=limit,
@@ -110,14 +110,14 @@ def statements(lines: Sequence[Line], limit: int, offset: int) -> StatementsShap
     )
 
 
-def line(found: Line) -> LineShape:
+def line(found: Line) -> LineResponse:
     """A line on the wire: the columns of the file, under the same names."""
-    return LineShape.model_validate(dict(zip(COLUMNS, values_of(found), strict=True)))
+    return LineResponse.model_validate(dict(zip(COLUMNS, values_of(found), strict=True)))
 
 
-def transfer(found: Transfer) -> TransferShape:
+def transfer(found: Transfer) -> TransferResponse:
     """A payout or a refund on the wire."""
-    return TransferShape(
+    return TransferResponse(
         id=found.id,
         created_at=iso(found.created_at),
         kind=found.kind,

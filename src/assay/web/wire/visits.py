@@ -6,7 +6,7 @@ from assay.web.wire.page import Paged, Part
 from assay.web.wire.shape import Answer, Timestamp
 
 
-class EnrolledShape(Answer):
+class EnrolledResponse(Answer):
     """The agent is visited regularly, or no more."""
 
     ok: bool
@@ -14,7 +14,7 @@ class EnrolledShape(Answer):
     chain: str
 
 
-class EnrolmentShape(Answer):
+class EnrolmentResponse(Answer):
     """An agent somebody asked to be visited."""
 
     agent_id: str
@@ -22,19 +22,19 @@ class EnrolmentShape(Answer):
     since: Timestamp
 
 
-class EnrolmentsShape(Paged):
+class EnrolmentsResponse(Paged):
     """Every agent the caller asked for, oldest first."""
 
-    items: list[EnrolmentShape]
+    items: list[EnrolmentResponse]
 
 
-def enrolments(part: Part[VisitRequest]) -> EnrolmentsShape:
+def enrolments(part: Part[VisitRequest]) -> EnrolmentsResponse:
     """A page of what a holder asked for."""
     rows = [
-        EnrolmentShape(agent_id=one.agent_id, chain=one.chain, since=iso(one.since))
+        EnrolmentResponse(agent_id=one.agent_id, chain=one.chain, since=iso(one.since))
         for one in part.items
     ]
-    return EnrolmentsShape(
+    return EnrolmentsResponse(
         items=rows,
         total=part.total,
         limit=part.limit,

@@ -25,7 +25,7 @@ _SHOWN: Mapping[DeliveryState, State] = {
 AgentRef = int | Annotated[str, Field(max_length=100)]
 
 
-class WebhookBody(Body):
+class WebhookRequest(Body):
     """Where to be told of evaluations. `secret` (`whsec_...`) asks for signed deliveries."""
 
     event: Literal["evaluation_complete", "grade_changed", "agent_drift"]
@@ -42,7 +42,7 @@ class WebhookBody(Body):
         return NewWebhook(self.event, self.url, self.agent_ids, self.secret)
 
 
-class WebhookShape(Answer):
+class WebhookResponse(Answer):
     """A registration; its secret is never shown, `signed` says whether it has one.
 
     Source: interface.md#webhook-registration.
@@ -64,14 +64,14 @@ class WebhookShape(Answer):
     created_at: Timestamp
 
 
-class RemovedShape(Answer):
+class RemovedResponse(Answer):
     """The registration is gone."""
 
     ok: bool
     id: str
 
 
-class DeliveryShape(Answer):
+class DeliveryResponse(Answer):
     """One event for one registration: `pending`, then `sent` or `failed`, and never again."""
 
     id: str
@@ -86,30 +86,30 @@ class DeliveryShape(Answer):
     payload: dict[str, Any]
 
 
-class WebhooksShape(Paged):
+class WebhooksResponse(Paged):
     """A page of registrations, newest first."""
 
-    items: list[WebhookShape]
+    items: list[WebhookResponse]
 
 
-class DeliveriesShape(Paged):
+class DeliveriesResponse(Paged):
     """A page of deliveries, newest first. `deliveries` and `nextBefore` are earlier names."""
 
-    items: list[DeliveryShape]
-    deliveries: list[DeliveryShape]
+    items: list[DeliveryResponse]
+    deliveries: list[DeliveryResponse]
     next_before: str | None
 
 
-class VerifiedShape(Answer):
+class WebhookVerifiedResponse(Answer):
     """Whether the receiver showed the account's token just now."""
 
     id: str
     verified: bool
 
 
-def webhook(found: Registration, shown: Verification | None) -> WebhookShape:
+def webhook(found: Registration, shown: Verification | None) -> WebhookResponse:
     """A registration on the wire, with what its receiver may show."""
-    return WebhookShape(
+    return WebhookResponse(
         id=found.id,
         event=found.event,
         url=found.url,
@@ -121,9 +121,9 @@ def webhook(found: Registration, shown: Verification | None) -> WebhookShape:
     )
 
 
-def delivery(found: Delivery) -> DeliveryShape:
+def delivery(found: Delivery) -> DeliveryResponse:
     """A delivery on the wire; one that is under way is pending still."""
-    return DeliveryShape(
+    return DeliveryResponse(
         id=found.id,
         webhook_id=found.webhook_id,
         url=found.url,

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from assay.web.wire.error import ErrorShape
+from assay.web.wire.error import ErrorResponse
 
 
 def operations() -> dict[str, Any]:
     """The lane's part of the OpenAPI document: one operation a method, all of them the same."""
     error = {
-        "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorShape.__name__}"}}
+        "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorResponse.__name__}"}}
     }
     refusals = {str(s): {"description": "A refusal.", "content": error} for s in _REFUSALS}
     text = {"type": "string"}

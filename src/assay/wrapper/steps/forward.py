@@ -9,22 +9,24 @@ from urllib.parse import quote
 
 from assay.egress.credentials import OwnCredentials
 from assay.egress.fields import REQUEST_FIELDS, as_gateways_read
-from assay.payments.model import Headers, Held
+from assay.kit.heads import Headers
+from assay.payments.model import Held
 from assay.payments.upstream_keys import upstream_key
 from assay.wrapper.callers import Caller, agent_at, payer_at
 from assay.wrapper.cors import PREFIX as CORS_PREFIX
-from assay.wrapper.model import (
-    Incoming,
-    Known,
-    Paid,
-    UpstreamFailed,
-    WrapperConfig,
-)
+from assay.wrapper.model import Incoming, Known, Paid, WrapperConfig
 from assay.wrapper.origin import WrapperOrigin
-from assay.wrapper.ports import Prepared, Trip, Upstream, UpstreamReply, UpstreamRequest
+from assay.wrapper.ports import Trip
 from assay.wrapper.request_body import body_to_send
 from assay.wrapper.response_fields import ResponseFields, exceptions, is_command
 from assay.wrapper.rounds import Rounds
+from assay.wrapper.upstream import (
+    Prepared,
+    Upstream,
+    UpstreamFailed,
+    UpstreamReply,
+    UpstreamRequest,
+)
 
 SANDBOX = (
     (b"content-security-policy", b"sandbox allow-scripts allow-forms"),

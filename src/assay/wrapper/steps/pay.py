@@ -18,19 +18,11 @@ from assay.payments.model import (
 from assay.payments.requests import PaidRequest, Presented
 from assay.payments.till import Till
 from assay.wrapper.history import Revision
-from assay.wrapper.model import (
-    Admitted,
-    Free,
-    Incoming,
-    Known,
-    Matched,
-    Paid,
-    UpstreamFailed,
-    WrapperConfig,
-)
+from assay.wrapper.model import Admitted, Free, Incoming, Known, Matched, Paid, WrapperConfig
 from assay.wrapper.payment_limits import PaymentLimits
 from assay.wrapper.ports import WrapperStore
 from assay.wrapper.routes import REMEMBERED_S
+from assay.wrapper.upstream import UpstreamFailed
 
 QUOTE_S_MAX: Final = 3600.0
 """The longest life of a quote: an MPP challenge's, by its setting."""

@@ -7,8 +7,9 @@ from assay.chains.model import Network, is_address
 from assay.chains.networks import Networks
 from assay.chains.subject import Subject, subject_key
 from assay.evaluation.enrolment import Enrolments, Holder
-from assay.gate.check import Asker, Gate, controls, require_control
-from assay.gate.model import Decision, GateRequest
+from assay.gate.check import Asker, Gate
+from assay.gate.model import Decision, GateInput
+from assay.identity.controllers import controls, require_control
 from assay.identity.model import (
     AgentHeaders,
     AgentPrincipal,
@@ -40,7 +41,7 @@ class Claim:
     headers: AgentHeaders
     is_proven: bool
     subject_key: str
-    asked: GateRequest
+    asked: GateInput
     decision: Decision
 
 

@@ -1,10 +1,11 @@
 """What analytics need: roll-ups of the call log, and when and for whom a payment settled."""
 
+# ruff: noqa: S608 - our own names
+
+from hashlib import blake2b
+
 import sqlalchemy as sa
 from alembic import op
-
-from assay.infra.sql.derivations import COLUMNS, DERIVED
-from assay.infra.sql.rollups import short_key
 
 revision = "0004"
 down_revision = "0003"
@@ -19,9 +20,9 @@ def upgrade() -> None:
     _agents()
     _columns()
     _fill_columns()
-    for table, derived in DERIVED.items():
-        columns = ", ".join(COLUMNS[table])
-        op.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM ({derived}) AS derived")  # noqa: S608 - our own names
+    for name, key, measures in _ROLLUPS:
+        _fill(name, key, measures)
+    _fill_agents()
 
 
 _PLAIN = ("calls", "errors", "latency_us", "revenue")
@@ -119,10 +120,82 @@ def _fill_columns() -> None:
         values = [
             {
                 "a_seq": seq,
-                "agent_key": None if agent is None else short_key(operator_id, agent),
-                "wrapper_key": short_key(wrapper_id),
+                "agent_key": None if agent is None else _short_key(operator_id, agent),
+                "wrapper_key": _short_key(wrapper_id),
             }
             for seq, operator_id, agent, wrapper_id in rows
         ]
         connection.execute(change, values)
         after = rows[-1][0]
+
+
+_OF_CALLS = """
+SELECT operator_id, wrapper_id, COALESCE(agent_id, payer) AS agent_id, at_us / 86400000000 AS day,
+  at_us AS first_us, at_us AS last_us,
+  1 AS calls, CASE WHEN status >= 400 AND status NOT IN (401, 402) THEN 1 ELSE 0 END AS errors,
+  latency_us, 0 AS revenue, CASE WHEN status = 402 THEN 1 ELSE 0 END AS asked,
+  0 AS paid,
+  CASE WHEN outcome = 'trust_denied' THEN 1 ELSE 0 END AS denied,
+  CASE WHEN outcome = 'rate_limit_exceeded' THEN 1 ELSE 0 END AS limited,
+  0 AS settled, 0 AS failed
+FROM calls"""
+_SERVED = f"""{_OF_CALLS} UNION ALL
+SELECT operator_id, wrapper_id, COALESCE(NULLIF(agent_id, ''), payer), settled_us / 86400000000,
+  settled_us, settled_us, 0, 0, 0, amount, 0, 1, 0, 0, 1, 0
+FROM payments WHERE settled_us IS NOT NULL"""
+_EVENTS = f"""{_SERVED} UNION ALL
+SELECT operator_id, wrapper_id, NULL, updated_us / 86400000000, updated_us, updated_us,
+  0, 0, 0, 0, 0, 1, 0, 0, 0, 1
+FROM payments WHERE state = 'failed'"""
+_AGENTS_OF = f"""
+SELECT operator_id, COUNT(DISTINCT agent_id) AS agents
+FROM ({_SERVED}) AS served WHERE agent_id IS NOT NULL GROUP BY operator_id"""
+_TIMES = f"""
+SELECT operator_id, agent_id, MIN(first_us) AS first_us, MAX(last_us) AS last_us
+FROM ({_SERVED}) AS served WHERE agent_id IS NOT NULL GROUP BY operator_id, agent_id"""
+_TIERS = """
+SELECT operator_id, COALESCE(agent_id, payer) AS agent_id, tier, at_us AS tier_us,
+  ROW_NUMBER() OVER (
+    PARTITION BY operator_id, COALESCE(agent_id, payer) ORDER BY at_us DESC, seq DESC
+  ) AS place
+FROM calls WHERE tier IS NOT NULL AND COALESCE(agent_id, payer) IS NOT NULL"""
+
+
+def _sums(key: tuple[str, ...], measures: tuple[str, ...]) -> str:
+    columns = ", ".join((*key, *(f"CAST(SUM({one}) AS BIGINT) AS {one}" for one in measures)))
+    agents = "WHERE agent_id IS NOT NULL" if "agent_id" in key else ""
+    return f"SELECT {columns} FROM ({_EVENTS}) AS events {agents} GROUP BY {', '.join(key)}"
+
+
+def _fill(name: str, key: tuple[str, ...], measures: tuple[str, ...]) -> None:
+    columns, sums = ", ".join((*key, *measures)), _sums(key, measures)
+    if name == "call_totals":
+        sums = (
+            f"SELECT sums.*, COALESCE(counted.agents, 0) AS agents FROM ({_sums(key, _FUNNEL)})"
+            f" AS sums LEFT JOIN ({_AGENTS_OF}) AS counted"
+            " ON counted.operator_id = sums.operator_id"
+        )
+    op.execute(f"INSERT INTO {name} ({columns}) SELECT {columns} FROM ({sums}) AS derived")
+
+
+def _fill_agents() -> None:
+    key = ("operator_id", "agent_id")
+    columns = ", ".join((*key, *_PLAIN, "first_us", "last_us", "tier", "tier_us"))
+    of_sums = " AND ".join(f"{{0}}.{one} = sums.{one}" for one in key)
+    op.execute(
+        f"INSERT INTO agent_totals ({columns})"
+        " SELECT sums.*, times.first_us, times.last_us, tiers.tier, tiers.tier_us"
+        f" FROM ({_sums(key, _PLAIN)}) AS sums"
+        f" JOIN ({_TIMES}) AS times ON {of_sums.format('times')}"
+        f" LEFT JOIN ({_TIERS}) AS tiers ON {of_sums.format('tiers')} AND tiers.place = 1"
+    )
+    op.execute(
+        "INSERT INTO agent_chains (operator_id, agent_id, chain)"
+        " SELECT DISTINCT operator_id, COALESCE(agent_id, payer), chain FROM calls"
+        " WHERE chain IS NOT NULL AND COALESCE(agent_id, payer) IS NOT NULL"
+    )
+
+
+def _short_key(*parts: str) -> int:
+    digest = blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) >> 1
