@@ -8,10 +8,10 @@ from importlib import import_module
 from pathlib import Path
 
 import assay
-from assay.kit.errors import ServiceError
-from assay.web.errors import STATUS
+from assay.common.errors import ServiceError
+from assay.server.errors import STATUS
 
-WEB = Path(__file__).parents[2] / "src/assay/web"
+WEB = Path(__file__).parents[2] / "src/assay/server"
 
 
 def kinds(kind: type[ServiceError] = ServiceError) -> Iterator[type[ServiceError]]:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from assay.accounts.scopes import SCOPES
+from assay.app import App, assemble
+from assay.app.web import framework, openapi_document
 from assay.settings import load
-from assay.web.app import framework, openapi_document
-from assay.web.scopes import SCOPES
-from assay.wiring import App, assemble
 
-WEB = Path(__file__).parents[2] / "src/assay/web"
+WEB = Path(__file__).parents[2] / "src/assay/server"
 
 NONE: list[set[str]] = []
 OP_KEY, JWT = [{"operatorKey"}], [{"dashboardToken"}]

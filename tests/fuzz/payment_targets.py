@@ -9,24 +9,24 @@ from functools import cache
 from typing import Any
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.egress.ports import Reply
-from assay.infra.crypto.eip3009 import Eip3009Signers
-from assay.infra.payments import tempo_fees
-from assay.infra.payments.mpp_charges import TempoCharges
-from assay.infra.payments.mpp_library import LibraryLoader
-from assay.kit.canonical import canonical_bytes
+from assay.common.canonical_json import canonical_bytes
+from assay.net.egress.ports import EgressResponse
 from assay.payments.model import PaymentRefused, PaymentsUnavailable, Quote
+from assay.payments.mpp import tempo_fees
+from assay.payments.mpp.charges import TempoCharges
+from assay.payments.mpp.library import LibraryLoader
 from assay.payments.networks import ROWS
-from assay.payments.ports import PaidRequest, ProtocolNeeds
-from assay.payments.protocols.x402 import X402
-from assay.payments.x402_demand import payment_header, requirements, unsigned
-from assay.payments.x402_wire import (
+from assay.payments.ports import PaidRequest, ProtocolDependencies
+from assay.payments.x402.codec import (
     Malformed,
     authorization_of,
     credential_of,
     parse,
 )
-from assay.probing import paying
+from assay.payments.x402.customer import payment_header, requirements, unsigned
+from assay.payments.x402.eip3009 import Eip3009Signers
+from assay.payments.x402.protocol import X402
+from assay.probing import x402_reader as paying
 from tests.fakes.clock import FrozenClock
 from tests.fuzz.target import Target, pieces
 
@@ -69,7 +69,7 @@ def x402_payment(data: bytes) -> None:
     headers = ((name, base64.b64encode(body)),)
     request = PaidRequest("GET", "https://assay.example/wrap/op/quote", headers, b"")
     # Kept inputs are valid for longer than anybody may sign.
-    needs = ProtocolNeeds(Eip3009Signers(), NOTHING, NOTHING, CLOCK, x402_clock_s=1e12)
+    needs = ProtocolDependencies(Eip3009Signers(), NOTHING, NOTHING, CLOCK, x402_clock_s=1e12)
     found = loop().run_until_complete(X402().read(request, quote("eip155:8453"), needs))
     assert found.credential["authorization"]["value"] == "10000"
 
@@ -189,7 +189,7 @@ def offers(data: bytes) -> None:
     """A 402 of an agent, in either version."""
     chosen, body = pieces(data)
     headers = (("payment-required", base64.b64encode(body).decode()),) if chosen % 2 else ()
-    reply = Reply(status=402, headers=headers, body=body, truncated=False, elapsed_ms=1)
+    reply = EgressResponse(status=402, headers=headers, body=body, truncated=False, elapsed_ms=1)
     found = paying.read(reply)
     if found is not None:
         canonical_bytes(paying.as_json(found))
@@ -199,7 +199,7 @@ def x402_demand(data: bytes) -> None:
     """The same, as it is read before it is paid: what is paid is what was read."""
     chosen, body = pieces(data)
     headers = (("payment-required", base64.b64encode(body).decode()),) if chosen % 2 else ()
-    reply = Reply(status=402, headers=headers, body=body, truncated=False, elapsed_ms=1)
+    reply = EgressResponse(status=402, headers=headers, body=body, truncated=False, elapsed_ms=1)
     rows = [row for row in ROWS if row.protocol == "x402"]
     found = requirements(reply, rows)
     if not found:

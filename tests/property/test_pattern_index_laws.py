@@ -6,10 +6,10 @@ from types import FrameType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.wrapper.match import Row, Table, folded_pattern
-from assay.wrapper.pattern_index import PatternIndex, numbers
-from assay.wrapper.spelling import folded
-from assay.wrapper.terms import Terms
+from assay.wrappers.caller_terms import Terms
+from assay.wrappers.matching import RouteTable, Row, folded_pattern
+from assay.wrappers.path_spelling import folded
+from assay.wrappers.pattern_index import PatternIndex, numbers
 
 PARTS = st.sampled_from(["a", "b", "{x}", "{y}"])
 ENDS = st.sampled_from(["a", "{x}", "", "*"])
@@ -62,7 +62,7 @@ def test_a_thousand_long_patterns_cost_a_request_little() -> None:
         Row("GET", "/" + "/".join(["{p}"] * (places - 1) + [f"x{n}"]), f"{n}", Terms(price=1))
         for n in range(998)
     ]
-    table = Table([*rows, Row("GET", "/*", "free")])
+    table = RouteTable([*rows, Row("GET", "/*", "free")])
     calls = 0
 
     def count(_frame: FrameType, event: str, _arg: object) -> None:

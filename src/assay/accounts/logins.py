@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from assay.accounts.audit import TERMINAL, Action, Actor, Note, note
 from assay.accounts.clients import Client
 from assay.accounts.credential_ports import LoginRecord, SessionStore
 from assay.accounts.login_notes import NOTED_EACH, LoginNotes
@@ -21,13 +20,14 @@ from assay.accounts.model import (
     TotpRequired,
     require_active,
 )
+from assay.accounts.password_proof import PasswordProof, Proof
 from assay.accounts.ports import LoginTokens, OperatorStore
-from assay.accounts.proof import PasswordProof, Proof
 from assay.accounts.second_factor import SecondFactors
-from assay.kit.cache import BoundedMap
-from assay.kit.clock import Clock
-from assay.kit.errors import TooMany
-from assay.kit.ids import new_id
+from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
+from assay.common.cache import BoundedMap
+from assay.common.clock import Clock
+from assay.common.errors import TooMany
+from assay.common.ids import new_id
 
 LOGIN_TTL: Final = timedelta(hours=12)
 """Lifetime of a session and of its token. Source: conventions.md#accounts."""
@@ -201,7 +201,7 @@ class Logins:
         operator_id: str,
         target_id: str | None,
         **details: str,
-    ) -> Note | None:
+    ) -> AuditEntry | None:
         """What the audit trail is told of a log-in, or None where enough are noted today."""
         kind = f"{action} {details.get('reason', '')}"
         attempts = self._notes.count(kind, operator_id, actor.client)

@@ -8,7 +8,6 @@ from decimal import Decimal
 
 from assay.accounts import fields
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.audit import TERMINAL, Actor, Note, note
 from assay.accounts.model import (
     Change,
     Operator,
@@ -24,8 +23,9 @@ from assay.accounts.ports import (
     PasswordHasher,
     SignUp,
 )
-from assay.kit.clock import Clock
-from assay.kit.ids import new_id
+from assay.audit.service import TERMINAL, Actor, AuditEntry, note
+from assay.common.clock import Clock
+from assay.common.ids import new_id
 
 FIRST_KEY_LABEL = "first key"
 
@@ -100,7 +100,7 @@ class Operators:
         self._keys.forget(operator_id)
         return operator
 
-    async def note(self, told: Note) -> None:
+    async def note(self, told: AuditEntry) -> None:
         """Add to the audit trail what changes nothing else."""
         await self._store.note(told)
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from assay.accounts.audit import Note
 from assay.admin.model import OperatorOverview, PlatformStats
+from assay.audit.service import AuditEntry
 
 
 class AdminStore(Protocol):
@@ -26,7 +26,7 @@ class AccountEnd(Protocol):
     """Erases what is personal of an account, and ends everything that acts for it."""
 
     async def erase(
-        self, operator_id: str, at: datetime, origin_until: datetime, note: Note
+        self, operator_id: str, at: datetime, origin_until: datetime, note: AuditEntry
     ) -> None:
         """End the account, in one transaction.
 

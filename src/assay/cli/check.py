@@ -5,12 +5,12 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
+from assay.app import App
 from assay.cli.check_formats import FORMATS, Report
-from assay.cli.run import FAILED, complain, with_app
-from assay.egress.url import EgressPolicy, Refused, parse_target
-from assay.kit.errors import InvalidRequest
-from assay.trust.behaviour import findings
-from assay.wiring import App
+from assay.cli.command import FAILED, complain, with_app
+from assay.common.errors import InvalidRequest
+from assay.evaluation.behaviour import findings
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 
 Format = Literal["text", "json", "sarif", "junit"]
 
@@ -95,4 +95,4 @@ def _is_private(target: str, source: str) -> bool:
         return True
     is_url = target.lower().startswith(("https:", "http:"))
     strict = EgressPolicy(require_https=False)
-    return is_url and isinstance(parse_target(target, strict), Refused)
+    return is_url and isinstance(parse_target(target, strict), RefusedUrl)

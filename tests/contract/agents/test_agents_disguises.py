@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.state.memory import MemorySharedState
-from assay.kit.clock import SystemClock
-from assay.probing.rounds import UNFINISHED
-from assay.trust.bait import PREFIX, Baits
-from assay.trust.model import Evidence
-from assay.trust.signals.sandbox import REQUESTS_MAX
-from assay.trust.sources import Sources
+from assay.common.clock import SystemClock
+from assay.common.shared_state_memory import MemorySharedState
+from assay.evaluation.model import Evidence
+from assay.evaluation.signal_sources import Sources
+from assay.evaluation.signals.sandbox import REQUESTS_MAX
+from assay.net.egress.client import GuardedHttp
+from assay.probing.out_of_band_url import PREFIX, OutOfBandCalls
+from assay.probing.probe_rounds import UNFINISHED
 from tests.contract.agents.test_agents_sandbox import declaring, failed, visit
 from tests.fakes.disguised_agents import Disguised, disguised_agents
 from tests.fakes.working_agents import serving
@@ -29,7 +29,7 @@ async def visited(http: GuardedHttp, agent: Disguised) -> Evidence:
 
     listening = await asyncio.start_server(take, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    baits = Baits(state, ("s" * 32,), [address])
+    baits = OutOfBandCalls(state, ("s" * 32,), [address])
     async with listening, serving(agent.make, agent.mcp) as base:
         return await visit(http, declaring(base, agent.services), 20.0, Sources(lures=baits))
 

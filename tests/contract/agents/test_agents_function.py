@@ -7,16 +7,16 @@ import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp
 
-from assay.chains.agents import OnchainAgent, Registration, Service
-from assay.chains.subject import Subject
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.http.egress import GuardedHttp
-from assay.kit.canonical import canonical_bytes
-from assay.kit.clock import SystemClock
+from assay.common.canonical_json import canonical_bytes
+from assay.common.clock import SystemClock
+from assay.net.egress.client import GuardedHttp
+from assay.probing.clients.dialers import StockDialers
 from assay.probing.function import collect_function, function_rows
-from assay.probing.ports import PendingResult, Visit
+from assay.probing.ports import PendingResult, ProbeSession
+from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
-from assay.probing.visiting import VisitHttp
+from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.subject import Subject
 from tests.fakes import working_agents as agents
 from tests.fakes.trust import NETWORK, OWNER, WALLET
 
@@ -36,7 +36,7 @@ async def proven(
         dialers = SharedDialers(StockDialers(), group, callback=callback)
         ends_at = asyncio.get_running_loop().time() + deadline_s
         subject = Subject(NETWORK, "7", WALLET, agent)
-        visit = Visit(subject, (), visit_http, dialers, "seed", nonce=nonce, ends_at=ends_at)
+        visit = ProbeSession(subject, (), visit_http, dialers, "seed", nonce=nonce, ends_at=ends_at)
         transcripts = await collect_function(visit)
         dialers.hang_up()
     assert visit_http.sent <= 30
@@ -197,5 +197,5 @@ async def test_what_nobody_can_call_is_not_callable(http: GuardedHttp) -> None:
 
 
 async def test_a_key_agent_has_no_rows(http: GuardedHttp) -> None:
-    visit = Visit(Subject(NETWORK, WALLET, WALLET, None), (), http, StockDialers(), "seed")
+    visit = ProbeSession(Subject(NETWORK, WALLET, WALLET, None), (), http, StockDialers(), "seed")
     assert function_rows(await collect_function(visit)) == []

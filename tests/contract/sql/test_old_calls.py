@@ -7,23 +7,23 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.calls.analytics import Analytics, Page
-from assay.calls.log import CallLog
-from assay.calls.model import Call, LogFilter
-from assay.infra.sql.analytics import SqlAnalyticsStore
-from assay.infra.sql.calls import SqlCallStore
-from assay.infra.sql.costs import SqlCostStore
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.missing_calls import SqlMissingCalls
-from assay.infra.sql.old_calls import SqlOldCalls
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.rebuild import SqlRollupProof
-from assay.infra.sql.retention import SqlRetention
-from assay.infra.sql.tables import calls, payments
-from assay.kit.clock import DAY_US
-from assay.payments.model import State
+from assay.admin.store_retention import SqlRetention
+from assay.analytics.log import CallLog
+from assay.analytics.model import Call, LogFilter
+from assay.analytics.queries import Analytics, Page
+from assay.analytics.store_analytics import SqlAnalyticsStore
+from assay.analytics.store_calls import SqlCallStore
+from assay.analytics.store_missing_calls import SqlMissingCalls
+from assay.analytics.store_old_calls import SqlOldCalls
+from assay.analytics.store_rebuild import SqlRollupProof
+from assay.app.retention import Retention
+from assay.common.clock import DAY_US
+from assay.db.engine import Database, to_us
+from assay.db.schema.everything import calls, payments
+from assay.db.store_costs import SqlCostStore
+from assay.payments.model import PaymentState
+from assay.payments.store import SqlLedgerStore
 from assay.settings import load
-from assay.wiring.retention import Retention
 from tests.fakes.calls import call, claimed, payment
 from tests.fakes.clock import FrozenClock
 
@@ -127,9 +127,9 @@ async def test_payments_stay_and_their_removed_calls_do_not_come_back(database: 
     ledger = SqlLedgerStore(database, clock)
     entry = payment("op", "w", clock.now(), 5)
     await claimed(ledger, entry)
-    settled = await ledger.move(entry, State.SETTLED)
+    settled = await ledger.move(entry, PaymentState.SETTLED)
     assert settled is not None
-    assert await ledger.move(settled, State.DELIVERED) is not None
+    assert await ledger.move(settled, PaymentState.DELIVERED) is not None
     await logged(database, made(500, payment_id=entry.id, payer=entry.payer))
     missing = SqlMissingCalls(database, CLOCK)
     assert await missing.restore() == 0
@@ -180,9 +180,9 @@ async def test_rows_that_may_be_looked_for_again_stay_whatever_the_setting(
     clock = FrozenClock(NOW.replace(hour=23, minute=59, second=30))
     ledger = SqlLedgerStore(database, clock)
     entry = payment("op", "w", clock.now(), 5)
-    settled = await ledger.move(await claimed(ledger, entry), State.SETTLED)
+    settled = await ledger.move(await claimed(ledger, entry), PaymentState.SETTLED)
     assert settled is not None
-    assert await ledger.move(settled, State.DELIVERED) is not None
+    assert await ledger.move(settled, PaymentState.DELIVERED) is not None
     await logged(database, call("op", "w", clock.now(), payment_id=entry.id, payer=entry.payer))
     clock.move(45)
     settings = load(call_days=1, snapshot_blocks_mib=0)

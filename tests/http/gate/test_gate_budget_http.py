@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from assay.chains.agents import OnchainAgent, Registration, Service
-from assay.chains.ports import OVER_BUDGET
-from assay.egress.budget import RESERVED, egress_use
-from assay.egress.ports import EgressError, Outgoing
+from assay.common.egress_budget import RESERVED, egress_use
+from assay.net.egress.ports import EgressError, OutboundRequest
+from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.ports import OVER_BUDGET
 from tests.fakes.trust import NETWORK
 from tests.http.house import OWNER_KEY, House, address, open_house, refused
 from tests.services.certificates import TestAuthority
@@ -71,7 +71,7 @@ async def use_up(house: House, server: RawServer) -> None:
 async def send_often(house: House, url: str, times: int) -> None:
     with egress_use(RESERVED):
         for _ in range(times):
-            await house.app.evaluator._needs.http.send(Outgoing("GET", url))
+            await house.app.evaluator._needs.http.send(OutboundRequest("GET", url))
 
 
 async def triggered(house: House, agent_id: str = "7") -> dict[str, Any]:

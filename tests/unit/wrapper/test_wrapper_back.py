@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 
-from assay.egress.credentials import OwnCredentials
-from assay.egress.url import EgressPolicy
-from assay.infra.crypto.secretbox import SecretBox
+from assay.common.secretbox import SecretBox
+from assay.net.egress.credentials import OwnCredentials
+from assay.net.egress.url import EgressPolicy
 from assay.payments.networks import payment_networks
-from assay.wrapper.configs import ConfigRules, Endpoints, NewEndpoint
-from assay.wrapper.origin import WrapperOrigin
-from assay.wrapper.steps.forward import ForwardStep
+from assay.wrappers.origin import WrapperOrigin
+from assay.wrappers.service import ConfigRules, Endpoints, NewEndpoint
+from assay.wrappers.stages.forward import ForwardStage
 from tests.fakes.clock import FrozenClock
 from tests.fakes.wrappers import MemoryWrapperStore
 
@@ -28,7 +28,7 @@ async def back(target: str, name: str, value: str) -> str:
     )
     config = await endpoints.create("op", NewEndpoint("/*", Decimal(0), target))
     origin = WrapperOrigin.of("https://app.example", ADDRESS)
-    step = ForwardStep(cast("Any", None), origin, OwnCredentials(lambda _token: False))
+    step = ForwardStage(cast("Any", None), origin, OwnCredentials(lambda _token: False))
     found = step.answer_headers(config, [(name.encode(), value.encode())])
     return next(value.decode() for key, value in found if key == name.encode())
 

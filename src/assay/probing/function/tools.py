@@ -7,8 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from random import Random
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import decode
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.acts import does_act
 from assay.probing.function.arguments import pools_of
 from assay.probing.function.check_digits import checks_numbers
@@ -26,8 +25,9 @@ from assay.probing.ports import (
     BudgetExhausted,
     McpConversation,
     McpTool,
-    Visit,
+    ProbeSession,
 )
+from assay.probing.probe_client import decode
 
 CALLS_MAX = 10
 """Calls of tools for one proof."""
@@ -64,7 +64,7 @@ _NOT_FOUND = (
 _NOTHING = frozenset({"", "null", "none", "[]", "{}", "false"})
 
 
-async def prove_tools(visit: Visit, address: Address, notes: Transcript) -> None:
+async def prove_tools(visit: ProbeSession, address: Address, notes: Transcript) -> None:
     """Call until function is proven or the visit's time or requests end."""
     random = random_for(visit, address.service.endpoint)
     try:

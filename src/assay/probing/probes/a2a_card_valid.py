@@ -6,9 +6,9 @@ Source: A2A 1.0, section 4.4.1 (AgentCard).
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import failure_class, first, host_of, interfaces
-from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.probing.ports import AgentCallFailed, Finding, Probe, ProbeSession, Severity
+from assay.probing.probe_client import failure_class, first, host_of, interfaces
 
 _TEXTS = ("name", "description", "version")
 _LISTS = ("defaultInputModes", "defaultOutputModes", "skills")
@@ -26,7 +26,7 @@ class A2aCardValid:
     family: ClassVar[str] = "a2a"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "a2a")
         if service is None:
             return None

@@ -5,10 +5,18 @@ Source: JSON-RPC 2.0, section 5.1; A2A 1.0, section 9.5.
 
 from typing import ClassVar, Final
 
-from assay.egress.ports import Reply
-from assay.kit.json import JsonObject, is_object
-from assay.probing.asking import MALFORMED_RPC, answer_class, ask, decode, first, post_json, rpc_url
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.common.json import JsonObject, is_object
+from assay.net.egress.ports import EgressResponse
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
+from assay.probing.probe_client import (
+    MALFORMED_RPC,
+    answer_class,
+    ask,
+    decode,
+    first,
+    post_json,
+    rpc_url,
+)
 
 REQUESTS: dict[str, tuple[bytes, frozenset[int]]] = {
     "malformed": (MALFORMED_RPC, frozenset({-32700})),
@@ -31,7 +39,7 @@ class A2aJsonrpcErrors:
     family: ClassVar[str] = "a2a"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "a2a")
         url = None if service is None else await rpc_url(visit, service)
         if url is None:
@@ -52,7 +60,7 @@ class A2aJsonrpcErrors:
 
 
 def _verdict(heard: object, right: frozenset[int]) -> str:
-    if not isinstance(heard, Reply):
+    if not isinstance(heard, EgressResponse):
         return "wrong"
     document = decode(heard.body)
     error = document.get("error") if is_object(document) else None

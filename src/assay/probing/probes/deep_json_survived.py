@@ -2,9 +2,16 @@
 
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject
-from assay.probing.asking import answer_class, ask_class, first, json_target, post_json, rpc_url
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.common.json import JsonObject
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
+from assay.probing.probe_client import (
+    answer_class,
+    ask_class,
+    first,
+    json_target,
+    post_json,
+    rpc_url,
+)
 
 DEPTH = 1000
 """Source: checks.md#resilience."""
@@ -20,7 +27,7 @@ class DeepJsonSurvived:
     family: ClassVar[str] = "resilience"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         seen: dict[str, str] = {}
         for kind, url in (await _targets(visit)).items():
             seen[kind] = answer_class(await ask_class(visit, post_json(url, BODY)))
@@ -35,7 +42,7 @@ class DeepJsonSurvived:
         return Finding("not_tested", "What deeply nested JSON does could not be judged.")
 
 
-async def _targets(visit: Visit) -> dict[str, str]:
+async def _targets(visit: ProbeSession) -> dict[str, str]:
     http, a2a = first(visit, "http"), first(visit, "a2a")
     found: dict[str, str] = {}
     if http is not None:

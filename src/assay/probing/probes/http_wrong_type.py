@@ -5,10 +5,10 @@ Source: checks.md#http-services; RFC 9110, section 15.5.16.
 
 from typing import ClassVar, Final
 
-from assay.egress.ports import Outgoing
-from assay.kit.json import JsonObject
-from assay.probing.asking import answer_class, ask_class, canary, first, json_target
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.common.json import JsonObject
+from assay.net.egress.ports import OutboundRequest
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
+from assay.probing.probe_client import answer_class, ask_class, canary, first, json_target
 
 
 class HttpWrongType:
@@ -18,14 +18,14 @@ class HttpWrongType:
     family: ClassVar[str] = "http"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "http")
         if service is None:
             return None
         url, documented = await json_target(visit, service.service.endpoint)
         headers = {"content-type": "application/x-assay", "accept": "application/json"}
         body = canary(visit, "wrong type").encode()
-        heard = await ask_class(visit, Outgoing("POST", url, headers, body))
+        heard = await ask_class(visit, OutboundRequest("POST", url, headers, body))
         return {"answer": answer_class(heard), "documented": documented}
 
     def weigh(self, seen: JsonObject) -> Finding:

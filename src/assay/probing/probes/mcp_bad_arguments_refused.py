@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import failure_class, first
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.ports import (
     AgentCallFailed,
     Finding,
     McpConversation,
     McpTool,
     Probe,
+    ProbeSession,
     Severity,
-    Visit,
 )
+from assay.probing.probe_client import failure_class, first
 
 WRONG: Mapping[str, JsonValue] = {
     "string": {"assay": []},
@@ -33,7 +33,7 @@ class McpBadArgumentsRefused:
     family: ClassVar[str] = "mcp"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "mcp")
         if service is None:
             return None

@@ -3,10 +3,10 @@
 from ipaddress import ip_address
 from typing import ClassVar, Final
 
-from assay.egress.address import classify
-from assay.kit.json import JsonObject
-from assay.probing.asking import host_of
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.common.json import JsonObject
+from assay.net.egress.address import classify
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
+from assay.probing.probe_client import host_of
 
 
 class SecureTransport:
@@ -16,7 +16,7 @@ class SecureTransport:
     family: ClassVar[str] = "domain"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         endpoints = [v.service.endpoint for v in visit.services]
         public = [url for url in endpoints if not _is_inside(host_of(url))]
         if not public:

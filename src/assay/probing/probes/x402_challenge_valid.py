@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject
-from assay.probing.paying import as_json, asked
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.common.json import JsonObject
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
+from assay.probing.x402_reader import as_json, asked
 
 
 class X402ChallengeValid:
@@ -14,7 +14,7 @@ class X402ChallengeValid:
     family: ClassVar[str] = "payment"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         found = await asked(visit)
         return None if found is None else as_json(found)
 
