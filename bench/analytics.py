@@ -30,17 +30,17 @@ from sqlalchemy import insert, text
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
-from assay.calls.analytics import Analytics, Page  # noqa: E402
-from assay.calls.log import CallLog  # noqa: E402
-from assay.calls.model import BatchId, Call, LogFilter  # noqa: E402
-from assay.calls.rollup_keys import ROLLUPS, Rollup  # noqa: E402
-from assay.infra.sql.analytics import SqlAnalyticsStore  # noqa: E402
-from assay.infra.sql.calls import SqlCallStore  # noqa: E402
-from assay.infra.sql.engine import Database, to_us  # noqa: E402
-from assay.infra.sql.rebuild import SqlRollupProof  # noqa: E402
-from assay.infra.sql.tables import calls, operators, wrappers  # noqa: E402
-from assay.kit.errors import Unavailable  # noqa: E402
-from assay.kit.ids import new_id  # noqa: E402
+from assay.analytics.log import CallLog  # noqa: E402
+from assay.analytics.model import BatchId, Call, LogFilter  # noqa: E402
+from assay.analytics.queries import Analytics, Page  # noqa: E402
+from assay.analytics.store_analytics import SqlAnalyticsStore  # noqa: E402
+from assay.analytics.store_calls import SqlCallStore  # noqa: E402
+from assay.analytics.store_rebuild import SqlRollupProof  # noqa: E402
+from assay.common.errors import Unavailable  # noqa: E402
+from assay.common.ids import new_id  # noqa: E402
+from assay.db.engine import Database, to_us  # noqa: E402
+from assay.db.schema.everything import calls, operators, wrappers  # noqa: E402
+from assay.db.schema.rollups import ROLLUPS, Rollup  # noqa: E402
 from tests.fakes.calls import call  # noqa: E402
 from tests.fakes.clock import FrozenClock  # noqa: E402
 

@@ -23,13 +23,13 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
+from assay.db.engine import Database  # noqa: E402
+from assay.db.schema.everything import visit_schedule  # noqa: E402
 from assay.evaluation.schedule import ENROLLED, Plan, Seen, prepared, replan  # noqa: E402
+from assay.evaluation.scheduler import AT_ONCE, LEASE_S  # noqa: E402
+from assay.evaluation.store_visit_schedule import SqlVisitSchedule, plan_row  # noqa: E402
 from assay.evaluation.visits import Asked  # noqa: E402
-from assay.infra.sql.engine import Database  # noqa: E402
-from assay.infra.sql.tables import visit_schedule  # noqa: E402
-from assay.infra.sql.visit_schedule import SqlVisitSchedule, plan_row  # noqa: E402
 from assay.probing.unannounced import pauses  # noqa: E402
-from assay.trust.scheduled import AT_ONCE, LEASE_S  # noqa: E402
 from tests.fakes.clock import FrozenClock  # noqa: E402
 from tests.services.databases import migrated_sqlite  # noqa: E402
 

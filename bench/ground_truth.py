@@ -51,10 +51,10 @@ from bench.ground_truth_matrix import Row, print_matrix, verdict_of  # noqa: E40
 from bench.ground_truth_proxy import proxies  # noqa: E402
 
 from assay.__main__ import Web  # noqa: E402
+from assay.app import App, address_of_key, assemble, sign_message  # noqa: E402
 from assay.cli.serve import listen, serving  # noqa: E402
-from assay.kit.clock import SystemClock  # noqa: E402
+from assay.common.clock import SystemClock  # noqa: E402
 from assay.settings import Settings, load  # noqa: E402
-from assay.wiring import App, address_of_key, assemble, sign_message  # noqa: E402
 from assay_demo.agents.files import data_uri  # noqa: E402
 from assay_demo.chain.accounts import ACCOUNTS  # noqa: E402
 from assay_demo.chain.registries import Registries, Wallet, deploy, register  # noqa: E402

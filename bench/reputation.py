@@ -19,19 +19,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
+from assay.common.json import JsonObject
+from assay.common.money import MICRO
 from assay.evaluation.ladder import LadderPlace
+from assay.evaluation.model import Collected, Evidence, SignalName, Weighed
 from assay.evaluation.policy import LadderPolicy
-from assay.infra.sql.chain_sellers import OTHER_PAYERS
-from assay.kit.json import JsonObject
-from assay.kit.money import MICRO
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, score
+from assay.evaluation.signals.registry_8004 import SIGNAL
+from assay.evaluation.signals.wallet import SIGNAL as WALLET
 from assay.reputation.funding import SOURCE_STEPS
 from assay.reputation.model import RULES, Payer, Reputation, Vote, payer_json
 from assay.reputation.rules import customers, usual_price
 from assay.reputation.settlements import settlements
-from assay.trust.model import Collected, Evidence, SignalName, Weighed
-from assay.trust.scoring import DEFAULT_WEIGHTS, score
-from assay.trust.signals.registry_8004 import SIGNAL
-from assay.trust.signals.wallet import SIGNAL as WALLET
+from assay.reputation.store_sellers import OTHER_PAYERS
 
 TODAY = 20_700
 ACCOUNTS, DAYS, GAS, LOSS, CIRCULATING = 50, 7, 100_000_000, 100.0, 10_000.0

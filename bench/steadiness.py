@@ -26,9 +26,9 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 
 from bench.steadiness_visits import DOMAINS, SeenVisit, all_probes, collect  # noqa: E402
 
+from assay.evaluation.model import Evidence  # noqa: E402
 from assay.evaluation.schedule import ENROLLED, REST  # noqa: E402
 from assay.probing.ports import Probe  # noqa: E402
-from assay.trust.model import Evidence  # noqa: E402
 from tests.fakes.visited_life import ALLOWED_FROM, Draw, VisitedLife  # noqa: E402
 
 HEALTHY, FEW, MANY, BROKEN = 0.0, 0.02, 0.3, 1.0

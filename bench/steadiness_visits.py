@@ -13,18 +13,18 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 
 from bench.unannounced import KINDS, Ground, Planned  # noqa: E402
 
-from assay.chains.agents import OnchainAgent, Service  # noqa: E402
-from assay.chains.registration import parse_registration  # noqa: E402
-from assay.chains.subject import Subject  # noqa: E402
-from assay.infra.agents.dialers import StockDialers  # noqa: E402
-from assay.kit.clock import SystemClock  # noqa: E402
-from assay.kit.json import JsonObject  # noqa: E402
+from assay.common.clock import SystemClock  # noqa: E402
+from assay.common.json import JsonObject  # noqa: E402
+from assay.evaluation.model import Evidence  # noqa: E402
+from assay.evaluation.ports import SignalNeeds  # noqa: E402
+from assay.evaluation.signal_sources import Sources  # noqa: E402
+from assay.evaluation.signals.sandbox import SIGNAL  # noqa: E402
+from assay.probing.clients.dialers import StockDialers  # noqa: E402
 from assay.probing.ports import Probe  # noqa: E402
 from assay.probing.unannounced import Manner  # noqa: E402
-from assay.trust.model import Evidence  # noqa: E402
-from assay.trust.ports import SignalNeeds  # noqa: E402
-from assay.trust.signals.sandbox import SIGNAL  # noqa: E402
-from assay.trust.sources import Sources  # noqa: E402
+from assay.registries.model import OnchainAgent, Service  # noqa: E402
+from assay.registries.registration import parse_registration  # noqa: E402
+from assay.registries.subject import Subject  # noqa: E402
 from tests.fakes.trust import NETWORK, FakeChain  # noqa: E402
 from tests.ground_truth.site import App, Scope, registration, send_json  # noqa: E402
 

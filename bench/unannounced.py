@@ -39,19 +39,19 @@ from mcp.client.streamable_http import streamable_http_client
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
 import assay.probing.probes  # noqa: E402
-from assay.chains.agents import OnchainAgent, Service  # noqa: E402
-from assay.chains.registration import parse_registration  # noqa: E402
-from assay.chains.subject import Subject  # noqa: E402
-from assay.egress.url import EgressPolicy  # noqa: E402
-from assay.infra.agents.dialers import StockDialers  # noqa: E402
-from assay.infra.http.egress import GuardedHttp  # noqa: E402
-from assay.kit.clock import SystemClock  # noqa: E402
-from assay.kit.plugins import load_plugins  # noqa: E402
+from assay.common.clock import SystemClock  # noqa: E402
+from assay.common.plugins import load_plugins  # noqa: E402
+from assay.evaluation.ports import SignalNeeds  # noqa: E402
+from assay.evaluation.signal_sources import Sources  # noqa: E402
+from assay.evaluation.signals.sandbox import SIGNAL  # noqa: E402
+from assay.net.egress.client import GuardedHttp  # noqa: E402
+from assay.net.egress.url import EgressPolicy  # noqa: E402
+from assay.probing.clients.dialers import StockDialers  # noqa: E402
 from assay.probing.ports import Probe  # noqa: E402
 from assay.probing.unannounced import Manner, pauses  # noqa: E402
-from assay.trust.ports import SignalNeeds  # noqa: E402
-from assay.trust.signals.sandbox import SIGNAL  # noqa: E402
-from assay.trust.sources import Sources  # noqa: E402
+from assay.registries.model import OnchainAgent, Service  # noqa: E402
+from assay.registries.registration import parse_registration  # noqa: E402
+from assay.registries.subject import Subject  # noqa: E402
 from tests.fakes.trust import NETWORK, FakeChain  # noqa: E402
 from tests.ground_truth.a2a_parts import face_of  # noqa: E402
 from tests.ground_truth.honest_a2a import on_library, specialist  # noqa: E402

@@ -27,17 +27,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.accounts.audit import TERMINAL
 from assay.accounts.model import Operator, Plan
-from assay.chains.agents import OnchainAgent, Registration, Service
-from assay.gate.check import Caller
+from assay.app import App, assemble
+from assay.audit.service import TERMINAL
+from assay.common.errors import ServiceError
 from assay.gate.model import GateInput
-from assay.kit.errors import ServiceError
-from assay.proxy.model import ProxyCall
-from assay.proxy.playground import Trial
+from assay.gate.service import Caller
+from assay.playground.model import ProxyCall
+from assay.playground.playground import Trial
+from assay.registries.model import OnchainAgent, Registration, Service
 from assay.settings import load
-from assay.webhooks.register import NewWebhook
-from assay.wiring import App, assemble
+from assay.webhooks.service import NewWebhook
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import NETWORK, FakeChain
 from tests.services.raw_server import plain

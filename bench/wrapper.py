@@ -54,9 +54,9 @@ from upstream import (  # noqa: E402
     static_nginx,
 )
 
+from assay.app import sign_authorization  # noqa: E402
 from assay.payments.networks import ROWS  # noqa: E402
 from assay.payments.ports import Authorization  # noqa: E402
-from assay.wiring import sign_authorization  # noqa: E402
 from assay_demo.world import World  # noqa: E402
 
 CONNECTIONS = {"1k": 32, "100k": 32, "10m": 8}

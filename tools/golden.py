@@ -41,14 +41,14 @@ from tools.golden_text import as_json, as_lines, without_prose  # noqa: E402
 # All that is known of the service by name: what is imported here, and the table below. Where the
 # code gives one of these another name, it is changed here and in the import; no golden file is.
 from assay.__main__ import Web  # noqa: E402
-from assay.accounts.audit import Action  # noqa: E402
+from assay.app import assemble  # noqa: E402
+from assay.audit.service import Action  # noqa: E402
+from assay.caller_behaviour.scenario_list import OBSTACLES  # noqa: E402
 from assay.cli.main import build as build_commands  # noqa: E402
-from assay.kit.errors import ServiceError  # noqa: E402
+from assay.common.errors import ServiceError  # noqa: E402
+from assay.evaluation.model import SignalName  # noqa: E402
+from assay.server.errors import STATUS  # noqa: E402
 from assay.settings import PREFIX, Settings, load  # noqa: E402
-from assay.trust.model import SignalName  # noqa: E402
-from assay.trust.obstacle_list import OBSTACLES  # noqa: E402
-from assay.web.errors import STATUS  # noqa: E402
-from assay.wiring import assemble  # noqa: E402
 from tests.services.databases import migrated_postgresql, migrated_sqlite  # noqa: E402
 
 LEVELS: Final = frozenset({"debug", "info", "warning", "error", "exception", "critical"})

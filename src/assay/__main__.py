@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from assay.admin.account_data import AccountExport
-    from assay.cli.run import AsgiApp
-    from assay.wiring import App
+    from assay.app import App
+    from assay.cli.command import AsgiApp
 
 
 class Web:
@@ -18,21 +18,21 @@ class Web:
 
     def build(self, app: "App") -> "tuple[AsgiApp, type[asyncio.Protocol]]":
         """The service as an ASGI application, and the server's protocol in front of it."""
-        from assay.web.app import build  # noqa: PLC0415
-        from assay.web.protocol import protocol_for  # noqa: PLC0415
+        from assay.app.protocol import protocol_for  # noqa: PLC0415
+        from assay.app.web import build  # noqa: PLC0415
 
         edge = build(app)
         return edge, protocol_for(edge)
 
     def openapi_document(self, app: "App") -> Mapping[str, Any]:
         """The OpenAPI 3.1 document."""
-        from assay.web.app import openapi_document  # noqa: PLC0415
+        from assay.app.web import openapi_document  # noqa: PLC0415
 
         return openapi_document(app)
 
     def account_export(self, app: "App", found: "AccountExport") -> str:
         """An account's data as JSON text."""
-        from assay.web.wire import account_export as wire  # noqa: PLC0415
+        from assay.admin import schemas_account_data as wire  # noqa: PLC0415
 
         made = wire.account_export(found, None, app.clock.now())
         return made.model_dump_json(by_alias=True, indent=2)

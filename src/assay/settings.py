@@ -18,8 +18,8 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSetting
 
-from assay.egress.opened import opened_entry
-from assay.kit.origins import ANY, canonical_origin
+from assay.common.origins import ANY, canonical_origin
+from assay.net.egress.upstream_allowlist import opened_entry
 
 PREFIX = "ASSAY_"
 SECRET_CHARS_MIN = 32

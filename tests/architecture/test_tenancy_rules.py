@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from assay.accounts import audit
 from assay.accounts import credential_ports as credentials
 from assay.accounts import ports as accounts
 from assay.accounts.model import Operator
 from assay.admin import ports as admin
-from assay.calls import ports as calls
+from assay.analytics import ports as calls
+from assay.audit import service as audit
 from assay.webhooks import ports as webhooks
-from assay.wrapper import ports as wrapper
+from assay.wrappers import ports as wrapper
 
 STORES = (
     accounts.OperatorStore,

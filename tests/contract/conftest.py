@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.infra.sql.engine import Database
+from assay.db.engine import Database
 from tests.services.databases import migrated_postgresql, migrated_sqlite
 from tests.services.postgres import postgres
 

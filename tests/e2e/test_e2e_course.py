@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from eth_account import Account
 
-from assay.trust.obstacle_list import OBSTACLES
+from assay.caller_behaviour.scenario_list import OBSTACLES
 from tests.services.assay import Served, operator, served, session
 from tests.services.callers import FAULTS, Caller
 from tests.services.shop import NO_CHAIN, free_port

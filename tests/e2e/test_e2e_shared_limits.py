@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from assay.wrapper.routes import MISS_BELIEVED_S
+from assay.wrappers.route_table import MISS_BELIEVED_S
 from tests.services.assay import Served, operator, served
 from tests.services.commands import command
 from tests.services.postgres import postgres

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.chains.solana.feedback import Given, give_feedback
+from assay.registries.solana.feedback import Given, give_feedback
 from tests.services.solana import golden
 from tests.services.solana.clusters import DEVNET, MAINNET, Cluster, keypair
 from tests.services.solana.feedback import Args

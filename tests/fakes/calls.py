@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from assay.calls.model import Call, CallKind
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.kit.ids import new_id
+from assay.analytics.model import Call, CallKind
+from assay.common.ids import new_id
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt
+from assay.payments.store import SqlLedgerStore
 
 PAYER = "0x" + "bb" * 20
 

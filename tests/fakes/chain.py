@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from eth_abi.abi import decode, encode
 
-from assay.chains.agents import Feedback
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.networks import Networks
-from assay.chains.ports import Document, DocumentUnavailable
 from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
-from assay.kit.json import JsonValue
+from assay.common.json import JsonValue
+from assay.registries.model import Feedback
+from assay.registries.ports import Document, DocumentUnavailable
 
 NETWORK: Network = replace(Networks.built_in().default, slug="local", chain_id=31337)
 ZERO = "0x" + "0" * 40

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from assay.chains.subject import Subject
 from assay.control.ports import (
     Card,
     Elder,
@@ -15,7 +14,8 @@ from assay.control.ports import (
 )
 from assay.control.proofs import ControlNeeds
 from assay.control.scope import scope_of
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.registries.subject import Subject
 from tests.fakes.trust import NETWORK, WALLET, onchain_agent
 
 FILE = "/.well-known/agent-registration.json"

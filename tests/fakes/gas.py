@@ -6,9 +6,9 @@ from decimal import Decimal
 from typing import Any
 
 from assay.chains.model import Network
-from assay.infra.payments.gas_price import GasPrices
-from assay.kit.clock import Clock
+from assay.common.clock import Clock
 from assay.payments.gas_rules import GasRules
+from assay.payments.x402.gas_price import GasPrices
 
 
 def ample_gas(

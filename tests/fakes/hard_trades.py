@@ -7,7 +7,7 @@ from itertools import count
 from random import Random
 from zlib import crc32
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.ports import McpTool
 
 Reply = Callable[[str], str]

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from tests.fakes.http_shapes import Handler
 
 PORTS = {"Aldren": 3, "Brackwater": 17, "Corvale": 40, "Dunmouth": 71}

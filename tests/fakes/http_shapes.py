@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 
 Handler = Callable[[Request], Awaitable[Response]]
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from assay.kit.json import JsonObject, is_array, is_object
+from assay.common.json import JsonObject, is_array, is_object
 
 Says = Callable[[str], str]
 _random = random.Random(5)

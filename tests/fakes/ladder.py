@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from assay.common.json import JsonObject, JsonValue
 from assay.evaluation.ladder import LadderPlace
-from assay.kit.json import JsonObject, JsonValue
 
 URL = "https://agent.test/a2a"
 

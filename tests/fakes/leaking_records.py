@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue
 from tests.fakes.leaking_talk import CLEAN, LEAKS, Verdict
 
 Look = Callable[[JsonObject], tuple[bool, str]]

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
-from assay.egress.ports import Outgoing, Reply
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
+from assay.net.egress.ports import Outgoing, Reply
 from tests.fakes.leaking_talk import CLEAN, LEAKS, Verdict
 
 Compute = Callable[[str], str]

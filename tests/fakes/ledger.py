@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from assay.kit.clock import Clock
+from assay.common.clock import Clock
 from assay.payments.claims import CUT_SHORT, Claim, Committed, carried_look
 from assay.payments.gas import GasTerms, closed
-from assay.payments.looks import Look
 from assay.payments.model import Entry, IdentifierReused, State, Stored
 from assay.payments.outcomes import Attempt
-from assay.payments.unfinished import Due
+from assay.payments.recheck_schedule import Look
+from assay.payments.unfinished_payments import Due
 from assay.payments.upstream_keys import carried_secret
 from assay.payments.watched_payments import WatchedPayment, first_look, watched_payment
 from assay.payments.watcher import Plan

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.chains.abi import address_word, word
+from assay.chains.evm.abi import address_word, word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
-from assay.infra.payments.eip3009_contract import (
+from assay.payments.model import Entry
+from assay.payments.x402.eip3009_contract import (
     CANCELLED,
     TRANSFERRED,
     USED,
     key_topics,
     state_of,
 )
-from assay.payments.model import Entry
 
 BLOCK_S = 2
 BURNT_WEI = 62_432 * 10**9

@@ -5,14 +5,10 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from assay.chains.agents import AgentNotFound, Feedback, OnchainAgent, Registration, WalletMatch
 from assay.chains.model import Account, Network
-from assay.chains.subject import Subject
-from assay.evaluation.visits import VisitRecord
-from assay.kit.errors import ServiceError
-from assay.kit.json import JsonObject
-from assay.probing.ports import Probe
-from assay.trust.model import (
+from assay.common.errors import ServiceError
+from assay.common.json import JsonObject
+from assay.evaluation.model import (
     FIRST_PREVIOUS_HASH,
     Cap,
     Evaluation,
@@ -23,7 +19,11 @@ from assay.trust.model import (
     Unavailable,
     Weighed,
 )
-from assay.trust.ports import SignalNeeds
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.visits import VisitRecord
+from assay.probing.ports import Probe
+from assay.registries.model import AgentNotFound, Feedback, OnchainAgent, Registration, WalletMatch
+from assay.registries.subject import Subject
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ladder import ON_TOP
 

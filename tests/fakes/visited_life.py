@@ -10,9 +10,14 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import ClassVar
 
-from assay.egress.ports import Limits, Outgoing, Reply
-from assay.egress.url import EgressPolicy
+from assay.app.unannounced import EvaluatedControl
+from assay.common.shared_state_memory import MemorySharedState
+from assay.common.single_flight import SingleFlight
+from assay.evaluation.accumulation import VisitHistory
+from assay.evaluation.behaviour import raw_findings
 from assay.evaluation.history import is_there
+from assay.evaluation.model import EvaluationCompleted, Evidence, SignalName, Weighed
+from assay.evaluation.ports import SignalNeeds
 from assay.evaluation.schedule import (
     ENROLLED,
     PENDING,
@@ -23,22 +28,17 @@ from assay.evaluation.schedule import (
     prepared,
     replan,
 )
+from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.service import Evaluator, EvaluatorNeeds
+from assay.evaluation.signals.sandbox import SIGNAL
+from assay.evaluation.tiers import Rules, tiers_from
 from assay.evaluation.visits import TRIGGERED
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.state.memory import MemorySharedState
-from assay.kit.singleflight import SingleFlight
+from assay.net.egress.ports import Limits, Outgoing, Reply
+from assay.net.egress.url import EgressPolicy
+from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import Probe
 from assay.probing.unannounced import UnannouncedVisits, scheduled_visits
-from assay.trust.accumulate import VisitHistory
-from assay.trust.behaviour import raw_findings
-from assay.trust.evaluate import Evaluator, EvaluatorNeeds
-from assay.trust.model import EvaluationCompleted, Evidence, SignalName, Weighed
-from assay.trust.ports import SignalNeeds
-from assay.trust.scoring import DEFAULT_WEIGHTS
-from assay.trust.signals.sandbox import SIGNAL
-from assay.trust.subjects import Subjects
-from assay.trust.tiers import Rules, tiers_from
-from assay.wiring.unannounced import EvaluatedControl
+from assay.registries.subjects import Subjects
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import (
     NETWORK,

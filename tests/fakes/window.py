@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from assay.kit.errors import Unavailable
-from assay.kit.shared_window import COUNTED_S, Ask, Grant
+from assay.common.errors import Unavailable
+from assay.common.shared_window import COUNTED_S, Ask, Grant
 
 
 class Time(Protocol):

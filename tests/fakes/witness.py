@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.kit.clock import Clock
+from assay.common.clock import Clock
+from assay.payments.finality import View, Witness
 from assay.payments.networks import ROWS
 from assay.payments.ports import PaymentProtocol, ProtocolNeeds
-from assay.payments.witness import View, Witness
 
 
 def lone_witness(

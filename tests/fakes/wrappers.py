@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from assay.accounts.audit import Note
-from assay.wrapper.history import FieldChange, Revision
-from assay.wrapper.match import route_key
-from assay.wrapper.model import UpstreamAuth, WrapperConfig
-from assay.wrapper.ports import ChangeResult
+from assay.audit.service import Note
+from assay.wrappers.history import FieldChange, Revision
+from assay.wrappers.matching import route_key
+from assay.wrappers.model import UpstreamAuth, WrapperConfig
+from assay.wrappers.ports import ChangeResult
 
 
 class MemoryWrapperStore:

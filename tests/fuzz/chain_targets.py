@@ -4,36 +4,36 @@ import json
 import re
 from typing import Any
 
-from assay.chains import eas, erc8004
-from assay.chains.abi import BadAnswer
-from assay.chains.families import solana
-from assay.chains.logs import _log
+from assay.chains.evm import eas, rpc_wire
+from assay.chains.evm.abi import BadAnswer
+from assay.chains.evm.logs import _log
+from assay.chains.evm.multicall import decode_aggregate3, encode_aggregate3
 from assay.chains.model import ChainUnavailable
-from assay.chains.registration import NotRegistration, parse_registration
-from assay.chains.solana.accounts import (
+from assay.common import base58
+from assay.common.canonical_json import canonical_bytes
+from assay.common.json import is_array, is_nested_beyond, is_object
+from assay.net.data_uri import DataUriError, read_data_uri
+from assay.net.egress.url import EgressPolicy, parse_target
+from assay.payments.x402.transaction_sender import quantity
+from assay.probing import probe_client as asking
+from assay.probing.patterns import leaked_internals
+from assay.probing.poisoning import looks_alike, poison
+from assay.probing.probes.a2a_card_valid import _wrong
+from assay.probing.robots import _disallowed
+from assay.probing.secret_formats import leaked_secrets
+from assay.registries import erc8004
+from assay.registries import solana_index_wire as index
+from assay.registries.documents import DocumentUnavailable, _next_hop, _sha256_of, _split_ipfs
+from assay.registries.families import solana
+from assay.registries.registration import NotRegistration, parse_registration
+from assay.registries.solana.accounts import (
     BadAccount,
     is_burnt,
     read_agent,
     read_atom,
     read_core_owner,
 )
-from assay.chains.solana.addresses import agent_address
-from assay.egress.url import EgressPolicy, parse_target
-from assay.infra.http import agent_index_wire as index
-from assay.infra.http import rpc_wire
-from assay.infra.http.data_uri import DataUriError, read_data_uri
-from assay.infra.http.documents import DocumentUnavailable, _next_hop, _sha256_of, _split_ipfs
-from assay.infra.http.multicall import decode_aggregate3, encode_aggregate3
-from assay.infra.payments.x402_sender import quantity
-from assay.kit import base58
-from assay.kit.canonical import canonical_bytes
-from assay.kit.json import is_array, is_nested_beyond, is_object
-from assay.probing import asking
-from assay.probing.patterns import leaked_internals
-from assay.probing.poisoning import looks_alike, poison
-from assay.probing.probes.a2a_card_valid import _wrong
-from assay.probing.robots import _disallowed
-from assay.probing.secret_formats import leaked_secrets
+from assay.registries.solana.addresses import agent_address
 from tests.fuzz.target import Target, pieces, text
 
 ASSET = "4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi"

@@ -8,14 +8,14 @@ from typing import Any
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as v03
 from a2a.types import a2a_pb2 as v10
 
-from assay.egress.grpc_address import grpc_origins
-from assay.egress.ports import Reply
-from assay.egress.url import URL_CHARS_MAX
-from assay.infra.agents.a2a_grpc import as_new
-from assay.infra.agents.grpc_wire import as_json, read_message, require_ok
-from assay.infra.http.body import BodyBroken, read_body
-from assay.infra.http.http2 import READ_BYTES, Http2Exchange
-from assay.infra.state.bounds import KEY_CHARS_MAX, VALUE_CHARS_MAX
+from assay.common.shared_state_bounds import KEY_CHARS_MAX, VALUE_CHARS_MAX
+from assay.net.body import BodyBroken, read_body
+from assay.net.egress.grpc_address import grpc_origins
+from assay.net.egress.http2 import READ_BYTES, Http2Exchange
+from assay.net.egress.ports import Reply
+from assay.net.egress.url import URL_CHARS_MAX
+from assay.probing.clients.a2a_grpc import as_new
+from assay.probing.clients.grpc_wire import as_json, read_message, require_ok
 from assay.probing.ports import AgentCallFailed
 from assay.probing.push_results import TASK_ID_CHARS_MAX, TEXT_CHARS_MAX, read_delivery
 from tests.fuzz.target import Target, text

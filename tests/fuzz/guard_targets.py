@@ -2,12 +2,12 @@
 
 from urllib.parse import quote, quote_from_bytes
 
-from assay.chains.token_uri import TemplateUri, read_token_uri
-from assay.egress.credential_search import Search, may_be_in, percent_decoded
-from assay.egress.redaction import Redaction
-from assay.kit.errors import InvalidRequest
-from assay.web.wire.page import before_of, cursor_after, cursor_at, offset_of
-from assay.wrapper.spelling import READINGS_MAX, Unfoldable, readings
+from assay.common.errors import InvalidRequest
+from assay.net.egress.credential_search import Search, may_be_in, percent_decoded
+from assay.net.egress.redaction import Redaction
+from assay.registries.token_uri import TemplateUri, read_token_uri
+from assay.server.schemas_page import before_of, cursor_after, cursor_at, offset_of
+from assay.wrappers.path_spelling import READINGS_MAX, Unfoldable, readings
 from tests.fuzz.target import Target, latin, pieces, text
 
 KEY = b"svc_op_0123456789abcdef0123456789abcdef"

@@ -8,19 +8,19 @@ from functools import cache
 from ipaddress import ip_address
 from typing import Any
 
-from assay.egress.address import classify
-from assay.egress.credentials import OwnCredentials
-from assay.egress.fields import as_gateways_read
-from assay.egress.url import EgressPolicy, Refused, parse_target
-from assay.egress.url import Target as Address
-from assay.infra.http.body import BodyBroken, read_body
-from assay.infra.http.shared_reads import SharedReads
-from assay.infra.http.upstream_connection import Connection, Shared
-from assay.wrapper.match import BadPath, Row, Table, check_pattern, route_key, segments_of
-from assay.wrapper.model import WrapperConfig
-from assay.wrapper.origin import WrapperOrigin
-from assay.wrapper.steps.forward import ForwardStep
-from assay.wrapper.upstream import AnswerHead, UpstreamFailed
+from assay.http1.connection import Connection, Shared
+from assay.http1.model import AnswerHead, UpstreamFailed
+from assay.http1.shared_reads import SharedReads
+from assay.net.body import BodyBroken, read_body
+from assay.net.egress.address import classify
+from assay.net.egress.credentials import OwnCredentials
+from assay.net.egress.fields import as_gateways_read
+from assay.net.egress.url import EgressPolicy, Refused, parse_target
+from assay.net.egress.url import Target as Address
+from assay.wrappers.matching import BadPath, Row, Table, check_pattern, route_key, segments_of
+from assay.wrappers.model import WrapperConfig
+from assay.wrappers.origin import WrapperOrigin
+from assay.wrappers.stages.forward import ForwardStep
 from tests.fakes.silent_transport import SilentTransport
 from tests.fuzz.target import Target, latin, pieces, text
 

@@ -5,17 +5,17 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
+from assay.accounts.auth import bearer
 from assay.accounts.model import InvalidCredentials
+from assay.chains.evm.eip191 import Eip191Signatures, address_of_key, sign_message
+from assay.common.addresses import caller_of, parsed_address
+from assay.common.errors import InvalidRequest
 from assay.identity.challenge import Challenges, _bytes_of
+from assay.identity.ed25519 import SolanaSignatures
 from assay.identity.model import canonical_address
-from assay.infra.crypto.ed25519 import SolanaSignatures
-from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
-from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
-from assay.kit.addresses import caller_of, parsed_address
-from assay.kit.errors import InvalidRequest
-from assay.web.credentials import bearer
-from assay.web.route import read
-from assay.web.wire.personhood import ProofRequest
+from assay.identity.tokens import HmacSessionTokens, JwtLoginTokens
+from assay.personhood.schemas import ProofRequest
+from assay.server.route import read
 from assay.webhooks.payload import secret_bytes, signature
 from tests.fakes.clock import FrozenClock
 from tests.fuzz.target import Target, latin, pieces, text

@@ -9,24 +9,24 @@ from functools import cache
 from typing import Any
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.egress.ports import Reply
-from assay.infra.crypto.eip3009 import Eip3009Signers
-from assay.infra.payments import tempo_fees
-from assay.infra.payments.mpp_charges import TempoCharges
-from assay.infra.payments.mpp_library import LibraryLoader
-from assay.kit.canonical import canonical_bytes
+from assay.common.canonical_json import canonical_bytes
+from assay.net.egress.ports import Reply
 from assay.payments.model import PaymentRefused, PaymentsUnavailable, Quote
+from assay.payments.mpp import tempo_fees
+from assay.payments.mpp.charges import TempoCharges
+from assay.payments.mpp.library import LibraryLoader
 from assay.payments.networks import ROWS
 from assay.payments.ports import PaidRequest, ProtocolNeeds
-from assay.payments.protocols.x402 import X402
-from assay.payments.x402_demand import payment_header, requirements, unsigned
-from assay.payments.x402_wire import (
+from assay.payments.x402.codec import (
     Malformed,
     authorization_of,
     credential_of,
     parse,
 )
-from assay.probing import paying
+from assay.payments.x402.customer import payment_header, requirements, unsigned
+from assay.payments.x402.eip3009 import Eip3009Signers
+from assay.payments.x402.protocol import X402
+from assay.probing import x402_reader as paying
 from tests.fakes.clock import FrozenClock
 from tests.fuzz.target import Target, pieces
 

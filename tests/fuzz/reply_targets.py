@@ -7,7 +7,9 @@ from typing import Any
 
 import httpx2
 
-from assay.control.documents import (
+from assay.common.errors import Unavailable
+from assay.common.json import is_nested_beyond, is_object
+from assay.control.statements_in_documents import (
     BYTES_MAX,
     DEPTH_MAX,
     INTERFACES_MAX,
@@ -20,17 +22,15 @@ from assay.control.documents import (
     read_records,
     subject_key,
 )
-from assay.infra.blobs import IpfsSnapshotBlobs, cid_v1_raw
-from assay.infra.payments.x402_facilitator import RemoteFacilitator
-from assay.infra.payments.x402_supported import networks_listed
-from assay.infra.personhood import CloudVerifier
-from assay.kit.errors import Unavailable
-from assay.kit.json import is_nested_beyond, is_object
+from assay.evaluation.blobs import IpfsSnapshotBlobs, cid_v1_raw
 from assay.payments.claims import Sighting
 from assay.payments.model import Payment, PaymentRefused, PaymentsUnavailable
 from assay.payments.outcomes import Rejected, Undecided
-from assay.probing.judging import WORDS_MAX, read_answer
-from assay.trust.humans import PersonhoodProof, PersonhoodUnavailable, ProofInvalid
+from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.supported import networks_listed
+from assay.personhood.model import PersonhoodProof, PersonhoodUnavailable, ProofInvalid
+from assay.personhood.verifier import CloudVerifier
+from assay.probing.judge import WORDS_MAX, read_answer
 from tests.contract.sql.test_ledger_store import entry
 from tests.fakes.clock import FrozenClock
 from tests.fuzz.payment_targets import NETWORKS, quote

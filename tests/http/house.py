@@ -13,10 +13,10 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 
 from assay.accounts.model import Plan
-from assay.chains.agents import OnchainAgent, Registration, Service
+from assay.app import App, assemble
+from assay.app.web import build
+from assay.registries.model import OnchainAgent, Registration, Service
 from assay.settings import load
-from assay.web.app import build
-from assay.wiring import App, assemble
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import NETWORK, FakeChain
 from tests.http.promises import promises_of

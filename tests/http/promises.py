@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import httpx2
 
-from assay.web.app import openapi_document
-from assay.wiring import App
+from assay.app import App
+from assay.app.web import openapi_document
 
 Statuses = Mapping[str, frozenset[int]]
 """By method in upper case."""

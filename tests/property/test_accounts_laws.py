@@ -22,7 +22,7 @@ from assay.accounts.throttle import (
     WIDE_DELAY_MAX_S,
     LoginThrottle,
 )
-from assay.kit.errors import TooMany, Unavailable
+from assay.common.errors import TooMany, Unavailable
 from tests.fakes.clock import FrozenClock
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -9,12 +9,12 @@ from eth_abi.abi import encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.chains import erc8004
-from assay.chains.abi import BadAnswer
-from assay.chains.agents import Feedback
+from assay.chains.evm.abi import BadAnswer
 from assay.chains.model import is_address
-from assay.chains.registration import NotRegistration, parse_registration
-from assay.chains.reputation import summarise
+from assay.registries import erc8004
+from assay.registries.feedback import summarise
+from assay.registries.model import Feedback
+from assay.registries.registration import NotRegistration, parse_registration
 from tests.fakes.chain import Row, feedback, wallet
 
 EXACT = Context(prec=60)

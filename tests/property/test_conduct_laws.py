@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kit.canonical import canonical_bytes
-from assay.trust.callers import judged_conduct
-from assay.trust.conduct import CourseCall, CourseRequest, Dice, Links, Obstacle
-from assay.trust.obstacle_list import OBSTACLES
+from assay.caller_behaviour.scenario import CourseCall, CourseRequest, Dice, Links, Obstacle
+from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.common.canonical_json import canonical_bytes
+from assay.evaluation.caller_verdict import judged_conduct
 
 LINKS = Links("http://a/here", "http://a/next", "http://b/here")
 texts = st.text(max_size=30)

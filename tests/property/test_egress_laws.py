@@ -3,8 +3,8 @@ from ipaddress import IPv4Address, IPv6Address
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.egress.address import classify
-from assay.egress.url import EgressPolicy, Refused, Target, parse_target
+from assay.net.egress.address import classify
+from assay.net.egress.url import EgressPolicy, Refused, Target, parse_target
 
 OPEN = EgressPolicy(allow_private=False, require_https=False)
 IPV4 = st.integers(0, 2**32 - 1).map(IPv4Address)

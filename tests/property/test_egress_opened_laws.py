@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.egress.address import Reason, classify
-from assay.egress.called_ports import is_called
-from assay.egress.opened import OpenedAddresses, OpenedEntry, OpenedForOperators
-from assay.egress.url import EgressPolicy, Refused, parse_target
-from assay.infra.http import upstream
-from assay.infra.http.upstream import UpstreamPool
-from assay.infra.http.upstream_by_operator import UpstreamsByOperator
-from assay.kit.clock import SystemClock
-from assay.wrapper.upstream import UpstreamFailed, UpstreamRequest
+from assay.common.clock import SystemClock
+from assay.http1 import client as upstream
+from assay.http1.client import UpstreamPool
+from assay.http1.client_by_operator import UpstreamsByOperator
+from assay.http1.model import UpstreamFailed, UpstreamRequest
+from assay.net.egress.address import Reason, classify
+from assay.net.egress.called_ports import is_called
+from assay.net.egress.upstream_allowlist import OpenedAddresses, OpenedEntry, OpenedForOperators
+from assay.net.egress.url import EgressPolicy, Refused, parse_target
 from tests.fakes.scripted_resolver import ScriptedResolver
 
 PLAIN = {Reason.PRIVATE, Reason.CGNAT}

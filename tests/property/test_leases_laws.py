@@ -9,11 +9,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.kit.errors import Unavailable
-from assay.kit.leases import SWEEP_S, Leases
-from assay.kit.shared_window import COUNTED_S
-from assay.wrapper.model import RateLimitExceeded
-from assay.wrapper.steps.limit import SharedLimitStep
+from assay.common.errors import Unavailable
+from assay.common.quota_lease import SWEEP_S, Leases
+from assay.common.shared_window import COUNTED_S
+from assay.wrappers.model import RateLimitExceeded
+from assay.wrappers.stages.limit import SharedLimitStep
 from tests.fakes.window import MemoryWindow
 
 WINDOW_S = 60

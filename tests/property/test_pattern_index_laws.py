@@ -6,10 +6,10 @@ from types import FrameType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.wrapper.match import Row, Table, folded_pattern
-from assay.wrapper.pattern_index import PatternIndex, numbers
-from assay.wrapper.spelling import folded
-from assay.wrapper.terms import Terms
+from assay.wrappers.caller_terms import Terms
+from assay.wrappers.matching import Row, Table, folded_pattern
+from assay.wrappers.path_spelling import folded
+from assay.wrappers.pattern_index import PatternIndex, numbers
 
 PARTS = st.sampled_from(["a", "b", "{x}", "{y}"])
 ENDS = st.sampled_from(["a", "{x}", "", "*"])

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.chains.files import RegistrationFiles
-from assay.chains.ports import Document, DocumentUnavailable
-from assay.chains.problems import FOUND_CHARS_MAX, PROBLEMS_MAX
-from assay.chains.registration import BYTES_MAX, NotRegistration, parse_registration
+from assay.registries.file_cache import RegistrationFiles
+from assay.registries.file_problems import FOUND_CHARS_MAX, PROBLEMS_MAX
+from assay.registries.ports import Document, DocumentUnavailable
+from assay.registries.registration import BYTES_MAX, NotRegistration, parse_registration
 from tests.fakes.clock import FrozenClock
 from tests.unit.registration.test_registration_vectors import VECTORS, text_of
 

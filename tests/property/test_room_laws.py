@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.kit.errors import Unavailable
-from assay.kit.room import PARTS, SMALL_BYTES, Room, Share
+from assay.common.errors import Unavailable
+from assay.common.memory_budget import PARTS, SMALL_BYTES, Room, Share
 
 KIB = 1024
 SIZE, SINGLE_MAX = 640 * KIB, 240

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.kit.leases import Leases
-from assay.web.limits import RateLimit, SharedRateLimit, Verdict, rate_limit
+from assay.common.quota_lease import Leases
+from assay.server.rate_limits import RateLimit, SharedRateLimit, Verdict, rate_limit
 from tests.fakes.clock import FrozenClock
 from tests.fakes.window import MemoryWindow
 

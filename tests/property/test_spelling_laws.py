@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.wrapper.match import BadPath, Row, Table
-from assay.wrapper.overlap import is_walked_round
-from assay.wrapper.spelling import folded
-from assay.wrapper.terms import Terms
+from assay.wrappers.caller_terms import Terms
+from assay.wrappers.matching import BadPath, Row, Table
+from assay.wrappers.overlap import is_walked_round
+from assay.wrappers.path_spelling import folded
 
 WORDS = st.sampled_from(["a", "b", "quote", "shop", "v1", "Items"])
 LITERALS = st.lists(WORDS, min_size=1, max_size=4)

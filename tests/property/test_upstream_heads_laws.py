@@ -7,10 +7,10 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.infra.http.upstream_connection import Connection, Shared
-from assay.infra.http.upstream_heads import KnownHeads
-from assay.kit.heads import is_plain
-from assay.wrapper.upstream import AnswerHead, UpstreamFailed
+from assay.common.http_heads import is_plain
+from assay.http1.connection import Connection, Shared
+from assay.http1.model import AnswerHead, UpstreamFailed
+from assay.http1.response_heads import KnownHeads
 from tests.fakes.silent_transport import SilentTransport
 
 STARTS = (

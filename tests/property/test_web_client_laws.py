@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.web.edge import Edge
+from assay.app.application import Edge
 from tests.fakes.clock import FrozenClock
 
 OURS = "10.0.0.0/8"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kit.errors import TooMany
-from assay.web.limits import CALLERS_MAX, RateLimit, caller_of
+from assay.common.errors import TooMany
+from assay.server.rate_limits import CALLERS_MAX, RateLimit, caller_of
 from tests.fakes.clock import FrozenClock
 
 WAITS = st.lists(st.floats(0, 90, allow_nan=False), max_size=60)

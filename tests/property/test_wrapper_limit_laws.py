@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.wrapper.model import Admitted, RateLimitExceeded
-from assay.wrapper.steps.limit import WINDOW_S, LimitStep
+from assay.wrappers.model import Admitted, RateLimitExceeded
+from assay.wrappers.stages.limit import WINDOW_S, LimitStep
 
 
 class Hand:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from assay.infra.sql.engine import Database
+from assay.db.engine import Database
 from tests.services.postgres import postgres
 
 

@@ -3,21 +3,21 @@
 import asyncio
 import ssl
 
-from assay.egress.budget import (
+from assay.common.egress_budget import (
     ANYBODY,
     RESERVED,
     BudgetRules,
     EgressUse,
     egress_use,
 )
-from assay.egress.consent import Consents
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.egress.url import EgressPolicy
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.http.egress_budget import EgressBudget
-from assay.infra.sql.egress_usage import SqlBudgetLedger
-from assay.infra.sql.engine import Database
-from assay.infra.sql.state import SqlSharedState
+from assay.db.engine import Database
+from assay.db.state import SqlSharedState
+from assay.db.store_egress_usage import SqlBudgetLedger
+from assay.net.egress.budget_client import EgressBudget
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.consent import Consents
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.url import EgressPolicy
 from tests.fakes.clock import FrozenClock
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.raw_server import plain

@@ -34,8 +34,8 @@ SERVICE = (
     "assay.cli.doctor",
     "assay.cli.evidence",
     "assay.cli.serve",
-    "assay.web.app",
-    "assay.web.protocol",
+    "assay.app.web",
+    "assay.app.protocol",
 )
 CHAIN = ("assay_demo.chain.node",)
 """What a program imports, and with it all programs that import no more."""

@@ -10,7 +10,7 @@ import signal
 from pathlib import Path
 from types import FrameType
 
-from assay.web.exchange import Exchange
+from assay.server.request_context import Exchange
 
 
 def _count(_number: int, _frame: FrameType | None) -> None:

@@ -24,9 +24,9 @@ from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
 from assay.chains.rpc import Reverted
-from assay.infra.crypto.eip3009 import Eip3009Signers
-from assay.kit.keccak import keccak256
+from assay.common.keccak import keccak256
 from assay.payments.ports import Authorization
+from assay.payments.x402.eip3009 import Eip3009Signers
 from tests.services.quiet_server import QuietHandler, serving
 from tests.simulation.chain import ASSET, NETWORK, Action, Chain, Pending, Refused, read_transfer
 from tests.simulation.node import Node

@@ -24,8 +24,8 @@ from x402.schemas.responses import (
     VerifyResponse,
 )
 
-from assay.infra.payments.eip3009_contract import transfer_data
-from assay.payments.x402_wire import authorization_of
+from assay.payments.x402.codec import authorization_of
+from assay.payments.x402.eip3009_contract import transfer_data
 from assay_demo.chain.registries import checksum
 from tests.services.shop import ENGINE, NETWORK, USDC, Dollars
 

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from assay.kit.clock import SystemClock
+from assay.common.clock import SystemClock
 from tests.ground_truth.site import App
 
 HOST = "127.0.0.1"

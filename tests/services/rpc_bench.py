@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from assay.chains.evm.rpc_endpoint import RpcLimits
+from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Call
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.http.rpc_endpoint import RpcLimits
 from tests.fakes.clock import FrozenClock
 from tests.services.ethereum_node import (
     CHAIN_ID,

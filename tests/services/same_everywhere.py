@@ -9,24 +9,24 @@ import hashlib
 import random
 import sys
 
+import assay.evaluation.signals
 import assay.probing.probes
-import assay.trust.signals
-from assay.kit.json import JsonObject, JsonValue
-from assay.kit.plugins import load_plugins
+from assay.caller_behaviour.scenario import CourseCall, CourseRequest, Dice
+from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.common.json import JsonObject, JsonValue
+from assay.common.plugins import load_plugins
+from assay.evaluation.model import Collected, Evidence, SignalName
+from assay.evaluation.ports import Signal
+from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.snapshot import evidence_bytes, record_bytes, snapshot_hash
+from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.verdict import grade_score
 from assay.probing.ports import Probe
-from assay.trust.conduct import CourseCall, CourseRequest, Dice
-from assay.trust.model import Collected, Evidence, SignalName
-from assay.trust.obstacle_list import OBSTACLES
-from assay.trust.ports import Signal
-from assay.trust.scoring import DEFAULT_WEIGHTS
-from assay.trust.snapshot import evidence_bytes, record_bytes, snapshot_hash
-from assay.trust.tiers import Rules, tiers_from
-from assay.trust.verdict import grade_score
 from tests.fakes.ladder import STEADY, proven
 
 CASES = 1000
 NOW_S = 1_790_000_000
-SIGNALS = load_plugins(assay.trust.signals, "SIGNAL", Signal)
+SIGNALS = load_plugins(assay.evaluation.signals, "SIGNAL", Signal)
 RULES = Rules(DEFAULT_WEIGHTS, tiers_from())
 PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from assay.kit.keccak import keccak256
+from assay.common.keccak import keccak256
 from assay.payments.networks import ROWS
 from tests.services.node import needs_node
 from tests.services.starting import HUNG_S, listening_at

@@ -13,7 +13,7 @@ from typing import Any
 import rlp
 from eth_account import Account
 
-from assay.kit.keccak import keccak256
+from assay.common.keccak import keccak256
 from tests.fakes.clock import FrozenClock
 from tests.services.raw_server import Request, plain, serving
 

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from assay.chains.abi import address_word, word
-from assay.infra.crypto.transactions import Transaction, rlp
-from assay.infra.payments.eip3009_contract import state_of, transfer_data
-from assay.kit.json import JsonObject
-from assay.kit.keccak import keccak256
+from assay.chains.evm.abi import address_word, word
+from assay.chains.evm.transactions import Transaction, rlp
+from assay.common.json import JsonObject
+from assay.common.keccak import keccak256
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization
+from assay.payments.x402.eip3009_contract import state_of, transfer_data
 
 NETWORK: PaymentNetwork = next(row for row in ROWS if row.id == "eip155:84532")
 ASSET = NETWORK.asset.address

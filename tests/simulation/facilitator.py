@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx2
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.payments.ports import Authorization
-from assay.payments.x402_wire import authorization_of
+from assay.payments.x402.codec import authorization_of
 from tests.simulation.chain import Chain
 from tests.simulation.wire import Killable, Wire
 

@@ -10,22 +10,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from assay.infra.payments import eip3009_outcomes, x402_engine
-from assay.infra.payments.x402_engine import X402Engine
-from assay.infra.payments.x402_facilitator import RemoteFacilitator
-from assay.infra.payments.x402_sender import Sender
-from assay.kit.errors import Unavailable
-from assay.kit.json import is_array, is_object
+from assay.common.errors import Unavailable
+from assay.common.json import is_array, is_object
 from assay.payments import retries
+from assay.payments.finality import Witness
 from assay.payments.gas import GasBudget, closed
 from assay.payments.gas_cost import NO_GAS, Gas
 from assay.payments.model import Entry, PaymentRefused, State
 from assay.payments.outcomes import Rejected, Settled, Undecided
 from assay.payments.ports import Note
+from assay.payments.service import Till
 from assay.payments.settlement import PaymentPending
-from assay.payments.till import Till
 from assay.payments.watched_payments import first_look
-from assay.payments.witness import Witness
+from assay.payments.x402 import eip3009_outcomes
+from assay.payments.x402 import engine as x402_engine
+from assay.payments.x402.engine import X402Engine
+from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.transaction_sender import Sender
 from tests.fakes import ledger
 from tests.fakes.gas_accounts import MemoryGas
 from tests.fakes.ledger import MemoryLedgerStore, key_of

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from assay.chains.rpc import Returned, Reverted
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue
 from tests.simulation.chain import (
     ASSET,
     STATE,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from assay.payments.model import Quote
 from assay.payments.ports import Authorization
 from assay.payments.requests import PaidRequest
-from assay.payments.x402_wire import credential_of, encoded, needed_s
+from assay.payments.x402.codec import credential_of, encoded, needed_s
 from tests.simulation.chain import ASSET, NETWORK, Cancel, Send, signed_authorization
 from tests.simulation.facilitator import STRANGER
 from tests.simulation.process import EPOCH_S, ConnectionLost, Reply

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from assay.app.background import purge_forever, reconcile_forever, watch_forever
 from assay.chains.model import Network
-from assay.infra.payments.receipts import ChainReceipts
-from assay.infra.payments.x402_engine import X402Engine
-from assay.infra.payments.x402_facilitator import RemoteFacilitator
-from assay.kit.errors import Conflict, ServiceError, Unavailable
-from assay.kit.keyring import MacKeys
+from assay.common.errors import Conflict, ServiceError, Unavailable
+from assay.common.keyring import MacKeys
+from assay.payments.finality import View, Witness
 from assay.payments.gas import GasBudget
 from assay.payments.model import (
     Held,
@@ -28,14 +27,15 @@ from assay.payments.model import (
     Stored,
 )
 from assay.payments.ports import Facilitator, ProtocolNeeds
-from assay.payments.protocols.x402 import PROTOCOL
+from assay.payments.receipts import ChainReceipts
 from assay.payments.requests import PaidRequest
 from assay.payments.retries import Spent
+from assay.payments.service import LATE_S, Till
 from assay.payments.settlement import Settlement
-from assay.payments.till import LATE_S, Till
 from assay.payments.watcher import Watcher
-from assay.payments.witness import View, Witness
-from assay.wiring.background import purge_forever, reconcile_forever, watch_forever
+from assay.payments.x402.engine import X402Engine
+from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.protocol import PROTOCOL
 from tests.fakes.gas import ample_gas
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import NETWORK, SettlementKey, Signers

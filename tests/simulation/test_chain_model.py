@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from assay.infra.crypto.transactions import Transaction
-from assay.infra.payments.eip3009_contract import transfer_data
+from assay.chains.evm.transactions import Transaction
 from assay.payments.ports import Authorization
+from assay.payments.x402.eip3009_contract import transfer_data
 from tests.simulation.chain import (
     GWEI,
     NETWORK,

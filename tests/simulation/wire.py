@@ -15,15 +15,15 @@ from typing import Any, Protocol, TypeVar
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
-from assay.kit.errors import ServiceError, Unavailable
-from assay.kit.json import JsonValue
+from assay.common.errors import ServiceError, Unavailable
+from assay.common.json import JsonValue
 from assay.payments.claims import Claim, Committed
 from assay.payments.gas import GasTerms
-from assay.payments.looks import Look
 from assay.payments.model import Entry, PaymentRefused, Stored
 from assay.payments.model import State as PaymentState
 from assay.payments.outcomes import Attempt
-from assay.payments.unfinished import Due
+from assay.payments.recheck_schedule import Look
+from assay.payments.unfinished_payments import Due
 from assay.payments.watched_payments import WatchedPayment
 from assay.payments.watcher import Plan
 from tests.fakes.gas_accounts import in_flight

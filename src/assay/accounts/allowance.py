@@ -12,8 +12,8 @@ from math import ceil
 
 from assay.accounts.model import FREE_MONTHLY_ALLOWANCE, MonthlyLimitExceeded, Operator, Plan
 from assay.accounts.ports import AllowanceStore
-from assay.kit.clock import Clock, iso
-from assay.kit.tasks import finish
+from assay.common.clock import Clock, iso
+from assay.common.tasks import finish
 
 REMEMBERED_MAX = 50_000
 """Accounts whose count is in memory after a flush; another's is read again."""

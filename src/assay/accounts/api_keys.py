@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from assay.accounts.audit import TERMINAL, Actor, note
 from assay.accounts.fields import short_text
 from assay.accounts.key_tags import KNOWN_MAX, KeyTags, RefusedKeys
 from assay.accounts.model import (
@@ -24,9 +23,10 @@ from assay.accounts.model import (
     require_active,
 )
 from assay.accounts.ports import ApiKeyStore, OperatorStore
-from assay.kit.clock import Clock
-from assay.kit.errors import InvalidRequest, Problem
-from assay.kit.ids import new_id
+from assay.audit.service import TERMINAL, Actor, note
+from assay.common.clock import Clock
+from assay.common.errors import InvalidRequest, Problem
+from assay.common.ids import new_id
 
 KEY_BYTES = 32
 KEY_CHARS_MAX = 100

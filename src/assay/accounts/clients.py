@@ -5,8 +5,8 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from assay.kit.addresses import caller_of, network_around
-from assay.kit.keyring import Secrets
+from assay.common.addresses import caller_of, network_around
+from assay.common.keyring import Secrets
 
 USER_AGENT_CHARS_MAX: Final = 200
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
-from assay.accounts.audit import Note
 from assay.accounts.clients import Hashes
 from assay.accounts.model import DashboardSession, Ended, Operator
+from assay.audit.service import Note
 
 
 class CodeKind(StrEnum):

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from assay.kit.errors import InvalidRequest, Problem
+from assay.common.errors import InvalidRequest, Problem
 
 PASSWORD_CHARS = range(12, 257)
 """Source: decisions, section 12."""

@@ -8,8 +8,8 @@ once. For everything else it is asked as often as the limit of guesses allows.
 from collections.abc import Iterable
 from typing import Final
 
-from assay.kit.cache import BoundedMap
-from assay.kit.keyring import MacKeys, Secrets
+from assay.common.cache import BoundedMap
+from assay.common.keyring import MacKeys, Secrets
 
 TAG_CHARS: Final = 16
 """Hexadecimal digits of a tag: one of 2^64, while guesses are limited."""

@@ -6,10 +6,10 @@ how many there were. What an administrator does is not counted here: all of it i
 
 from typing import Final
 
-from assay.kit.addresses import caller_of
-from assay.kit.cache import BoundedMap
-from assay.kit.clock import Clock
-from assay.kit.cost_windows import DAY_S
+from assay.common.addresses import caller_of
+from assay.common.cache import BoundedMap
+from assay.common.clock import Clock
+from assay.common.cost_windows import DAY_S
 
 NOTED_EACH: Final = 5
 """Log-ins of one kind, account and network that are noted one by one in a day."""

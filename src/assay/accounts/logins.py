@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from assay.accounts.audit import TERMINAL, Action, Actor, Note, note
 from assay.accounts.clients import Client
 from assay.accounts.credential_ports import LoginRecord, SessionStore
 from assay.accounts.login_notes import NOTED_EACH, LoginNotes
@@ -18,13 +17,14 @@ from assay.accounts.model import (
     TotpRequired,
     require_active,
 )
+from assay.accounts.password_proof import PasswordProof, Proof
 from assay.accounts.ports import LoginTokens, OperatorStore
-from assay.accounts.proof import PasswordProof, Proof
 from assay.accounts.second_factor import SecondFactors
-from assay.kit.cache import BoundedMap
-from assay.kit.clock import Clock
-from assay.kit.errors import TooMany
-from assay.kit.ids import new_id
+from assay.audit.service import TERMINAL, Action, Actor, Note, note
+from assay.common.cache import BoundedMap
+from assay.common.clock import Clock
+from assay.common.errors import TooMany
+from assay.common.ids import new_id
 
 LOGIN_TTL: Final = timedelta(hours=12)
 """Lifetime of a session and of its token. Source: decisions, section 12."""

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Final
 
 from assay.accounts.credential_ports import Mailer, Message
-from assay.kit.clock import iso
-from assay.kit.errors import Unavailable
+from assay.common.clock import iso
+from assay.common.errors import Unavailable
 
 WAITING_MAX: Final = 1_000
 """Mails that wait; what comes beyond is dropped, and logged."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
-from assay.kit.errors import (
+from assay.common.errors import (
     Conflict,
     Forbidden,
     InvalidRequest,

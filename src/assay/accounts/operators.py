@@ -5,7 +5,6 @@ from decimal import Decimal
 
 from assay.accounts import fields
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.audit import TERMINAL, Actor, Note, note
 from assay.accounts.model import (
     Change,
     Operator,
@@ -21,8 +20,9 @@ from assay.accounts.ports import (
     PasswordHasher,
     SignUp,
 )
-from assay.kit.clock import Clock
-from assay.kit.ids import new_id
+from assay.audit.service import TERMINAL, Actor, Note, note
+from assay.common.clock import Clock
+from assay.common.ids import new_id
 
 FIRST_KEY_LABEL = "first key"
 

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from assay.accounts import fields
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.audit import TERMINAL, Action, Actor, Note, note
 from assay.accounts.clients import Client, Hashes
 from assay.accounts.code_bounds import reset_bounds, verification_bounds
 from assay.accounts.codes import (
@@ -17,10 +16,11 @@ from assay.accounts.codes import (
 from assay.accounts.credential_ports import AskedBy, Code, CodeKind, CredentialStore, Message
 from assay.accounts.mail import MailOutbox, reset_mail, verification_mail
 from assay.accounts.model import Ended, MailDisabled, Operator, TokenInvalid
+from assay.accounts.password_proof import PasswordProof
 from assay.accounts.ports import HashClient, PasswordHasher
-from assay.accounts.proof import PasswordProof
 from assay.accounts.request_quota import RequestQuota
-from assay.kit.clock import Clock
+from assay.audit.service import TERMINAL, Action, Actor, Note, note
+from assay.common.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-from assay.accounts.audit import Note
 from assay.accounts.clients import Hashes
 from assay.accounts.model import ApiKey, Change, Operator
+from assay.audit.service import Note
 
 
 @dataclass(frozen=True, slots=True)

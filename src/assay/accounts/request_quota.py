@@ -4,8 +4,8 @@ from collections import OrderedDict, deque
 from math import ceil
 from typing import Final
 
-from assay.kit.clock import Clock
-from assay.kit.errors import TooMany
+from assay.common.clock import Clock
+from assay.common.errors import TooMany
 
 PER_WINDOW: Final = 20
 WINDOW_S: Final = 3600.0

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.accounts.audit import TERMINAL, Actor, note
 from assay.accounts.clients import Client
 from assay.accounts.codes import new_recovery_codes, recovery_hash
 from assay.accounts.credential_ports import CredentialStore, LoginRecord, SecondFactor, Secrets
 from assay.accounts.model import Operator, TotpConflict, TotpInvalid, TotpRequired
-from assay.accounts.proof import PasswordProof
-from assay.kit.clock import Clock
-from assay.kit.errors import Unavailable
+from assay.accounts.password_proof import PasswordProof
+from assay.audit.service import TERMINAL, Actor, note
+from assay.common.clock import Clock
+from assay.common.errors import Unavailable
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
 from assay.accounts import fields
-from assay.accounts.audit import TERMINAL, Actor, note
 from assay.accounts.clients import Client, Origins
 from assay.accounts.codes import INVITE_TTL, code_hash, new_token
 from assay.accounts.credential_ports import Code, CodeKind, CredentialStore
 from assay.accounts.model import InviteInvalid, Operator, SignUpClosed
 from assay.accounts.operators import Operators
 from assay.accounts.ports import HashClient, SignUp
-from assay.kit.clock import Clock
+from assay.audit.service import TERMINAL, Actor, note
+from assay.common.clock import Clock
 
 SignUpPolicy: TypeAlias = Literal["open", "invite", "closed"]
 

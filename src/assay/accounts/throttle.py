@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from assay.kit.cache import BoundedMap
-from assay.kit.clock import Clock
-from assay.kit.errors import TooMany
+from assay.common.cache import BoundedMap
+from assay.common.clock import Clock
+from assay.common.errors import TooMany
 
 FREE_FAILURES: Final = 5
 """Failures of one account from one network that cost nothing: people mistype."""

@@ -6,23 +6,23 @@ from typing import Final
 
 from assay.accounts.allowance import Allowance, Standing
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.audit import TERMINAL, Actor, AuditStore, Note, note
 from assay.accounts.clients import Client
 from assay.accounts.logins import Logins
 from assay.accounts.model import ApiKey, DashboardSession, Operator
 from assay.accounts.operators import Operators
-from assay.accounts.proof import PasswordProof
+from assay.accounts.password_proof import PasswordProof
 from assay.accounts.request_quota import RequestQuota
 from assay.accounts.second_factor import SecondFactors
 from assay.accounts.sign_up import QUOTA_WINDOW
 from assay.admin.ports import AccountEnd
-from assay.calls.analytics import Analytics
-from assay.calls.model import Stats
-from assay.kit.clock import Clock
+from assay.analytics.model import Stats
+from assay.analytics.queries import Analytics
+from assay.audit.service import TERMINAL, Actor, AuditStore, Note, note
+from assay.common.clock import Clock
 from assay.webhooks.model import Registration
-from assay.webhooks.register import Webhooks
-from assay.wrapper.configs import Endpoints
-from assay.wrapper.model import WrapperConfig
+from assay.webhooks.service import Webhooks
+from assay.wrappers.model import WrapperConfig
+from assay.wrappers.service import Endpoints
 
 NOTES_MAX: Final = 5000
 """Lines of the audit trail in an export, the newest."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from assay.accounts.model import Operator
-from assay.calls.model import Counted, Funnel
+from assay.analytics.model import Counted, Funnel
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,16 @@ from datetime import date
 from typing import Final
 
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.audit import Actor, AuditStore, Note
 from assay.accounts.model import ApiKey, Change, Operator
 from assay.accounts.operators import Operators
 from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.ports import AdminStore
-from assay.calls.analytics import Analytics, Page
-from assay.calls.model import AgentCounted, Counted, LogFilter, LoggedCall, Stats
-from assay.kit.clock import Clock
-from assay.wrapper.configs import Endpoints
-from assay.wrapper.model import WrapperConfig
+from assay.analytics.model import AgentCounted, Counted, LogFilter, LoggedCall, Stats
+from assay.analytics.queries import Analytics, Page
+from assay.audit.service import Actor, AuditStore, Note
+from assay.common.clock import Clock
+from assay.wrappers.model import WrapperConfig
+from assay.wrappers.service import Endpoints
 
 AGENTS_SHOWN: Final = 50
 REVENUE_DAYS: Final = 30

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from assay.accounts.audit import Note
 from assay.admin.model import OperatorOverview, PlatformStats
+from assay.audit.service import Note
 
 
 class AdminStore(Protocol):

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.kit.base58 import decode as from_base58
-from assay.kit.errors import InvalidRequest, Problem, Unavailable
+from assay.common.base58 import decode as from_base58
+from assay.common.errors import InvalidRequest, Problem, Unavailable
 
 Family = Literal["evm", "solana"]
 """Families of chains with a reader in `chains/families`."""

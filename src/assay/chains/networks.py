@@ -11,7 +11,7 @@ from types import MappingProxyType
 from assay.chains.model import Network
 from assay.chains.overrides import overridden
 from assay.chains.solana.clusters import CLUSTERS
-from assay.kit.errors import InvalidRequest, Problem
+from assay.common.errors import InvalidRequest, Problem
 
 MAINNET_REGISTRIES = (
     "0x8004a169fb4a3325136eb29fa0ceb6d2e539a432",

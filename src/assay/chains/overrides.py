@@ -7,7 +7,7 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from assay.chains.model import Network, is_address
-from assay.kit.json import is_array
+from assay.common.json import is_array
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _REQUIRED = frozenset({"chain_id", "identity_registry", "reputation_registry", "rpc_urls"})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.kit.json import JsonValue
+from assay.common.json import JsonValue
 
 
 @dataclass(frozen=True, slots=True)

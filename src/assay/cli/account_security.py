@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 from assay.accounts.api_keys import REMEMBERED_S
 from assay.accounts.model import Ended, Operator
+from assay.app import App
+from assay.cli.command import FAILED, Web, complain, with_app
 from assay.cli.passwords import ask_password
-from assay.cli.run import FAILED, Web, complain, with_app
-from assay.kit.clock import iso
-from assay.wiring import App
+from assay.common.clock import iso
 
 
 def set_password(email: str, *, revoke_keys: bool) -> int:

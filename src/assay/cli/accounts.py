@@ -5,11 +5,11 @@ import sys
 
 from assay.accounts.api_keys import REMEMBERED_S
 from assay.accounts.model import Operator, Plan, Role
+from assay.app import App
+from assay.cli.command import with_app
 from assay.cli.passwords import ask_password
-from assay.cli.run import with_app
 from assay.cli.tables import print_table
-from assay.kit.clock import iso
-from assay.wiring import App
+from assay.common.clock import iso
 
 
 def create(email: str, name: str, *, admin: bool, plan: str) -> int:

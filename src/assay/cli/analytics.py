@@ -2,8 +2,8 @@
 
 import sys
 
-from assay.cli.run import FAILED, with_app
-from assay.wiring import App
+from assay.app import App
+from assay.cli.command import FAILED, with_app
 
 
 def rebuild(*, check: bool) -> int:

@@ -5,12 +5,12 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
+from assay.app import App
 from assay.cli.check_formats import FORMATS, Report
-from assay.cli.run import FAILED, complain, with_app
-from assay.egress.url import EgressPolicy, Refused, parse_target
-from assay.kit.errors import InvalidRequest
-from assay.trust.behaviour import findings
-from assay.wiring import App
+from assay.cli.command import FAILED, complain, with_app
+from assay.common.errors import InvalidRequest
+from assay.evaluation.behaviour import findings
+from assay.net.egress.url import EgressPolicy, Refused, parse_target
 
 Format = Literal["text", "json", "sarif", "junit"]
 

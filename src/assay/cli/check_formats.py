@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from assay import __version__
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue
+from assay.evaluation.caller_verdict import Judged
+from assay.evaluation.unregistered import UnregisteredAgent
 from assay.probing.ports import Severity
-from assay.trust.callers import Judged
-from assay.trust.unregistered import UnregisteredAgent
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 """Source: OASIS SARIF 2.1.0, section 3.13.3."""

@@ -4,8 +4,8 @@ import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from assay.kit.clock import from_iso
-from assay.kit.json import is_object
+from assay.common.clock import from_iso
+from assay.common.json import is_object
 
 FILE = "connections.json"
 """In the data directory: `{"address", "held", "of", "at"}`, `at` in ISO 8601."""

@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from assay.app import App, assemble
+from assay.cli.command import FAILED, Web, complain, read_settings
 from assay.cli.demo_client import Client, Graded
 from assay.cli.demo_past import Climbed, climb, table_of_days
 from assay.cli.pay import Payer, call
-from assay.cli.run import FAILED, Web, complain, read_settings
 from assay.cli.serve import listen, serving
 from assay.settings import Settings
-from assay.wiring import App, assemble
 from assay_demo.upstream import SECRET as UPSTREAM_SECRET
 from assay_demo.world import World, WorldAgent
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from assay.wiring import address_of_key, sign_message
+from assay.app import address_of_key, sign_message
 
 _GATE_TIMEOUT_S = 30.0
 

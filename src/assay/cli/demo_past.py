@@ -11,18 +11,18 @@ from typing import Final
 
 from rich.table import Table
 
+from assay.common.json import JsonObject, is_object
+from assay.common.money import MICRO
 from assay.evaluation.history import History, pool
+from assay.evaluation.model import Collected, Evaluation, Evidence, SignalName
+from assay.evaluation.signals import registry_8004, sandbox
+from assay.evaluation.tiers import Rules
+from assay.evaluation.verdict import grade_score
 from assay.evaluation.visits import CheckOutcome, VisitRecord
-from assay.kit.json import JsonObject, is_object
-from assay.kit.money import MICRO
 from assay.probing.ports import Probe, Severity
 from assay.probing.unannounced import ANNOUNCED_ONLY
 from assay.reputation.model import RULES, Payer, payer_json, reputation_of
 from assay.reputation.rules import customers
-from assay.trust.model import Collected, Evaluation, Evidence, SignalName
-from assay.trust.signals import registry_8004, sandbox
-from assay.trust.tiers import Rules
-from assay.trust.verdict import grade_score
 
 DAYS: Final = (0, 8, 40)
 """What is shown: the day of the real visit, and two of the simulated clock."""

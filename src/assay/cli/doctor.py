@@ -10,20 +10,20 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from assay.app import App, assemble, networks_from
+from assay.app.payment_chains import payment_rows
 from assay.chains.model import ChainUnavailable, Network
 from assay.cli import open_files
+from assay.cli.command import read_settings
 from assay.cli.paid_calls import paid_calls_said
-from assay.cli.run import read_settings
 from assay.cli.unsafe_connections import held_or_too_few
 from assay.cli.unsafe_hosts import shown
 from assay.cli.unsafe_settings import findings
-from assay.kit.errors import ServiceError
-from assay.kit.json import is_object
+from assay.common.errors import ServiceError
+from assay.common.json import is_object
 from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
+from assay.reputation.write_back import LAMPORTS_MIN
 from assay.settings import Settings, settling_key_file
-from assay.trust.feedback import LAMPORTS_MIN
-from assay.wiring import App, assemble, networks_from
-from assay.wiring.payment_chains import payment_rows
 
 CHAIN_S = 8.0
 """How long one chain may take to answer."""

@@ -7,15 +7,15 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from assay.cli.run import FAILED, complain, with_app
+from assay.app import App
+from assay.cli.command import FAILED, complain, with_app
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.evaluation.model import Evaluation, Score, Snapshot
 from assay.evaluation.policy import ladder_from
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.trust.audit import Rescored
-from assay.trust.model import Evaluation, Score, Snapshot
-from assay.trust.scoring import weights_from
-from assay.trust.tiers import Row, Rules, tiers_from
-from assay.trust.verdict import grade_score
-from assay.wiring import App
+from assay.evaluation.recompute import Rescored
+from assay.evaluation.scoring import weights_from
+from assay.evaluation.tiers import Row, Rules, tiers_from
+from assay.evaluation.verdict import grade_score
 
 FAULTS_SHOWN = 20
 

@@ -12,17 +12,17 @@ from urllib.parse import urlsplit
 import httpx2
 
 from assay.accounts.model import Operator, OperatorNotFound, Plan, Role
+from assay.app import App, address_of_key
+from assay.app.settling_key import key_in, settling_address
+from assay.app.wallets import Moved, Wallets
 from assay.chains.model import ChainUnavailable
 from assay.cli import pay
-from assay.kit.json import is_object
-from assay.kit.money import DECIMALS
-from assay.kit.tasks import both
+from assay.common.json import is_object
+from assay.common.money import DECIMALS
+from assay.common.tasks import both
 from assay.payments.model import PaymentNetwork
-from assay.wiring import App, address_of_key
-from assay.wiring.settling_key import key_in, settling_address
-from assay.wiring.wallets import Moved, Wallets
-from assay.wrapper.configs import NewEndpoint
-from assay.wrapper.model import WrapperConfig
+from assay.wrappers.model import WrapperConfig
+from assay.wrappers.service import NewEndpoint
 
 WEI_DIGITS = 18
 POLL_S = 3.0

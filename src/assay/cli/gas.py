@@ -4,10 +4,10 @@ import json
 import sys
 from decimal import Decimal, InvalidOperation
 
-from assay.cli.run import FAILED, complain, with_app
-from assay.kit.errors import InvalidRequest
+from assay.app import App
+from assay.cli.command import FAILED, complain, with_app
+from assay.common.errors import InvalidRequest
 from assay.payments.gas_rules import NANO
-from assay.wiring import App
 
 
 def show(email: str, *, as_json: bool) -> int:

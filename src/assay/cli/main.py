@@ -14,7 +14,7 @@ from assay import __version__
 from assay.cli.visits_commands import visits_group
 
 if TYPE_CHECKING:
-    from assay.cli.run import Web  # its imports are what `--help` must not wait for
+    from assay.cli.command import Web  # its imports are what `--help` must not wait for
 
 Email = Annotated[str, Parameter(help="The account's e-mail address.")]
 ColdStart = Annotated[

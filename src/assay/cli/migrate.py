@@ -2,8 +2,8 @@
 
 import sys
 
-from assay.cli.run import with_app
-from assay.wiring import App
+from assay.app import App
+from assay.cli.command import with_app
 
 
 def migrate() -> int:

@@ -5,8 +5,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from assay.cli.run import Web, with_app
-from assay.wiring import App
+from assay.app import App
+from assay.cli.command import Web, with_app
 
 
 def openapi(web: Web) -> int:

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
+from assay.app import App
 from assay.cli.ops_protocol import ops_protocol
 from assay.cli.server import SecondServer, running
 from assay.settings import Settings, bind_address
-from assay.wiring import App
 
 PATH: Final = "/metrics"
 BACKLOG: Final = 64
@@ -57,7 +57,7 @@ async def serving_ops(app: App, door: socket.socket | None) -> AsyncGenerator[No
     if door is None:
         yield
         return
-    from assay.wiring.metrics import metrics_page  # noqa: PLC0415 - heavy, and seldom set
+    from assay.app.metrics import metrics_page  # noqa: PLC0415 - heavy, and seldom set
 
     token = app.settings.ops_token
     secret = None if token is None else token.get_secret_value().encode()

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
-from assay.kit.errors import ServiceError
-from assay.kit.money import DECIMALS
-from assay.payments.paid_call_model import CALLS_MIN, GAS, SHARE
-from assay.wiring import App
+from assay.app import App
+from assay.common.errors import ServiceError
+from assay.common.money import DECIMALS
+from assay.probing.paid_call_model import CALLS_MIN, GAS, SHARE
 
 
 async def paid_calls_said(app: App) -> Sequence[tuple[bool, str, str]]:

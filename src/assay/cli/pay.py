@@ -13,13 +13,13 @@ from typing import Any
 
 import httpx2
 
-from assay.cli.run import FAILED, complain
-from assay.kit.money import DECIMALS
-from assay.kit.numbers import NotANumber, decimal_number, whole_number
+from assay.app import address_of_key, sign_authorization
+from assay.cli.command import FAILED, complain
+from assay.common.money import DECIMALS
+from assay.common.numbers import NotANumber, decimal_number, whole_number
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization
-from assay.wiring import address_of_key, sign_authorization
 
 TIMEOUT_S = 60.0
 AGAIN_S = 2.0

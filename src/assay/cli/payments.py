@@ -4,12 +4,12 @@ import json
 import sys
 from decimal import Decimal
 
-from assay.cli.run import with_app
+from assay.app import App
+from assay.cli.command import with_app
 from assay.cli.tables import print_table
-from assay.kit.clock import iso
-from assay.kit.money import DECIMALS
+from assay.common.clock import iso
+from assay.common.money import DECIMALS
 from assay.payments.model import Entry, State
-from assay.wiring import App
 
 LIMIT_MAX = 10_000
 

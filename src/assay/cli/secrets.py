@@ -2,9 +2,9 @@
 
 import sys
 
-from assay.cli.run import MISCONFIGURED, complain, read_settings
+from assay.app.secrets import SecretName, rotate_secret
+from assay.cli.command import MISCONFIGURED, complain, read_settings
 from assay.settings import SettingsError
-from assay.wiring.secrets import SecretName, rotate_secret
 
 
 def rotate(name: SecretName, *, compromised: bool) -> int:

@@ -8,6 +8,9 @@ from typing import Any
 
 import httpx2
 
+from assay.app import App
+from assay.app.payment_chains import payment_rows
+from assay.cli.command import FAILED, complain, problems_in, with_app
 from assay.cli.first_sale import (
     EXPLORERS,
     FAUCETS,
@@ -19,15 +22,12 @@ from assay.cli.first_sale import (
     Say,
 )
 from assay.cli.pay import CannotPay
-from assay.cli.run import FAILED, complain, problems_in, with_app
-from assay.kit.errors import InvalidRequest
-from assay.kit.money import DECIMALS
+from assay.common.errors import InvalidRequest
+from assay.common.money import DECIMALS
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import accepted_names, network_id
 from assay.settings import Settings
-from assay.wiring import App
-from assay.wiring.payment_chains import payment_rows
-from assay.wrapper.model import WrapperConfig
+from assay.wrappers.model import WrapperConfig
 
 STOPPED = 130
 """A shell's status of what Ctrl-C ended."""

@@ -12,13 +12,13 @@ from pathlib import Path
 import uvicorn
 import uvloop
 
+from assay.app import App, assemble
 from assay.cli import open_files
+from assay.cli.command import FAILED, MISCONFIGURED, Web, complain, explain, read_settings
 from assay.cli.ops import listen_ops, ops_address, serving_ops
-from assay.cli.run import FAILED, MISCONFIGURED, Web, complain, explain, read_settings
 from assay.cli.server import Server, running
-from assay.kit.errors import ServiceError
+from assay.common.errors import ServiceError
 from assay.settings import Settings
-from assay.wiring import App, assemble
 
 MALLOC_KEPT_BYTES = 32 * 1024 * 1024
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3

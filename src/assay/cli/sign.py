@@ -4,8 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-from assay.cli.run import FAILED, complain
-from assay.wiring import address_of_key, sign_message
+from assay.app import address_of_key, sign_message
+from assay.cli.command import FAILED, complain
 
 
 def sign(key_file: Path) -> int:

@@ -5,13 +5,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
-from assay.cli.run import FAILED, complain, with_app
+from assay.app import App
+from assay.cli.command import FAILED, complain, with_app
 from assay.cli.tables import print_table
-from assay.kit.clock import iso
-from assay.kit.money import DECIMALS
+from assay.common.clock import iso
+from assay.common.money import DECIMALS
 from assay.payments.statement import COLUMNS, csv_of, decimal, values_of
 from assay.payments.transfer_model import Transfer, TransferState
-from assay.wiring import App
 
 LIMIT_MAX = 10_000
 

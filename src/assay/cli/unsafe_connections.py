@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from assay.cli import open_files
 from assay.cli.connections_note import read_note
 from assay.cli.unsafe_settings import Finding
-from assay.kit.clock import SystemClock
+from assay.common.clock import SystemClock
 from assay.settings import Settings
 
 

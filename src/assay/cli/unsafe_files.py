@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from assay.cli.unsafe_hosts import split
 from assay.cli.unsafe_keys import is_inline
-from assay.kit.json import is_array
+from assay.common.json import is_array
 from assay.settings import Settings, config_file, is_in_environment
 
 OTHERS = 0o077

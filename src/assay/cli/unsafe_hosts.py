@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from assay.kit.addresses import parsed_address
+from assay.common.addresses import parsed_address
 from assay.settings import Settings
 
 _PLAIN = frozenset({"http", "ws"})

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from assay.app import address_of_key
 from assay.cli.unsafe_secrets import WALLET_KEYS, weakness
-from assay.kit.json import is_array
+from assay.common.json import is_array
 from assay.settings import Settings, is_in_environment
-from assay.wiring import address_of_key
 
 _NOBODYS = frozenset(
     int(text, 16)

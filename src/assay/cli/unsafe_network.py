@@ -5,8 +5,8 @@ from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from urllib.parse import urlsplit
 
 from assay.cli.unsafe_hosts import is_local, is_plain_elsewhere, loopback_of, shown
-from assay.kit.addresses import parsed_address
-from assay.kit.origins import ANY, authority_of
+from assay.common.addresses import parsed_address
+from assay.common.origins import ANY, authority_of
 from assay.settings import Settings, bind_address
 
 PREFIX_BITS_MIN = {4: 12, 6: 28}

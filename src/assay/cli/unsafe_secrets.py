@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from assay.app.secrets import generated_secrets
 from assay.cli.unsafe_hosts import passwords
-from assay.kit.clock import SystemClock
-from assay.kit.json import is_array
+from assay.common.clock import SystemClock
+from assay.common.json import is_array
 from assay.settings import PREFIX, SECRET_CHARS_MIN, Settings
-from assay.wiring.secrets import generated_secrets
 
 DISTINCT_CHARS_MIN = 8
 ENTROPY_BITS_MIN = 80

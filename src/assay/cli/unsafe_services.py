@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from urllib.parse import parse_qs
 
 from assay.cli.unsafe_hosts import is_local, is_plain_elsewhere, shown, split, without_port
-from assay.kit.json import is_array
+from assay.common.json import is_array
 from assay.settings import Settings
 
 _VERIFIED = frozenset({"verify-ca", "verify-full"})

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from assay.kit.json import is_array
+from assay.app import networks_from
+from assay.common.json import is_array
 from assay.settings import Settings
-from assay.wiring import networks_from
 
 
 def identity_asserted(settings: Settings) -> Iterator[str]:

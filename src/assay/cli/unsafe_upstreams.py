@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 
-from assay.egress.address import Reason, classify
-from assay.egress.called_ports import is_called
-from assay.egress.opened import OpenedEntry, is_localhost, opened_entry
-from assay.kit.addresses import parsed_address
+from assay.common.addresses import parsed_address
+from assay.net.egress.address import Reason, classify
+from assay.net.egress.called_ports import is_called
+from assay.net.egress.upstream_allowlist import OpenedEntry, is_localhost, opened_entry
 from assay.settings import Settings, bind_address
 
 BITS_MIN = {4: 16, 6: 48}

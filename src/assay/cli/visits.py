@@ -2,14 +2,14 @@
 
 import sys
 
-from assay.chains.subject import Subject
-from assay.cli.run import FAILED, complain, problems_in, secret_from_input, with_app
-from assay.egress.deposited import Place
+from assay.app import App
+from assay.cli.command import FAILED, complain, problems_in, secret_from_input, with_app
+from assay.common.clock import iso
+from assay.common.errors import InvalidRequest
 from assay.evaluation.deposits import NewCredential
 from assay.evaluation.enrolment import Holder
-from assay.kit.clock import iso
-from assay.kit.errors import InvalidRequest
-from assay.wiring import App
+from assay.net.egress.deposit_rules import Place
+from assay.registries.subject import Subject
 
 RANKS = {1: "enrolled by its owner", 2: "asked for", 3: "as capacity allows"}
 

@@ -6,10 +6,10 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from assay.cli.run import with_app
-from assay.kit.clock import iso
+from assay.app import App
+from assay.cli.command import with_app
+from assay.common.clock import iso
 from assay.webhooks.model import Delivery, DeliveryState
-from assay.wiring import App
 
 LIMIT_MAX = 10_000
 

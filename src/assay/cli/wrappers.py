@@ -6,16 +6,16 @@ from collections.abc import Awaitable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from assay.cli.run import FAILED, complain, problems_in, secret_from_input, with_app
+from assay.app import App
+from assay.cli.command import FAILED, complain, problems_in, secret_from_input, with_app
 from assay.cli.tables import print_table
-from assay.kit.clock import iso
-from assay.kit.errors import InvalidRequest
-from assay.kit.money import usd
-from assay.wiring import App
-from assay.wrapper.changes import EndpointChange
-from assay.wrapper.configs import NewEndpoint
-from assay.wrapper.history import Revision
-from assay.wrapper.model import WrapperConfig
+from assay.common.clock import iso
+from assay.common.errors import InvalidRequest
+from assay.common.money import usd
+from assay.wrappers.changes import EndpointChange
+from assay.wrappers.history import Revision
+from assay.wrappers.model import WrapperConfig
+from assay.wrappers.service import NewEndpoint
 
 _FIELDS = {
     "trust": "trust_enabled",

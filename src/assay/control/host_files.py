@@ -6,16 +6,16 @@ However many ids there are, a host is asked once in `KEPT_S`. Source: the design
 import asyncio
 from typing import Final
 
-from assay.chains.subject import Subject
-from assay.control.documents import Named, agent_name, read_document, read_json
-from assay.control.fetching import fetch
+from assay.common.cache import Cache
+from assay.common.clock import Clock
+from assay.common.egress_budget import RESERVED, egress_use
+from assay.control.document_reader import fetch
 from assay.control.ports import LookUpUnavailable
 from assay.control.publish import WELL_KNOWN
 from assay.control.scope import scope_of
-from assay.egress.budget import RESERVED, egress_use
-from assay.egress.ports import SafeHttp
-from assay.kit.cache import Cache
-from assay.kit.clock import Clock
+from assay.control.statements_in_documents import Named, agent_name, read_document, read_json
+from assay.net.egress.ports import SafeHttp
+from assay.registries.subject import Subject
 
 KEPT_S: Final = 3 * 3600.0
 """How long what a file says is remembered: eight requests to a host a day, however many ask."""

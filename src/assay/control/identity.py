@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from assay.chains.subject import Subject
+from assay.common.errors import Unavailable
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.control.confusables import name_skeleton
 from assay.control.ports import (
     ControlStore,
@@ -27,9 +28,8 @@ from assay.control.proofs import ControlNeeds, find_control
 from assay.control.scope import scope_key
 from assay.control.similarity import ALIKE, bands, likeness, signature
 from assay.control.statements import ServiceControl, only_key
-from assay.egress.ports import SafeHttp
-from assay.kit.errors import Unavailable
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import SafeHttp
+from assay.registries.subject import Subject
 
 IMITATED_RUNG: Final = 3
 """From this rung on an agent's name is protected."""

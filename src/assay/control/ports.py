@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from assay.kit.clock import DAY_US
-from assay.kit.json import JsonObject
+from assay.common.clock import DAY_US
+from assay.common.json import JsonObject
 
 
 class LookUpUnavailable(Exception):

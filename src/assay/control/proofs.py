@@ -9,9 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from assay.chains.subject import Subject
-from assay.control.beside import Neighbours, is_beside, is_documentation, is_folders_card
-from assay.control.documents import (
+from assay.common.errors import Unavailable
+from assay.common.json import JsonObject, JsonValue
+from assay.control.document_reader import fetch
+from assay.control.neighbouring_services import (
+    Neighbours,
+    is_beside,
+    is_documentation,
+    is_folders_card,
+)
+from assay.control.ports import ControlStore, Endpoint, LookUpUnavailable, ServiceReader, TxtRecords
+from assay.control.publish import RECORD_LABEL, WELL_KNOWN
+from assay.control.scope import Scope, document_scope, scope_of
+from assay.control.statements import STRONGEST_FIRST, Proof, ServiceControl, Statement
+from assay.control.statements_in_documents import (
     INTERFACES_MAX,
     Named,
     interfaces_of,
@@ -23,14 +34,8 @@ from assay.control.documents import (
     read_records,
     subject_key,
 )
-from assay.control.fetching import fetch
-from assay.control.ports import ControlStore, Endpoint, LookUpUnavailable, ServiceReader, TxtRecords
-from assay.control.publish import RECORD_LABEL, WELL_KNOWN
-from assay.control.scope import Scope, document_scope, scope_of
-from assay.control.statements import STRONGEST_FIRST, Proof, ServiceControl, Statement
-from assay.egress.ports import Reply, SafeHttp
-from assay.kit.errors import Unavailable
-from assay.kit.json import JsonObject, JsonValue
+from assay.net.egress.ports import Reply, SafeHttp
+from assay.registries.subject import Subject
 
 SERVICES_MAX: Final = 8
 """Endpoints that are looked at, in the order given."""

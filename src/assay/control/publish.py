@@ -3,10 +3,10 @@
 import json
 from dataclasses import dataclass
 
-from assay.chains.subject import Subject
-from assay.control.documents import RECORD_AGENT
+from assay.common.json import JsonObject, JsonValue
 from assay.control.scope import scope_of
-from assay.kit.json import JsonObject, JsonValue
+from assay.control.statements_in_documents import RECORD_AGENT
+from assay.registries.subject import Subject
 
 WELL_KNOWN = "/.well-known/agent-registration.json"
 """Source: EIP-8004, "Endpoint Domain Verification"."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urljoin
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 
 CONTROL_UNPROVEN: Final = "control_unproven"
 CONTROL_CONFLICT: Final = "control_conflict"

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.chains.subject import Subject
-from assay.control.documents import Named
+from assay.common.json import JsonObject, JsonValue
 from assay.control.publish import instructions
 from assay.control.scope import Scope, scope_key
-from assay.kit.json import JsonObject, JsonValue
+from assay.control.statements_in_documents import Named
+from assay.registries.subject import Subject
 
 Proof = Literal["dns", "well_known", "card", "openapi", "x402_payee"]
 

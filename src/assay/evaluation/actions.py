@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
+from assay.common.json import JsonObject, is_array
 from assay.evaluation.demands import Evidences, member, rows
 from assay.evaluation.policy import LadderPolicy
-from assay.kit.json import JsonObject, is_array
 
 UNFINISHED: Final = "unfinished"
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from assay.common.json import JsonObject, is_array, is_object
 from assay.evaluation.demands import member, number, rows
 from assay.evaluation.proofs import function_rows
-from assay.kit.json import JsonObject, is_array, is_object
 from assay.probing.ports import Finding, Severity
 
 CheckClass = Literal["passed", "failed", "not_made"]

@@ -8,8 +8,8 @@ verdict, section 3.
 from collections.abc import Sequence
 from typing import Final
 
+from assay.common.json import JsonObject
 from assay.evaluation.visits import VisitRecord
-from assay.kit.json import JsonObject
 from assay.probing.cloaking import Difference, Sighting, differences
 from assay.probing.unannounced import ANNOUNCED_ONLY
 

@@ -10,9 +10,10 @@ from datetime import timedelta
 from typing import Final
 from urllib.parse import quote
 
-from assay.chains.subject import Subject
+from assay.common.clock import Clock
+from assay.common.errors import InvalidRequest, Problem, Unavailable
+from assay.common.ids import new_id
 from assay.control.scope import Scope, document_scope, scope_of
-from assay.egress.deposited import name_problem, value_problem
 from assay.evaluation.deposits import (
     ControlUnproven,
     CredentialLimitReached,
@@ -23,11 +24,10 @@ from assay.evaluation.deposits import (
     ProvenPaths,
     SealsSecrets,
 )
-from assay.kit.clock import Clock
-from assay.kit.errors import InvalidRequest, Problem, Unavailable
-from assay.kit.ids import new_id
-from assay.probing.declared import declared_services
-from assay.probing.entering import EvaluationCredential, Outcome, is_safe_way
+from assay.net.egress.deposit_rules import name_problem, value_problem
+from assay.probing.declared_services import declared_services
+from assay.probing.deposited_access import EvaluationCredential, Outcome, is_safe_way
+from assay.registries.subject import Subject
 
 PER_AGENT_MAX: Final = 4
 PER_OWNER_MAX: Final = 20

@@ -7,9 +7,9 @@ from functools import partial
 from math import inf
 from typing import Literal
 
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.control import rules
 from assay.evaluation.policy import LadderPolicy
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 
 State = Literal["met", "missing", "unknown"]
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from assay.common.errors import Conflict, NotFound
 from assay.control.scope import Scope
-from assay.egress.deposited import Place
-from assay.kit.errors import Conflict, NotFound
-from assay.probing.entering import Outcome
+from assay.net.egress.deposit_rules import Place
+from assay.probing.deposited_access import Outcome
 
 
 class CredentialLimitReached(Conflict):

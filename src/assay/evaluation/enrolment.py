@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal, Protocol
 
-from assay.chains.subject import Subject
+from assay.common.cache import BoundedMap
+from assay.common.clock import Clock
+from assay.common.errors import Conflict, NotFound
 from assay.evaluation.schedule import QUIET, Chance, between
-from assay.kit.cache import BoundedMap
-from assay.kit.clock import Clock
-from assay.kit.errors import Conflict, NotFound
+from assay.registries.subject import Subject
 
 HolderKind = Literal["owner", "operator", "seller", "gate"]
 

@@ -7,7 +7,7 @@ score would be without it. So a sentence in praise can never be the ground of a 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 
 IMPROVE_MAX = 12
 REASONS_MAX = 6

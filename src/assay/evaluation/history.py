@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from math import ceil, log
 from typing import Final
 
+from assay.common.json import JsonObject
 from assay.evaluation.comparison import CLOAKING
 from assay.evaluation.drift import compare
 from assay.evaluation.pooling import (
@@ -24,7 +25,6 @@ from assay.evaluation.pooling import (
     is_there,
 )
 from assay.evaluation.visits import SILENT_CHANGE_COUNTS, VisitRecord
-from assay.kit.json import JsonObject
 from assay.probing.findings import SIGHTINGS_WITHIN_DAYS, confirmed
 from assay.probing.unannounced import ANNOUNCED_MORE, ANNOUNCED_ONLY
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from assay.common.json import JsonObject
 from assay.evaluation.caller_demands import caller
 from assay.evaluation.demands import Demand, Evidences, steady, used, vouched
 from assay.evaluation.policy import RUNGS, LadderPolicy
 from assay.evaluation.proofs import functional
-from assay.kit.json import JsonObject
 
 __all__ = ["Demand", "LadderPlace", "place"]
 

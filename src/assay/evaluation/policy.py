@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import pairwise
 
-from assay.kit.json import JsonObject, JsonValue, is_array
+from assay.common.json import JsonObject, JsonValue, is_array
 
 RUNGS = ("unproven", "functional", "steady", "used", "vouched")
 """The names of the rungs, from 0."""

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from assay.common.json import JsonObject, is_array
 from assay.control import rules
 from assay.control.rules import CONTROL_CONFLICT, CONTROL_UNPROVEN
 from assay.evaluation.actions import UNFINISHED, how_to_enter, how_to_sell, what_to_publish
 from assay.evaluation.demands import Demand, Evidences, State, member, no_critical_finding, rows
 from assay.evaluation.policy import LadderPolicy
-from assay.kit.json import JsonObject, is_array
 
 _CUT: Final = frozenset({"egress_budget", "out_of_time"})
 """Why a visit is not complete, where the cause is ours."""

@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
+from assay.common.canonical_json import canonical_bytes, sha256_hex
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.evaluation.demands import member, number, rows
-from assay.kit.canonical import canonical_bytes, sha256_hex
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
 
 RECORD_FORMAT: Final = "assay.verdict.v2"
 EVIDENCE_FORMAT: Final = "assay.evidence.v2"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal, Protocol, TypeAlias
 
-from assay.chains.subject import Subject
 from assay.evaluation.visits import Asked
+from assay.registries.subject import Subject
 
 Rank: TypeAlias = int
 ENROLLED, ASKED_FOR, REST = 1, 2, 3

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Literal, Protocol
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 
 Timing = Literal["scheduled", "triggered"]
 """Who chose the moment: the scheduler, or somebody else (trigger, gate, `ttlMs`)."""

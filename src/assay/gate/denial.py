@@ -1,8 +1,8 @@
 """The members of a denial, built in one place for the gate, wrappers and the playground. Pure."""
 
-from assay.chains.registration import problems_of
+from assay.common.json import JsonObject, JsonValue
 from assay.gate.model import INSUFFICIENT_EVIDENCE, Decision
-from assay.kit.json import JsonObject, JsonValue
+from assay.registries.registration import problems_of
 
 PROBLEMS_SHOWN = 10
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from assay.chains.subject import Subject
 from assay.evaluation.explanations import Explanation
-from assay.trust.model import Evaluation, Grade, Score, SignalName
-from assay.trust.tiers import MIN_SCORE_DEFAULT
+from assay.evaluation.model import Evaluation, Grade, Score, SignalName
+from assay.evaluation.tiers import MIN_SCORE_DEFAULT
+from assay.registries.subject import Subject
 
 TTL_MS_DEFAULT = 86_400_000
 """Default reuse window of a sandbox result, 24 hours. Source: spec, section 8."""

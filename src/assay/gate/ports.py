@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Protocol
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 
 
 class DecisionSigner(Protocol):

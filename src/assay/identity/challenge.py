@@ -10,6 +10,10 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime
 
+from assay.common.cache import BoundedMap
+from assay.common.clock import Clock, from_iso, iso
+from assay.common.keyring import MacKeys, Secrets
+from assay.common.shared_state import SharedState
 from assay.identity.model import (
     CHALLENGE_TTL,
     Challenge,
@@ -19,10 +23,6 @@ from assay.identity.model import (
     is_evm,
 )
 from assay.identity.ports import Verifiers
-from assay.kit.cache import BoundedMap
-from assay.kit.clock import Clock, from_iso, iso
-from assay.kit.keyring import MacKeys, Secrets
-from assay.kit.state import SharedState
 
 PURPOSE = "agent session"
 

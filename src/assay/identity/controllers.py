@@ -1,7 +1,7 @@
 """Whether a proven address speaks for an agent."""
 
-from assay.chains.subject import Subject
 from assay.identity.model import ContractProof, IdentityMismatch
+from assay.registries.subject import Subject
 
 
 def require_control(address: str, subject: Subject, contract: ContractProof | None = None) -> None:

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from assay.kit import base58
-from assay.kit.errors import Unauthorized
+from assay.common import base58
+from assay.common.errors import Unauthorized
 
 _EVM_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _SOLANA_ADDRESS_BYTES = 32

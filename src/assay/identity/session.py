@@ -2,11 +2,11 @@
 
 from collections import OrderedDict
 
+from assay.common.clock import Clock
+from assay.common.ids import new_id
+from assay.common.shared_state import SharedState
 from assay.identity.model import SESSION_TTL, ContractProof, Session
 from assay.identity.ports import SessionTokens
-from assay.kit.clock import Clock
-from assay.kit.ids import new_id
-from assay.kit.state import SharedState
 
 TOKEN_CHARS_MAX = 500
 

@@ -8,7 +8,7 @@ it, and it never gets to the chain), or proves by a session that it is the payer
 import hashlib
 from hmac import compare_digest
 
-from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.common.json import JsonObject, JsonValue, is_object
 from assay.payments.model import Entry
 from assay.payments.ports import PaidRequest
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from assay.payments.looks import Look
 from assay.payments.model import Entry, State
+from assay.payments.recheck_schedule import Look
 
 CUT_SHORT: Final = "cut_short"
 """Why a payment was released whose end left the upstream less than its time."""

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol
 
-from assay.accounts.audit import Note
+from assay.audit.service import Note
 from assay.chains.model import ChainUnavailable
-from assay.kit.cache import BoundedMap
-from assay.kit.clock import Clock
+from assay.common.cache import BoundedMap
+from assay.common.clock import Clock
 from assay.payments.gas_cost import NO_GAS, Gas
 from assay.payments.gas_rules import GAS_MAX, GasRules, fee_per_gas
 from assay.payments.model import Entry, PaymentsUnavailable, Quote, State

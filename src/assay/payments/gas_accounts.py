@@ -5,9 +5,9 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
-from assay.accounts.audit import TERMINAL, Actor, note
-from assay.kit.clock import Clock
-from assay.kit.errors import InvalidRequest
+from assay.audit.service import TERMINAL, Actor, note
+from assay.common.clock import Clock
+from assay.common.errors import InvalidRequest
 from assay.payments.gas import GasAccount, GasStore
 from assay.payments.gas_rules import NANO, USD, GasRules
 

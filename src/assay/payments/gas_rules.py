@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Final, NamedTuple
 
-from assay.kit.money import DECIMALS
+from assay.common.money import DECIMALS
 
 GAS_MAX: Final = 200_000
 """Most gas a transfer may burn; Circle's takes less than half. Source: facts, payments 6, row 27.

@@ -11,11 +11,11 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from assay.kit.errors import Conflict, ServiceError, Unavailable
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.errors import Conflict, ServiceError, Unavailable
+from assay.common.json import JsonObject, JsonValue
 from assay.payments.gas_cost import NO_GAS, Gas
-from assay.payments.looks import AT_ONCE, Look
 from assay.payments.outcomes import Attempt
+from assay.payments.recheck_schedule import AT_ONCE, Look
 
 Protocol: TypeAlias = Literal["x402", "mpp"]
 """Source: spec 2.17."""

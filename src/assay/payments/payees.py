@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from assay.kit.keccak import keccak256
+from assay.common.keccak import keccak256
 
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 _LOWEST: Final = 0x10000

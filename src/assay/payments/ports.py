@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import ClassVar, TypeAlias
 from typing import Protocol as Port
 
-from assay.kit.clock import Clock
-from assay.kit.heads import Headers
+from assay.common.clock import Clock
+from assay.common.http_heads import Headers
 from assay.payments.claims import Claim, Committed, Sighting
 from assay.payments.gas import GasBudget, GasTerms
 from assay.payments.model import (
@@ -22,7 +22,7 @@ from assay.payments.model import (
 )
 from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled
 from assay.payments.requests import PaidRequest, Presented
-from assay.payments.unfinished import UnfinishedStore
+from assay.payments.unfinished_payments import UnfinishedStore
 
 Note: TypeAlias = Callable[[Attempt], Awaitable[None]]
 """Writes an attempt down, durably, before it is sent."""
@@ -147,7 +147,7 @@ class ProtocolNeeds:
 
 
 class PaymentProtocol(Port):
-    """A file of `payments/protocols`: how one protocol asks, reads, settles and thanks."""
+    """A folder of `payments`: how one protocol asks, reads, settles and thanks."""
 
     name: ClassVar[Protocol]
     binds_body: ClassVar[bool]

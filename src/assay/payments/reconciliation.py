@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from assay.kit.clock import Clock
-from assay.kit.errors import ServiceError, Unavailable
-from assay.kit.tasks import all_results
+from assay.common.clock import Clock
+from assay.common.errors import ServiceError, Unavailable
+from assay.common.tasks import all_results
 from assay.payments.attempts import after
+from assay.payments.finality import Witness
 from assay.payments.model import Entry, SettlementPending, State
 from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
-from assay.payments.unfinished import Due
-from assay.payments.witness import Witness
+from assay.payments.unfinished_payments import Due
 
 AT_ONCE: Final = 1000
 """Payments of one question at most; when there are more, the next are asked about at once."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from assay.kit.heads import Headers
+from assay.common.http_heads import Headers
 from assay.payments.model import Entry, Protocol, Quote
 
 _SLASH = re.compile(r"%2[fF]")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from assay.payments.buyer import is_buyer
 from assay.payments.model import Entry, Held, PaymentRefused, Quote, Replay, State
-from assay.payments.released import find_out
+from assay.payments.released_payments import find_out
 from assay.payments.requests import PaidRequest, is_same_request
 from assay.payments.settlement import Settlement
 

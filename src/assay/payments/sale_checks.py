@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from decimal import Decimal
 from typing import Final
 
-from assay.kit.money import DECIMALS
+from assay.common.money import DECIMALS
 from assay.payments.fees import PlatformWallets
 from assay.payments.gas_rules import GAS_USUAL, WEI, GasRules
 from assay.payments.settling_watch import (

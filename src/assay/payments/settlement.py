@@ -9,13 +9,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from assay.kit.clock import Clock
-from assay.kit.errors import ServiceError
-from assay.kit.heads import Headers
-from assay.kit.tasks import all_results
+from assay.common.clock import Clock
+from assay.common.errors import ServiceError
+from assay.common.http_heads import Headers
+from assay.common.tasks import all_results
 from assay.payments.attempts import after
+from assay.payments.finality import Witness
 from assay.payments.gas import GasOffer
-from assay.payments.looks import FIRST_S
 from assay.payments.model import (
     Entry,
     PaymentRefused,
@@ -27,8 +27,8 @@ from assay.payments.model import (
 )
 from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
+from assay.payments.recheck_schedule import FIRST_S
 from assay.payments.reconciliation import Reconciler
-from assay.payments.witness import Witness
 
 LATE_S: Final = 5.0
 """How much longer than `work_s` an answer that is to be paid for may take in all: its payment, and

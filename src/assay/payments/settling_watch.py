@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from assay.chains.model import ChainUnavailable
-from assay.kit.cache import Cache
-from assay.kit.clock import Clock
+from assay.common.cache import Cache
+from assay.common.clock import Clock
 from assay.payments.gas import GasBudget, GasStore, KeyNonces, KeyState, SoldOn
 from assay.payments.gas_rules import GAS_MAX, fee_per_gas
 from assay.payments.model import PaymentsUnavailable

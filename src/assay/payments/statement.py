@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, Protocol, TypeAlias
 
-from assay.kit.money import DECIMALS
+from assay.common.money import DECIMALS
 
 SumKind: TypeAlias = Literal["received", "refund", "payout"]
 

@@ -11,8 +11,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
-from assay.accounts.audit import Note
-from assay.kit.errors import Conflict, NotFound
+from assay.audit.service import Note
+from assay.common.errors import Conflict, NotFound
 from assay.payments.model import State
 
 Kind: TypeAlias = Literal["refund", "payout"]

@@ -11,8 +11,8 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
 
-from assay.kit.clock import Clock
-from assay.kit.errors import Unavailable
+from assay.common.clock import Clock
+from assay.common.errors import Unavailable
 from assay.payments.model import PaymentNetwork
 from assay.payments.transfer_model import (
     Found,

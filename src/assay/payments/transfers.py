@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from assay.accounts.audit import TERMINAL, Action, Actor, Note, note
-from assay.kit.clock import Clock, iso
-from assay.kit.errors import Conflict, InvalidRequest, Problem
-from assay.kit.ids import new_id
+from assay.audit.service import TERMINAL, Action, Actor, Note, note
+from assay.common.clock import Clock, iso
+from assay.common.errors import Conflict, InvalidRequest, Problem
+from assay.common.ids import new_id
 from assay.payments.model import PaymentNetwork, State
 from assay.payments.payees import checksummed, payee_problem
 from assay.payments.statement import Statements

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 from typing import Protocol as Port
 
-from assay.kit.costs import NAME_CHARS_MAX, Bearer, Cost, CostLedger
+from assay.common.costs import NAME_CHARS_MAX, Bearer, Cost, CostLedger
 from assay.payments.model import Payment, Stored
 
 _COSTS: Final = (Cost.ROWS, Cost.DISK_BYTES)

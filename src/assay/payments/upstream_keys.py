@@ -7,7 +7,7 @@ nor a change of the service's secrets; each request's key is made of it.
 import hashlib
 from uuid import UUID
 
-from assay.kit.keyring import MacKeys
+from assay.common.keyring import MacKeys
 from assay.payments.model import Entry, Payment
 
 

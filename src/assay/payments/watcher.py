@@ -13,17 +13,17 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from typing import Protocol as Port
 
-from assay.kit.clock import Clock
-from assay.kit.errors import ServiceError, Unavailable
-from assay.kit.tasks import all_results
+from assay.common.clock import Clock
+from assay.common.errors import ServiceError, Unavailable
+from assay.common.tasks import all_results
 from assay.payments.attempts import after
-from assay.payments.looks import AT_ONCE
+from assay.payments.finality import View, Witness
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided, is_unused
 from assay.payments.ports import LedgerStore
+from assay.payments.recheck_schedule import AT_ONCE
 from assay.payments.settlement import Settlement
 from assay.payments.watched_payments import LOOKS, REOPENED, WatchedPayment, since
-from assay.payments.witness import View, Witness
 
 AGAIN_MIN, AGAIN_MAX = timedelta(seconds=5), timedelta(minutes=10)
 """Between two looks for a payment that is not shown: half its age, within these."""

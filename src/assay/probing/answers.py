@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from assay.kit.json import JsonValue, is_array, is_object
-from assay.probing.asking import said
+from assay.common.json import JsonValue, is_array, is_object
 from assay.probing.function.words import leaves
+from assay.probing.probe_client import said
 
 
 def parts_said(answer: JsonValue) -> list[str]:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from importlib.resources import files
 
-from assay.kit.slices import Meter, Sliced
+from assay.common.sliced_work import Meter, Sliced
 from assay.probing.text_forms import decoded
 
 TEXT_MAX = 16_384

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 
 _Outcome = Literal["answered", "failed", "error"]
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from assay.kit.json import JsonObject
-from assay.probing.entering import NOT_ENTERED
+from assay.common.json import JsonObject
+from assay.probing.deposited_access import NOT_ENTERED
 from assay.probing.function import function_rows
 from assay.probing.ports import Visit, Visited
-from assay.probing.visiting import VisitHttp
+from assay.probing.session import VisitHttp
 
 
 def entered_row(http: VisitHttp, declared: Sequence[Visited]) -> JsonObject:

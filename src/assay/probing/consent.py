@@ -7,15 +7,15 @@ agent. Sources: EIP-8004, "Endpoint Domain Verification"; decision 0016.
 from collections.abc import Sequence
 from urllib.parse import urljoin
 
-from assay.chains.subject import Subject
-from assay.egress.budget import BudgetRules
-from assay.egress.consent import Consents, origin_of
-from assay.egress.domain import is_exempt
-from assay.egress.ports import EgressError, Outgoing, Reply, SafeHttp
-from assay.egress.url import EgressPolicy, Target, parse_target
-from assay.kit.json import JsonValue, is_array, is_object
-from assay.probing.asking import decode
+from assay.common.egress_budget import BudgetRules
+from assay.common.json import JsonValue, is_array, is_object
+from assay.net.egress.consent import Consents, origin_of
+from assay.net.egress.domain import is_exempt
+from assay.net.egress.ports import EgressError, Outgoing, Reply, SafeHttp
+from assay.net.egress.url import EgressPolicy, Target, parse_target
 from assay.probing.ports import BudgetExhausted
+from assay.probing.probe_client import decode
+from assay.registries.subject import Subject
 
 WELL_KNOWN = "/.well-known/agent-registration.json"
 """Source: EIP-8004, "Endpoint Domain Verification"."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.control.ports import Card, LookUpUnavailable, Tool
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.probing.asking import ask
-from assay.probing.paying import read, unpaid
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, Visit
+from assay.probing.probe_client import ask
+from assay.probing.x402_reader import read, unpaid
 
 TOOLS_MAX = 200
 TOOL_CHARS_MAX = 4_000

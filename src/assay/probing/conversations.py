@@ -12,10 +12,9 @@ Source: verdict, section 7.
 from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
-from assay.egress.ports import Outgoing
-from assay.kit.json import JsonObject, is_array, is_object
+from assay.common.json import JsonObject, is_array, is_object
+from assay.net.egress.ports import Outgoing
 from assay.probing.answers import parts_said, says_it_fetches, says_it_shares
-from assay.probing.asking import ask, canary, first, speaks, text_of
 from assay.probing.briefings import find_briefing, invents
 from assay.probing.function.words import leaves
 from assay.probing.instruction_texts import language_of
@@ -35,10 +34,11 @@ from assay.probing.ports import (
     BudgetExhausted,
     Visit,
 )
+from assay.probing.probe_client import ask, canary, first, speaks, text_of
 from assay.probing.rule_questions import Way, draw_way, question
 from assay.probing.secret_formats import find_secrets
+from assay.probing.session import is_tight
 from assay.probing.text_forms import find_word
-from assay.probing.visiting import is_tight
 
 REPEATS_MAX = 5
 """New instructions after one was obeyed. Source: verdict, section 7."""

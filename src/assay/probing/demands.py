@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from assay.kit.slices import Meter, Sliced
+from assay.common.sliced_work import Meter, Sliced
 
 TEXT_MAX = 16_384
 """Characters read of one text, and of what a text is about."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import unescape
 
-from assay.kit.slices import Meter, Sliced, occurs
+from assay.common.sliced_work import Meter, Sliced, occurs
 from assay.probing.escapes import hidden_passages, wiped_passages
 from assay.probing.text_forms import LOOK_ALIKE
 

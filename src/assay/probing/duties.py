@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
 
-from assay.kit.slices import Meter, Sliced
+from assay.common.sliced_work import Meter, Sliced
 from assay.probing.demands import Said
 from assay.probing.disguises import encoded_texts
 from assay.probing.escapes import SEQUENCE, hidden_passages, wiped_passages

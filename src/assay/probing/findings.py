@@ -8,7 +8,7 @@ the kinds of thing that were found.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.ports import Probe, Severity
 

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from assay.egress.domain import domain_of
-from assay.egress.ports import EgressError, Outgoing, Reply
-from assay.kit.canonical import canonical_bytes
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import ask, decode
-from assay.probing.paying import Asked, read
+from assay.common.canonical_json import canonical_bytes
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.domain import domain_of
+from assay.net.egress.ports import EgressError, Outgoing, Reply
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, Visit, Visited
-from assay.probing.visiting import VisitHttp
+from assay.probing.probe_client import ask, decode
+from assay.probing.session import VisitHttp
+from assay.probing.x402_reader import Asked, read
 
 READING_S: Final = 2.0
 """What reading may take beyond the probes: a slow agent must not hold a gate up for it."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from assay.kit.slices import Sliced
+from assay.common.sliced_work import Sliced
 from assay.probing.instruction_texts import LANGUAGES, WRAPPINGS, Phrases
 from assay.probing.text_forms import find_letters, find_word
 

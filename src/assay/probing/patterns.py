@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 
-from assay.kit.slices import Meter, Sliced, occurs, whole
+from assay.common.sliced_work import Meter, Sliced, occurs, whole
 
 ERROR_MAX = 65_536
 """Characters read of one error message."""

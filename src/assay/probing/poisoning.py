@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from assay.kit.slices import Meter, Sliced, whole
-from assay.probing.ask_signs import CLAUSE, ORDERS
+from assay.common.sliced_work import Meter, Sliced, whole
+from assay.probing.demand_signs import CLAUSE, ORDERS
 from assay.probing.disguises import COMMON, SECRETIVE, concealed, find_disguises
 from assay.probing.reader_instructions import ALONE, TARGET, Signs, find_signs
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
-from assay.chains.agents import Service
-from assay.chains.subject import Subject
-from assay.egress.consent import origin_of
-from assay.egress.ports import SafeHttp
-from assay.egress.url import EgressPolicy, Target, parse_target
-from assay.kit.json import JsonObject, JsonValue
-from assay.kit.slice_runner import Slices
-from assay.probing.buying import PaidCalls
-from assay.probing.judging import TextJudge
-from assay.probing.once import AskedOnce
+from assay.common.json import JsonObject, JsonValue
+from assay.common.sliced_work_runner import Slices
+from assay.net.egress.consent import origin_of
+from assay.net.egress.ports import SafeHttp
+from assay.net.egress.url import EgressPolicy, Target, parse_target
+from assay.probing.judge import TextJudge
+from assay.probing.purchases import PaidCalls
+from assay.probing.session_memo import AskedOnce
+from assay.registries.model import Service
+from assay.registries.subject import Subject
 
 
 class Lure(Protocol):

@@ -8,7 +8,7 @@ is judged together.
 import re
 from collections.abc import Mapping, Sequence
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.demands import Said
 from assay.probing.function.openapi import paths_of
 from assay.probing.ports import McpTool

@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from assay.kit.json import JsonObject, is_object
-from assay.probing.asking import decode
+from assay.common.json import JsonObject, is_object
 from assay.probing.function.transcript import spoken
+from assay.probing.probe_client import decode
 
 BODY_BYTES_MAX: Final = 64 * 1024
 """A longer delivery is read as none."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Final
 
-from assay.kit.slices import WINDOW_CHARS, Meter, Sliced
+from assay.common.sliced_work import WINDOW_CHARS, Meter, Sliced
 
 REACH = 256
 """Longest match that is found, beyond a window."""

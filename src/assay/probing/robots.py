@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from assay.egress.ports import EgressError, Limits, Outgoing, SafeHttp
+from assay.net.egress.ports import EgressError, Limits, Outgoing, SafeHttp
 
 ROBOTS_LIMITS = Limits(connect_s=2.0, total_s=2.0, body_bytes_max=65536)
 """A site that has a wish says so quickly; a dead one must not cost the visit half its time."""

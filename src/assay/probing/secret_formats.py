@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
 
-from assay.kit.slices import Meter, Sliced, occurs, whole
+from assay.common.sliced_work import Meter, Sliced, occurs, whole
 from assay.probing.text_forms import decoded
 
 TEXT_MAX = 65_536

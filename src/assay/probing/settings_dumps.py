@@ -7,7 +7,7 @@ is neither hidden nor a placeholder. What everybody can read elsewhere is not on
 import re
 from collections.abc import Iterator, Sequence
 
-from assay.kit.slices import Meter, Sliced
+from assay.common.sliced_work import Meter, Sliced
 from assay.probing.secret_formats import TEXT_MAX, is_placeholder
 from assay.probing.text_forms import decoded
 

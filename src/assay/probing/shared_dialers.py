@@ -8,9 +8,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
-from assay.egress.ports import SafeHttp
-from assay.kit.json import JsonObject, is_object
-from assay.probing.listing import ListedOnce
+from assay.common.json import JsonObject, is_object
+from assay.net.egress.ports import SafeHttp
 from assay.probing.ports import (
     A2aConversation,
     AgentCallFailed,
@@ -22,6 +21,7 @@ from assay.probing.ports import (
 )
 from assay.probing.push_results import is_working
 from assay.probing.task_results import task_result
+from assay.probing.tool_listing import ListedOnce
 
 HANG_UP_S = 0.4
 """How long a conversation may take to end. Nothing is learnt from it; it is only polite."""

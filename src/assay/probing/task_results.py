@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from assay.kit.json import JsonObject, is_object
+from assay.common.json import JsonObject, is_object
 from assay.probing.ports import A2aConversation, AgentCallFailed, PendingResult
 from assay.probing.push_results import is_working
 

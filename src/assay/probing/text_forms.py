@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from assay.kit.slices import Meter, Sliced
+from assay.common.sliced_work import Meter, Sliced
 
 TEXT_MAX = 65_536
 """Characters read of one answer."""

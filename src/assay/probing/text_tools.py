@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from assay.probing.asking import first
 from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, Obedience
 from assay.probing.instruction_texts import language_of
 from assay.probing.instructions import (
@@ -21,10 +20,11 @@ from assay.probing.instructions import (
     seeded,
     word,
 )
+from assay.probing.malformed_requests import Provoked
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, Visit
-from assay.probing.provoking import Provoked
-from assay.probing.takers import Taker, takers
-from assay.probing.visiting import is_tight
+from assay.probing.probe_client import first
+from assay.probing.session import is_tight
+from assay.probing.text_inputs import Taker, takers
 
 TAKERS_TRIED = 2
 """Of an agent's services together, that are handed an instruction."""

@@ -15,17 +15,17 @@ from random import Random
 from secrets import SystemRandom
 from typing import Final, Literal, Protocol
 
-from assay.chains.subject import Subject
-from assay.egress.consent import origin_of
-from assay.egress.ports import SafeHttp
-from assay.egress.url import EgressPolicy, Target, parse_target
-from assay.kit.clock import Clock
-from assay.kit.errors import Unavailable
-from assay.kit.json import JsonObject
-from assay.kit.state import SharedState
+from assay.common.clock import Clock
+from assay.common.errors import Unavailable
+from assay.common.json import JsonObject
+from assay.common.shared_state import SharedState
+from assay.net.egress.consent import origin_of
+from assay.net.egress.ports import SafeHttp
+from assay.net.egress.url import EgressPolicy, Target, parse_target
 from assay.probing.ports import AgentDialers, BudgetExhausted, Probe, Severity
 from assay.probing.robots import refused_prefixes
-from assay.probing.visiting import VisitHttp
+from assay.probing.session import VisitHttp
+from assay.registries.subject import Subject
 
 ROBOTS_KEPT_S = 86_400.0
 """How long what robots.txt said in an announced visit binds. Source: the design, section 3."""

@@ -10,20 +10,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from assay.egress.ports import Outgoing, Reply
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import Outgoing, Reply
 from assay.probing.answers import parts_said
-from assay.probing.asking import ask, first, text_of
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.function.arguments import arguments_for
 from assay.probing.function.identify import Address
 from assay.probing.function.openapi import Operation, base_of, operations_of
 from assay.probing.function.request import request_for
 from assay.probing.instructions import seeded, word
+from assay.probing.malformed_requests import Provoked
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ServiceKind, Visit
-from assay.probing.provoking import Provoked
-from assay.probing.takers import documented_at
-from assay.probing.visiting import VisitHttp, is_tight, require_room
+from assay.probing.probe_client import ask, first, text_of
+from assay.probing.session import VisitHttp, is_tight, require_room
+from assay.probing.text_inputs import documented_at
 
 ASKED_MAX, ASKED_FEW = 6, 2
 """Calls of a visit; of one that is not announced."""

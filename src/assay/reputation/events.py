@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
-from assay.chains.abi import WORD, BadAnswer, Reader, address_word, word
-from assay.chains.agents import Feedback
-from assay.chains.erc8004 import DECIMALS_MAX, TAG_CHARS_MAX, VALUE_MAX
-from assay.chains.logs import hex_bytes
+from assay.chains.evm.abi import WORD, BadAnswer, Reader, address_word, word
+from assay.chains.evm.logs import hex_bytes
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Rpc
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.kit.numbers import NotANumber, hex_number
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.numbers import NotANumber, hex_number
+from assay.registries.erc8004 import DECIMALS_MAX, TAG_CHARS_MAX, VALUE_MAX
+from assay.registries.model import Feedback
 from assay.reputation.rows import Batch, FeedbackRow, NoteRow, OwnerRow, PaymentChain, TransferRow
 from assay.reputation.scales import rating_of
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
-from assay.chains.agents import Feedback, OnchainAgent
-from assay.kit.json import JsonObject, JsonValue
-from assay.kit.money import MICRO
+from assay.common.json import JsonObject, JsonValue
+from assay.common.money import MICRO
+from assay.registries.model import Feedback, OnchainAgent
 from assay.reputation.facts import AgentFacts, FeedbackEvent
 from assay.reputation.model import RULES, Payer, payer_json, reputation_of
 from assay.reputation.rows import ProvenPayment, TransferRow

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from assay.chains.agents import OnchainAgent
 from assay.chains.model import Network
+from assay.registries.model import OnchainAgent
 from assay.reputation.model import Payer
 from assay.reputation.rows import ProvenPayment
 

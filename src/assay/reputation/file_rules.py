@@ -6,11 +6,11 @@ Source: EIP-8004, "Off-Chain Feedback File Structure".
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from assay.chains.abi import WORD, BadAnswer, Reader
+from assay.chains.evm.abi import WORD, BadAnswer, Reader
 from assay.chains.model import Network
-from assay.chains.registration_json import NotRegistration, load
-from assay.kit.json import JsonObject, JsonValue, is_object
-from assay.kit.numbers import NotANumber, hex_number
+from assay.common.json import JsonObject, JsonValue, is_object
+from assay.common.numbers import NotANumber, hex_number
+from assay.registries.registration_json import NotRegistration, load
 from assay.reputation.events import RawLog
 
 FILE_BYTES_MAX: Final = 64 * 1024

@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from assay.chains.abi import BadAnswer, address_word, word
+from assay.chains.evm.abi import BadAnswer, address_word, word
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import DocumentOverBudget, Documents, DocumentUnavailable
 from assay.chains.rpc import Rpc
-from assay.kit.errors import ServiceError
+from assay.common.errors import ServiceError
+from assay.registries.ports import DocumentOverBudget, Documents, DocumentUnavailable
 from assay.reputation.events import NEW_FEEDBACK, fetch_logs
 from assay.reputation.file_rules import (
     Event,
@@ -27,7 +27,7 @@ from assay.reputation.file_rules import (
     proof_of,
 )
 from assay.reputation.indexer import TAIL
-from assay.reputation.proofs import PaymentProofs
+from assay.reputation.payment_proofs import PaymentProofs
 from assay.reputation.rows import PaymentChain, ProvenPayment
 
 FILE_S: Final = 8.0

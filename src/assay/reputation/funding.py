@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from assay.chains.abi import BadAnswer
-from assay.chains.erc8004 import ZERO_ADDRESS
+from assay.chains.evm.abi import BadAnswer
 from assay.chains.model import ChainUnavailable
 from assay.chains.rpc import Rpc
+from assay.registries.erc8004 import ZERO_ADDRESS
 from assay.reputation.events import head_of, read_fundings
 from assay.reputation.facts import NotIndexed
 from assay.reputation.indexer import RANGE, SUBJECTS

@@ -8,10 +8,10 @@ processes may read the same range; one of them stores it.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from assay.chains.abi import BadAnswer
+from assay.chains.evm.abi import BadAnswer
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Rpc, RpcRefused
-from assay.kit.cache import BoundedMap
+from assay.common.cache import BoundedMap
 from assay.reputation.events import (
     head_of,
     read_feedback,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from assay.chains.agents import OnchainAgent
+from assay.registries.model import OnchainAgent
 from assay.reputation.facts import FeedbackEvent
 from assay.reputation.model import Payer
 from assay.reputation.ports import LedgerPayment

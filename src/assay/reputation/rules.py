@@ -14,8 +14,8 @@ Source: Tran et al. 2009 (SumUp: votes bounded by a flow); decision 0028; docs/r
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from assay.kit.json import JsonObject
-from assay.kit.money import MICRO
+from assay.common.json import JsonObject
+from assay.common.money import MICRO
 from assay.reputation.clusters import groups_of
 from assay.reputation.model import Payer, Reputation, Vote
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 
-from assay.chains.agents import Feedback
+from assay.registries.model import Feedback
 
 _LOW, _HALF, _HIGH = Decimal(0), Decimal(50), Decimal(100)
 

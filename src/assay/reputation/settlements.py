@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.reputation.model import Payer, Reputation
 from assay.reputation.rules import customers
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from assay.chains.abi import WORD, BadAnswer, Reader, address_word, counted, word
-from assay.chains.agents import OnchainAgent
+from assay.chains.evm.abi import WORD, BadAnswer, Reader, address_word, counted, word
 from assay.chains.model import Network, is_address
 from assay.chains.rpc import Call, Returned, Reverted, Rpc
-from assay.kit.clock import Clock
+from assay.common.clock import Clock
+from assay.registries.model import OnchainAgent
 from assay.reputation.rows import PaymentChain
 
 VALIDATIONS_MAX: Final = 300

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from assay.kit.errors import Conflict, NotFound
+from assay.common.errors import Conflict, NotFound
 
 EVENT: Final = "evaluation_complete"
 """The one event of spec, section 6."""

@@ -7,8 +7,8 @@ import hmac
 import json
 from typing import Final
 
-from assay.kit.clock import iso
-from assay.trust.model import Change, Evaluation, Snapshot
+from assay.common.clock import iso
+from assay.evaluation.model import Change, Evaluation, Snapshot
 from assay.webhooks.model import EVENT, GRADE_CHANGED
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - how a secret begins, not one

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from assay.accounts.audit import Note
+from assay.audit.service import Note
 from assay.webhooks.model import Delivery, DeliveryState, Registration
 
 

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from assay.egress.url import EgressPolicy
-from assay.infra.http.egress import GuardedHttp
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.url import EgressPolicy
 
 
 @pytest.fixture

@@ -9,31 +9,31 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 import assay.probing.probes
-from assay.chains.agents import OnchainAgent
-from assay.chains.registration import parse_registration
-from assay.chains.subject import Subject
+from assay.app.control import control_records
+from assay.common.clock import SystemClock
+from assay.common.json import JsonObject
+from assay.common.plugins import load_plugins
+from assay.common.single_flight import SingleFlight
 from assay.control import rules
 from assay.control.identity import Control
-from assay.egress.url import EgressPolicy
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.sql.control import SqlControlStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.evaluations import SqlEvaluationStore
-from assay.kit.clock import SystemClock
-from assay.kit.json import JsonObject
-from assay.kit.plugins import load_plugins
-from assay.kit.singleflight import SingleFlight
+from assay.control.store import SqlControlStore
+from assay.db.engine import Database
+from assay.evaluation.behaviour import CRITICAL_CAP, summary
+from assay.evaluation.model import Evaluation, SignalName
+from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.service import Evaluator, EvaluatorNeeds
+from assay.evaluation.signal_sources import Sources
+from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
+from assay.evaluation.store_evaluations import SqlEvaluationStore
+from assay.evaluation.tiers import Rules, tiers_from
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.url import EgressPolicy
+from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import Probe
-from assay.trust.behaviour import CRITICAL_CAP, summary
-from assay.trust.evaluate import Evaluator, EvaluatorNeeds
-from assay.trust.model import Evaluation, SignalName
-from assay.trust.scoring import DEFAULT_WEIGHTS
-from assay.trust.signals.sandbox import REQUESTS_MAX, SIGNAL
-from assay.trust.sources import Sources
-from assay.trust.subjects import Subjects
-from assay.trust.tiers import Rules, tiers_from
-from assay.wiring.control import control_records
+from assay.registries.model import OnchainAgent
+from assay.registries.registration import parse_registration
+from assay.registries.subject import Subject
+from assay.registries.subjects import Subjects
 from tests.fakes.agents import Agent, Behaviour, registration_file, running
 from tests.fakes.control import FILE, naming
 from tests.fakes.trust import NETWORK, OWNER, WALLET, FakeChain, NoBlobs

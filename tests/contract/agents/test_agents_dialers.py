@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from assay.egress.ports import Limits, Outgoing, Reply
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.http.egress import GuardedHttp
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.ports import Limits, Outgoing, Reply
+from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import AgentCallFailed, BudgetExhausted
 from tests.fakes.agents import entry_of, running
 

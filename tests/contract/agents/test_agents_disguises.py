@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.state.memory import MemorySharedState
-from assay.kit.clock import SystemClock
-from assay.probing.rounds import UNFINISHED
-from assay.trust.bait import PREFIX, Baits
-from assay.trust.model import Evidence
-from assay.trust.signals.sandbox import REQUESTS_MAX
-from assay.trust.sources import Sources
+from assay.common.clock import SystemClock
+from assay.common.shared_state_memory import MemorySharedState
+from assay.evaluation.model import Evidence
+from assay.evaluation.signal_sources import Sources
+from assay.evaluation.signals.sandbox import REQUESTS_MAX
+from assay.net.egress.client import GuardedHttp
+from assay.probing.out_of_band_url import PREFIX, Baits
+from assay.probing.probe_rounds import UNFINISHED
 from tests.contract.agents.test_agents_sandbox import declaring, failed, visit
 from tests.fakes.disguised_agents import Disguised, disguised_agents
 from tests.fakes.working_agents import serving

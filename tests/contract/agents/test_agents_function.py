@@ -7,16 +7,16 @@ import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp
 
-from assay.chains.agents import OnchainAgent, Registration, Service
-from assay.chains.subject import Subject
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.http.egress import GuardedHttp
-from assay.kit.canonical import canonical_bytes
-from assay.kit.clock import SystemClock
+from assay.common.canonical_json import canonical_bytes
+from assay.common.clock import SystemClock
+from assay.net.egress.client import GuardedHttp
+from assay.probing.clients.dialers import StockDialers
 from assay.probing.function import collect_function, function_rows
 from assay.probing.ports import PendingResult, Visit
+from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
-from assay.probing.visiting import VisitHttp
+from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.subject import Subject
 from tests.fakes import working_agents as agents
 from tests.fakes.trust import NETWORK, OWNER, WALLET
 

@@ -7,7 +7,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from assay.infra.http.egress import GuardedHttp
+from assay.net.egress.client import GuardedHttp
 from tests.contract.agents import test_agents_function as function
 from tests.contract.agents.test_agents_function import chances
 from tests.fakes.http_shapes import HOLLOW, SHAPES, Handler, Shape

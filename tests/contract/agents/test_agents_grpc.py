@@ -5,13 +5,13 @@ import gzip
 import pytest
 from a2a.types import Message, Part, SendMessageResponse
 
-from assay.chains.agents import OnchainAgent, Registration, Service
-from assay.chains.subject import Subject
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.sql.engine import Database
-from assay.probing.asking import said, speaks
+from assay.db.engine import Database
+from assay.net.egress.client import GuardedHttp
+from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import AgentCallFailed
+from assay.probing.probe_client import said, speaks
+from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.subject import Subject
 from tests.contract.agents.test_agents_control import Grades
 from tests.contract.agents.test_agents_function import proven
 from tests.fakes.grpc_agents import (
@@ -105,7 +105,7 @@ async def test_a_template_that_speaks_grpc_stays_at_rung_0(
 async def test_without_the_library_nothing_is_held_against_the_agent(
     http: GuardedHttp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.infra.agents.a2a_grpc.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("assay.probing.clients.a2a_grpc.importlib.util.find_spec", lambda _: None)
     async with speaking_grpc(looks_up) as card:
         found = await proven(http, Service("A2A", card))
     assert found == [("a2a", "unfinished", "grpc_extra_missing")]

@@ -10,8 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from assay.infra.http.egress import GuardedHttp
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
+from assay.net.egress.client import GuardedHttp
 from tests.contract.agents.test_agents_function import state_of
 
 Handler = Callable[[str], Response]

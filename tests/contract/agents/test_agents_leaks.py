@@ -12,9 +12,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from assay.egress.ports import Outgoing
-from assay.infra.http.egress import GuardedHttp
-from assay.trust.signals.sandbox import REQUESTS_MAX
+from assay.evaluation.signals.sandbox import REQUESTS_MAX
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.ports import Outgoing
 from tests.contract.agents.test_agents_sandbox import declaring, failed, visit
 from tests.fakes.leaking_talk import BRIEFING, asked_for_rules
 from tests.fakes.leaking_tools import SERVICES, TEXTS

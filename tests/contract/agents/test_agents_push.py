@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from assay.chains.agents import Service
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.sql.engine import Database
-from assay.infra.state.memory import MemorySharedState
-from assay.kit.clock import SystemClock
-from assay.trust.callbacks import PREFIX, TOKEN_HEADER, Callbacks
-from assay.trust.sources import Sources
+from assay.common.clock import SystemClock
+from assay.common.shared_state_memory import MemorySharedState
+from assay.db.engine import Database
+from assay.evaluation.signal_sources import Sources
+from assay.net.egress.client import GuardedHttp
+from assay.probing.result_callbacks import PREFIX, TOKEN_HEADER, Callbacks
+from assay.registries.model import Service
 from tests.contract.agents.test_agents_control import Grades
 from tests.contract.agents.test_agents_function import proven
 from tests.contract.agents.test_agents_grpc import declaring

@@ -4,19 +4,19 @@ import socket
 
 import pytest
 
-from assay.chains.subject import Subject
-from assay.egress.url import EgressPolicy
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.state.memory import MemorySharedState
-from assay.kit.clock import SystemClock
-from assay.kit.json import JsonObject, is_object
+from assay.common.clock import SystemClock
+from assay.common.json import JsonObject, is_object
+from assay.common.shared_state_memory import MemorySharedState
+from assay.evaluation.model import Evidence
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.recheck import RECHECK_REQUESTS, recheck
+from assay.evaluation.signal_sources import Sources
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.url import EgressPolicy
+from assay.probing.clients.dialers import StockDialers
+from assay.probing.session import USER_AGENT
 from assay.probing.unannounced import UnannouncedVisits
-from assay.probing.visiting import USER_AGENT
-from assay.trust.model import Evidence
-from assay.trust.ports import SignalNeeds
-from assay.trust.rechecking import RECHECK_REQUESTS, recheck
-from assay.trust.sources import Sources
+from assay.registries.subject import Subject
 from tests.contract.agents.test_agents_sandbox import PROBES, declaring, subject, visit
 from tests.fakes.agents import Behaviour, running
 from tests.fakes.trust import FakeChain

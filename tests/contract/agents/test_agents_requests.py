@@ -6,15 +6,15 @@ from collections.abc import Callable
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.state.memory import MemorySharedState
-from assay.kit.clock import SystemClock
-from assay.kit.json import is_array, is_object
+from assay.common.clock import SystemClock
+from assay.common.json import is_array, is_object
+from assay.common.shared_state_memory import MemorySharedState
+from assay.evaluation.model import Evidence
+from assay.evaluation.signal_sources import Sources
+from assay.evaluation.signals.sandbox import REQUESTS_MAX
+from assay.net.egress.client import GuardedHttp
+from assay.probing.out_of_band_url import Baits
 from assay.probing.ports import Severity
-from assay.trust.bait import Baits
-from assay.trust.model import Evidence
-from assay.trust.signals.sandbox import REQUESTS_MAX
-from assay.trust.sources import Sources
 from tests.contract.agents.test_agents_sandbox import PROBES, declaring, visit
 from tests.fakes.trust import WALLET
 from tests.fakes.working_agents import (

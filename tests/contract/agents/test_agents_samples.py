@@ -6,18 +6,18 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from assay.chains.agents import OnchainAgent
-from assay.chains.registration import parse_registration
-from assay.chains.subject import Subject
-from assay.egress.url import EgressPolicy
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.http.egress import GuardedHttp
-from assay.kit.canonical import canonical_bytes
-from assay.kit.clock import SystemClock
-from assay.trust.behaviour import findings
-from assay.trust.model import Evidence
-from assay.trust.ports import SignalNeeds
-from assay.trust.signals.sandbox import REQUESTS_MAX, SIGNAL
+from assay.common.canonical_json import canonical_bytes
+from assay.common.clock import SystemClock
+from assay.evaluation.behaviour import findings
+from assay.evaluation.model import Evidence
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.url import EgressPolicy
+from assay.probing.clients.dialers import StockDialers
+from assay.registries.model import OnchainAgent
+from assay.registries.registration import parse_registration
+from assay.registries.subject import Subject
 from assay_demo.agents.files import registration
 from tests.contract.agents.test_agents_sandbox import PROBES
 from tests.fakes.trust import NETWORK, OWNER, WALLET, FakeChain

@@ -9,22 +9,22 @@ from dataclasses import replace
 import pytest
 
 import assay.probing.probes
-from assay.chains.agents import OnchainAgent, Registration, Service
-from assay.chains.registration import parse_registration
-from assay.chains.subject import Subject
+from assay.common.canonical_json import canonical_bytes
+from assay.common.clock import SystemClock
+from assay.common.plugins import load_plugins
 from assay.control.identity import Control
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.http.egress import GuardedHttp
-from assay.kit.canonical import canonical_bytes
-from assay.kit.clock import SystemClock
-from assay.kit.plugins import load_plugins
+from assay.evaluation.behaviour import findings, summary
+from assay.evaluation.model import Evidence
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.signal_sources import Sources
+from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
+from assay.net.egress.client import GuardedHttp
+from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import Probe
-from assay.probing.visiting import USER_AGENT
-from assay.trust.behaviour import findings, summary
-from assay.trust.model import Evidence
-from assay.trust.ports import SignalNeeds
-from assay.trust.signals.sandbox import REQUESTS_MAX, SIGNAL
-from assay.trust.sources import Sources
+from assay.probing.session import USER_AGENT
+from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.registration import parse_registration
+from assay.registries.subject import Subject
 from tests.fakes.agents import Agent, Behaviour, registration_file, running
 from tests.fakes.trust import NETWORK, OWNER, WALLET, FakeChain
 

@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from assay.chains.agents import Service
-from assay.infra.http.egress import GuardedHttp
+from assay.net.egress.client import GuardedHttp
+from assay.registries.model import Service
 from tests.contract.agents.test_agents_function import proven
 from tests.fakes import working_agents as agents
 from tests.fakes.trust import WALLET

@@ -6,12 +6,12 @@ import pytest
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 
-from assay.egress.ports import Limits, Outgoing, Reply
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.http.egress import GuardedHttp
-from assay.kit.clock import SystemClock
+from assay.common.clock import SystemClock
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.ports import Limits, Outgoing, Reply
+from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import AgentCallFailed
-from assay.probing.visiting import VisitHttp
+from assay.probing.session import VisitHttp
 from tests.fakes import working_agents as agents
 from tests.services.raw_server import RawServer, sends, serving
 
@@ -53,7 +53,7 @@ async def test_a_stock_server_of_the_older_transport_is_spoken_to(
 async def test_messages_go_to_the_origin_of_the_stream_only(
     http: GuardedHttp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.infra.agents.mcp.DIAL_S", 1.0)
+    monkeypatch.setattr("assay.probing.clients.mcp.DIAL_S", 1.0)
     async with serving(sends(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")) as other:
         endpoint = f"event: endpoint\r\ndata: {other.url('/messages')}\r\n\r\n"
         error, server = await failure(http, endpoint.encode(), 1.0)

@@ -4,14 +4,18 @@ import asyncio
 import json
 
 import assay.probing.probes
-from assay.egress.url import EgressPolicy
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.http.dial import HttpProxy
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.state.memory import MemorySharedState
-from assay.kit.clock import SystemClock
-from assay.kit.plugins import load_plugins
-from assay.probing.declared import declared_services
+from assay.common.clock import SystemClock
+from assay.common.plugins import load_plugins
+from assay.common.shared_state_memory import MemorySharedState
+from assay.evaluation.model import Evidence
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.signal_sources import Sources
+from assay.evaluation.signals.sandbox import SIGNAL
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.dial import HttpProxy
+from assay.net.egress.url import EgressPolicy
+from assay.probing.clients.dialers import StockDialers
+from assay.probing.declared_services import declared_services
 from assay.probing.ports import Probe
 from assay.probing.unannounced import (
     ANNOUNCED_ONLY,
@@ -19,10 +23,6 @@ from assay.probing.unannounced import (
     commitment,
     scheduled_visits,
 )
-from assay.trust.model import Evidence
-from assay.trust.ports import SignalNeeds
-from assay.trust.signals.sandbox import SIGNAL
-from assay.trust.sources import Sources
 from tests.contract.agents.test_agents_sandbox import subject
 from tests.fakes.agents import Agent, Behaviour, running
 from tests.fakes.trust import FakeChain

@@ -7,19 +7,19 @@ from dataclasses import replace
 import pytest
 
 import assay.probing.probes
-from assay.chains.agents import Service
-from assay.chains.subject import Subject
+from assay.common.clock import SystemClock
+from assay.common.json import is_array, is_object
+from assay.common.plugins import load_plugins
 from assay.control.identity import Control
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.http.egress import GuardedHttp
-from assay.kit.clock import SystemClock
-from assay.kit.json import is_array, is_object
-from assay.kit.plugins import load_plugins
+from assay.evaluation.model import Evidence
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
+from assay.net.egress.client import GuardedHttp
 from assay.probing import shared_dialers
+from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import Probe, Severity
-from assay.trust.model import Evidence
-from assay.trust.ports import SignalNeeds
-from assay.trust.signals.sandbox import REQUESTS_MAX, SIGNAL
+from assay.registries.model import Service
+from assay.registries.subject import Subject
 from tests.contract.agents.test_agents_sandbox import subject
 from tests.fakes.agents import Agent, Behaviour, running
 from tests.fakes.control import FILE, Kept, Records, naming

@@ -11,17 +11,17 @@ import pytest
 from eth_abi.abi import encode
 from eth_account import Account
 
-from assay.chains.agents import AgentNotFound
-from assay.chains.families.evm import EvmReader
+from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.ports import ChainReader, ReaderNeeds
-from assay.chains.registration import TYPE
-from assay.chains.resolve import Resolver
-from assay.egress.url import EgressPolicy
-from assay.infra.http.documents import GuardedDocuments
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.http.rpc import JsonRpc
-from assay.kit.clock import SystemClock
+from assay.common.clock import SystemClock
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.url import EgressPolicy
+from assay.registries.documents import GuardedDocuments
+from assay.registries.families.evm import EvmReader
+from assay.registries.model import AgentNotFound
+from assay.registries.ports import ChainReader, ReaderNeeds
+from assay.registries.registration import TYPE
+from assay.registries.wallet_resolution import Resolver
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.node import PAST
 from assay_demo.chain.registries import (

@@ -11,9 +11,9 @@ from decimal import Decimal
 
 import pytest
 
-from assay.chains.agents import AgentNotFound, OnchainAgent
 from assay.chains.model import ChainUnavailable
-from assay.chains.registration import TYPE
+from assay.registries.model import AgentNotFound, OnchainAgent
+from assay.registries.registration import TYPE
 from tests.services.solana import golden, loopback
 from tests.services.solana.clusters import SYSTEM_PROGRAM, keypair
 from tests.services.solana.indexer import gone, graphql_error

@@ -7,17 +7,17 @@ import pytest
 from eth_abi.abi import encode
 from eth_account import Account
 
-from assay.chains.families.evm import EvmReader
-from assay.chains.ports import ReaderNeeds
-from assay.egress.url import EgressPolicy
-from assay.infra.contract_wallets import OnchainWallets
-from assay.infra.http.breaker import FAILURES_MAX
-from assay.infra.http.documents import GuardedDocuments
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.http.rpc_endpoint import RpcLimits
-from assay.kit.clock import SystemClock
-from assay.kit.costs import CostLedger
+from assay.chains.evm.rpc_endpoint import RpcLimits
+from assay.chains.evm.rpc_network import JsonRpc
+from assay.common.circuit_breaker import FAILURES_MAX
+from assay.common.clock import SystemClock
+from assay.common.costs import CostLedger
+from assay.identity.contract_wallets import OnchainWallets
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.url import EgressPolicy
+from assay.registries.documents import GuardedDocuments
+from assay.registries.families.evm import EvmReader
+from assay.registries.ports import ReaderNeeds
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.fakes.chain import NoIndex
 from tests.services.chain import LocalChain, local_chain

@@ -16,29 +16,29 @@ import pytest
 from eth_abi.abi import encode
 from eth_account import Account
 
-from assay.chains.agents import OnchainAgent
-from assay.chains.families.evm import EvmReader
-from assay.chains.ports import ReaderNeeds
-from assay.chains.subject import Subject
-from assay.egress.url import EgressPolicy
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.http.documents import GuardedDocuments
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.http.rpc_endpoint import RpcLimits
-from assay.infra.sql.chain_events import SqlEventStore
-from assay.infra.sql.engine import Database
-from assay.kit.clock import SystemClock
-from assay.kit.money import MICRO
+from assay.chains.evm.rpc_endpoint import RpcLimits
+from assay.chains.evm.rpc_network import JsonRpc
+from assay.common.clock import SystemClock
+from assay.common.money import MICRO
+from assay.db.engine import Database
+from assay.evaluation.model import Evidence, Unavailable
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.signal_sources import Sources
+from assay.evaluation.signals.registry_8004 import SIGNAL
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.url import EgressPolicy
+from assay.probing.clients.dialers import StockDialers
+from assay.registries.documents import GuardedDocuments
+from assay.registries.families.evm import EvmReader
+from assay.registries.model import OnchainAgent
+from assay.registries.ports import ReaderNeeds
+from assay.registries.subject import Subject
+from assay.reputation.agent_facts import IndexedFacts
 from assay.reputation.facts import AgentFacts, NotIndexed
 from assay.reputation.indexer import KINDS, Indexer
 from assay.reputation.ports import Cursor, Stream
-from assay.reputation.reading import IndexedFacts
 from assay.reputation.rows import Asset, PaymentChain
-from assay.trust.model import Evidence, Unavailable
-from assay.trust.ports import SignalNeeds
-from assay.trust.signals.registry_8004 import SIGNAL
-from assay.trust.sources import Sources
+from assay.reputation.store_events import SqlEventStore
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.dollars import mint
 from assay_demo.chain.registries import (
@@ -242,13 +242,13 @@ async def test_an_evaluation_reads_two_ranges_beyond_the_index_and_no_more(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.buyer(100)
-    monkeypatch.setattr("assay.reputation.reading.RANGE", 3)
+    monkeypatch.setattr("assay.reputation.agent_facts.RANGE", 3)
     with pytest.raises(NotIndexed, match="still to be read"):
         await shop.facts()
     await shop.index()
-    monkeypatch.setattr("assay.reputation.reading.RANGE", 10_000)
+    monkeypatch.setattr("assay.reputation.agent_facts.RANGE", 10_000)
     shop.buyer(100)
-    monkeypatch.setattr("assay.reputation.reading.RANGE", 3)
+    monkeypatch.setattr("assay.reputation.agent_facts.RANGE", 3)
     ranges: list[str] = []
     shop.proxy.before = ranges.append
     found = await shop.facts()

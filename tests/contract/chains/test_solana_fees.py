@@ -8,14 +8,14 @@ import pytest
 from solders.keypair import Keypair
 
 from assay.chains.networks import Networks
-from assay.infra.solana_fees import BALANCE_KNOWN_S, SolanaFees
-from assay.infra.solana_writer import SolanaWriter
-from assay.infra.sql.daily_budgets import DailyBudgets
-from assay.infra.sql.engine import Database
-from assay.kit.costs import SERVICE, Bearer, serve_for
-from assay.kit.tasks import Tasks
-from assay.trust.feedback import WriteBack, Written
-from assay.trust.subjects import Subjects
+from assay.common.costs import SERVICE, Bearer, serve_for
+from assay.common.tasks import Tasks
+from assay.db.daily_budgets import DailyBudgets
+from assay.db.engine import Database
+from assay.registries.subjects import Subjects
+from assay.reputation.solana_fees import BALANCE_KNOWN_S, SolanaFees
+from assay.reputation.solana_writer import SolanaWriter
+from assay.reputation.write_back import WriteBack, Written
 from tests.fakes.clock import FrozenClock
 from tests.services.databases import migrated_sqlite
 from tests.services.solana.clusters import keypair

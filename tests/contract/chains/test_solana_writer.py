@@ -10,16 +10,16 @@ import pytest
 from solders.keypair import Keypair
 from solders.message import Message
 
-from assay.chains.agents import OnchainAgent
+from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.model import ChainUnavailable
 from assay.chains.networks import Networks
-from assay.chains.ports import WriteRefused
-from assay.chains.solana.feedback import Given, give_feedback
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.solana_writer import SolanaWriter, keypair_of
-from assay.kit.tasks import Tasks
-from assay.trust.feedback import WAITING_MAX, WriteBack, Written
-from assay.trust.subjects import Subjects
+from assay.common.tasks import Tasks
+from assay.registries.model import OnchainAgent
+from assay.registries.ports import WriteRefused
+from assay.registries.solana.feedback import Given, give_feedback
+from assay.registries.subjects import Subjects
+from assay.reputation.solana_writer import SolanaWriter, keypair_of
+from assay.reputation.write_back import WAITING_MAX, WriteBack, Written
 from tests.fakes.clock import FrozenClock
 from tests.services.solana import golden, loopback
 from tests.services.solana.clusters import keypair

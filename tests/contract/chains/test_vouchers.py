@@ -8,13 +8,13 @@ import pytest
 from eth_abi.abi import encode
 from typing_extensions import override
 
-from assay.chains.agents import OnchainAgent
+from assay.common.clock import SystemClock
+from assay.common.money import MICRO
 from assay.evaluation.ladder import place
 from assay.evaluation.policy import LadderPolicy
-from assay.kit.clock import SystemClock
-from assay.kit.money import MICRO
+from assay.registries.model import OnchainAgent
+from assay.reputation.agent_facts import IndexedFacts
 from assay.reputation.evidence import evidence_of
-from assay.reputation.reading import IndexedFacts
 from assay.reputation.vouchers import (
     Stake,
     VoucherRules,

@@ -3,8 +3,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.sql.engine import Database
+from assay.chains.evm.rpc_network import JsonRpc
+from assay.db.engine import Database
 from tests.fakes.clock import FrozenClock
 from tests.services.egress_process import Process
 from tests.services.rpc_bench import QUICK, Bench

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
-from assay.chains.ports import DocumentUnavailable
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.egress.url import EgressPolicy
-from assay.infra.http.documents import REDIRECTS_MAX, GuardedDocuments
-from assay.infra.http.egress import GuardedHttp
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.url import EgressPolicy
+from assay.registries.documents import REDIRECTS_MAX, GuardedDocuments
+from assay.registries.ports import DocumentUnavailable
 from tests.contract.http.test_http_egress_address import DENIED_ANSWERS
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.raw_server import keeps_open, plain, serving

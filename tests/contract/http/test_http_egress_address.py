@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from assay.egress.address import classify
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing
-from assay.egress.url import EgressPolicy
-from assay.infra.http.dial import JudgingBackend
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.http.resolver import SystemResolver
+from assay.net.egress.address import classify
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.dial import JudgingBackend
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing
+from assay.net.egress.url import EgressPolicy
+from assay.net.resolver import SystemResolver
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.raw_server import keeps_open, plain, serving
 from tests.vectors.forbidden_hosts import FORBIDDEN
@@ -78,7 +78,7 @@ def dials(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
         seen.append((host, port))
         raise OSError("not from a test")
 
-    monkeypatch.setattr("assay.infra.http.dial.dial_counted", record)
+    monkeypatch.setattr("assay.net.egress.dial.dial_counted", record)
     return seen
 
 

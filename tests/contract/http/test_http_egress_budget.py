@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.egress.budget import (
+from assay.common.egress_budget import (
     ANYBODY,
     RESERVED,
     BudgetRules,
@@ -14,9 +14,9 @@ from assay.egress.budget import (
     UseClass,
     egress_use,
 )
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.infra.sql.engine import Database
-from assay.kit.errors import Unavailable
+from assay.common.errors import Unavailable
+from assay.db.engine import Database
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from tests.fakes.clock import FrozenClock
 from tests.services.certificates import TestAuthority
 from tests.services.egress_process import BYTES, GLANCE, OK, Process

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from assay.chains.agents import Service
-from assay.chains.ports import DocumentOverBudget
-from assay.chains.subject import Subject
+from assay.common.egress_budget import BudgetRules, Ceiling, EgressUse, UseClass, egress_use
 from assay.control.host_files import HostFiles
-from assay.egress.budget import BudgetRules, Ceiling, EgressUse, UseClass, egress_use
-from assay.egress.ports import Outgoing, Reply
-from assay.infra.http.documents import GuardedDocuments
-from assay.infra.sql.engine import Database
+from assay.db.engine import Database
+from assay.net.egress.ports import Outgoing, Reply
+from assay.registries.documents import GuardedDocuments
+from assay.registries.model import Service
+from assay.registries.ports import DocumentOverBudget
+from assay.registries.subject import Subject
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import NETWORK, WALLET, onchain_agent
 from tests.services.egress_process import OK, Process

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.egress.url import EgressPolicy
-from assay.infra.http.egress import GuardedHttp
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.url import EgressPolicy
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.certificates import TestAuthority
 from tests.services.raw_server import Respond, keeps_open, plain, sends, serving

@@ -13,10 +13,10 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import MCPServer
 
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.egress.url import EgressPolicy
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.http.guarded_transport import SafeHttpTransport, SafeHttpTransport2
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.guarded_transport import SafeHttpTransport, SafeHttpTransport2
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.url import EgressPolicy
 from tests.services.raw_server import Respond, keeps_open, plain, sends, serving
 
 QUICK = Limits(connect_s=1.0, total_s=3.0, body_bytes_max=100_000)

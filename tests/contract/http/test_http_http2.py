@@ -13,11 +13,11 @@ import hpack
 import pytest
 from hyperframe import frame
 
-from assay.egress.budget import RESERVED, egress_use
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.egress.url import EgressPolicy
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.sql.engine import Database
+from assay.common.egress_budget import RESERVED, egress_use
+from assay.db.engine import Database
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.url import EgressPolicy
 from tests.fakes.clock import FrozenClock
 from tests.fakes.grpc_agents import Hostile, hostile_server
 from tests.fakes.scripted_resolver import ScriptedResolver

@@ -2,10 +2,10 @@
 
 import pytest
 
-from assay.egress.budget import ANYBODY, RESERVED, egress_use
-from assay.egress.url import EgressPolicy
-from assay.infra.sql.engine import Database
-from assay.wiring.egress import MESSAGES_PER_DAY, message_quota
+from assay.app.egress import MESSAGES_PER_DAY, message_quota
+from assay.common.egress_budget import ANYBODY, RESERVED, egress_use
+from assay.db.engine import Database
+from assay.net.egress.url import EgressPolicy
 from tests.fakes.clock import FrozenClock
 from tests.services.egress_process import Process
 

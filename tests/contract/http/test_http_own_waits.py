@@ -6,17 +6,17 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from assay.egress.budget import ANYBODY, RESERVED, EgressUse, egress_use
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.egress.url import EgressPolicy, Target, parse_target
-from assay.infra.http import resolver as resolving
-from assay.infra.http.breaker import FAILURES_MAX
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.http.upstream import UpstreamPool
-from assay.infra.sql.engine import Database
-from assay.kit.clock import SystemClock
-from assay.kit.errors import Unavailable
-from assay.wrapper.upstream import UpstreamRequest
+from assay.common.circuit_breaker import FAILURES_MAX
+from assay.common.clock import SystemClock
+from assay.common.egress_budget import ANYBODY, RESERVED, EgressUse, egress_use
+from assay.common.errors import Unavailable
+from assay.db.engine import Database
+from assay.http1.client import UpstreamPool
+from assay.http1.model import UpstreamRequest
+from assay.net import resolver as resolving
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.url import EgressPolicy, Target, parse_target
 from tests.fakes.clock import FrozenClock
 from tests.fakes.name_servers import NameServers
 from tests.services.egress_process import DEVELOPMENT, Process

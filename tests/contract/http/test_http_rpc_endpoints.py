@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from assay.chains.evm.rpc_heights import STALE_BLOCKS_MAX
+from assay.chains.evm.rpc_network import LAG_BLOCKS
 from assay.chains.model import ChainUnavailable
 from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
-from assay.infra.http.rpc import LAG_BLOCKS
-from assay.infra.http.rpc_heights import STALE_BLOCKS_MAX
 from tests.services.ethereum_node import (
     HEAD,
     REGISTRY,

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from assay.infra.http.breaker import OPEN_S_MAX
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.http.rpc_endpoint import RpcLimits
-from assay.infra.http.rpc_heights import HEAD_FORGOTTEN_S, STALE_BLOCKS_MAX
+from assay.chains.evm.rpc_endpoint import RpcLimits
+from assay.chains.evm.rpc_heights import HEAD_FORGOTTEN_S, STALE_BLOCKS_MAX
+from assay.chains.evm.rpc_network import JsonRpc
+from assay.common.circuit_breaker import OPEN_S_MAX
 from tests.services.ethereum_node import HEAD, NOW_S, Node, Reply, changing
 from tests.services.raw_server import Request, plain
 from tests.services.rpc_bench import THREE, Bench, expected, unavailable

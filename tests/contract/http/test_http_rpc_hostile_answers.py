@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from assay.chains.evm.rpc_endpoint import RpcLimits
+from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.model import ChainUnavailable, Network
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.http.rpc_endpoint import RpcLimits
-from assay.kit import base58
+from assay.common import base58
 from tests.fakes.clock import FrozenClock
 from tests.services.ethereum_node import CHAIN_ID, REGISTRY, Node
 from tests.services.hostile_answers import ALL, SLOW, Hostile, as_list

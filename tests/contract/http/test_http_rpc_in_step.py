@@ -5,12 +5,12 @@ import json
 
 import pytest
 
+from assay.chains.evm.rpc_gathering import TOGETHER_MAX
+from assay.chains.evm.rpc_heights import STALE_BLOCKS_MAX
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
-from assay.infra.http.breaker import FAILURES_MAX
-from assay.infra.http.rpc_gathering import TOGETHER_MAX
-from assay.infra.http.rpc_heights import STALE_BLOCKS_MAX
-from assay.kit.json import is_object
+from assay.common.circuit_breaker import FAILURES_MAX
+from assay.common.json import is_object
 from tests.services.ethereum_node import HEAD, REGISTRY, Node, Reply, owner, owner_of
 from tests.services.raw_server import Request, plain
 from tests.services.rpc_bench import ONE, THREE, Bench, expected

@@ -3,10 +3,10 @@
 import asyncio
 from contextlib import AsyncExitStack, suppress
 
+from assay.chains.evm.rpc_endpoint import RpcLimits
+from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.model import ChainUnavailable, Network
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.http.rpc_endpoint import RpcLimits
-from assay.kit.costs import Bearer, serve_for
+from assay.common.costs import Bearer, serve_for
 from tests.fakes.clock import FrozenClock
 from tests.services.ethereum_node import HEAD, Node, owner
 from tests.services.rpc_bench import ONE, Bench

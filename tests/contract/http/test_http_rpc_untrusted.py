@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.model import ChainUnavailable
 from assay.chains.rpc import Call, Returned, Reverted
-from assay.infra.http.breaker import FAILURES_MAX
-from assay.infra.http.rpc import JsonRpc
-from assay.kit.costs import Bearer, Cost, CostLedger, serve_for
-from assay.kit.errors import TooMany
+from assay.common.circuit_breaker import FAILURES_MAX
+from assay.common.costs import Bearer, Cost, CostLedger, serve_for
+from assay.common.errors import TooMany
 from tests.fakes.clock import FrozenClock
 from tests.services.ethereum_node import REGISTRY, Node, Reply, owner_of, refusal
 from tests.services.raw_server import Request, plain

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.egress.url import EgressPolicy
-from assay.infra.http.egress import GuardedHttp
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.url import EgressPolicy
 from tests.services.raw_server import RawServer, Respond, plain, sends, serving
 
 QUICK = Limits(connect_s=0.5, total_s=1.0, body_bytes_max=10_000, header_bytes_max=4000)

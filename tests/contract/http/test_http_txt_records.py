@@ -11,7 +11,7 @@ import pytest
 from typing_extensions import override
 
 from assay.control.ports import LookUpUnavailable
-from assay.infra.http.txt_records import DnsTxtRecords
+from assay.control.txt_records import DnsTxtRecords
 
 NAME = "_agent-registration.h.example"
 

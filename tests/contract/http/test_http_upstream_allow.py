@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.egress.opened import OpenedAddresses, OpenedForOperators, opened_entry
-from assay.egress.url import EgressPolicy, Target, parse_target
-from assay.infra.http.resolver import Resolver
-from assay.infra.http.upstream import UpstreamPool
-from assay.infra.http.upstream_by_operator import UpstreamsByOperator
-from assay.kit.clock import SystemClock
-from assay.wrapper.callers import anonymous_at
-from assay.wrapper.upstream import UpstreamFailed, UpstreamRequest
+from assay.common.clock import SystemClock
+from assay.http1.callers import anonymous_at
+from assay.http1.client import UpstreamPool
+from assay.http1.client_by_operator import UpstreamsByOperator
+from assay.http1.model import UpstreamFailed, UpstreamRequest
+from assay.net.egress.upstream_allowlist import OpenedAddresses, OpenedForOperators, opened_entry
+from assay.net.egress.url import EgressPolicy, Target, parse_target
+from assay.net.resolver import Resolver
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.certificates import TestAuthority
 from tests.services.raw_server import keeps_open, plain, serving

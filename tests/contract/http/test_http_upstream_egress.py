@@ -4,14 +4,14 @@ from decimal import Decimal
 
 import pytest
 
-from assay.egress.url import EgressPolicy, Refused, Target, parse_target
-from assay.infra.crypto.secretbox import SecretBox
-from assay.infra.http.upstream import UpstreamPool
-from assay.kit.clock import SystemClock
-from assay.kit.errors import InvalidRequest
+from assay.common.clock import SystemClock
+from assay.common.errors import InvalidRequest
+from assay.common.secretbox import SecretBox
+from assay.http1.client import UpstreamPool
+from assay.http1.model import UpstreamFailed, UpstreamRequest
+from assay.net.egress.url import EgressPolicy, Refused, Target, parse_target
 from assay.payments.networks import payment_networks
-from assay.wrapper.configs import ConfigRules, Endpoints, NewEndpoint
-from assay.wrapper.upstream import UpstreamFailed, UpstreamRequest
+from assay.wrappers.service import ConfigRules, Endpoints, NewEndpoint
 from tests.contract.http.test_http_egress_address import DENIED_ANSWERS
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.fakes.wrappers import MemoryWrapperStore

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from assay.egress.url import EgressPolicy, Target
-from assay.infra.http import upstream
-from assay.infra.http.upstream import HOSTS_MAX, UpstreamPool
-from assay.infra.http.upstream_heads import HEADS_BYTES_MAX, HEADS_MAX, KnownHeads
-from assay.infra.http.upstream_host import UpstreamConnections
-from assay.kit.clock import SystemClock
-from assay.wrapper.callers import anonymous_at
-from assay.wrapper.upstream import AnswerHead, UpstreamRequest
+from assay.common.clock import SystemClock
+from assay.http1 import client as upstream
+from assay.http1.callers import anonymous_at
+from assay.http1.client import HOSTS_MAX, UpstreamPool
+from assay.http1.host import UpstreamConnections
+from assay.http1.model import AnswerHead, UpstreamRequest
+from assay.http1.response_heads import HEADS_BYTES_MAX, HEADS_MAX, KnownHeads
+from assay.net.egress.url import EgressPolicy, Target
 from tests.services.raw_server import Request, keeps_open, plain, serving
 
 DEVELOPMENT = EgressPolicy(allow_private=True, require_https=False)

@@ -5,11 +5,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from assay.egress.budget import BudgetRules, Ceiling, EgressUse, UseClass, egress_use
-from assay.egress.ports import Reply
-from assay.infra.sql.engine import Database
-from assay.infra.sql.state import SqlSharedState
-from assay.trust.turns import HostTurns
+from assay.common.egress_budget import BudgetRules, Ceiling, EgressUse, UseClass, egress_use
+from assay.db.engine import Database
+from assay.db.state import SqlSharedState
+from assay.evaluation.host_turns import HostTurns
+from assay.net.egress.ports import Reply
 from tests.fakes.clock import FrozenClock
 from tests.services.egress_process import DEVELOPMENT, OK, RULES, Process
 from tests.services.raw_server import keeps_open, serving

@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from assay.egress.budget import EgressUse
-from assay.egress.url import EgressPolicy
-from assay.infra.crypto.secretbox import SecretBox
-from assay.infra.http.egress import GuardedHttp
-from assay.kit.ids import new_id
-from assay.kit.tasks import Tasks
-from assay.webhooks import deliver
-from assay.webhooks.deliver import Deliverer
+from assay.common.egress_budget import EgressUse
+from assay.common.ids import new_id
+from assay.common.secretbox import SecretBox
+from assay.common.tasks import Tasks
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.url import EgressPolicy
+from assay.webhooks import delivery as deliver
+from assay.webhooks.delivery import Deliverer
 from assay.webhooks.model import Delivery, DeliveryState, Registration
-from assay.webhooks.register import place
+from assay.webhooks.service import place
 from tests.fakes.clock import FrozenClock
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.certificates import TestAuthority

@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from assay.infra.blobs import IpfsSnapshotBlobs, cid_v1_raw
-from assay.infra.crypto.secretbox import SecretBox
-from assay.kit.errors import Unavailable
+from assay.common.errors import Unavailable
+from assay.common.secretbox import SecretBox
+from assay.evaluation.blobs import IpfsSnapshotBlobs, cid_v1_raw
 
 BOX = SecretBox.from_secrets("s" * 40)
 

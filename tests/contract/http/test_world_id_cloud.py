@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from assay.infra.personhood import CloudVerifier
-from assay.trust.humans import PersonhoodProof, PersonhoodUnavailable, ProofInvalid
+from assay.personhood.model import PersonhoodProof, PersonhoodUnavailable, ProofInvalid
+from assay.personhood.verifier import CloudVerifier
 from tests.services.raw_server import RawServer, Request, plain, serving
 
 PROOF = PersonhoodProof(1, 2, (3,) * 8, "8453:22", None)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from assay.kit.ids import new_id
-from assay.payments.paid_call_model import GAS, PAYEE_MAX, PaidCall
+from assay.common.ids import new_id
+from assay.probing.paid_call_model import GAS, PAYEE_MAX, PaidCall
 
 CENT = 10_000
 NETWORK = "eip155:84532"

@@ -6,27 +6,27 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from assay.chains.evm.rpc_network import JsonRpc
+from assay.chains.evm.transactions import TransactionSigner
 from assay.chains.model import Network
-from assay.infra.crypto.eip3009 import Eip3009Signers
-from assay.infra.crypto.transactions import TransactionSigner
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.payments.receipts import ChainReceipts
-from assay.infra.payments.x402_engine import X402Engine
-from assay.infra.payments.x402_facilitator import RemoteFacilitator
-from assay.infra.sql.engine import Database
-from assay.infra.sql.payment_watches import SqlWatchStore
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.kit.clock import SystemClock
-from assay.kit.ids import new_id
+from assay.common.clock import SystemClock
+from assay.common.ids import new_id
+from assay.db.engine import Database
+from assay.payments.finality import View, Witness
 from assay.payments.model import Entry, PaymentNetwork, PaymentRefused, State
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import Attempt
 from assay.payments.ports import Authorization, Facilitator, ProtocolNeeds
-from assay.payments.protocols.x402 import X402
+from assay.payments.receipts import ChainReceipts
 from assay.payments.settlement import PaymentPending, Settlement
+from assay.payments.store import SqlLedgerStore
+from assay.payments.store_watches import SqlWatchStore
 from assay.payments.watcher import Watcher
-from assay.payments.witness import View, Witness
-from assay.payments.x402_wire import credential_of
+from assay.payments.x402.codec import credential_of
+from assay.payments.x402.eip3009 import Eip3009Signers
+from assay.payments.x402.engine import X402Engine
+from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.protocol import X402
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import LocalAccount
 from tests.fakes.gas import ample_gas

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from assay.chains.abi import address_word, word
-from assay.infra.sql.engine import Database
-from assay.kit.keccak import keccak256
+from assay.chains.evm.abi import address_word, word
+from assay.common.keccak import keccak256
+from assay.db.engine import Database
 from assay.payments.attempts import NONCES_MAX, RENEWED_AFTER_S
-from assay.payments.looks import Look
 from assay.payments.model import Entry, State
-from assay.payments.released import find_out
+from assay.payments.recheck_schedule import Look
+from assay.payments.released_payments import find_out
 from assay_demo.chain.accounts import LocalAccount
 from tests.contract.payments.room import CENT, Room, entry_of, room
 from tests.contract.payments.test_reorganisations import revenue

@@ -13,29 +13,29 @@ import pytest
 from eth_account import Account
 from fastapi import FastAPI
 
-from assay.chains.agents import OnchainAgent, Registration, Service
-from assay.chains.subject import Subject
+from assay.app.paid_calls import PaidCallParts
+from assay.app.payment_chains import payment_chains
+from assay.chains.evm.rpc_network import JsonRpc
+from assay.chains.evm.transactions import TransactionSigner
 from assay.cli.paid_calls import paid_calls_said
-from assay.egress.url import EgressPolicy
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.crypto.transactions import TransactionSigner
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.payments.payout_wallet import PayoutWallet
-from assay.infra.payments.visit_wallets import AssetBalances, DerivedWallets
-from assay.infra.sql.engine import Database
-from assay.infra.sql.paid_calls import SqlPaidCallStore
-from assay.kit.clock import SystemClock
+from assay.common.clock import SystemClock
+from assay.db.engine import Database
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.url import EgressPolicy
 from assay.payments.networks import payment_networks
-from assay.payments.paid_call_model import GAS, PAYEE_MAX
-from assay.payments.paid_calls import BoughtCalls, PaidCallNeeds
-from assay.probing.declared import declared_services
+from assay.payments.payout_wallet import PayoutWallet
+from assay.probing.clients.dialers import StockDialers
+from assay.probing.declared_services import declared_services
 from assay.probing.function import collect_function, function_rows
+from assay.probing.paid_call_model import GAS, PAYEE_MAX
+from assay.probing.paid_calls import BoughtCalls, PaidCallNeeds
 from assay.probing.ports import Visit
+from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
-from assay.probing.visiting import VisitHttp
-from assay.wiring.paid_calls import PaidCallParts
-from assay.wiring.payment_chains import payment_chains
+from assay.probing.store_paid_calls import SqlPaidCallStore
+from assay.probing.visit_wallets import AssetBalances, DerivedWallets
+from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.subject import Subject
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.contract.payments.paid_claims import claim_at_once
 from tests.contract.payments.room import MovedClock

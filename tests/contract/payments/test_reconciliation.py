@@ -13,23 +13,23 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
+from assay.app import background
+from assay.app.background import RECONCILE_EVERY_S
+from assay.chains.evm.transactions import TransactionSigner
 from assay.chains.model import Network
-from assay.infra.crypto.eip3009 import Eip3009Signers
-from assay.infra.crypto.transactions import TransactionSigner
-from assay.infra.payments.x402_engine import X402Engine
-from assay.infra.sql.engine import Database
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.kit.keyring import MacKeys
-from assay.payments.looks import LATE_S, MISSED_MOST_S
+from assay.common.keyring import MacKeys
+from assay.db.engine import Database
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt
 from assay.payments.ports import ProtocolNeeds
-from assay.payments.protocols.x402 import X402
+from assay.payments.recheck_schedule import LATE_S, MISSED_MOST_S
 from assay.payments.reconciliation import OF_PAYER
+from assay.payments.service import Till
 from assay.payments.settlement import PaymentPending, Settlement
-from assay.payments.till import Till
-from assay.wiring import background
-from assay.wiring.background import RECONCILE_EVERY_S
+from assay.payments.store import SqlLedgerStore
+from assay.payments.x402.eip3009 import Eip3009Signers
+from assay.payments.x402.engine import X402Engine
+from assay.payments.x402.protocol import X402
 from tests.fakes.clock import FrozenClock
 from tests.fakes.gas import ample_gas
 from tests.fakes.payment_nodes import BLOCK_S, Node, Nodes

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from assay.infra.sql.engine import Database
-from assay.payments.looks import ANSWERS_MAX, AT_END, Look
+from assay.db.engine import Database
 from assay.payments.model import Entry, State
-from assay.payments.released import find_out
+from assay.payments.recheck_schedule import ANSWERS_MAX, AT_END, Look
+from assay.payments.released_payments import find_out
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from tests.contract.payments.room import CENT, Room, entry_of, room

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from assay.infra.sql.analytics import SqlAnalyticsStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.rebuild import SqlRollupProof
-from assay.infra.sql.tables import payments
-from assay.kit.errors import Unavailable
+from assay.analytics.store_analytics import SqlAnalyticsStore
+from assay.analytics.store_rebuild import SqlRollupProof
+from assay.common.errors import Unavailable
+from assay.db.engine import Database
+from assay.db.schema.everything import payments
 from assay.payments.model import Entry, State
 from assay.payments.networks import FINAL_ON_BASE as FINAL
+from assay.payments.store import SqlLedgerStore
 from assay_demo.chain.accounts import LocalAccount
 from tests.contract.payments.room import CENT, Room, room
 from tests.e2e.test_e2e_payment_attacks import fresh_account, send_away

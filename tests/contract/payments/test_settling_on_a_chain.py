@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from eth_account import Account
 
+from assay.chains.evm.rpc_network import JsonRpc
+from assay.chains.evm.transactions import TransactionSigner, transaction_of
 from assay.chains.model import Network
-from assay.infra.crypto.transactions import TransactionSigner, transaction_of
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.payments.x402_engine import X402Engine
-from assay.kit.clock import SystemClock
+from assay.common.clock import SystemClock
 from assay.payments.attempts import after, hashes
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
-from assay.payments.x402_wire import authorization_of
+from assay.payments.x402.codec import authorization_of
+from assay.payments.x402.engine import X402Engine
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.registries import selector

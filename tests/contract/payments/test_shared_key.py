@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 
 from assay.accounts.model import Operator, Plan, Role
-from assay.infra.payments.gas_price import KNOWN_S, GasPrices
-from assay.infra.sql.engine import Database
-from assay.infra.sql.gas import SqlGasStore
-from assay.infra.sql.operators import SqlOperatorStore
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.kit.keyring import MacKeys
+from assay.accounts.store_operators import SqlOperatorStore
+from assay.common.keyring import MacKeys
+from assay.db.engine import Database
 from assay.payments.claims import Sighting
 from assay.payments.gas import GasBudget
 from assay.payments.gas_rules import GAS_MAX, GasRules, fee_per_gas
 from assay.payments.model import Held, Payment, PaymentsUnavailable, State
 from assay.payments.outcomes import Attempt
 from assay.payments.ports import ProtocolNeeds
-from assay.payments.protocols.x402 import PROTOCOL
+from assay.payments.service import Till
 from assay.payments.settlement import Settlement
-from assay.payments.till import Till
+from assay.payments.store import SqlLedgerStore
+from assay.payments.store_gas import SqlGasStore
+from assay.payments.x402.gas_price import KNOWN_S, GasPrices
+from assay.payments.x402.protocol import PROTOCOL
 from tests.fakes.clock import FrozenClock
 from tests.fakes.witness import lone_witness
 from tests.services.databases import migrated_postgresql, migrated_sqlite

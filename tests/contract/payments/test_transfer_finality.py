@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from assay.infra.sql.payment_watches import SqlWatchStore
-from assay.kit.errors import Conflict
-from assay.kit.keccak import keccak256
+from assay.common.errors import Conflict
+from assay.common.keccak import keccak256
 from assay.payments import transfer_watcher
+from assay.payments.store_watches import SqlWatchStore
 from assay.payments.transfer_model import NotOwed, Transfer, TransferState
 from assay.payments.watcher import plan_of
 from tests.contract.payments.transfer_stage import (

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import insert
 
-from assay.infra.sql.engine import Database
-from assay.infra.sql.transfer_rows import SqlTransferRows, values_of
-from assay.infra.sql.transfer_tables import transfers
+from assay.db.engine import Database
+from assay.db.schema.transfers import transfers
+from assay.payments.store_transfer_rows import SqlTransferRows, values_of
 from assay.payments.transfer_model import Transfer, TransferNotFound, TransferState
 from assay.payments.transfer_pages import TransferPages
 from tests.fakes.clock import FrozenClock

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.transfers import SqlTransferStore
-from assay.kit.errors import Conflict, InvalidRequest
+from assay.common.errors import Conflict, InvalidRequest
 from assay.payments.model import PaymentsUnavailable, State
 from assay.payments.outcomes import Attempt
+from assay.payments.store import SqlLedgerStore
+from assay.payments.store_transfers import SqlTransferStore
 from assay.payments.transfer_model import (
     NotOwed,
     Signed,

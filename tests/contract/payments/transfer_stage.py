@@ -5,22 +5,22 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final
 
-from assay.infra.crypto.transactions import TransactionSigner
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.payments.payout_wallet import PayoutWallet
-from assay.infra.sql.engine import Database
-from assay.infra.sql.payment_watches import SqlWatchStore
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.statement import SqlStatementStore
-from assay.infra.sql.transfers import SqlTransferStore
+from assay.app.payment_chains import chain_of
+from assay.chains.evm.rpc_network import JsonRpc
+from assay.chains.evm.transactions import TransactionSigner
+from assay.db.engine import Database
 from assay.payments.model import Entry, State
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import Attempt
+from assay.payments.payout_wallet import PayoutWallet
 from assay.payments.statement import Statements
+from assay.payments.store import SqlLedgerStore
+from assay.payments.store_statement import SqlStatementStore
+from assay.payments.store_transfers import SqlTransferStore
+from assay.payments.store_watches import SqlWatchStore
 from assay.payments.transfer_model import Transfer
 from assay.payments.transfers import Transfers
 from assay.payments.watcher import plan_of
-from assay.wiring.payment_chains import chain_of
 from tests.fakes.calls import claimed, payment
 from tests.fakes.clock import FrozenClock
 from tests.services.token_chain import TokenChain, TokenNode

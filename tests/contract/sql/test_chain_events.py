@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from assay.chains.model import Network
-from assay.infra.sql.chain_events import SqlEventStore
-from assay.infra.sql.engine import Database
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue
+from assay.db.engine import Database
+from assay.reputation.agent_facts import IndexedFacts
 from assay.reputation.ports import Cursor, Stream
-from assay.reputation.reading import IndexedFacts
 from assay.reputation.rows import (
     Asset,
     Batch,
@@ -19,6 +18,7 @@ from assay.reputation.rows import (
     PaymentChain,
     TransferRow,
 )
+from assay.reputation.store_events import SqlEventStore
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import NETWORK, onchain_agent
 

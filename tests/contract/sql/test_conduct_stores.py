@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from assay.calls.conduct import ConductLog, Tally
-from assay.infra.sql.conduct import SqlConductStore
-from assay.infra.sql.course import SqlCourseStore
-from assay.infra.sql.engine import Database
-from assay.kit.errors import Unavailable
-from assay.trust.conduct import CourseCall
-from assay.trust.course import Kept, Run
+from assay.caller_behaviour.observations import ConductLog, Tally
+from assay.caller_behaviour.scenario import CourseCall
+from assay.caller_behaviour.scenario_run import Kept, Run
+from assay.caller_behaviour.store_observations import SqlConductStore
+from assay.caller_behaviour.store_scenario_runs import SqlCourseStore
+from assay.common.errors import Unavailable
+from assay.db.engine import Database
 from tests.fakes.calls import call, changed
 from tests.fakes.clock import FrozenClock
 

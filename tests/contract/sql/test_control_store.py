@@ -5,16 +5,14 @@ from datetime import timedelta
 
 import pytest
 
+from assay.common.ids import new_id
+from assay.common.json import JsonValue, is_array
 from assay.control.identity import REPUTATION
 from assay.control.ports import Past
 from assay.control.similarity import bands
-from assay.infra.sql.control import SqlControlStore
-from assay.infra.sql.control_records import ControlRecords
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.evaluations import SqlEvaluationStore
-from assay.kit.ids import new_id
-from assay.kit.json import JsonValue, is_array
-from assay.trust.model import (
+from assay.control.store import SqlControlStore
+from assay.db.engine import Database, to_us
+from assay.evaluation.model import (
     Collected,
     Evaluation,
     Evidence,
@@ -23,6 +21,8 @@ from assay.trust.model import (
     Snapshot,
     Weighed,
 )
+from assay.evaluation.store_control_records import ControlRecords
+from assay.evaluation.store_evaluations import SqlEvaluationStore
 from tests.fakes.clock import FrozenClock
 
 AT = "at https://h.example:443/"

@@ -5,14 +5,14 @@ import asyncio
 import pytest
 from sqlalchemy import func, select, text
 
-from assay.infra.sql import costs as cost_store
-from assay.infra.sql.cost_tables import daily_costs
-from assay.infra.sql.costs import SqlCostStore
-from assay.infra.sql.engine import Database
-from assay.kit import costs as kit_costs
-from assay.kit.cost_windows import DAY_S, CostKey
-from assay.kit.costs import EVERYBODY, Bearer, Cost, CostLedger
-from assay.kit.errors import Unavailable
+from assay.common import costs as kit_costs
+from assay.common.cost_windows import DAY_S, CostKey
+from assay.common.costs import EVERYBODY, Bearer, Cost, CostLedger
+from assay.common.errors import Unavailable
+from assay.db import store_costs as cost_store
+from assay.db.engine import Database
+from assay.db.schema.costs import daily_costs
+from assay.db.store_costs import SqlCostStore
 from tests.fakes.clock import FrozenClock
 
 ONE, OTHER = Bearer("operator 1"), Bearer("address 192.0.2.1")

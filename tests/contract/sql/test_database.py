@@ -13,13 +13,13 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
+from assay.common.errors import Unavailable
+from assay.db.connect import DatabaseUrlError
+from assay.db.engine import Database
+from assay.db.migrate import HEAD, SchemaTooNew
+from assay.db.schema.everything import METADATA
 from assay.identity.model import KeyAgent
-from assay.infra.sql.connect import DatabaseUrlError
-from assay.infra.sql.engine import Database
-from assay.infra.sql.key_agents import SqlKeyAgentStore
-from assay.infra.sql.migrate import HEAD, SchemaTooNew
-from assay.infra.sql.tables import METADATA
-from assay.kit.errors import Unavailable
+from assay.key_agents.store import SqlKeyAgentStore
 from tests.services.postgres import postgres
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -77,7 +77,7 @@ async def test_a_transaction_that_fails_leaves_nothing(database: Database) -> No
 async def test_real_processes_that_start_at_once_all_start(database_url: str) -> None:
     code = (
         "import asyncio, sys\n"
-        "from assay.infra.sql.engine import Database\n"
+        "from assay.db.engine import Database\n"
         "async def main():\n"
         "    database = await Database.open(sys.argv[1])\n"
         "    await database.migrate()\n"
@@ -91,7 +91,7 @@ async def test_real_processes_that_start_at_once_all_start(database_url: str) ->
 
 def test_the_newest_migration_is_the_one_a_start_looks_for() -> None:
     config = Config()
-    config.set_main_option("script_location", "assay.infra.sql:migrations")
+    config.set_main_option("script_location", "assay.db:migrations")
     config.set_main_option("path_separator", "os")
     assert ScriptDirectory.from_config(config).get_heads() == [HEAD]
 

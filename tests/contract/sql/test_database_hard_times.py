@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
+from assay.accounts.store_api_keys import SqlApiKeyStore
+from assay.accounts.store_operators import SqlOperatorStore
+from assay.common.errors import InvalidRequest, Unavailable
+from assay.db.connect import DatabaseUrlError
+from assay.db.engine import Database
 from assay.identity.model import KeyAgent
-from assay.infra.sql.api_keys import SqlApiKeyStore
-from assay.infra.sql.connect import DatabaseUrlError
-from assay.infra.sql.engine import Database
-from assay.infra.sql.key_agents import SqlKeyAgentStore
-from assay.infra.sql.operators import SqlOperatorStore
-from assay.kit.errors import InvalidRequest, Unavailable
+from assay.key_agents.store import SqlKeyAgentStore
 from tests.services.postgres import postgres
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import bindparam, text
 
-from assay.infra.sql.desk import Desk, Work
-from assay.infra.sql.engine import Database
-from assay.infra.sql.together import AT_ONCE, Lane
-from assay.kit.errors import InvalidRequest, Unavailable
+from assay.common.errors import InvalidRequest, Unavailable
+from assay.db.engine import Database
+from assay.db.group_commit import AT_ONCE, Lane
+from assay.db.sql_transaction import Desk, Work
 
 ADD = text("INSERT INTO key_agents (address, verified_us) VALUES (:address, 1)")
 ADDRESSES = text("SELECT address FROM key_agents ORDER BY address")

@@ -10,22 +10,22 @@ import pytest
 from sqlalchemy import Executable, text
 from sqlalchemy.dialects.sqlite import dialect
 
-from assay.accounts.audit import TERMINAL, note
 from assay.accounts.model import Operator, Plan, Role
 from assay.accounts.ports import SignUp
-from assay.infra.sql.audit import SqlAuditStore
-from assay.infra.sql.daily_budgets import DailyBudgets
-from assay.infra.sql.desk import DirectDesk, Values
-from assay.infra.sql.engine import Database
-from assay.infra.sql.gas import SqlGasStore
-from assay.infra.sql.gas_in_flight import IN_FLIGHT
-from assay.infra.sql.operators import SqlOperatorStore
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.kit.ids import new_id
+from assay.accounts.store_operators import SqlOperatorStore
+from assay.audit.service import TERMINAL, note
+from assay.audit.store import SqlAuditStore
+from assay.common.ids import new_id
+from assay.db.daily_budgets import DailyBudgets
+from assay.db.engine import Database
+from assay.db.sql_transaction import DirectDesk, Values
 from assay.payments.claims import Claim
 from assay.payments.gas import GasSpent, GasTerms
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt
+from assay.payments.store import SqlLedgerStore
+from assay.payments.store_gas import SqlGasStore
+from assay.payments.store_gas_in_flight import IN_FLIGHT
 from tests.contract.sql.test_ledger_store import entry
 from tests.fakes.clock import FrozenClock
 

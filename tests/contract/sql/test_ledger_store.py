@@ -12,15 +12,15 @@ import pytest
 from sqlalchemy import Select, text
 from sqlalchemy.dialects.sqlite import dialect
 
-from assay.infra.sql.engine import Database
-from assay.infra.sql.ledger_statements import COMMITTED, HAS_PAID, LEASE, OF_A_CLAIM
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.kit.ids import new_id
+from assay.common.ids import new_id
+from assay.db.engine import Database
 from assay.payments.claims import CUT_SHORT, Committed
-from assay.payments.looks import Look
 from assay.payments.model import DirectFee, Entry, Fees, IdentifierReused, State, Stored
 from assay.payments.outcomes import Attempt
-from assay.payments.unfinished import Due
+from assay.payments.recheck_schedule import Look
+from assay.payments.store import SqlLedgerStore
+from assay.payments.store_ledger_statements import COMMITTED, HAS_PAID, LEASE, OF_A_CLAIM
+from assay.payments.unfinished_payments import Due
 from assay.payments.upstream_keys import upstream_key
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger import MemoryLedgerStore

@@ -8,10 +8,10 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, text
 
-from assay.calls.model import LogFilter
-from assay.infra.sql.analytics import SqlAnalyticsStore
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.rebuild import SqlRollupProof
+from assay.analytics.model import LogFilter
+from assay.analytics.store_analytics import SqlAnalyticsStore
+from assay.analytics.store_rebuild import SqlRollupProof
+from assay.db.engine import Database, to_us
 
 AT = to_us(datetime(2026, 3, 1, 12, tzinfo=UTC))
 TODAY = AT // 86_400_000_000
@@ -33,7 +33,7 @@ PAYMENT = text(
 
 def at_0002(connection: Connection) -> None:
     config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", "assay.infra.sql:migrations")
+    config.set_main_option("script_location", "assay.db:migrations")
     config.set_main_option("path_separator", "os")
     command.upgrade(config, "0002")
 

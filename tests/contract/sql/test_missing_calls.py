@@ -8,16 +8,16 @@ import pytest
 from sqlalchemy import exists, select
 from sqlalchemy.dialects.sqlite import dialect
 
-from assay.calls.model import LogFilter, Stats
-from assay.infra.sql.analytics import SqlAnalyticsStore
-from assay.infra.sql.call_rows import BOUGHT_BY
-from assay.infra.sql.calls import SqlCallStore
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.missing_calls import AT_ONCE, GRACE, SqlMissingCalls
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.rebuild import SqlRollupProof
-from assay.infra.sql.tables import payments
+from assay.analytics.model import LogFilter, Stats
+from assay.analytics.store_analytics import SqlAnalyticsStore
+from assay.analytics.store_call_rows import BOUGHT_BY
+from assay.analytics.store_calls import SqlCallStore
+from assay.analytics.store_missing_calls import AT_ONCE, GRACE, SqlMissingCalls
+from assay.analytics.store_rebuild import SqlRollupProof
+from assay.db.engine import Database, to_us
+from assay.db.schema.everything import payments
 from assay.payments.model import Entry, State, Stored
+from assay.payments.store import SqlLedgerStore
 from tests.fakes.calls import PAYER, call, claimed, payment
 from tests.fakes.clock import FrozenClock
 
@@ -152,7 +152,7 @@ async def test_more_payments_than_one_question_takes_are_all_looked_at(
     database: Database, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert AT_ONCE > 1
-    monkeypatch.setattr("assay.infra.sql.missing_calls.AT_ONCE", 3)
+    monkeypatch.setattr("assay.analytics.store_missing_calls.AT_ONCE", 3)
     for _ in range(10):
         await sold(database, clock)
         clock.move(1)

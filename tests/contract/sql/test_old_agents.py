@@ -5,16 +5,16 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from assay.infra.sql.calls import SqlCallStore
-from assay.infra.sql.costs import SqlCostStore
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.old_agents import SqlOldAgents
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.rebuild import SqlRollupProof
-from assay.infra.sql.retention import SqlRetention
+from assay.admin.store_retention import SqlRetention
+from assay.analytics.store_calls import SqlCallStore
+from assay.analytics.store_old_agents import SqlOldAgents
+from assay.analytics.store_rebuild import SqlRollupProof
+from assay.app.retention import Retention
+from assay.db.engine import Database, to_us
+from assay.db.store_costs import SqlCostStore
 from assay.payments.model import State
+from assay.payments.store import SqlLedgerStore
 from assay.settings import load
-from assay.wiring.retention import Retention
 from tests.contract.sql.test_old_calls import CLOCK, NOW, TODAY, analytics, logged, made, remove_all
 from tests.fakes.calls import call, claimed, payment
 from tests.fakes.clock import FrozenClock

@@ -7,23 +7,23 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.calls.analytics import Analytics, Page
-from assay.calls.log import CallLog
-from assay.calls.model import Call, LogFilter
-from assay.infra.sql.analytics import SqlAnalyticsStore
-from assay.infra.sql.calls import SqlCallStore
-from assay.infra.sql.costs import SqlCostStore
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.missing_calls import SqlMissingCalls
-from assay.infra.sql.old_calls import SqlOldCalls
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.rebuild import SqlRollupProof
-from assay.infra.sql.retention import SqlRetention
-from assay.infra.sql.tables import calls, payments
-from assay.kit.clock import DAY_US
+from assay.admin.store_retention import SqlRetention
+from assay.analytics.log import CallLog
+from assay.analytics.model import Call, LogFilter
+from assay.analytics.queries import Analytics, Page
+from assay.analytics.store_analytics import SqlAnalyticsStore
+from assay.analytics.store_calls import SqlCallStore
+from assay.analytics.store_missing_calls import SqlMissingCalls
+from assay.analytics.store_old_calls import SqlOldCalls
+from assay.analytics.store_rebuild import SqlRollupProof
+from assay.app.retention import Retention
+from assay.common.clock import DAY_US
+from assay.db.engine import Database, to_us
+from assay.db.schema.everything import calls, payments
+from assay.db.store_costs import SqlCostStore
 from assay.payments.model import State
+from assay.payments.store import SqlLedgerStore
 from assay.settings import load
-from assay.wiring.retention import Retention
 from tests.fakes.calls import call, claimed, payment
 from tests.fakes.clock import FrozenClock
 

@@ -7,18 +7,12 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, insert, select, text
 
-import assay.trust.audit
-from assay.identity.model import KeyAgent
-from assay.infra.blobs import NoSnapshotBlobs
-from assay.infra.sql.costs import SqlCostStore
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.evaluations import SqlEvaluationStore
-from assay.infra.sql.key_agents import SqlKeyAgentStore
-from assay.infra.sql.old_evaluations import DUE, OF_SUBJECT
-from assay.infra.sql.payment_rows import values_of
-from assay.infra.sql.personhood import SqlPersonhoodStore
-from assay.infra.sql.retention import SqlRetention
-from assay.infra.sql.tables import (
+import assay.evaluation.recompute
+from assay.admin.store_retention import SqlRetention
+from assay.app.retention import Retention
+from assay.common.ids import new_id
+from assay.db.engine import Database, to_us
+from assay.db.schema.everything import (
     evaluations,
     payments,
     removed_snapshots,
@@ -26,12 +20,9 @@ from assay.infra.sql.tables import (
     snapshots,
     visit_requests,
 )
-from assay.kit.ids import new_id
-from assay.payments.networks import ROWS
-from assay.settings import load
-from assay.trust.audit import Audit, Checked
-from assay.trust.humans import Personhood
-from assay.trust.model import (
+from assay.db.store_costs import SqlCostStore
+from assay.evaluation.blobs import NoSnapshotBlobs
+from assay.evaluation.model import (
     FIRST_PREVIOUS_HASH,
     Collected,
     Evaluation,
@@ -41,10 +32,19 @@ from assay.trust.model import (
     Snapshot,
     Weighed,
 )
-from assay.trust.scoring import DEFAULT_WEIGHTS
-from assay.trust.snapshot import older_snapshot_bytes, snapshot_hash
-from assay.trust.tiers import Rules, tiers_from
-from assay.wiring.retention import Retention
+from assay.evaluation.recompute import Audit, Checked
+from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.snapshot import older_snapshot_bytes, snapshot_hash
+from assay.evaluation.store_evaluations import SqlEvaluationStore
+from assay.evaluation.store_old_evaluations import DUE, OF_SUBJECT
+from assay.evaluation.tiers import Rules, tiers_from
+from assay.identity.model import KeyAgent
+from assay.key_agents.store import SqlKeyAgentStore
+from assay.payments.networks import ROWS
+from assay.payments.store_rows import values_of
+from assay.personhood.model import Personhood
+from assay.personhood.store import SqlPersonhoodStore
+from assay.settings import load
 from tests.contract.sql.test_ledger_store import entry
 from tests.contract.sql.test_retention import Blobs, stranger
 from tests.fakes.clock import FrozenClock
@@ -201,7 +201,7 @@ async def test_one_missing_in_the_middle_is_noticed_though_it_was_like_the_last_
 async def test_what_leaves_while_snapshots_are_verified_breaks_nothing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(assay.trust.audit, "PAGE", 1)
+    monkeypatch.setattr(assay.evaluation.recompute, "PAGE", 1)
     for days in (90, 80, 70, 60, 50):
         await evaluated(database, days)
     found: list[Checked] = []

@@ -5,16 +5,16 @@ from typing import Any
 
 from sqlalchemy import insert, text
 
-from assay.infra.sql.costs import SqlCostStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.old_revisions import REMOVE
-from assay.infra.sql.payment_rows import values_of
-from assay.infra.sql.retention import SqlRetention
-from assay.infra.sql.tables import payments
-from assay.infra.sql.wrappers import SqlWrapperStore
+from assay.admin.store_retention import SqlRetention
+from assay.app.retention import Retention
+from assay.db.engine import Database
+from assay.db.schema.everything import payments
+from assay.db.store_costs import SqlCostStore
 from assay.payments.model import State
+from assay.payments.store_rows import values_of
 from assay.settings import load
-from assay.wiring.retention import Retention
+from assay.wrappers.store import SqlWrapperStore
+from assay.wrappers.store_old_revisions import REMOVE
 from tests.contract.sql.test_ledger_store import entry
 from tests.contract.sql.test_stores_wrappers import AT, CLOCK, add, changed, config, store
 from tests.fakes.clock import FrozenClock

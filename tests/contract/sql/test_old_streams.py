@@ -10,24 +10,24 @@ from alembic.config import Config
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.dialects.sqlite import dialect
 
+from assay.app.index_retention import IndexRetention
 from assay.chains.model import Network
-from assay.infra.sql.chain_event_rows import ROWS_LOCK, these
-from assay.infra.sql.chain_events import ROWS_MAX, SqlEventStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.evaluations import SqlEvaluationStore
-from assay.infra.sql.old_streams import LOOK, REMOVE_ROWS, SqlOldStreams
-from assay.infra.sql.tables import chain_transfers, index_streams
-from assay.kit.clock import SystemClock
-from assay.kit.ids import new_id
-from assay.kit.json import JsonValue
+from assay.common.clock import SystemClock
+from assay.common.ids import new_id
+from assay.common.json import JsonValue
+from assay.db.engine import Database
+from assay.db.schema.everything import chain_transfers, index_streams
+from assay.evaluation.model import FIRST_PREVIOUS_HASH, Evaluation, Grade, Snapshot
+from assay.evaluation.store_evaluations import SqlEvaluationStore
+from assay.reputation.agent_facts import IndexedFacts
 from assay.reputation.events import DAY_S
 from assay.reputation.facts import NotIndexed
 from assay.reputation.ports import NEUTRAL_FROM, Cursor, Stream
-from assay.reputation.reading import IndexedFacts
 from assay.reputation.rows import Asset, Batch, PaymentChain, TransferRow
+from assay.reputation.store_event_rows import ROWS_LOCK, these
+from assay.reputation.store_events import ROWS_MAX, SqlEventStore
+from assay.reputation.store_old_streams import LOOK, REMOVE_ROWS, SqlOldStreams
 from assay.settings import load
-from assay.trust.model import FIRST_PREVIOUS_HASH, Evaluation, Grade, Snapshot
-from assay.wiring.index_retention import IndexRetention
 from tests.contract.sql.test_chain_events import (
     HEAD,
     NET,
@@ -409,7 +409,7 @@ async def test_looking_for_streams_and_rows_reads_no_others(database: Database) 
 
 def at_0030(connection: Connection) -> None:
     config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", "assay.infra.sql:migrations")
+    config.set_main_option("script_location", "assay.db:migrations")
     config.set_main_option("path_separator", "os")
     command.upgrade(config, "0030")
 

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from assay.infra.sql.analytics import SqlAnalyticsStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.payment_watches import SqlWatchStore
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.rebuild import SqlRollupProof
+from assay.analytics.store_analytics import SqlAnalyticsStore
+from assay.analytics.store_rebuild import SqlRollupProof
+from assay.db.engine import Database
 from assay.payments.model import DirectFee, Entry, State
 from assay.payments.outcomes import Attempt
+from assay.payments.store import SqlLedgerStore
+from assay.payments.store_watches import SqlWatchStore
 from assay.payments.watched_payments import ENDED, LOOKS, watched_payment
 from assay.payments.watcher import plan_of
 from tests.contract.sql.test_ledger_store import CLOCK, HOUR, NETWORK, entry

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from assay.infra.sql.engine import Database
-from assay.infra.sql.personhood import SqlPersonhoodStore
-from assay.trust.humans import HumanTaken, Personhood
+from assay.db.engine import Database
+from assay.personhood.model import HumanTaken, Personhood
+from assay.personhood.store import SqlPersonhoodStore
 from tests.fakes.clock import FrozenClock
 
 NOW = FrozenClock().now()

@@ -6,20 +6,20 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, select
 
-from assay.accounts.audit import Action, Actor, ActorKind, Note
+from assay.accounts.store_operators import SqlOperatorStore
+from assay.admin.store_retention import SqlRetention
+from assay.app.retention import Retention
+from assay.audit.service import Action, Actor, ActorKind, Note
+from assay.audit.store import SqlAuditStore
+from assay.common.ids import new_id
+from assay.db.engine import Database
+from assay.db.schema.everything import evaluations, snapshots
+from assay.db.store_costs import SqlCostStore
+from assay.evaluation.model import FIRST_PREVIOUS_HASH, Evaluation, Grade, Snapshot
+from assay.evaluation.store_evaluations import SqlEvaluationStore
 from assay.identity.model import KeyAgent
-from assay.infra.sql.audit import SqlAuditStore
-from assay.infra.sql.costs import SqlCostStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.evaluations import SqlEvaluationStore
-from assay.infra.sql.key_agents import SqlKeyAgentStore
-from assay.infra.sql.operators import SqlOperatorStore
-from assay.infra.sql.retention import SqlRetention
-from assay.infra.sql.tables import evaluations, snapshots
-from assay.kit.ids import new_id
+from assay.key_agents.store import SqlKeyAgentStore
 from assay.settings import load
-from assay.trust.model import FIRST_PREVIOUS_HASH, Evaluation, Grade, Snapshot
-from assay.wiring.retention import Retention
 from tests.fakes.clock import FrozenClock
 
 CLOCK = FrozenClock()

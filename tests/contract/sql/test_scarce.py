@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 
-from assay.infra.sql.chain_events import SqlEventStore
-from assay.infra.sql.chain_sellers import OTHER_PAYERS
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.scarce import PERSON_DAYS, SqlAttestedPeople, SqlPurchases
-from assay.infra.sql.tables import (
+from assay.db.engine import Database, to_us
+from assay.db.schema.everything import (
     chain_fundings,
     chain_transfers,
     control_keys,
@@ -21,8 +18,11 @@ from assay.infra.sql.tables import (
     wrapper_revisions,
     wrappers,
 )
+from assay.key_agents.store_scarce import PERSON_DAYS, SqlAttestedPeople, SqlPurchases
 from assay.reputation.payers import Money, payers_of
 from assay.reputation.ports import LedgerPayment
+from assay.reputation.store_events import SqlEventStore
+from assay.reputation.store_sellers import OTHER_PAYERS
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import onchain_agent
 

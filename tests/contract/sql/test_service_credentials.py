@@ -8,8 +8,11 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import insert, select
 
-from assay.chains.agents import Registration, Service
-from assay.chains.subject import Subject
+from assay.common.errors import InvalidRequest
+from assay.common.secretbox import SecretBox
+from assay.control.store import SqlControlStore
+from assay.db.engine import Database, to_us
+from assay.db.schema.everything import control_keys, service_credentials
 from assay.evaluation.credentials import (
     CONTROL_COUNTS,
     OTHERS_MAX,
@@ -23,13 +26,10 @@ from assay.evaluation.deposits import (
     CredentialNotFound,
     NewCredential,
 )
-from assay.infra.crypto.secretbox import SecretBox
-from assay.infra.sql.control import SqlControlStore
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.service_credentials import SqlServiceCredentials
-from assay.infra.sql.tables import control_keys, service_credentials
-from assay.infra.sql.visit_schedule import SqlVisitSchedule
-from assay.kit.errors import InvalidRequest
+from assay.evaluation.store_credentials import SqlServiceCredentials
+from assay.evaluation.store_visit_schedule import SqlVisitSchedule
+from assay.registries.model import Registration, Service
+from assay.registries.subject import Subject
 from tests.fakes.clock import FrozenClock
 from tests.fakes.closed_agents import SECRET
 from tests.fakes.trust import NETWORK, OWNER, STRANGER, onchain_agent

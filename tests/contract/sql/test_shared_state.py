@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from assay.infra.sql.engine import Database
-from assay.infra.sql.state import SqlSharedState
-from assay.infra.state.memory import MemorySharedState
-from assay.kit.errors import Unavailable
-from assay.kit.state import SharedState
+from assay.common.errors import Unavailable
+from assay.common.shared_state import SharedState
+from assay.common.shared_state_memory import MemorySharedState
+from assay.db.engine import Database
+from assay.db.state import SqlSharedState
 from tests.fakes.clock import FrozenClock
 from tests.services.postgres import postgres
 
@@ -119,7 +119,7 @@ async def test_what_has_ended_is_removed_by_later_puts_and_nothing_else_is(
 async def test_a_backlog_is_removed_in_steps(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.infra.sql.state.PURGE_MAX", 3)
+    monkeypatch.setattr("assay.db.state.PURGE_MAX", 3)
     clock = FrozenClock()
     state = SqlSharedState(database, clock)
     for n in range(7):

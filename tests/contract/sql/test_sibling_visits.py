@@ -8,17 +8,17 @@ from typing import ClassVar
 
 import pytest
 
-from assay.chains.agents import OnchainAgent, Service
 from assay.control.identity import sibling_key
+from assay.db.engine import Database
+from assay.evaluation.earlier_evidence import OWN_VISIT_WITHIN, SHARED_WITHIN
 from assay.evaluation.enrolment import Holder
+from assay.evaluation.model import Evidence
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.service import EVER
+from assay.evaluation.sibling_agents import SiblingVisits
 from assay.evaluation.visits import WINDOW, Asked, VisitRecord
-from assay.infra.sql.engine import Database
-from assay.probing.declared import declared_services
-from assay.trust.evaluate import EVER
-from assay.trust.model import Evidence
-from assay.trust.ports import SignalNeeds
-from assay.trust.siblings import SiblingVisits
-from assay.trust.standing import OWN_VISIT_WITHIN, SHARED_WITHIN
+from assay.probing.declared_services import declared_services
+from assay.registries.model import OnchainAgent, Service
 from tests.contract.sql.test_visit_simulation import (
     HOUR,
     PROBES,

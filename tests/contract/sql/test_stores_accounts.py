@@ -7,15 +7,15 @@ from decimal import Decimal
 
 import pytest
 
-from assay.accounts.audit import TERMINAL, note
 from assay.accounts.model import ApiKey, Change, EmailTaken, Operator, OperatorNotFound, Plan, Role
+from assay.accounts.store_allowance import SqlAllowanceStore
+from assay.accounts.store_api_keys import SqlApiKeyStore
+from assay.accounts.store_operators import SqlOperatorStore
+from assay.audit.service import TERMINAL, note
+from assay.common.ids import new_id
+from assay.db.engine import Database
 from assay.identity.model import KeyAgent
-from assay.infra.sql.allowance import SqlAllowanceStore
-from assay.infra.sql.api_keys import SqlApiKeyStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.key_agents import SqlKeyAgentStore
-from assay.infra.sql.operators import SqlOperatorStore
-from assay.kit.ids import new_id
+from assay.key_agents.store import SqlKeyAgentStore
 from tests.fakes.clock import FrozenClock
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, UTC)

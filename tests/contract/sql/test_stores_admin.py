@@ -7,20 +7,20 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from assay.accounts.audit import Actor, Note, NoteNotFound, note
 from assay.accounts.model import ApiKey, Change, Operator, OperatorNotFound, Plan, Role
-from assay.infra.sql.account_end import SqlAccountEnd
-from assay.infra.sql.admin import SqlAdminStore
-from assay.infra.sql.api_keys import SqlApiKeyStore
-from assay.infra.sql.audit import SqlAuditStore
-from assay.infra.sql.calls import SqlCallStore
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.operators import SqlOperatorStore
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.kit.clock import DAY_US
-from assay.kit.errors import Unavailable
-from assay.kit.ids import new_id
+from assay.accounts.store_api_keys import SqlApiKeyStore
+from assay.accounts.store_operators import SqlOperatorStore
+from assay.admin.store import SqlAdminStore
+from assay.admin.store_account_end import SqlAccountEnd
+from assay.analytics.store_calls import SqlCallStore
+from assay.audit.service import Actor, Note, NoteNotFound, note
+from assay.audit.store import SqlAuditStore
+from assay.common.clock import DAY_US
+from assay.common.errors import Unavailable
+from assay.common.ids import new_id
+from assay.db.engine import Database, to_us
 from assay.payments.model import State
+from assay.payments.store import SqlLedgerStore
 from tests.fakes.calls import call, claimed, payment
 from tests.fakes.clock import FrozenClock
 

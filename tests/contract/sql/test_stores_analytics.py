@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from assay.calls.model import Call, CallKind, Counted, LogFilter
-from assay.infra.sql.analytics import SqlAnalyticsStore
-from assay.infra.sql.calls import SqlCallStore
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.rebuild import SqlRollupProof
-from assay.kit.clock import DAY_US
+from assay.analytics.model import Call, CallKind, Counted, LogFilter
+from assay.analytics.store_analytics import SqlAnalyticsStore
+from assay.analytics.store_calls import SqlCallStore
+from assay.analytics.store_rebuild import SqlRollupProof
+from assay.common.clock import DAY_US
+from assay.db.engine import Database, to_us
 from assay.payments.model import Entry, State
+from assay.payments.store import SqlLedgerStore
 from tests.fakes.calls import CALL_FIELDS, KIND_FIELDS, PAYER, call, changed, claimed, payment
 from tests.fakes.clock import FrozenClock
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from assay.calls.log import BATCH_MAX, CallLog
-from assay.calls.model import BatchId, Call
-from assay.calls.ports import CallsRefused
-from assay.infra.sql.analytics import SqlAnalyticsStore
-from assay.infra.sql.calls import SqlCallStore
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.rebuild import SqlRollupProof
-from assay.kit.errors import Unavailable
+from assay.analytics.log import BATCH_MAX, CallLog
+from assay.analytics.model import BatchId, Call
+from assay.analytics.ports import CallsRefused
+from assay.analytics.store_analytics import SqlAnalyticsStore
+from assay.analytics.store_calls import SqlCallStore
+from assay.analytics.store_rebuild import SqlRollupProof
+from assay.common.errors import Unavailable
+from assay.db.engine import Database, to_us
 from tests.fakes.calls import PAYER, call, changed
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -8,7 +8,6 @@ from decimal import Decimal
 
 import pytest
 
-from assay.accounts.audit import TERMINAL, Note, note
 from assay.accounts.credential_ports import AskedBy, Code, CodeBound, CodeKind
 from assay.accounts.model import (
     ApiKey,
@@ -22,14 +21,15 @@ from assay.accounts.model import (
     Scope,
 )
 from assay.accounts.ports import SignUp
-from assay.infra.sql.account_end import SqlAccountEnd, pseudonym
-from assay.infra.sql.api_keys import SqlApiKeyStore
-from assay.infra.sql.credentials import SqlCredentialStore
-from assay.infra.sql.dashboard_sessions import SqlSessionStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.operators import SqlOperatorStore
-from assay.kit.errors import TooMany
-from assay.kit.ids import new_id
+from assay.accounts.store_api_keys import SqlApiKeyStore
+from assay.accounts.store_credentials import SqlCredentialStore
+from assay.accounts.store_operators import SqlOperatorStore
+from assay.accounts.store_sessions import SqlSessionStore
+from assay.admin.store_account_end import SqlAccountEnd, pseudonym
+from assay.audit.service import TERMINAL, Note, note
+from assay.common.errors import TooMany
+from assay.common.ids import new_id
+from assay.db.engine import Database
 from tests.fakes.clock import FrozenClock
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, UTC)

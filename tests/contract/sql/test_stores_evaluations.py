@@ -4,10 +4,9 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from assay.infra.sql.engine import Database
-from assay.infra.sql.evaluations import SqlEvaluationStore
-from assay.kit.ids import new_id
-from assay.trust.model import (
+from assay.common.ids import new_id
+from assay.db.engine import Database
+from assay.evaluation.model import (
     Cap,
     Collected,
     Evaluation,
@@ -17,6 +16,7 @@ from assay.trust.model import (
     Snapshot,
     Weighed,
 )
+from assay.evaluation.store_evaluations import SqlEvaluationStore
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, UTC)
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.infra.sql.engine import from_us, to_us
-from assay.infra.sql.evaluations import _evaluation, _evaluation_row
-from assay.trust.model import Cap, Collected, Evaluation, Evidence, Grade, SignalName, Weighed
+from assay.db.engine import from_us, to_us
+from assay.evaluation.model import Cap, Collected, Evaluation, Evidence, Grade, SignalName, Weighed
+from assay.evaluation.store_evaluations import _evaluation, _evaluation_row
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters())  # halves of surrogate pairs and NUL included: agents send them

@@ -8,28 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from assay.accounts.audit import TERMINAL, note
 from assay.accounts.model import ApiKey, Change, Operator, Plan, Role
-from assay.calls.model import LogFilter
+from assay.accounts.store_allowance import SqlAllowanceStore
+from assay.accounts.store_api_keys import SqlApiKeyStore
+from assay.accounts.store_operators import SqlOperatorStore
+from assay.admin.store import SqlAdminStore
+from assay.analytics.model import LogFilter
+from assay.analytics.store_analytics import SqlAnalyticsStore
+from assay.analytics.store_calls import SqlCallStore
+from assay.audit.service import TERMINAL, note
+from assay.audit.store import SqlAuditStore
+from assay.common.errors import Unavailable
+from assay.db.engine import Database
+from assay.db.state import SqlSharedState
+from assay.evaluation.model import Evaluation, Grade, Snapshot
+from assay.evaluation.store_evaluations import SqlEvaluationStore
 from assay.identity.model import KeyAgent
-from assay.infra.sql.admin import SqlAdminStore
-from assay.infra.sql.allowance import SqlAllowanceStore
-from assay.infra.sql.analytics import SqlAnalyticsStore
-from assay.infra.sql.api_keys import SqlApiKeyStore
-from assay.infra.sql.audit import SqlAuditStore
-from assay.infra.sql.calls import SqlCallStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.evaluations import SqlEvaluationStore
-from assay.infra.sql.key_agents import SqlKeyAgentStore
-from assay.infra.sql.operators import SqlOperatorStore
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.state import SqlSharedState
-from assay.infra.sql.webhooks import SqlWebhookStore
-from assay.kit.errors import Unavailable
+from assay.key_agents.store import SqlKeyAgentStore
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt
-from assay.trust.model import Evaluation, Grade, Snapshot
+from assay.payments.store import SqlLedgerStore
 from assay.webhooks.model import DeliveryState, Registration
+from assay.webhooks.store import SqlWebhookStore
 from tests.fakes.calls import call
 from tests.fakes.clock import FrozenClock
 from tests.services.postgres import Postgres

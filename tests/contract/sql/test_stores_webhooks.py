@@ -11,25 +11,25 @@ import pytest
 from sqlalchemy import insert
 from typing_extensions import override
 
-from assay.accounts.audit import TERMINAL, Note, note
 from assay.accounts.model import Change, Operator, Plan, Role
-from assay.egress.url import EgressPolicy
-from assay.infra.crypto.secretbox import SecretBox
-from assay.infra.sql.audit import SqlAuditStore
-from assay.infra.sql.delivery_turns import PAGE
-from assay.infra.sql.engine import Database
-from assay.infra.sql.evaluations import SqlEvaluationStore
-from assay.infra.sql.operators import SqlOperatorStore
-from assay.infra.sql.outbox import AT_ONCE, Outbox
-from assay.infra.sql.tables import webhook_agents, webhooks
-from assay.infra.sql.webhooks import SqlWebhookStore
-from assay.kit.costs import Bearer, Cost, CostLedger
-from assay.kit.ids import new_id
-from assay.trust.model import Evaluation, Grade, Snapshot
+from assay.accounts.store_operators import SqlOperatorStore
+from assay.audit.service import TERMINAL, Note, note
+from assay.audit.store import SqlAuditStore
+from assay.common.costs import Bearer, Cost, CostLedger
+from assay.common.ids import new_id
+from assay.common.secretbox import SecretBox
+from assay.db.engine import Database
+from assay.db.schema.everything import webhook_agents, webhooks
+from assay.evaluation.model import Evaluation, Grade, Snapshot
+from assay.evaluation.store_evaluations import SqlEvaluationStore
+from assay.net.egress.url import EgressPolicy
 from assay.webhooks.model import AgentRef, DeliveryNotFound, DeliveryState, Registration
 from assay.webhooks.payload import secret_bytes
-from assay.webhooks.proof import ReceiverProofs
-from assay.webhooks.register import NewWebhook, Webhooks, place
+from assay.webhooks.receiver_proof import ReceiverProofs
+from assay.webhooks.service import NewWebhook, Webhooks, place
+from assay.webhooks.store import SqlWebhookStore
+from assay.webhooks.store_delivery_turns import PAGE
+from assay.webhooks.store_outbox import AT_ONCE, Outbox
 from tests.fakes.clock import FrozenClock
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from assay.infra.sql import wrappers
-from assay.infra.sql.wrappers import AT_ONCE, SqlWrapperStore
+from assay.wrappers import store as wrappers
+from assay.wrappers.store import AT_ONCE, SqlWrapperStore
 from tests.contract.sql.test_stores_wrappers import add, config, store
 
 __all__ = ["store"]

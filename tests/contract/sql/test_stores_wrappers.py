@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from assay.accounts.audit import TERMINAL, Actor, note
 from assay.accounts.model import Change, Operator, Plan, Role
-from assay.infra.sql.audit import SqlAuditStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.operators import SqlOperatorStore
-from assay.infra.sql.retention import SqlRetention
-from assay.infra.sql.wrappers import SqlWrapperStore
-from assay.wrapper.history import FieldChange, changes_between
-from assay.wrapper.match import route_key
-from assay.wrapper.model import UpstreamAuth, WrapperConfig
+from assay.accounts.store_operators import SqlOperatorStore
+from assay.admin.store_retention import SqlRetention
+from assay.audit.service import TERMINAL, Actor, note
+from assay.audit.store import SqlAuditStore
+from assay.db.engine import Database
+from assay.wrappers.history import FieldChange, changes_between
+from assay.wrappers.matching import route_key
+from assay.wrappers.model import UpstreamAuth, WrapperConfig
+from assay.wrappers.store import SqlWrapperStore
 from tests.fakes.clock import FrozenClock
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123_456, UTC)

@@ -6,21 +6,21 @@ from typing import Any
 
 from sqlalchemy import insert, text
 
-from assay.infra.sql.analytics import SqlAnalyticsStore
-from assay.infra.sql.costs import SqlCostStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.old_payments import REMOVE
-from assay.infra.sql.payment_rows import values_of
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.rebuild import SqlRollupProof
-from assay.infra.sql.retention import SqlRetention
-from assay.infra.sql.tables import payments
+from assay.admin.store_retention import SqlRetention
+from assay.analytics.store_analytics import SqlAnalyticsStore
+from assay.analytics.store_rebuild import SqlRollupProof
+from assay.app.retention import Retention
+from assay.db.engine import Database
+from assay.db.schema.everything import payments
+from assay.db.store_costs import SqlCostStore
 from assay.payments.gas_cost import NO_GAS, Gas
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt
-from assay.payments.till import FAILURES_WINDOW
+from assay.payments.service import FAILURES_WINDOW
+from assay.payments.store import SqlLedgerStore
+from assay.payments.store_old_payments import REMOVE
+from assay.payments.store_rows import values_of
 from assay.settings import load
-from assay.wiring.retention import Retention
 from tests.contract.sql.test_ledger_store import CLOCK, entry
 from tests.fakes.calls import claimed, payment
 from tests.fakes.clock import FrozenClock

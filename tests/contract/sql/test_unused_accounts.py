@@ -9,25 +9,25 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import text
 
-from assay.accounts.audit import TERMINAL, Action, Actor, note
 from assay.accounts.model import ApiKey, Operator, OperatorNotFound, Plan, Role
 from assay.accounts.ports import SignUp
-from assay.infra.sql.allowance import SqlAllowanceStore
-from assay.infra.sql.api_keys import SqlApiKeyStore
-from assay.infra.sql.audit import SqlAuditStore
-from assay.infra.sql.calls import SqlCallStore
-from assay.infra.sql.costs import SqlCostStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.operators import SqlOperatorStore
-from assay.infra.sql.payments import SqlLedgerStore
-from assay.infra.sql.retention import SqlRetention
-from assay.infra.sql.unused_accounts import SqlUnusedAccounts
-from assay.infra.sql.webhooks import SqlWebhookStore
-from assay.kit.errors import TooMany
-from assay.kit.ids import new_id
+from assay.accounts.store_allowance import SqlAllowanceStore
+from assay.accounts.store_api_keys import SqlApiKeyStore
+from assay.accounts.store_operators import SqlOperatorStore
+from assay.admin.store_retention import SqlRetention
+from assay.admin.store_unused import SqlUnusedAccounts
+from assay.analytics.store_calls import SqlCallStore
+from assay.app.retention import Retention
+from assay.audit.service import TERMINAL, Action, Actor, note
+from assay.audit.store import SqlAuditStore
+from assay.common.errors import TooMany
+from assay.common.ids import new_id
+from assay.db.engine import Database
+from assay.db.store_costs import SqlCostStore
+from assay.payments.store import SqlLedgerStore
 from assay.settings import load
 from assay.webhooks.model import Registration
-from assay.wiring.retention import Retention
+from assay.webhooks.store import SqlWebhookStore
 from tests.fakes.calls import call, claimed, payment
 from tests.fakes.clock import FrozenClock
 

@@ -8,39 +8,39 @@ from typing import ClassVar
 
 import pytest
 
-from assay.chains.agents import OnchainAgent, Service
+from assay.app.unannounced import EvaluatedControl
 from assay.chains.networks import Networks
-from assay.egress.ports import Limits, Outgoing, Reply
-from assay.egress.url import EgressPolicy
+from assay.common.shared_state_memory import MemorySharedState
+from assay.common.single_flight import SingleFlight
+from assay.db.engine import Database
 from assay.evaluation import enrolment
+from assay.evaluation.accumulation import VisitHistory
+from assay.evaluation.behaviour import raw_findings
 from assay.evaluation.enrolment import GATE_ASKS_COUNT, Enrolments, GateAsks, Holder
+from assay.evaluation.model import Evidence, SignalName, Weighed
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.recompute import Audit
+from assay.evaluation.scheduler import Scheduler, SchedulerDependencies
+from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.service import EVER, Evaluator, EvaluatorNeeds
+from assay.evaluation.sibling_agents import SiblingVisits
+from assay.evaluation.signal_sources import Sources
+from assay.evaluation.signals.sandbox import SIGNAL
+from assay.evaluation.store_control_records import ControlRecords
+from assay.evaluation.store_evaluations import SqlEvaluationStore
+from assay.evaluation.store_visit_requests import SqlVisitRequests
+from assay.evaluation.store_visit_schedule import SqlVisitSchedule
+from assay.evaluation.store_visit_seeds import SqlSeeds
+from assay.evaluation.store_visits import SqlVisitStore
+from assay.evaluation.tiers import Rules, tiers_from
 from assay.evaluation.visits import WINDOW, VisitRecord
-from assay.infra.agents.dialers import StockDialers
-from assay.infra.sql.control_records import ControlRecords
-from assay.infra.sql.engine import Database
-from assay.infra.sql.evaluations import SqlEvaluationStore
-from assay.infra.sql.visit_requests import SqlVisitRequests
-from assay.infra.sql.visit_schedule import SqlVisitSchedule
-from assay.infra.sql.visit_seeds import SqlSeeds
-from assay.infra.sql.visits import SqlVisitStore
-from assay.infra.state.memory import MemorySharedState
-from assay.kit.singleflight import SingleFlight
+from assay.net.egress.ports import Limits, Outgoing, Reply
+from assay.net.egress.url import EgressPolicy
+from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import Finding, Probe, Severity
 from assay.probing.unannounced import UnannouncedVisits, commitment
-from assay.trust.accumulate import VisitHistory
-from assay.trust.audit import Audit
-from assay.trust.behaviour import raw_findings
-from assay.trust.evaluate import EVER, Evaluator, EvaluatorNeeds
-from assay.trust.model import Evidence, SignalName, Weighed
-from assay.trust.ports import SignalNeeds
-from assay.trust.scheduled import Scheduler, SchedulerDependencies
-from assay.trust.scoring import DEFAULT_WEIGHTS
-from assay.trust.siblings import SiblingVisits
-from assay.trust.signals.sandbox import SIGNAL
-from assay.trust.sources import Sources
-from assay.trust.subjects import Subjects
-from assay.trust.tiers import Rules, tiers_from
-from assay.wiring.unannounced import EvaluatedControl
+from assay.registries.model import OnchainAgent, Service
+from assay.registries.subjects import Subjects
 from tests.contract.sql.test_visit_stores import add_operator
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ladder import proven

@@ -7,14 +7,26 @@ from datetime import timedelta
 
 from sqlalchemy import insert, select
 
-from assay.chains.agents import Service
-from assay.chains.subject import Subject
+from assay.common.ids import new_id
 from assay.control.host_files import KEPT_S, HostFiles
-from assay.egress.ports import Failure
+from assay.db.engine import Database, to_us
+from assay.db.schema.everything import (
+    operators,
+    visit_schedule,
+    visits,
+    webhook_agents,
+    webhook_deliveries,
+    webhooks,
+)
 from assay.evaluation.enrolment import AGENTS_MAX, EnrolmentLimitReached, Enrolments, Holder
+from assay.evaluation.first_turns import NamedFirst
 from assay.evaluation.history import pool
+from assay.evaluation.model import Grade
 from assay.evaluation.schedule import Seen
-from assay.evaluation.turns import NamedFirst
+from assay.evaluation.store_evaluations import SqlEvaluationStore
+from assay.evaluation.store_visit_requests import SqlVisitRequests
+from assay.evaluation.store_visit_schedule import SqlVisitSchedule
+from assay.evaluation.store_visits import SqlVisitStore, add_visit
 from assay.evaluation.visits import (
     CRITICAL_MAX,
     SCHEDULED_MAX,
@@ -24,24 +36,12 @@ from assay.evaluation.visits import (
     Asked,
     VisitRecord,
 )
-from assay.infra.sql.engine import Database, to_us
-from assay.infra.sql.evaluations import SqlEvaluationStore
-from assay.infra.sql.outbox import Outbox
-from assay.infra.sql.tables import (
-    operators,
-    visit_schedule,
-    visits,
-    webhook_agents,
-    webhook_deliveries,
-    webhooks,
-)
-from assay.infra.sql.visit_requests import SqlVisitRequests
-from assay.infra.sql.visit_schedule import SqlVisitSchedule
-from assay.infra.sql.visits import SqlVisitStore, add_visit
-from assay.kit.ids import new_id
-from assay.trust.model import Grade
+from assay.net.egress.ports import Failure
+from assay.registries.model import Service
+from assay.registries.subject import Subject
 from assay.webhooks.model import EVENTS
-from assay.webhooks.register import EVERY_AGENT
+from assay.webhooks.service import EVERY_AGENT
+from assay.webhooks.store_outbox import Outbox
 from tests.contract.sql.test_stores_evaluations import evaluation, snapshot
 from tests.fakes.clock import FrozenClock
 from tests.fakes.control import FILE, Hosts, naming

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import insert, text
 
-from assay.infra.sql.engine import Database
-from assay.infra.sql.payment_rows import values_of
-from assay.infra.sql.payment_watches import SqlWatchStore
-from assay.infra.sql.tables import payments
+from assay.db.engine import Database
+from assay.db.schema.everything import payments
 from assay.payments.model import Entry, State
+from assay.payments.store_rows import values_of
+from assay.payments.store_watches import SqlWatchStore
 from assay.payments.watched_payments import WatchedPayment
 from tests.contract.sql.test_ledger_store import CLOCK, HOUR, NETWORK, entry
 

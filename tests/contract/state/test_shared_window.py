@@ -6,10 +6,10 @@ from typing import Protocol
 
 import pytest
 
-from assay.infra.state.address import state_address
-from assay.infra.state.valkey import ValkeyWindow, _key
-from assay.kit.errors import Unavailable
-from assay.kit.shared_window import COUNTED_S, Ask, Grant, SharedWindow
+from assay.common.errors import Unavailable
+from assay.common.shared_window import COUNTED_S, Ask, Grant, SharedWindow
+from assay.net.valkey import ValkeyWindow, _key
+from assay.net.valkey_address import state_address
 from tests.fakes.clock import FrozenClock
 from tests.fakes.window import MemoryWindow
 from tests.services.valkey import ValkeyServer, valkey

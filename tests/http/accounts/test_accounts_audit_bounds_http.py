@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from assay.accounts.login_notes import NOTED_EACH, NOTED_OF_ACCOUNT, LoginNotes
-from assay.kit.cost_windows import DAY_S
+from assay.common.cost_windows import DAY_S
 from tests.fakes.clock import FrozenClock
 from tests.http.house import House, open_house
 

@@ -7,9 +7,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.accounts.audit import Actor
 from assay.accounts.model import Change, LastAdmin, Role
-from assay.infra.sql.tables import METADATA
+from assay.audit.service import Actor
+from assay.db.schema.everything import METADATA
 from tests.fakes.calls import call, claimed, payment
 from tests.http.house import PASSWORD, House, open_house, refused
 

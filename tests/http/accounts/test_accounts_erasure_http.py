@@ -2,7 +2,7 @@
 
 from sqlalchemy import select
 
-from assay.infra.sql.tables import account_codes, webhook_deliveries, wrappers
+from assay.db.schema.everything import account_codes, webhook_deliveries, wrappers
 from tests.http.house import PASSWORD, House
 
 HOST = "hooks.personal.example"

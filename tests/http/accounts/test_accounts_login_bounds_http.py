@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 
 from assay.accounts.clients import Client
-from assay.web.app import build
+from assay.app.web import build
 from tests.http.house import PASSWORD, House
 
 WRONG = {"email": "op@example.com", "password": "wrong wrong wrong"}

@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from assay.web.app import build
+from assay.app.web import build
 from tests.http.house import House
 
 

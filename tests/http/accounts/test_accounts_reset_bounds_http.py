@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from assay.web.app import build
+from assay.app.web import build
 from tests.http.house import PASSWORD, House, open_house
 from tests.services.mail import Inbox, mail_server
 

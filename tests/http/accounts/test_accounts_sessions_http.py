@@ -4,8 +4,8 @@ from pathlib import Path
 
 import httpx2
 
-from assay.accounts.audit import Actor
 from assay.accounts.clients import Client
+from assay.audit.service import Actor
 from tests.http.house import PASSWORD, House, open_house, refused
 
 CLIENT, ACTOR = Client("192.0.2.1"), Actor("operator")

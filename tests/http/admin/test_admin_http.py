@@ -10,8 +10,8 @@ from sqlalchemy.exc import IntegrityError
 
 from assay.accounts.api_keys import REMEMBERED_S
 from assay.accounts.model import Role
-from assay.infra.sql.engine import Database
-from assay.wrapper.routes import REMEMBERED_S as ROUTES_REMEMBERED_S
+from assay.db.engine import Database
+from assay.wrappers.route_table import REMEMBERED_S as ROUTES_REMEMBERED_S
 from tests.fakes.calls import call
 from tests.http.house import PASSWORD, House, open_house, refused
 from tests.services.wire_upstream import WireUpstream, wire_upstream

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from assay.chains.agents import Registration, Service
 from assay.cli.check import header_in
+from assay.common.errors import InvalidRequest
+from assay.evaluation.model import EvaluationCompleted
 from assay.evaluation.visits import Asked
-from assay.kit.errors import InvalidRequest
-from assay.probing.declared import declared_services
+from assay.probing.declared_services import declared_services
 from assay.probing.unannounced import scheduled_visits
-from assay.trust.model import EvaluationCompleted
+from assay.registries.model import Registration, Service
 from tests.fakes.closed_agents import SECRET, LogIn, told_forms
 from tests.fakes.trust import NETWORK
 from tests.fakes.working_agents import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from assay.chains.model import ChainUnavailable
-from assay.chains.registration import parse_registration
+from assay.registries.registration import parse_registration
 from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, open_house, refused
 
 

@@ -10,7 +10,7 @@ from uuid import RFC_4122, UUID
 
 import pytest
 
-from assay.calls.model import Call
+from assay.analytics.model import Call
 from assay.payments.model import State
 from tests.fakes.calls import PAYER, call, claimed, payment
 from tests.http.house import OWNER_KEY, House, refused

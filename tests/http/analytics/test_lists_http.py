@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from assay.accounts.model import Role
-from assay.kit.ids import new_id
-from assay.web.app import openapi_document
-from assay.web.wire.page import cursor_after
+from assay.app.web import openapi_document
+from assay.common.ids import new_id
+from assay.server.schemas_page import cursor_after
 from tests.fakes.calls import call
 from tests.http.house import House, refused
 

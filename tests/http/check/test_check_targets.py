@@ -7,8 +7,8 @@ from xml.etree import ElementTree as ET
 from jsonschema import Draft202012Validator
 
 from assay.cli.check_formats import FORMATS, Report
-from assay.trust.behaviour import findings
-from assay.trust.unregistered import UnregisteredAgent
+from assay.evaluation.behaviour import findings
+from assay.evaluation.unregistered import UnregisteredAgent
 from tests.fakes.agents import registration_file, running
 from tests.fakes.working_agents import CONVERT, a2a_app, converts, serving
 from tests.http.house import House

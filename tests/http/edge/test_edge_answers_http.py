@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-import assay.web.edge_answer
-from assay.kit.fair_queue import LISTS
-from assay.web.app import build
-from assay.web.edge_answer import ANSWERS_BYTES
-from assay.web.request_body import PARTS
+import assay.server.response_writer
+from assay.app.web import build
+from assay.common.fair_queue import LISTS
+from assay.server.request_body import PARTS
+from assay.server.response_writer import ANSWERS_BYTES
 from tests.http.house import House, refused
 
 PART = ANSWERS_BYTES // PARTS
@@ -85,7 +85,7 @@ async def test_an_operator_that_does_not_read_holds_a_sixteenth(
 async def test_an_answer_that_is_not_read_in_its_time_is_given_up(
     house: House, token: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(assay.web.edge_answer, "UNREAD_S", 0.1)
+    monkeypatch.setattr(assay.server.response_writer, "UNREAD_S", 0.1)
     service: Any = build(house.app)
     reader = Reader(service, token)
     async with asyncio.timeout(20):

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from assay.web.app import build
-from assay.web.request_body import (
+from assay.app.web import build
+from assay.server.request_body import (
     ANONYMOUS_BYTES,
     CREDENTIAL_BODY_BYTES,
     CREDENTIAL_IN_BODY,

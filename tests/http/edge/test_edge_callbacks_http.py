@@ -2,10 +2,10 @@
 
 import json
 
-from assay.egress.url import EgressPolicy
+from assay.app.unannounced import callback_addresses
+from assay.net.egress.url import EgressPolicy
 from assay.probing.push_results import BODY_BYTES_MAX
-from assay.trust.callbacks import PREFIX, TOKEN_HEADER, Callbacks
-from assay.wiring.unannounced import callback_addresses
+from assay.probing.result_callbacks import PREFIX, TOKEN_HEADER, Callbacks
 from tests.http.house import House
 
 TASK = {"id": "t1", "status": {"state": "completed"}, "artifacts": [{"parts": [{"text": "row 3"}]}]}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.kit.errors import Unavailable
+from assay.common.errors import Unavailable
 from tests.http.edge.test_edge_limits_http import FEW, NOBODYS, exhaust, limit_of, used_up
 from tests.http.house import OWNER_KEY, PASSWORD, STRANGER_KEY, House, address, open_house, refused
 

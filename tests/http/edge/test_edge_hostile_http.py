@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.web.app import build, openapi_document
+from assay.app.web import build, openapi_document
 from tests.http.house import House, open_house, refused
 
 Headers = Iterable[tuple[bytes, bytes]]

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.web.app import build
+from assay.app.web import build
 from tests.http.house import House, open_house, refused
 
 
@@ -109,7 +109,7 @@ async def test_a_fault_of_ours_is_500_without_a_word_of_the_inside(
 
 
 async def test_a_body_that_never_ends_is_408(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.web.request_body.BODY_S", 0.05)
+    monkeypatch.setattr("assay.server.request_body.BODY_S", 0.05)
     scope = {
         "type": "http",
         "method": "POST",

@@ -14,9 +14,9 @@ from sqlalchemy import text
 
 from assay.accounts import key_tags
 from assay.accounts.key_tags import KeyTags, RefusedKeys
-from assay.kit.leases import Leases
-from assay.web.app import build
-from assay.web.traffic import UNLIMITED
+from assay.accounts.traffic import UNLIMITED
+from assay.app.web import build
+from assay.common.quota_lease import Leases
 from tests.fakes.clock import FrozenClock
 from tests.fakes.window import MemoryWindow
 from tests.http.house import OWNER_KEY, House, forged, open_house, refused

@@ -9,9 +9,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.infra.log import RequestLog, open_log
-from assay.kit.errors import Unavailable
-from assay.web.app import build
+from assay.app.log import RequestLog, open_log
+from assay.app.web import build
+from assay.common.errors import Unavailable
 from tests.http.house import OWNER_KEY, PASSWORD, House, address, refused
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from assay.accounts.model import Role
-from assay.kit.cost_windows import DAY_S
-from assay.kit.costs import Bearer, Cost, address_bearer
+from assay.common.cost_windows import DAY_S
+from assay.common.costs import Bearer, Cost, address_bearer
 from tests.fakes.calls import call
 from tests.http.house import OWNER_KEY, PASSWORD, STRANGER_KEY, House, address, open_house, refused
 

@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 import httpx2
 from sqlalchemy import func, select
 
-from assay.infra.blobs import NoSnapshotBlobs
-from assay.infra.sql.costs import SqlCostStore
-from assay.infra.sql.engine import Database
-from assay.infra.sql.retention import SqlRetention
-from assay.infra.sql.tables import (
+from assay.admin.store_retention import SqlRetention
+from assay.app.retention import Retention
+from assay.common.costs import Cost, address_bearer
+from assay.db.engine import Database
+from assay.db.schema.everything import (
     audit,
     course_calls,
     course_runs,
@@ -19,8 +19,8 @@ from assay.infra.sql.tables import (
     key_agents,
     wrapper_conduct,
 )
-from assay.kit.costs import Cost, address_bearer
-from assay.wiring.retention import Retention
+from assay.db.store_costs import SqlCostStore
+from assay.evaluation.blobs import NoSnapshotBlobs
 from tests.fakes.calls import call
 from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, open_house, refused
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from assay.infra.sql.audit import SqlAuditStore
+from assay.audit.store import SqlAuditStore
 from tests.http.house import House, open_house, refused
 
 PAYOUT, OTHER_PAYOUT = "0x" + "ab" * 20, "0x" + "cd" * 20

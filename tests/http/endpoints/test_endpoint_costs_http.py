@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.infra.sql.tables import wrappers
-from assay.web.routes.endpoints import AT_ONCE
-from assay.web.wire import endpoints as wire
-from assay.wrapper.configs import KEPT_MAX
-from assay.wrapper.model import WrapperConfig
+from assay.db.schema.everything import wrappers
+from assay.wrappers import schemas as wire
+from assay.wrappers.model import WrapperConfig
+from assay.wrappers.routes_configs import AT_ONCE
+from assay.wrappers.service import KEPT_MAX
 from tests.http.endpoints.test_endpoint_changes_http import PAID, change, made
 from tests.http.house import House, open_house, refused
 

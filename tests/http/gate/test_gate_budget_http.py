@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from assay.chains.agents import OnchainAgent, Registration, Service
-from assay.chains.ports import OVER_BUDGET
-from assay.egress.budget import RESERVED, egress_use
-from assay.egress.ports import EgressError, Outgoing
+from assay.common.egress_budget import RESERVED, egress_use
+from assay.net.egress.ports import EgressError, Outgoing
+from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.ports import OVER_BUDGET
 from tests.fakes.trust import NETWORK
 from tests.http.house import OWNER_KEY, House, address, open_house, refused
 from tests.services.certificates import TestAuthority

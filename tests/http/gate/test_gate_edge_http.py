@@ -43,7 +43,7 @@ async def test_401_nobody_unknown_makes_us_read_a_body(house: House) -> None:
 
 
 async def test_408_a_body_that_never_comes(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.web.request_body.BODY_S", 0.05)
+    monkeypatch.setattr("assay.server.request_body.BODY_S", 0.05)
     headers = await house.operator() | await house.session()
 
     async def slow() -> AsyncIterator[bytes]:

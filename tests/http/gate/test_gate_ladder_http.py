@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, update
 
-from assay.infra.sql.tables import evaluations, snapshots
-from assay.kit.json import JsonObject, JsonValue
-from assay.trust.accumulate import Accumulated, VisitHistory
-from assay.trust.model import Collected, Evidence, SignalName, Weighed
-from assay.trust.signals.sandbox import SIGNAL
-from assay.trust.snapshot import older_snapshot_bytes, snapshot_hash
+from assay.common.json import JsonObject, JsonValue
+from assay.db.schema.everything import evaluations, snapshots
+from assay.evaluation.accumulation import Accumulated, VisitHistory
+from assay.evaluation.model import Collected, Evidence, SignalName, Weighed
+from assay.evaluation.signals.sandbox import SIGNAL
+from assay.evaluation.snapshot import older_snapshot_bytes, snapshot_hash
 from tests.fakes.ladder import STEADY, proven
 from tests.http.house import House
 

@@ -7,9 +7,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.infra.sql.api_keys import SqlApiKeyStore
-from assay.infra.sql.evaluations import SqlEvaluationStore
-from assay.infra.sql.state import SqlSharedState
+from assay.accounts.store_api_keys import SqlApiKeyStore
+from assay.db.state import SqlSharedState
+from assay.evaluation.store_evaluations import SqlEvaluationStore
 from tests.http.house import OWNER_KEY, House, address, refused
 
 Hold = Callable[[type, str], tuple[asyncio.Event, asyncio.Event]]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay.accounts.model import Plan
-from assay.web.routes.gate import ANSWER_REUSED_S
+from assay.gate.routes import ANSWER_REUSED_S
 from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, open_house, refused
 
 

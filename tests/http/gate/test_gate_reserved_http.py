@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay.chains.ports import OVER_BUDGET
-from assay.egress.budget import EgressUse, UseClass, current_use
+from assay.common.egress_budget import EgressUse, UseClass, current_use
+from assay.registries.ports import OVER_BUDGET
 from tests.http.gate.test_gate_budget_http import HOST_FILE, JSON, agent, hosted, triggered
 from tests.http.house import STRANGER_KEY, House, address, open_house, refused
 from tests.services.raw_server import RawServer, Request, plain, serving

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.web.scopes import SCOPES
+from assay.accounts.scopes import SCOPES
 from tests.http.house import OWNER_KEY, House, address, open_house, refused
 
 ENDPOINT = {"path": "/x", "pricePerCall": 0, "targetUrl": "http://127.0.0.1:8999"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from assay.web.app import openapi_document
+from assay.app.web import openapi_document
 from tests.http.house import OWNER_KEY, House, address
 
 METHODS = {"get", "post", "patch", "put", "delete"}

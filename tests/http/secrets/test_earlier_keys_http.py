@@ -7,8 +7,8 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, text
 
-from assay.gate.token import TOKEN_TTL
-from assay.infra.sql.engine import Database
+from assay.db.engine import Database
+from assay.gate.decision_token import TOKEN_TTL
 from assay.settings import load
 from tests.http.house import House, open_house
 
@@ -23,7 +23,7 @@ LIFETIME_S = TOKEN_TTL.total_seconds()
 
 def _at_0012(connection: Connection) -> None:
     config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", "assay.infra.sql:migrations")
+    config.set_main_option("script_location", "assay.db:migrations")
     config.set_main_option("path_separator", "os")
     command.upgrade(config, "0012")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from assay.app.secrets import SecretName, rotate_secret
+from assay.app.web import build
 from assay.settings import load
-from assay.web.app import build
-from assay.wiring.secrets import SecretName, rotate_secret
 from tests.fakes.clock import FrozenClock
 from tests.http.accounts.test_accounts_login_bounds_http import RIGHT, WRONG, Crowd
 from tests.http.accounts.test_accounts_reset_bounds_http import EMAIL, LINK_S, Mailing

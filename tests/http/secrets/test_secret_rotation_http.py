@@ -12,10 +12,10 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from mpp import Challenge, Credential
 
+from assay.app.secrets import SecretName, rotate_secret
 from assay.cli import secrets
+from assay.evaluation.recompute import Audit
 from assay.settings import SettingsError, load
-from assay.trust.audit import Audit
-from assay.wiring.secrets import SecretName, rotate_secret
 from tests.fakes.clock import FrozenClock
 from tests.http.house import OWNER_KEY, House, address, open_house
 

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from assay.wiring.metrics import metrics_page
+from assay.app.metrics import metrics_page
 from tests.services.solana import loopback
 from tests.services.solana.clusters import keypair
 from tests.services.solana.house import SolanaHouse, open_solana

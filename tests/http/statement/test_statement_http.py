@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import update
 
 from assay.accounts.model import Role
-from assay.infra.sql.payment_watches import SqlWatchStore
-from assay.infra.sql.transfer_tables import transfers
+from assay.db.schema.transfers import transfers
 from assay.payments import transfer_pages
 from assay.payments.model import DirectFee, State
 from assay.payments.outcomes import Attempt
+from assay.payments.store_watches import SqlWatchStore
 from assay.payments.transfer_model import NotOwed
 from assay.payments.watcher import plan_of
 from tests.fakes.calls import claimed, payment

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from assay.accounts.model import Plan, Role
-from assay.web.app import openapi_document
+from assay.app.web import openapi_document
 from tests.fakes.calls import call, claimed, payment
 from tests.http.house import House, refused
 from tests.services.raw_server import keeps_open, plain, serving

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.egress.budget import RESERVED, egress_use
-from assay.egress.ports import EgressError, Limits, Outgoing
+from assay.common.egress_budget import RESERVED, egress_use
+from assay.net.egress.ports import EgressError, Limits, Outgoing
 from assay.webhooks.model import DeliveryState
 from tests.http.house import House, open_house
 from tests.services.raw_server import RawServer, Request, keeps_open, plain, serving
@@ -174,7 +174,7 @@ async def test_a_delivery_that_waits_for_other_requests_is_sent_when_they_end(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slots that strangers' slow calls hold are no time-out of the receiver's."""
-    monkeypatch.setattr("assay.webhooks.deliver.LIMITS", Limits(connect_s=0.2, total_s=0.2))
+    monkeypatch.setattr("assay.webhooks.delivery.LIMITS", Limits(connect_s=0.2, total_s=0.2))
     held, arrived = asyncio.Event(), asyncio.Semaphore(0)
 
     async def hold(request: Request, writer: asyncio.StreamWriter) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.accounts.audit import TERMINAL
+from assay.app import App, assemble
+from assay.audit.service import TERMINAL
 from assay.settings import Settings, load
-from assay.webhooks.deliver import Deliverer
+from assay.webhooks.delivery import Deliverer
 from assay.webhooks.model import Delivery, DeliveryState
-from assay.webhooks.register import NewWebhook
-from assay.wiring import App, assemble
+from assay.webhooks.service import NewWebhook
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import NETWORK, FakeChain
 from tests.http.house import PASSWORD, agent

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from assay.accounts.model import Role
-from assay.kit.costs import Bearer, Cost
+from assay.common.costs import Bearer, Cost
 from tests.http.house import House, open_house
 from tests.services.raw_server import Request, plain, serving
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.wrapper import request_body
+from assay.wrappers import request_body
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.fakes.name_servers import NameServers
@@ -319,7 +319,7 @@ async def test_the_body_of_a_paid_call_has_a_minute_and_not_one_for_each_byte(
 async def test_slow_names_of_one_operator_hold_up_no_other_operators_wrapper(
     stall: Stall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.infra.http.resolver.WAIT_S", 0.0)
+    monkeypatch.setattr("assay.net.resolver.WAIT_S", 0.0)
     servers, house = NameServers(monkeypatch), stall.house
     await house.operator("x@example.com")
     token = await house.token("x@example.com")

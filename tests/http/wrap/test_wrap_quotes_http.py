@@ -13,10 +13,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.infra.crypto.eip3009 import sign_authorization
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization
-from assay.payments.x402_wire import credential_of
+from assay.payments.x402.codec import credential_of
+from assay.payments.x402.eip3009 import sign_authorization
 from tests.http.house import OWNER_KEY, House, address, open_house, refused
 
 NETWORKS = {row.id: row for row in ROWS}

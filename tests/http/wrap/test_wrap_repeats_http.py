@@ -16,14 +16,14 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from assay.gate.check import CONTROLLERS_MAX_AGE_S
+from assay.app.protocol import FastProtocol, protocol_for
+from assay.app.web import build
+from assay.common.write_coalescer import Outbox, Sender
+from assay.gate.service import CONTROLLERS_MAX_AGE_S
+from assay.http1.bounds import BOUNDS, Bounds
 from assay.identity.model import SESSION_TTL
-from assay.kit.outbox import Outbox, Sender
-from assay.web.app import build
-from assay.web.bounds import BOUNDS, Bounds
-from assay.web.fast import FastCycle
-from assay.web.protocol import FastProtocol, protocol_for
-from assay.wrapper.direct import Carried
+from assay.wrappers.fast_calls import Carried
+from assay.wrappers.fast_path import FastCycle
 from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, open_house
 from tests.services.wire_upstream import Asked, Play, Wire, WireUpstream, wire_upstream
 

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from assay.infra.http import upstream_shares
-from assay.infra.http.slots import Share
-from assay.web import wrapper_body
+from assay.http1 import caller_shares as upstream_shares
+from assay.net.egress.request_slots import Share
+from assay.wrappers import inbound_body as wrapper_body
 from tests.http.house import OWNER_KEY
 from tests.http.wrap.test_wrap_repeats_http import OK, Got, Shop, opened
 from tests.services.wire_upstream import Asked, Wire

@@ -12,9 +12,9 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from assay.web.app import build
-from assay.web.bounds import BOUNDS
-from assay.web.protocol import FastProtocol, protocol_for
+from assay.app.protocol import FastProtocol, protocol_for
+from assay.app.web import build
+from assay.http1.bounds import BOUNDS
 from tests.e2e.test_e2e_wrapper_proxy import until
 from tests.http.house import open_house
 from tests.http.wrap.test_wrap_repeats_http import Shop

@@ -11,7 +11,7 @@ from solders.account import Account
 from solders.instruction import Instruction
 from solders.pubkey import Pubkey
 
-from assay.kit.keccak import keccak256
+from assay.common.keccak import keccak256
 from tests.services.solana.clusters import CORE, SYSTEM_PROGRAM, Cluster
 from tests.services.solana.layouts import (
     AgentAccount,

@@ -11,10 +11,10 @@ from typing import Any
 import httpx2
 from solders.keypair import Keypair
 
-from assay.chains.registration import TYPE
+from assay.app import App, assemble
+from assay.app.web import build
+from assay.registries.registration import TYPE
 from assay.settings import load
-from assay.web.app import build
-from assay.wiring import App, assemble
 from tests.http.promises import promises_of
 from tests.services.solana.indexer import Indexer, indexer
 from tests.services.solana.registry import Registry

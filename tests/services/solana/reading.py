@@ -4,17 +4,17 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from assay.chains.families.solana import SolanaReader
+from assay.chains.evm.rpc_endpoint import RpcLimits
+from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.model import Network
-from assay.chains.ports import ReaderNeeds
 from assay.chains.solana.clusters import cluster_row
-from assay.egress.url import EgressPolicy
-from assay.infra.http.agent_index import HttpAgentIndex
-from assay.infra.http.documents import GuardedDocuments
-from assay.infra.http.egress import GuardedHttp
-from assay.infra.http.rpc import JsonRpc
-from assay.infra.http.rpc_endpoint import RpcLimits
-from assay.kit.clock import SystemClock
+from assay.common.clock import SystemClock
+from assay.net.egress.client import GuardedHttp
+from assay.net.egress.url import EgressPolicy
+from assay.registries.documents import GuardedDocuments
+from assay.registries.families.solana import SolanaReader
+from assay.registries.ports import ReaderNeeds
+from assay.registries.solana_index import HttpAgentIndex
 from tests.fakes.clock import FrozenClock
 from tests.services.solana.indexer import Indexer, indexer
 from tests.services.solana.registry import Registry

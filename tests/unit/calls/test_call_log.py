@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.calls import log as call_log
-from assay.calls.log import CallLog
-from assay.calls.model import BatchId, Call
-from assay.calls.ports import CallsRefused
-from assay.kit.errors import Unavailable
+from assay.analytics import log as call_log
+from assay.analytics.log import CallLog
+from assay.analytics.model import BatchId, Call
+from assay.analytics.ports import CallsRefused
+from assay.common.errors import Unavailable
 from tests.fakes.calls import call
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import String
 
-from assay.calls.bounds import NUMBERS, TEXT_CHARS, bound
-from assay.infra.sql.tables import calls
+from assay.analytics.bounds import NUMBERS, TEXT_CHARS, bound
+from assay.db.schema.everything import calls
 from tests.fakes.calls import CALL_FIELDS, KIND_FIELDS, call, changed
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)

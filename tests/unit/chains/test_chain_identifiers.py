@@ -3,7 +3,7 @@
 import pytest
 
 from assay.chains.networks import Networks
-from assay.kit.errors import InvalidRequest
+from assay.common.errors import InvalidRequest
 
 
 def test_every_chain_is_found_by_its_caip2_identifier() -> None:

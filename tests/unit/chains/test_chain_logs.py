@@ -2,10 +2,10 @@
 
 import pytest
 
-from assay.chains.logs import read_logs
+from assay.chains.evm.logs import read_logs
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import RpcRefused
-from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.common.json import JsonObject, JsonValue, is_object
 from tests.fakes.chain import NETWORK, FakeRpc
 from tests.fakes.clock import FrozenClock
 

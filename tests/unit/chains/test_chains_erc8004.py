@@ -1,9 +1,9 @@
 import pytest
 from eth_abi.abi import encode
 
-from assay.chains import erc8004
-from assay.chains.abi import BadAnswer, Reader, word
-from assay.chains.agents import Feedback
+from assay.chains.evm.abi import BadAnswer, Reader, word
+from assay.registries import erc8004
+from assay.registries.model import Feedback
 from tests.fakes.chain import feedback, wallet
 
 REGISTRY = wallet(9)

@@ -4,11 +4,11 @@ from decimal import Decimal
 
 import pytest
 
-from assay.chains.agents import AgentNotFound
-from assay.chains.families.evm import FAMILY, EvmReader
 from assay.chains.model import ChainUnavailable
-from assay.chains.ports import ReaderNeeds
 from assay.chains.rpc import Call, Returned, Reverted
+from assay.registries.families.evm import FAMILY, EvmReader
+from assay.registries.model import AgentNotFound
+from assay.registries.ports import ReaderNeeds
 from tests.fakes.chain import (
     NETWORK,
     FakeDocuments,

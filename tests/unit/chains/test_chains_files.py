@@ -1,7 +1,7 @@
 """Registration files: what is remembered of them, and what a used-up budget is not."""
 
-from assay.chains.files import DOCUMENT_TTL_S, FILES_KEPT, RegistrationFiles
-from assay.chains.ports import OVER_BUDGET, Document, DocumentOverBudget, DocumentUnavailable
+from assay.registries.file_cache import DOCUMENT_TTL_S, FILES_KEPT, RegistrationFiles
+from assay.registries.ports import OVER_BUDGET, Document, DocumentOverBudget, DocumentUnavailable
 from tests.fakes.clock import FrozenClock
 
 URI = "https://host.test/agent.json"

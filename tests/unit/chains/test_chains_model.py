@@ -1,8 +1,8 @@
 import pytest
 
-from assay.chains.agents import parse_token_id
 from assay.chains.model import is_address, parse_address
-from assay.kit.errors import InvalidRequest
+from assay.common.errors import InvalidRequest
+from assay.registries.model import parse_token_id
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from types import MappingProxyType
 import pytest
 
 from assay.chains.networks import ROWS, Networks
-from assay.kit.errors import InvalidRequest
+from assay.common.errors import InvalidRequest
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "vectors" / "erc8004_chains.json").read_text("utf-8")

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from assay.chains.agents import ClaimedRegistration, Service
-from assay.chains.registration import BYTES_MAX, TYPE, NotRegistration, parse_registration
+from assay.registries.model import ClaimedRegistration, Service
+from assay.registries.registration import BYTES_MAX, TYPE, NotRegistration, parse_registration
 
 REGISTRY = "0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"
 GOOD: dict[str, Any] = {

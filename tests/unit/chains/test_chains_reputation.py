@@ -2,8 +2,8 @@ from decimal import Decimal, getcontext
 
 import pytest
 
-from assay.chains.agents import Feedback
-from assay.chains.reputation import summarise
+from assay.registries.feedback import summarise
+from assay.registries.model import Feedback
 
 
 def entry(value: str, tag1: str = "starred", client: str = "0xa", index: int = 1) -> Feedback:

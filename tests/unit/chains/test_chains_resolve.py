@@ -1,9 +1,9 @@
 import pytest
 
-from assay.chains.agents import AgentNotFound
-from assay.chains.families.evm import EvmReader
-from assay.chains.ports import ReaderNeeds
-from assay.chains.resolve import Resolution, Resolver
+from assay.registries.families.evm import EvmReader
+from assay.registries.model import AgentNotFound
+from assay.registries.ports import ReaderNeeds
+from assay.registries.wallet_resolution import Resolution, Resolver
 from tests.fakes.chain import NETWORK, FakeDocuments, FakeRpc, NoIndex, Token, wallet
 from tests.fakes.clock import FrozenClock
 

@@ -3,10 +3,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from assay.chains.agents import WalletMatch
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Call, Returned, Reverted
-from assay.chains.walletindex import SLICE, SLICES_AT_ONCE, WalletIndex
+from assay.registries.model import WalletMatch
+from assay.registries.wallet_index import SLICE, SLICES_AT_ONCE, WalletIndex
 from tests.fakes.chain import NETWORK, ZERO, FakeRpc, Token, wallet
 from tests.fakes.clock import FrozenClock
 

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from solders.pubkey import Pubkey
 
-from assay.chains.agents import parse_agent_id, sequential_id
 from assay.chains.model import is_public_key, parse_wallet
 from assay.chains.networks import Networks
-from assay.chains.solana import addresses
-from assay.chains.solana.accounts import BadAccount, read_agent, read_atom, read_core_owner
 from assay.chains.solana.clusters import CLUSTERS, PROGRAMS, cluster_row
-from assay.chains.solana.feedback import Given, give_feedback
-from assay.kit import base58
-from assay.kit.errors import InvalidRequest
+from assay.common import base58
+from assay.common.errors import InvalidRequest
+from assay.registries.model import parse_agent_id, sequential_id
+from assay.registries.solana import addresses
+from assay.registries.solana.accounts import BadAccount, read_agent, read_atom, read_core_owner
+from assay.registries.solana.feedback import Given, give_feedback
 from tests.services.solana import golden
 from tests.services.solana.golden import GoldenAccount
 from tests.services.solana.layouts import core_asset

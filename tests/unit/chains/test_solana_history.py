@@ -8,8 +8,8 @@ import pytest
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.solana.clusters import CLUSTERS
-from assay.chains.solana.history import DAY_S, SIGNATURES_READ, Histories
-from assay.kit import base58
+from assay.common import base58
+from assay.registries.solana.history import DAY_S, SIGNATURES_READ, Histories
 from tests.fakes.clock import FrozenClock
 
 SOLANA = CLUSTERS["mainnet-beta"]

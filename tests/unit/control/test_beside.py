@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from assay.control.beside import OTHERS_MAX
 from assay.control.identity import proven_keys
+from assay.control.neighbouring_services import OTHERS_MAX
 from assay.control.ports import Card, Endpoint, Past
 from assay.control.proofs import find_control
 from assay.control.scope import scope_of

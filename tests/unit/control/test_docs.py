@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.chains.agents import OnchainAgent
 from assay.chains.networks import Networks
-from assay.chains.subject import Subject
 from assay.control.ports import Endpoint
 from assay.control.proofs import collect_control
 from assay.control.publish import instructions
+from assay.registries.model import OnchainAgent
+from assay.registries.subject import Subject
 from tests.fakes.control import FILE, World
 from tests.fakes.trust import OWNER, WALLET
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.chains.subject import Subject
-from assay.control.documents import (
+from assay.control.statements_in_documents import (
     BYTES_MAX,
     Named,
     names,
@@ -15,6 +14,7 @@ from assay.control.documents import (
     read_json,
     read_records,
 )
+from assay.registries.subject import Subject
 from tests.fakes.trust import NETWORK, OWNER, STRANGER, WALLET, onchain_agent
 
 AGENT = Subject(NETWORK, "7", WALLET, onchain_agent())

@@ -2,8 +2,8 @@
 
 import pytest
 
-from assay.control.documents import interfaces_of
-from assay.egress.grpc_address import grpc_origins
+from assay.control.statements_in_documents import interfaces_of
+from assay.net.egress.grpc_address import grpc_origins
 
 
 @pytest.mark.parametrize(

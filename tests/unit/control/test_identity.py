@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from assay.chains.agents import Registration
-from assay.chains.subject import Subject
+from assay.common.json import JsonObject
 from assay.control import rules
 from assay.control.confusables import name_skeleton
 from assay.control.identity import REPUTATION, Control, sibling_key
 from assay.control.ports import Card, Elder, Endpoint, OpenFinding, Past, Tool
 from assay.control.similarity import signature
-from assay.kit.json import JsonObject
+from assay.registries.model import Registration
+from assay.registries.subject import Subject
 from tests.fakes.control import FILE, World, agent, naming
 from tests.fakes.trust import OWNER, WALLET
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from assay.common.json import JsonObject
 from assay.control.ports import Card, Endpoint
 from assay.control.proofs import collect_control, find_control
 from assay.control.publish import instructions
 from assay.control.scope import scope_of
-from assay.egress.ports import Failure, Limits, Outgoing, Reply
-from assay.kit.json import JsonObject
+from assay.net.egress.ports import Failure, Limits, Outgoing, Reply
 from tests.fakes.control import FILE, Hosts, World, agent, naming, record
 from tests.fakes.trust import STRANGER, WALLET
 

@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from joserfc import jws, jwt
 from joserfc.jwk import KeySet, OctKey, OKPKey
 
+from assay.accounts.password_hashes import AT_ONCE, WAITING_PER_CALLER, Argon2PasswordHasher
 from assay.accounts.ports import HashClient
-from assay.infra.crypto.decision_tokens import Es256DecisionSigner, ed25519_kids
-from assay.infra.crypto.eip191 import Eip191Signatures, address_of_key, sign_message
-from assay.infra.crypto.passwords import AT_ONCE, WAITING_PER_CALLER, Argon2PasswordHasher
-from assay.infra.crypto.secretbox import SecretBox
-from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
-from assay.infra.crypto.totp import TotpFactor
-from assay.kit.errors import TooMany, Unavailable
-from assay.kit.keyring import MacKeys
+from assay.accounts.totp import TotpFactor
+from assay.chains.evm.eip191 import Eip191Signatures, address_of_key, sign_message
+from assay.common.errors import TooMany, Unavailable
+from assay.common.keyring import MacKeys
+from assay.common.secretbox import SecretBox
+from assay.gate.token_signing import Es256DecisionSigner, ed25519_kids
+from assay.identity.tokens import HmacSessionTokens, JwtLoginTokens
 from tests.fakes.clock import FrozenClock
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141

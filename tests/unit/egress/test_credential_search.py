@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.egress import credential_search
-from assay.egress.credential_search import STEPS_MAX, percent_decoded
-from assay.egress.credentials import OwnCredentials
+from assay.net.egress import credential_search
+from assay.net.egress.credential_search import STEPS_MAX, percent_decoded
+from assay.net.egress.credentials import OwnCredentials
 from tests.unit.egress.test_egress_credentials import JWT, KEY, OURS, SESSIONS, foreign
 
 HEAD_BYTES = 57_000

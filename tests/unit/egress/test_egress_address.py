@@ -1,6 +1,6 @@
 import pytest
 
-from assay.egress.address import Reason, classify
+from assay.net.egress.address import Reason, classify
 
 BY_REASON = {
     Reason.UNSPECIFIED: ["0.0.0.0", "0.1.2.3", "::"],

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import pytest
 
 from assay.accounts.model import API_KEY_PREFIX
-from assay.egress.credential_search import API_KEY_MARK, CANDIDATES_MAX
-from assay.egress.credentials import OwnCredentials
+from assay.common.ids import new_id
 from assay.identity.model import ContractProof
-from assay.infra.crypto.tokens import HmacSessionTokens, JwtLoginTokens
-from assay.kit.ids import new_id
+from assay.identity.tokens import HmacSessionTokens, JwtLoginTokens
+from assay.net.egress.credential_search import API_KEY_MARK, CANDIDATES_MAX
+from assay.net.egress.credentials import OwnCredentials
 from tests.fakes.clock import FrozenClock
 
 ISSUER = "https://assay.example"

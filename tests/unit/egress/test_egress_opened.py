@@ -4,13 +4,13 @@ from ipaddress import ip_network
 
 import pytest
 
-from assay.egress.opened import (
+from assay.net.egress.upstream_allowlist import (
     OpenedAddresses,
     OpenedEntry,
     OpenedForOperators,
     opened_entry,
 )
-from assay.egress.url import EgressPolicy, Refused, Target, parse_target
+from assay.net.egress.url import EgressPolicy, Refused, Target, parse_target
 from tests.vectors.forbidden_hosts import FORBIDDEN
 
 OWN_PORT = 8787

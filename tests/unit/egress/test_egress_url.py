@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.egress.url import EgressPolicy, Refused, Target, parse_target
+from assay.net.egress.url import EgressPolicy, Refused, Target, parse_target
 from tests.vectors.forbidden_hosts import DENIED_LITERALS, FORBIDDEN, MALFORMED, NAMES
 
 OPEN = EgressPolicy(allow_private=False, require_https=False)

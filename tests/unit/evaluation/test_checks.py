@@ -5,6 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay.probing.probes
+from assay.common.json import JsonObject, JsonValue
+from assay.common.plugins import load_plugins
+from assay.evaluation.behaviour import summary
 from assay.evaluation.checks import (
     CRITICAL_CAP,
     CheckTally,
@@ -13,12 +16,9 @@ from assay.evaluation.checks import (
     supposed,
     worth,
 )
-from assay.kit.json import JsonObject, JsonValue
-from assay.kit.plugins import load_plugins
+from assay.evaluation.model import Evidence
+from assay.evaluation.signals.sandbox import SIGNAL
 from assay.probing.ports import Probe, Severity
-from assay.trust.behaviour import summary
-from assay.trust.model import Evidence
-from assay.trust.signals.sandbox import SIGNAL
 from tests.fakes.ladder import proven
 
 PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)

@@ -9,8 +9,8 @@ import pytest
 
 from assay.evaluation.comparison import CLOAKING, compared, row_of
 from assay.evaluation.history import pool
+from assay.evaluation.visit_record import with_comparison
 from assay.evaluation.visits import CheckOutcome, VisitRecord
-from assay.trust.remembered import with_comparison
 from tests.fakes.clock import FrozenClock
 
 NOW = FrozenClock().now()

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.common.json import JsonObject, JsonValue
 from assay.evaluation.ladder import LadderPlace, place
 from assay.evaluation.policy import LadderPolicy, ladder_from
-from assay.kit.json import JsonObject, JsonValue
 
 POLICY = LadderPolicy()
 URL = "https://agent.example/a2a"

@@ -2,10 +2,10 @@
 
 import pytest
 
+from assay.common.json import JsonObject, JsonValue
 from assay.evaluation.demands import Demand
 from assay.evaluation.ladder import LadderPlace, place
 from assay.evaluation.policy import LadderPolicy
-from assay.kit.json import JsonObject, JsonValue
 from tests.unit.evaluation.test_ladder import (
     CONTROLLED,
     CUSTOMERS,

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.common.canonical_json import sha256_hex
+from assay.common.json import JsonObject, JsonValue
 from assay.evaluation.record import evidence_document, policy_version, verdict_record
-from assay.kit.canonical import sha256_hex
-from assay.kit.json import JsonObject, JsonValue
-from assay.trust.scoring import DEFAULT_WEIGHTS
-from assay.trust.tiers import Rules, tiers_from
-from assay.trust.verdict import rules_from
+from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.verdict import rules_from
 from tests.fakes.ladder import proven
 
 KEY = "eip155:1/22"

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.infra.blobs import LocalSnapshotBlobs, NoSnapshotBlobs, cid_v1_raw
-from assay.infra.crypto.secretbox import SecretBox
-from assay.infra.log import RequestLog, open_log
-from assay.infra.secret_file import SecretFileError, load_or_create, replace, rotate
-from assay.kit.errors import Unavailable
+from assay.app.log import RequestLog, open_log
+from assay.common.errors import Unavailable
+from assay.common.secret_file import SecretFileError, load_or_create, replace, rotate
+from assay.common.secretbox import SecretBox
+from assay.evaluation.blobs import LocalSnapshotBlobs, NoSnapshotBlobs, cid_v1_raw
 from tests.fakes.clock import FrozenClock
 
 NOW = FrozenClock().now()
@@ -75,7 +75,7 @@ def test_processes_that_start_at_once_draw_the_same_secrets(tmp_path: Path) -> N
     path = tmp_path / "secrets.json"
     code = (
         "import sys, datetime; from pathlib import Path;"
-        "from assay.infra.secret_file import load_or_create as load;"
+        "from assay.common.secret_file import load_or_create as load;"
         "sys.stdin.readline();"
         "print(load(Path(sys.argv[1]), ['a', 'b'], datetime.datetime.now(datetime.UTC)))"
     )

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.infra.state.address import StateUrlError, state_address
-from assay.infra.state.valkey import ValkeyWindow
+from assay.app import assemble
+from assay.net.valkey import ValkeyWindow
+from assay.net.valkey_address import StateUrlError, state_address
 from assay.settings import load
-from assay.wiring import assemble
 
 
 def test_a_url_says_where_and_how() -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from assay.infra.http.body import Body, BodyBroken, read_body
+from assay.net.body import Body, BodyBroken, read_body
 
 MIB = 1024 * 1024
 

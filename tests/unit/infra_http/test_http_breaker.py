@@ -1,4 +1,4 @@
-from assay.infra.http.breaker import FAILURES_MAX, OPEN_S, OPEN_S_MAX, Breaker
+from assay.common.circuit_breaker import FAILURES_MAX, OPEN_S, OPEN_S_MAX, Breaker
 from tests.fakes.clock import FrozenClock
 
 

@@ -3,9 +3,9 @@ from eth_abi import decode, encode
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.chains.evm.multicall import AGGREGATE3, decode_aggregate3, encode_aggregate3
+from assay.chains.evm.rpc_wire import Malformed
 from assay.chains.rpc import Call, Returned, Reverted
-from assay.infra.http.multicall import AGGREGATE3, decode_aggregate3, encode_aggregate3
-from assay.infra.http.rpc_wire import Malformed
 
 ADDRESS = st.binary(min_size=20, max_size=20).map(lambda b: "0x" + b.hex())
 CALLS = st.lists(st.builds(Call, ADDRESS, st.binary(max_size=100)), max_size=6)

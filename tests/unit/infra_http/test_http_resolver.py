@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from assay.egress.budget import ANYBODY, RESERVED, EgressUse, egress_use
-from assay.egress.ports import EgressError, Failure
-from assay.infra.http import resolver as resolving
-from assay.infra.http.resolver import LOOKUPS_MAX, SystemResolver
+from assay.common.egress_budget import ANYBODY, RESERVED, EgressUse, egress_use
+from assay.net import resolver as resolving
+from assay.net.egress.ports import EgressError, Failure
+from assay.net.resolver import LOOKUPS_MAX, SystemResolver
 from tests.fakes.name_servers import NameServers
 
 

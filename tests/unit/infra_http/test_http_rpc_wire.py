@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from assay.chains.rpc import Reverted
-from assay.infra.http.rpc_wire import (
+from assay.chains.evm.rpc_wire import (
     VALUES_MAX,
     Malformed,
     NodeError,
@@ -17,6 +16,7 @@ from assay.infra.http.rpc_wire import (
     quantity_of,
     revert_of,
 )
+from assay.chains.rpc import Reverted
 
 DATA = "0x7e273289" + "00" * 31 + "07"
 BYTES = bytes.fromhex(DATA[2:])

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from assay.egress.budget import ANYBODY, RESERVED, EgressUse, egress_use
-from assay.egress.ports import EgressError, Failure
-from assay.egress.waiting import count_own_waits
-from assay.infra.http.connection_slots import ConnectionSlots
-from assay.infra.http.slots import Share, Slots, new_holder
-from assay.kit.costs import address_bearer, serve_for
+from assay.common.costs import address_bearer, serve_for
+from assay.common.egress_budget import ANYBODY, RESERVED, EgressUse, egress_use
+from assay.net.egress.connection_slots import ConnectionSlots
+from assay.net.egress.host_timeout import count_own_waits
+from assay.net.egress.ports import EgressError, Failure
+from assay.net.egress.request_slots import Share, Slots, new_holder
 
 PLACES = {"host": Share(4, 2)}
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from assay.infra.http.upstream_shares import CALLS, UpstreamShares
-from assay.kit.errors import Unavailable
-from assay.wrapper.callers import Caller, UpstreamBusy, agent_at, anonymous_at, payer_at
-from assay.wrapper.upstream import UpstreamFailed
+from assay.common.errors import Unavailable
+from assay.http1.caller_shares import CALLS, UpstreamShares
+from assay.http1.callers import Caller, UpstreamBusy, agent_at, anonymous_at, payer_at
+from assay.http1.model import UpstreamFailed
 
 FROM = "203.0.113.7"
 

@@ -2,14 +2,14 @@
 
 import asyncio
 
-from assay.infra.http.shared_reads import READ_BYTES
-from assay.infra.http.upstream_connection import (
+from assay.http1.connection import (
     CHOPPY_READ_BYTES,
     CHUNKS_PER_READ,
     TRAILER_BYTES_MAX,
     Connection,
 )
-from assay.wrapper.upstream import AnswerHead, UpstreamFailed
+from assay.http1.model import AnswerHead, UpstreamFailed
+from assay.http1.shared_reads import READ_BYTES
 from tests.fakes.silent_transport import SilentTransport
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from assay.kit.cache import Cache
+from assay.common.cache import Cache
 from tests.fakes.clock import FrozenClock
 
 

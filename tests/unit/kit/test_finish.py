@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from assay.kit.tasks import finish
+from assay.common.tasks import finish
 
 
 async def test_it_ends_for_a_caller_cancelled_however_often_and_the_caller_is_told() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kit.json import is_nested_beyond
+from assay.common.json import is_nested_beyond
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.kit.errors import TooMany, Unavailable
-from assay.kit.fair_queue import FairQueue
+from assay.common.errors import TooMany, Unavailable
+from assay.common.fair_queue import FairQueue
 
 
 async def served(queue: FairQueue, callers: Sequence[tuple[str, bool]]) -> list[str]:

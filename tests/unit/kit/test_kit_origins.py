@@ -2,8 +2,8 @@
 
 import pytest
 
-from assay.kit.origins import authority_of, canonical_origin, origin_of
-from assay.wrapper.origin import WrapperOrigin
+from assay.common.origins import authority_of, canonical_origin, origin_of
+from assay.wrappers.origin import WrapperOrigin
 
 
 @pytest.mark.parametrize(

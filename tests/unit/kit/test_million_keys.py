@@ -21,26 +21,26 @@ from assay.accounts.model import Operator, Plan, Role
 from assay.accounts.request_quota import NETWORKS_MAX as QUOTA_MAX
 from assay.accounts.request_quota import RequestQuota
 from assay.accounts.throttle import REMEMBERED_MAX, LoginThrottle
-from assay.calls.conduct import WAITING_MAX as CONDUCT_MAX
-from assay.calls.conduct import ConductLog
-from assay.calls.log import WAITING_MAX, CallLog
-from assay.calls.model import Call, CallKind
-from assay.chains.agents import OnchainAgent, Registration
-from assay.egress.fields import NAMES_REMEMBERED, FieldFilter
+from assay.analytics.log import WAITING_MAX, CallLog
+from assay.analytics.model import Call, CallKind
+from assay.caller_behaviour.observations import WAITING_MAX as CONDUCT_MAX
+from assay.caller_behaviour.observations import ConductLog
+from assay.common.cache import BoundedMap, Cache
+from assay.common.costs import BEARERS_MAX, Bearer, Cost, CostLedger
+from assay.common.errors import Unavailable
+from assay.common.shared_state_memory import ENTRIES_MAX, MemorySharedState
+from assay.http1.model import AnswerHead
+from assay.http1.response_heads import HEADS_MAX, KnownHeads
 from assay.identity.model import Session
 from assay.identity.session import Sessions
-from assay.infra.http.upstream_heads import HEADS_MAX, KnownHeads
-from assay.infra.state.memory import ENTRIES_MAX, MemorySharedState
-from assay.kit.cache import BoundedMap, Cache
-from assay.kit.costs import BEARERS_MAX, Bearer, Cost, CostLedger
-from assay.kit.errors import Unavailable
-from assay.web.limits import CALLERS_MAX, RateLimit
-from assay.wrapper.held import WRAPPERS_MAX, HeldBodies
-from assay.wrapper.match import FOUND_MAX, Row, Table
-from assay.wrapper.response_fields import ResponseFields
-from assay.wrapper.steps.limit import CALLERS_MAX as WINDOWS_MAX
-from assay.wrapper.steps.limit import LimitStep
-from assay.wrapper.upstream import AnswerHead
+from assay.net.egress.fields import NAMES_REMEMBERED, FieldFilter
+from assay.registries.model import OnchainAgent, Registration
+from assay.server.rate_limits import CALLERS_MAX, RateLimit
+from assay.wrappers.buffer_budget import WRAPPERS_MAX, HeldBodies
+from assay.wrappers.matching import FOUND_MAX, Row, Table
+from assay.wrappers.response_fields import ResponseFields
+from assay.wrappers.stages.limit import CALLERS_MAX as WINDOWS_MAX
+from assay.wrappers.stages.limit import LimitStep
 from tests.fakes.clock import FrozenClock
 
 MILLION = 1_000_000

@@ -16,20 +16,20 @@ import pytest
 from assay.accounts.api_keys import API_KEY_PREFIX, ApiKeys
 from assay.accounts.key_tags import REFUSED_MAX, KeyTags
 from assay.accounts.model import ApiKey, InvalidCredentials, Operator
-from assay.calls.rollup import Tally
-from assay.chains.subject import Subject
-from assay.gate.check import Asker, Caller, Gate, GateNeeds
+from assay.analytics.rollup import Tally
+from assay.analytics.store_rollups import RollupWriter
+from assay.common.quota_lease import KEYS_MAX, Leases
+from assay.common.shared_window import Ask, Grant
+from assay.evaluation.model import Collected, Evaluation, Evidence, SignalName, Weighed
+from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.tiers import Rules, tiers_from
 from assay.gate.model import Decision, GateInput
-from assay.infra.sql.rollups import RollupWriter
-from assay.kit.leases import KEYS_MAX, Leases
-from assay.kit.shared_window import Ask, Grant
-from assay.trust.model import Collected, Evaluation, Evidence, SignalName, Weighed
-from assay.trust.scoring import DEFAULT_WEIGHTS
-from assay.trust.tiers import Rules, tiers_from
-from assay.web.repeats import REPEATS_MAX, Repeat, Repeats
-from assay.web.routes.gate import GateLane
-from assay.wrapper.model import WrapperNotFound
-from assay.wrapper.routes import REMEMBERED_BYTES, ROW_BYTES, Routes
+from assay.gate.routes import GateLane
+from assay.gate.service import Asker, Caller, Gate, GateNeeds
+from assay.registries.subject import Subject
+from assay.wrappers.model import WrapperNotFound
+from assay.wrappers.parsed_request_cache import REPEATS_MAX, Repeat, Repeats
+from assay.wrappers.route_table import REMEMBERED_BYTES, ROW_BYTES, Routes
 from tests.fakes.chain import NETWORK
 from tests.fakes.clock import FrozenClock
 from tests.unit.kit.test_million_keys import MILLION, NOW, RSS_MAX_BYTES, inside, rss_bytes

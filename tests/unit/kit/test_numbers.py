@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kit.numbers import NotANumber, decimal_number, hex_number, whole_number
+from assay.common.numbers import NotANumber, decimal_number, hex_number, whole_number
 
 ODD = [
     *("", "0x", "0X5", "5", "-0x5", "+0x5", "0x-5", "0x_5", "0x5_0", " 0x5", "0x5 ", "0x5\n"),

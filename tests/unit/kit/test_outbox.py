@@ -1,7 +1,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from assay.kit.outbox import Outbox
+from assay.common.write_coalescer import Outbox
 
 
 @dataclass

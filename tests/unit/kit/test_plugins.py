@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from assay.kit.plugins import PluginError, load_plugins
+from assay.common.plugins import PluginError, load_plugins
 
 PLUGIN = "class P:\n    name = {name!r}\nPLUGIN = P()\n"
 

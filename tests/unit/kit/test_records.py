@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from assay.kit.records import changed
+from assay.common.dataclass_copy import changed
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 import asyncio
 
-from assay.kit.singleflight import SingleFlight
+from assay.common.single_flight import SingleFlight
 
 
 class Work:

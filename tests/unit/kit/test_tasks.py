@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from assay.kit.tasks import Tasks, both
+from assay.common.tasks import Tasks, both
 
 
 async def test_a_failing_task_is_reported_with_its_name() -> None:

@@ -10,13 +10,13 @@ import pytest
 from typing_extensions import override
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.infra.payments.eip3009_logs import WINDOW
-from assay.infra.payments.eip3009_outcomes import TOGETHER_MAX, UNUSED, Outcomes
-from assay.infra.payments.x402_engine import X402Engine
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
 from assay.payments.ports import Authorization
-from assay.payments.x402_wire import credential_of
+from assay.payments.x402.codec import credential_of
+from assay.payments.x402.eip3009_logs import WINDOW
+from assay.payments.x402.eip3009_outcomes import TOGETHER_MAX, UNUSED, Outcomes
+from assay.payments.x402.engine import X402Engine
 from tests.fakes.clock import FrozenClock
 from tests.fakes.payment_nodes import BLOCK_S, BURNT_WEI, Node, Nodes
 from tests.unit.payments.test_x402_vectors import NETWORKS, VECTORS, entry

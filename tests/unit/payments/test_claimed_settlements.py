@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from assay.payments.looks import ANSWERS_MAX
 from assay.payments.model import State
 from assay.payments.outcomes import Attempt
-from assay.payments.protocols.x402 import PROTOCOL as X402
+from assay.payments.recheck_schedule import ANSWERS_MAX
 from assay.payments.settlement import PaymentPending
+from assay.payments.x402.protocol import PROTOCOL as X402
 from tests.unit.payments.test_authorization_outcomes import SELLER
 from tests.unit.payments.test_questions_by_row import Service, x402_payments
 from tests.unit.payments.test_unsent_payments import live, unfinished

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from assay.chains.abi import address_word, word
-from assay.infra.payments.eip3009_contract import CANCELLED, event_of, gas_spent, pays
-from assay.kit.keccak import keccak256
+from assay.chains.evm.abi import address_word, word
+from assay.common.keccak import keccak256
 from assay.payments.model import Entry
+from assay.payments.x402.eip3009_contract import CANCELLED, event_of, gas_spent, pays
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
 
 USED = "0x" + keccak256(b"AuthorizationUsed(address,bytes32)").hex()

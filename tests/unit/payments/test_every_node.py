@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.infra.payments.every_node import ask_nodes
+from assay.payments.all_nodes import ask_nodes
 from assay.payments.model import Entry
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided, is_unused
 from tests.unit.payments.test_authorization_outcomes import network, payment

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from assay.chains.abi import address_word, word
+from assay.app.wallets import TRANSFERRED, Moved, Wallets
+from assay.chains.evm.abi import address_word, word
 from assay.payments.networks import ROWS
-from assay.wiring.wallets import TRANSFERRED, Moved, Wallets
 
 NETWORK = next(row for row in ROWS if row.id == "eip155:8453")
 PAYER, SELLER = "0x" + "aa" * 20, "0x" + "bb" * 20

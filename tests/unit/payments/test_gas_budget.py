@@ -11,22 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.infra.payments.gas_price import (
+from assay.payments.gas import GasBudget, KeyNonces, SoldOn
+from assay.payments.gas_cost import Gas
+from assay.payments.gas_rules import GAS_MAX, WEI, FeePerGas, GasRules, fee_per_gas
+from assay.payments.model import PaymentsUnavailable, Quote
+from assay.payments.networks import ROWS
+from assay.payments.nodes import PaymentNodes
+from assay.payments.sale_checks import gas_price_check
+from assay.payments.settling_watch import SettlingWatch
+from assay.payments.warnings import Sale
+from assay.payments.x402.gas_price import (
     FAILED_S,
     GAS_PRICE_MAX,
     KNOWN_S,
     FeeAboveCap,
     GasPrices,
 )
-from assay.infra.payments.nodes import PaymentNodes
-from assay.payments.gas import GasBudget, KeyNonces, SoldOn
-from assay.payments.gas_cost import Gas
-from assay.payments.gas_rules import GAS_MAX, WEI, FeePerGas, GasRules, fee_per_gas
-from assay.payments.model import PaymentsUnavailable, Quote
-from assay.payments.networks import ROWS
-from assay.payments.sale_checks import gas_price_check
-from assay.payments.settling_watch import SettlingWatch
-from assay.payments.warnings import Sale
 from tests.fakes.clock import FrozenClock
 from tests.unit.payments.test_x402_sender import NETWORK
 from tests.unit.payments.test_x402_vectors import VECTORS, entry

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from assay.payments.looks import FIRST_S, LATE_S, MISSED_MOST_S, MOST_S, Look
+from assay.payments.recheck_schedule import FIRST_S, LATE_S, MISSED_MOST_S, MOST_S, Look
 from tests.fakes.clock import FrozenClock
 
 NOW = FrozenClock().now()

@@ -7,17 +7,17 @@ from typing import Any, cast
 
 import pytest
 
-from assay.chains.abi import word
+from assay.app.payment_chains import payment_chains
+from assay.chains.evm.abi import word
 from assay.chains.model import Network
 from assay.chains.rpc import Call, Returned
-from assay.infra.payments.mpp_charges import LATE, TempoCharges
-from assay.infra.payments.mpp_time import MARGIN_S, STOCK_S
+from assay.payments.balance_check import require_cover
 from assay.payments.claims import Claim, Committed, Sighting
-from assay.payments.cover import require_cover
 from assay.payments.model import Entry, Payment, PaymentRefused, Quote
+from assay.payments.mpp.charges import LATE, TempoCharges
+from assay.payments.mpp.protocol import PROTOCOL
+from assay.payments.mpp.validity import MARGIN_S, STOCK_S
 from assay.payments.ports import ProtocolNeeds
-from assay.payments.protocols.mpp import PROTOCOL
-from assay.wiring.payment_chains import payment_chains
 from tests.fakes.clock import FrozenClock
 from tests.unit.payments.test_mpp_time import raw
 from tests.unit.payments.test_mpp_transfers import PAYER, TEMPO

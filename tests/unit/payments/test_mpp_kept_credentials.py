@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpp import ChallengeEcho, Credential
 
-from assay.infra.payments.mpp_credentials import (
+from assay.payments.model import PaymentRefused
+from assay.payments.mpp.credentials import (
     KEPT_BYTES_MAX,
     authorization_of,
     kept_credential,
     read_credential,
 )
-from assay.infra.payments.mpp_library import Library
-from assay.infra.payments.mpp_terms import meta_of
-from assay.payments.model import PaymentRefused
+from assay.payments.mpp.library import Library
+from assay.payments.mpp.terms import meta_of
 from tests.unit.payments.test_x402_vectors import quote
 
 LIBRARY: Any = Library(None, None, Credential, {})  # type: ignore[arg-type] - what reads headers

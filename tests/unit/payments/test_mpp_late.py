@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from assay.infra.payments.mpp_charges import LATE
-from assay.infra.payments.mpp_envelope import attempt_of_entry
 from assay.payments.model import Entry, State
-from assay.payments.protocols.mpp import PROTOCOL as MPP
+from assay.payments.mpp.charges import LATE
+from assay.payments.mpp.envelope import attempt_of_entry
+from assay.payments.mpp.protocol import PROTOCOL as MPP
 from assay.payments.watched_payments import ENDED
 from tests.fakes.clock import FrozenClock
 from tests.fakes.payment_nodes import Node

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import rlp
 
-from assay.infra.payments.mpp_time import (
+from assay.payments.model import PaymentRefused, Quote
+from assay.payments.mpp.tempo_fees import Validity, validity_of
+from assay.payments.mpp.validity import (
     MARGIN_S,
     STOCK_S,
     bounded_validity,
@@ -16,8 +18,6 @@ from assay.infra.payments.mpp_time import (
     require_challenge_time,
     require_transaction_time,
 )
-from assay.infra.payments.tempo_fees import Validity, validity_of
-from assay.payments.model import PaymentRefused, Quote
 from tests.fakes.clock import FrozenClock
 from tests.unit.payments.test_x402_vectors import quote
 

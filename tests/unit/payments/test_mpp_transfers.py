@@ -12,24 +12,24 @@ import pytest
 from hypothesis import given
 from mpp.methods.tempo._attribution import encode
 
-from assay.chains.abi import address_word
+from assay.app.payment_chains import payment_chains
+from assay.chains.evm.abi import address_word
 from assay.chains.model import Network
-from assay.infra.payments.eip3009_contract import TRANSFERRED
-from assay.infra.payments.mpp_charges import TempoCharges
-from assay.infra.payments.mpp_transfers import NOTED, pays
-from assay.infra.payments.receipts import ChainReceipts
-from assay.kit.json import JsonValue
+from assay.common.json import JsonValue
+from assay.payments.finality import View, Witness
 from assay.payments.model import DirectFee, Entry, State
+from assay.payments.mpp.charges import TempoCharges
+from assay.payments.mpp.protocol import PROTOCOL
+from assay.payments.mpp.transfers import NOTED, pays
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import ProtocolNeeds
-from assay.payments.protocols.mpp import PROTOCOL
-from assay.payments.released import find_out
+from assay.payments.receipts import ChainReceipts
+from assay.payments.released_payments import find_out
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.watched_payments import watched_payment
 from assay.payments.watcher import Watcher
-from assay.payments.witness import View, Witness
-from assay.wiring.payment_chains import payment_chains
+from assay.payments.x402.eip3009_contract import TRANSFERRED
 from tests.fakes.calls import payment
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger import MemoryLedgerStore

@@ -8,8 +8,8 @@ import pytest
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import RpcRefused
-from assay.infra.payments.mpp_transport import SYNC_MS, RpcTransport, address_of
-from assay.infra.payments.tempo_fees import FEE_MANAGER
+from assay.payments.mpp.tempo_fees import FEE_MANAGER
+from assay.payments.mpp.transport import SYNC_MS, RpcTransport, address_of
 
 CHAINS = {
     name: Network(

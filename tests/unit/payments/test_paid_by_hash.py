@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from assay.kit.keyring import MacKeys
+from assay.common.keyring import MacKeys
+from assay.payments.finality import View, Witness
 from assay.payments.model import Entry, Held, Payment, State
+from assay.payments.mpp.protocol import PROTOCOL
 from assay.payments.networks import ROWS
 from assay.payments.outcomes import Outcome, Settled
 from assay.payments.ports import ProtocolNeeds
-from assay.payments.protocols.mpp import PROTOCOL
 from assay.payments.requests import PaidRequest
+from assay.payments.service import Till
 from assay.payments.settlement import PaymentPending, Settlement
-from assay.payments.till import Till
 from assay.payments.watched_payments import WatchedPayment
-from assay.payments.witness import View, Witness
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.payers import quote_of

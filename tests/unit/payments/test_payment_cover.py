@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
+from assay.payments.balance_check import LANDING_S, require_cover
 from assay.payments.claims import Claim, Committed, Sighting
-from assay.payments.cover import LANDING_S, require_cover
 from assay.payments.model import Entry, Fees, PaymentRefused, PaymentsUnavailable
 from assay.payments.ports import Balances, ProtocolNeeds
 from tests.fakes.clock import FrozenClock

@@ -5,10 +5,10 @@ from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.infra.crypto.eip3009 import Eip3009Signers, sign_authorization
-from assay.infra.crypto.transactions import Transaction, TransactionSigner
+from assay.chains.evm.transactions import Transaction, TransactionSigner
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization
+from assay.payments.x402.eip3009 import Eip3009Signers, sign_authorization
 from assay_demo.chain.dollars import authorize
 from assay_demo.chain.registries import checksum
 
@@ -20,7 +20,7 @@ HEX20 = st.binary(min_size=20, max_size=20).map(lambda b: "0x" + b.hex())
 
 
 def parsed(payload: dict[str, object]) -> Authorization:
-    from assay.payments.x402_wire import authorization_of  # noqa: PLC0415
+    from assay.payments.x402.codec import authorization_of  # noqa: PLC0415
 
     return authorization_of(payload)  # type: ignore[arg-type]
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from assay.kit.clock import SystemClock
-from assay.kit.errors import Unavailable
+from assay.common.clock import SystemClock
+from assay.common.errors import Unavailable
+from assay.payments.finality import View, Witness
 from assay.payments.model import Entry
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import ProtocolNeeds
 from assay.payments.watched_payments import WatchedPayment
-from assay.payments.witness import View, Witness
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
 
 ENTRY: Entry = entry(VECTORS["receipts"][0])

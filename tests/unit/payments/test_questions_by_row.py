@@ -11,27 +11,27 @@ import httpx2
 import pytest
 from typing_extensions import override
 
+from assay.app.background import RECONCILE_EVERY_S
+from assay.app.payment_chains import payment_chains
+from assay.chains.evm.transactions import Transaction, TransactionSigner
 from assay.chains.model import Network
 from assay.chains.rpc import Call, Returned, Reverted
-from assay.infra.crypto.eip3009 import Eip3009Signers
-from assay.infra.crypto.transactions import Transaction, TransactionSigner
-from assay.infra.payments.mpp_charges import LATE, TempoCharges
-from assay.infra.payments.receipts import ChainReceipts
-from assay.infra.payments.x402_engine import X402Engine
-from assay.infra.payments.x402_facilitator import RemoteFacilitator
-from assay.payments.looks import ANSWERS_MAX, AT_END
+from assay.payments.finality import View, Witness
 from assay.payments.model import Entry, State
+from assay.payments.mpp.charges import LATE, TempoCharges
+from assay.payments.mpp.protocol import PROTOCOL as MPP
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import Attempt
 from assay.payments.ports import PaymentProtocol, ProtocolNeeds
-from assay.payments.protocols.mpp import PROTOCOL as MPP
-from assay.payments.protocols.x402 import PROTOCOL as X402
-from assay.payments.released import find_out
+from assay.payments.receipts import ChainReceipts
+from assay.payments.recheck_schedule import ANSWERS_MAX, AT_END
+from assay.payments.released_payments import find_out
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.watcher import Watcher
-from assay.payments.witness import View, Witness
-from assay.wiring.background import RECONCILE_EVERY_S
-from assay.wiring.payment_chains import payment_chains
+from assay.payments.x402.eip3009 import Eip3009Signers
+from assay.payments.x402.engine import X402Engine
+from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.protocol import PROTOCOL as X402
 from tests.fakes.clock import FrozenClock
 from tests.fakes.gas import ample_gas
 from tests.fakes.ledger import MemoryLedgerStore

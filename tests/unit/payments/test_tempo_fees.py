@@ -8,8 +8,8 @@ import rlp
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Call, Returned, Reverted
-from assay.infra.payments.tempo_fees import FEE_MANAGER, FEES_MAX, fees_of
 from assay.payments.model import Fees, PaymentRefused, PaymentsUnavailable
+from assay.payments.mpp.tempo_fees import FEE_MANAGER, FEES_MAX, fees_of
 from assay.payments.networks import ROWS
 
 NETWORK = next(row for row in ROWS if row.id == "tempo:42431")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from assay.kit.costs import Bearer, Cost, CostLedger
-from assay.kit.keyring import MacKeys
+from assay.common.costs import Bearer, Cost, CostLedger
+from assay.common.keyring import MacKeys
 from assay.payments.claims import CUT_SHORT, Sighting
 from assay.payments.model import (
     Entry,
@@ -25,12 +25,12 @@ from assay.payments.model import (
 )
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
 from assay.payments.ports import ProtocolNeeds
-from assay.payments.protocols.x402 import PROTOCOL
-from assay.payments.released import EVERY_NODE
+from assay.payments.released_payments import EVERY_NODE
+from assay.payments.service import Till
 from assay.payments.settlement import PaymentPending, Settlement
-from assay.payments.till import Till
 from assay.payments.unpaid_rows import UnpaidRows
 from assay.payments.watched_payments import ENDED
+from assay.payments.x402.protocol import PROTOCOL
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.fakes.witness import lone_witness

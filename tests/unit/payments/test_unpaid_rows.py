@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from assay.kit.costs import Bearer, Cost, CostLedger, QuotaExceeded
+from assay.common.costs import Bearer, Cost, CostLedger, QuotaExceeded
 from assay.payments.model import Payment, Stored
 from assay.payments.unpaid_rows import UnpaidRows
 from tests.fakes.clock import FrozenClock

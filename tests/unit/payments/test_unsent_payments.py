@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from assay.infra.payments.gas_price import GAS_PRICE_MAX
-from assay.payments.looks import ANSWERS_MAX
+from assay.app.background import RECONCILE_EVERY_S
 from assay.payments.model import Entry, PaymentRefused, State
 from assay.payments.outcomes import Attempt
-from assay.payments.protocols.x402 import PROTOCOL as X402
+from assay.payments.recheck_schedule import ANSWERS_MAX
 from assay.payments.settlement import PaymentPending
-from assay.wiring.background import RECONCILE_EVERY_S
+from assay.payments.x402.gas_price import GAS_PRICE_MAX
+from assay.payments.x402.protocol import PROTOCOL as X402
 from tests.unit.payments.test_authorization_outcomes import ONE
 from tests.unit.payments.test_questions_by_row import Service, x402_payments
 

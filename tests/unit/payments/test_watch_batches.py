@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from assay.payments.model import State
 from assay.payments.outcomes import Attempt
-from assay.payments.protocols.x402 import PROTOCOL as X402
 from assay.payments.watched_payments import LOOKS
 from assay.payments.watcher import LOOKED_AT_ONCE
+from assay.payments.x402.protocol import PROTOCOL as X402
 from tests.unit.payments.test_authorization_outcomes import ONE, SELLER, TWO, payment
 from tests.unit.payments.test_questions_by_row import Service
 

@@ -13,13 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.infra.crypto.eip3009 import Eip3009Signers
-from assay.kit.json import is_nested_beyond
+from assay.common.json import is_nested_beyond
 from assay.payments.model import PaymentRefused
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization, PaidRequest, ProtocolNeeds
-from assay.payments.protocols.x402 import X402
-from assay.payments.x402_wire import (
+from assay.payments.x402.codec import (
     DEPTH_MAX,
     HEADER_BYTES_MAX,
     Envelope,
@@ -29,6 +27,8 @@ from assay.payments.x402_wire import (
     encoded,
     parse,
 )
+from assay.payments.x402.eip3009 import Eip3009Signers
+from assay.payments.x402.protocol import X402
 from tests.fakes.clock import FrozenClock
 from tests.unit.payments.test_x402_vectors import VECTORS, quote
 

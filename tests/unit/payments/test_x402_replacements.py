@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from assay.infra.crypto.transactions import Transaction, TransactionSigner, transaction_of
-from assay.infra.payments.gas_price import GAS_PRICE_MAX
-from assay.infra.payments.offered_fees import can_be_mined, replacing
-from assay.infra.payments.stuck_nonces import STUCK_S
-from assay.infra.payments.x402_sender import Sender
+from assay.chains.evm.transactions import Transaction, TransactionSigner, transaction_of
 from assay.payments.attempts import ATTEMPTS_MAX, after, hashes
 from assay.payments.gas_rules import FeePerGas, fee_per_gas
 from assay.payments.model import Entry, State
 from assay.payments.outcomes import Attempt, Undecided
-from assay.payments.protocols.x402 import PROTOCOL as X402
+from assay.payments.x402.gas_price import GAS_PRICE_MAX
+from assay.payments.x402.offered_fees import can_be_mined, replacing
+from assay.payments.x402.protocol import PROTOCOL as X402
+from assay.payments.x402.stuck_nonces import STUCK_S
+from assay.payments.x402.transaction_sender import Sender
 from tests.fakes.clock import FrozenClock
 from tests.fakes.gas import ample_gas
 from tests.fakes.payment_nodes import BLOCK_S, Node, Nodes

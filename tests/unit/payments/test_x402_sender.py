@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 import rlp
 
+from assay.chains.evm.transactions import TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import RpcRefused
-from assay.infra.crypto.transactions import TransactionSigner
-from assay.infra.payments.gas_price import GAS_PRICE_MAX
-from assay.infra.payments.x402_sender import AT_ONCE, Sender
 from assay.payments.model import Entry, SettlementPending
 from assay.payments.outcomes import Attempt, Undecided
 from assay.payments.ports import Authorization
-from assay.payments.x402_wire import credential_of
+from assay.payments.x402.codec import credential_of
+from assay.payments.x402.gas_price import GAS_PRICE_MAX
+from assay.payments.x402.transaction_sender import AT_ONCE, Sender
 from tests.fakes.clock import FrozenClock
 from tests.fakes.gas import ample_gas
 from tests.unit.payments.test_x402_vectors import VECTORS, entry

@@ -17,17 +17,15 @@ from hypothesis import strategies as st
 from x402.http.utils import decode_payment_required_header, decode_payment_response_header
 from x402.schemas.v1 import PaymentRequiredV1
 
-from assay.infra.crypto.eip3009 import Eip3009Signers
-from assay.kit.canonical import canonical_bytes
-from assay.kit.heads import Headers
-from assay.kit.json import JsonValue
+from assay.common.canonical_json import canonical_bytes
+from assay.common.http_heads import Headers
+from assay.common.json import JsonValue
 from assay.payments.claims import Sighting
 from assay.payments.model import Entry, PaymentRefused, Quote, State
 from assay.payments.networks import ROWS
 from assay.payments.outcomes import Attempt
 from assay.payments.ports import Authorization, PaidRequest, ProtocolNeeds
-from assay.payments.protocols.x402 import X402
-from assay.payments.x402_wire import (
+from assay.payments.x402.codec import (
     authorization_of,
     credential_digest,
     credential_of,
@@ -35,6 +33,8 @@ from assay.payments.x402_wire import (
     payment_header,
     timeout_s,
 )
+from assay.payments.x402.eip3009 import Eip3009Signers
+from assay.payments.x402.protocol import X402
 from tests.fakes.clock import FrozenClock
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "x402.json").read_text("utf-8"))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from assay.payments.model import PaymentRefused
 from assay.payments.ports import Authorization
-from assay.payments.x402_wire import (
+from assay.payments.x402.codec import (
     DEPTH_MAX,
     HEADER_BYTES_MAX,
     Malformed,

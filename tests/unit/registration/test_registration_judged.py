@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from assay.chains.agents import OnchainAgent
-from assay.chains.registration import TYPE, parse_registration, problems_of
+from assay.registries.model import OnchainAgent
+from assay.registries.registration import TYPE, parse_registration, problems_of
 from tests.fakes.trust import onchain_agent
 
 

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 import pytest
 
-from assay.chains.files import RegistrationFiles
-from assay.egress.ports import Limits, Outgoing, Reply
-from assay.infra.http.documents import DOCUMENT_LIMITS, GuardedDocuments
+from assay.net.egress.ports import Limits, Outgoing, Reply
+from assay.registries.documents import DOCUMENT_LIMITS, GuardedDocuments
+from assay.registries.file_cache import RegistrationFiles
 from tests.fakes.clock import FrozenClock
 
 FOLDER = Path(__file__).parents[2] / "vectors" / "registration"

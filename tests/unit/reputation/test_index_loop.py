@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.app.reputation import ReputationParts, index_forever
 from assay.reputation.ports import Stream
-from assay.wiring.reputation import ReputationParts, index_forever
 from tests.fakes.trust import NETWORK
 
 PARTS = 11

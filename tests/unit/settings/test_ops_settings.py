@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.egress.opened import OpenedAddresses
+from assay.app.egress import opened_upstreams
+from assay.net.egress.upstream_allowlist import OpenedAddresses
 from assay.settings import SettingsError, bind_address, load
-from assay.wiring.egress import opened_upstreams
 
 TOKEN = "t" * 32
 ACCOUNT = "0190a0a0-0000-7000-8000-000000000000"

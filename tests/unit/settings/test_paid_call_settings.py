@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from assay.infra.log import open_log
-from assay.infra.payments.visit_wallets import DerivedWallets
-from assay.kit.clock import SystemClock
+from assay.app.log import open_log
+from assay.app.paid_calls import paid_calls
+from assay.common.clock import SystemClock
+from assay.probing.visit_wallets import DerivedWallets
 from assay.settings import load
-from assay.wiring.paid_calls import paid_calls
 
 KEY, OTHER = "ab" * 31 + "01", "cd" * 31 + "02"
 

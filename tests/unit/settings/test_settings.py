@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from assay.app.payment_chains import payment_rows
 from assay.settings import SettingsError, load
-from assay.wiring.payment_chains import payment_rows
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from assay.app.settling_key import key_in, settling_address
 from assay.cli.unsafe_settings import findings
 from assay.settings import SettingsError, load, settling_key_file
-from assay.wiring.settling_key import key_in, settling_address
 
 KEY = "7325fa2e5c83ad812e61eff11ea30679342a72fcdf9b6de7a604051dd6c08c9c"
 GIVEN = "11" * 32

@@ -10,10 +10,10 @@ from string import Template
 
 import pytest
 
+from assay.app import networks_from
 from assay.cli.doctor import doctor
 from assay.cli.unsafe_settings import findings
 from assay.settings import Settings, SettingsError, load
-from assay.wiring import networks_from
 from tests.unit.settings.unsafe_cases import SAFE, SOL, UNSAFE, VALUES
 
 ROOT = Path(__file__).parents[3]

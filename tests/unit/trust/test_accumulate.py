@@ -7,20 +7,20 @@ from typing import ClassVar
 
 import pytest
 
+from assay.common.json import JsonObject
+from assay.common.single_flight import SingleFlight
+from assay.evaluation.accumulation import VisitHistory
+from assay.evaluation.behaviour import raw_findings
+from assay.evaluation.model import EvaluationCompleted, Evidence, SignalName, Weighed
+from assay.evaluation.ports import SignalNeeds
 from assay.evaluation.schedule import Seen
+from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.service import Evaluator, EvaluatorNeeds
+from assay.evaluation.signals.sandbox import SIGNAL
+from assay.evaluation.tiers import Rules, tiers_from
 from assay.evaluation.visits import BY_GATE, TRIGGERED, Asked
-from assay.kit.json import JsonObject
-from assay.kit.singleflight import SingleFlight
 from assay.probing.ports import Finding, Probe, Severity, Visit
-from assay.trust.accumulate import VisitHistory
-from assay.trust.behaviour import raw_findings
-from assay.trust.evaluate import Evaluator, EvaluatorNeeds
-from assay.trust.model import EvaluationCompleted, Evidence, SignalName, Weighed
-from assay.trust.ports import SignalNeeds
-from assay.trust.scoring import DEFAULT_WEIGHTS
-from assay.trust.signals.sandbox import SIGNAL
-from assay.trust.subjects import Subjects
-from assay.trust.tiers import Rules, tiers_from
+from assay.registries.subjects import Subjects
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ladder import proven
 from tests.fakes.trust import (

@@ -1,7 +1,7 @@
 """An address that an agent was given counts for 30 days, once."""
 
-from assay.infra.state.memory import MemorySharedState
-from assay.trust.bait import KEPT_S, PREFIX, Bait, Baits
+from assay.common.shared_state_memory import MemorySharedState
+from assay.probing.out_of_band_url import KEPT_S, PREFIX, Bait, Baits
 from tests.fakes.clock import FrozenClock
 
 ADDRESS = "http://assay.example"

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from assay.infra.state.memory import MemorySharedState
-from assay.kit.errors import Unavailable
+from assay.common.errors import Unavailable
+from assay.common.shared_state_memory import MemorySharedState
 from assay.probing.push_results import BODY_BYTES_MAX
-from assay.trust.callbacks import DELIVERIES_MAX, OPEN_S, PREFIX, Callbacks, Pending
+from assay.probing.result_callbacks import DELIVERIES_MAX, OPEN_S, PREFIX, Callbacks, Pending
 from tests.fakes.clock import FrozenClock
 
 OURS, CANARY = "https://assay.example", "https://files.example"

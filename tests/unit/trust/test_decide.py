@@ -4,13 +4,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from assay.chains.subject import Subject
-from assay.gate.decide import decide
+from assay.common.json import JsonObject, JsonValue
+from assay.evaluation.model import Cap, Collected, Evaluation, Evidence, Grade, SignalName, Weighed
+from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.tiers import Rules, tiers_from
+from assay.gate.decision import decide
 from assay.gate.model import ColdStart, Decision, GateInput
-from assay.kit.json import JsonObject, JsonValue
-from assay.trust.model import Cap, Collected, Evaluation, Evidence, Grade, SignalName, Weighed
-from assay.trust.scoring import DEFAULT_WEIGHTS
-from assay.trust.tiers import Rules, tiers_from
+from assay.registries.subject import Subject
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ladder import STEADY, proven
 from tests.fakes.trust import NETWORK, WALLET, onchain_agent

@@ -3,16 +3,16 @@ from dataclasses import replace
 
 import pytest
 
-from assay.chains.subject import Subject
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.kit.singleflight import SingleFlight
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.single_flight import SingleFlight
+from assay.evaluation.model import Cap, Evidence, EvidenceUnavailable, SignalName, Unavailable
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.service import Evaluator, EvaluatorNeeds
+from assay.evaluation.tiers import Rules, tiers_from
 from assay.probing.function import function_rows
-from assay.trust.evaluate import Evaluator, EvaluatorNeeds
-from assay.trust.model import Cap, Evidence, EvidenceUnavailable, SignalName, Unavailable
-from assay.trust.ports import SignalNeeds
-from assay.trust.scoring import DEFAULT_WEIGHTS
-from assay.trust.subjects import Subjects
-from assay.trust.tiers import Rules, tiers_from
+from assay.registries.subject import Subject
+from assay.registries.subjects import Subjects
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import (
     NETWORK,

@@ -8,24 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.common.json import JsonObject
+from assay.common.plugins import load_plugins
+from assay.evaluation.causes import Explainer
 from assay.evaluation.explanations import Cause, RungAsk, explained
 from assay.evaluation.fixes import FIXES
+from assay.evaluation.model import Cap, Collected, Evidence, Score, SignalName, Weighed
 from assay.evaluation.policy import LadderPolicy
-from assay.kit.json import JsonObject
-from assay.kit.plugins import load_plugins
+from assay.evaluation.ports import Signal
+from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.verdict import grade_score
 from assay.probing.ports import Finding, Probe, Severity, Visit
-from assay.trust.explain import Explainer
-from assay.trust.model import Cap, Collected, Evidence, Score, SignalName, Weighed
-from assay.trust.obstacle_list import OBSTACLES
-from assay.trust.ports import Signal
-from assay.trust.scoring import DEFAULT_WEIGHTS
-from assay.trust.tiers import Rules, tiers_from
-from assay.trust.verdict import grade_score
 from tests.fakes.ladder import proven
 
 SIGNALS = {
     SignalName(name): signal
-    for name, signal in load_plugins(import_module("assay.trust.signals"), "SIGNAL", Signal).items()
+    for name, signal in load_plugins(
+        import_module("assay.evaluation.signals"), "SIGNAL", Signal
+    ).items()
 }
 PROBES = load_plugins(import_module("assay.probing.probes"), "PROBE", Probe)
 RULES = Rules(DEFAULT_WEIGHTS, tiers_from(), LadderPolicy(ceilings=(100.0,) * 5))

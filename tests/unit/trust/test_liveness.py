@@ -9,14 +9,9 @@ from typing import Any
 
 import pytest
 
-from assay.chains.agents import OnchainAgent
-from assay.chains.registration import parse_registration
 from assay.chains.solana.clusters import CLUSTERS
-from assay.chains.subject import Subject
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.egress.waiting import own_wait
-from assay.kit.clock import SystemClock
-from assay.trust.liveness import (
+from assay.common.clock import SystemClock
+from assay.liveness.service import (
     CONCURRENCY,
     REQUESTS_MAX,
     SERVICES_MAX,
@@ -24,6 +19,11 @@ from assay.trust.liveness import (
     LivenessReport,
     declared,
 )
+from assay.net.egress.host_timeout import own_wait
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.registries.model import OnchainAgent
+from assay.registries.registration import parse_registration
+from assay.registries.subject import Subject
 from tests.fakes.clock import FrozenClock
 from tests.services.solana import golden
 
@@ -223,8 +223,8 @@ class Waiting:
 async def test_waiting_for_us_until_the_time_is_over_makes_no_service_dead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("assay.trust.liveness.BLAMED_FROM_S", 0.05)
-    monkeypatch.setattr("assay.trust.liveness.TOTAL_S", 0.1)
+    monkeypatch.setattr("assay.liveness.service.BLAMED_FROM_S", 0.05)
+    monkeypatch.setattr("assay.liveness.service.TOTAL_S", 0.1)
     told = await Liveness(Waiting(), FrozenClock()).report(with_one_service())
     assert (told.ok_count, told.unasked_reason) == (0, "egress_budget")
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from assay.common.json import JsonObject
+from assay.evaluation.accumulation import VisitHistory
+from assay.evaluation.model import UNFINISHED, Collected, Evidence, SignalName, Weighed
 from assay.evaluation.visits import TRIGGERED
-from assay.kit.json import JsonObject
-from assay.trust.accumulate import VisitHistory
-from assay.trust.model import UNFINISHED, Collected, Evidence, SignalName, Weighed
 from tests.fakes.clock import FrozenClock
 
 

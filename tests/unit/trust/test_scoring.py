@@ -6,9 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.evaluation.ladder import Demand, LadderPlace
+from assay.evaluation.model import (
+    Cap,
+    Collected,
+    Evidence,
+    EvidenceUnavailable,
+    SignalName,
+    Weighed,
+)
 from assay.evaluation.policy import LadderPolicy
-from assay.trust.model import Cap, Collected, Evidence, EvidenceUnavailable, SignalName, Weighed
-from assay.trust.scoring import (
+from assay.evaluation.scoring import (
     BASE_SIGNALS,
     DEFAULT_WEIGHTS,
     PRIOR,

@@ -4,9 +4,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kit.canonical import sha256_hex
-from assay.trust.model import Collected, Evidence, SignalName, Weighed
-from assay.trust.snapshot import older_snapshot_bytes, snapshot_hash
+from assay.common.canonical_json import sha256_hex
+from assay.evaluation.model import Collected, Evidence, SignalName, Weighed
+from assay.evaluation.snapshot import older_snapshot_bytes, snapshot_hash
 
 scalars = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(max_size=20)
 documents = st.dictionaries(

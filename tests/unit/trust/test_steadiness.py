@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import pytest
 
+from assay.common.json import JsonObject
+from assay.evaluation.model import Evidence
 from assay.evaluation.schedule import REST
-from assay.kit.json import JsonObject
-from assay.trust.model import Evidence
 from tests.fakes.ladder import proven
 from tests.fakes.visited_life import URL, Draw, VisitedLife
 from tests.unit.trust.test_accumulate import NAMES, PROBES

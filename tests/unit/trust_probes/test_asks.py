@@ -8,10 +8,10 @@ from typing import cast
 import pytest
 from typing_extensions import override
 
-from assay.kit.json import JsonObject, JsonValue
-from assay.kit.slices import Meter, whole
-from assay.probing.asks import DOCUMENT_MAX, NEARBY, TOGETHER, Asked, find_asks
+from assay.common.json import JsonObject, JsonValue
+from assay.common.sliced_work import Meter, whole
 from assay.probing.demands import Said
+from assay.probing.description_demands import DOCUMENT_MAX, NEARBY, TOGETHER, Asked, find_asks
 from assay.probing.instruction_texts import LANGUAGES
 from assay.probing.instructions import combined_form, make_trial, seeded
 from assay.probing.poisoning import judge_texts

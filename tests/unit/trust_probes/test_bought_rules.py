@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function import function_rows
 from assay.probing.function.payment import with_settlements
 from assay.probing.function.verdicts import judge

@@ -1,8 +1,8 @@
 """Which declared services are visited, and as what they are probed."""
 
-from assay.chains.agents import OnchainAgent, Registration, Service
-from assay.chains.subject import Subject
-from assay.probing.declared import SERVICES_MAX, as_spoken, declared_services
+from assay.probing.declared_services import SERVICES_MAX, as_spoken, declared_services
+from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.subject import Subject
 from tests.fakes.trust import NETWORK, OWNER, WALLET
 
 BASE = "https://agent.example"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.egress.ports import Reply
+from assay.net.egress.ports import Reply
 from assay.probing.function.demanded import demanded_operation
 
 URL = "https://desk.example/divisors"

@@ -6,7 +6,7 @@ from itertools import chain
 
 import pytest
 
-from assay.kit.slices import whole
+from assay.common.sliced_work import whole
 from assay.probing.demands import Said, is_beyond
 from assay.probing.instructions import combined_form, make_trial, seeded
 from assay.probing.poisoning import judge_texts

@@ -7,11 +7,11 @@ from typing import cast
 
 import pytest
 
-from assay.kit.json import JsonObject, JsonValue
-from assay.kit.slices import WINDOW_CHARS, Meter, whole
+from assay.common.json import JsonObject, JsonValue
+from assay.common.sliced_work import WINDOW_CHARS, Meter, whole
 from assay.probing.answers import named_data
-from assay.probing.asks import find_asks
 from assay.probing.demands import Said
+from assay.probing.description_demands import find_asks
 from assay.probing.duties import DOCUMENT_MAX, SECOND, TEXT_MAX, Duties, find_duties
 from assay.probing.escapes import hidden_passages, wiped_passages
 from assay.probing.instruction_texts import LANGUAGES

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.findings import FIXES, REQUESTS, confirmed, finding_rows, waiting_checks
-from assay.probing.judging import TextJudge
+from assay.probing.judge import TextJudge
 from assay.probing.ports import McpTool, Severity
 from tests.unit.trust_probes.test_probe_collects import Lines, visit
 from tests.unit.trust_probes.test_probe_verdicts import CASES, PROBES

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function.arranged import initials_in, rearranged
 from tests.fakes import hard_trades as trades
 from tests.unit.trust_probes.test_function_trades import talks, works

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function.differing import one_tool
 
 VISITS = 2_000

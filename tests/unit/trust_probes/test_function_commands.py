@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kit.json import JsonValue
+from assay.common.json import JsonValue
 from assay.probing.function.addresses import called, own_address, values_at
 from assay.probing.function.command_lines import LINES_MAX, lines_in
 from assay.probing.function.shell_words import words_of_line

@@ -9,7 +9,7 @@ from zlib import crc32
 
 import pytest
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function.conversation import converse
 from assay.probing.function.script import script_of
 from assay.probing.function.transcript import Transcript

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function.choosing import Takes, other_arguments, shown_in
 from assay.probing.function.declines import declines
 from assay.probing.function.fitting import tied, way_of

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function.acts import orders_reader
 from assay.probing.function.material import material_in, retold
 from assay.probing.function.script import script_of

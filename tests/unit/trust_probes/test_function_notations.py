@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function.arguments import arguments_for
 from assay.probing.function.choosing import Takes, other_arguments, shown_in
 from assay.probing.function.formats import in_order, noted_values

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue
 from assay.probing.function.acts import names_act
 from assay.probing.function.arguments import arguments_for, pools_of
 from assay.probing.function.conversation import converse

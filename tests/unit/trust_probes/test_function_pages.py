@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.egress.ports import Reply
+from assay.net.egress.ports import Reply
 from assay.probing.function.linked import DOCUMENTS_MAX, documents_linked
 from assay.probing.function.markup import visible_text
 from assay.probing.function.shown import SHOWN_MAX, operations_shown

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from assay.egress.ports import Outgoing, Reply
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue
+from assay.net.egress.ports import Outgoing, Reply
 from assay.probing.function.arguments import pools_of
 from assay.probing.function.conversation import converse
 from assay.probing.function.published import published_inputs, with_published

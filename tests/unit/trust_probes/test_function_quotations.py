@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function.acts import does_act, orders_act
 from assay.probing.function.formats import named_format
 from assay.probing.function.quotations import TEXTS, sorted_texts

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kit.json import JsonValue
+from assay.common.json import JsonValue
 from assay.probing.function.rpc_methods import (
     SHOWN_MAX,
     endpoint_in,

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function.acts import does_act
 from assay.probing.function.check_digits import another, checked_number, is_right
 from assay.probing.function.conversation import converse

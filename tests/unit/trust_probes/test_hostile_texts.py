@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.chains.registration import NotRegistration, parse_registration
-from assay.kit.json import has_values_beyond, is_nested_beyond
-from assay.kit.slice_runner import Slices
-from assay.kit.slices import SLICE_CHARS, WINDOW_CHARS, Meter, Sliced, whole
+from assay.common.json import has_values_beyond, is_nested_beyond
+from assay.common.sliced_work import SLICE_CHARS, WINDOW_CHARS, Meter, Sliced, whole
+from assay.common.sliced_work_runner import Slices
 from assay.probing import disguises, poisoning
-from assay.probing.asking import JSON_DEPTH_MAX, JSON_VALUES_MAX, decode
 from assay.probing.patterns import find_internals
 from assay.probing.poisoning import DESCRIPTION_MAX, DOCUMENT_MAX, TEXTS_MAX, find_poison, poison
+from assay.probing.probe_client import JSON_DEPTH_MAX, JSON_VALUES_MAX, decode
 from assay.probing.secret_formats import find_secrets, leaked_secrets
+from assay.registries.registration import NotRegistration, parse_registration
 from tests.fakes.hostile_documents import bodies, documents, lists
 from tests.fakes.hostile_texts import ORDER, UNITS, hostile_json, named_hostile_texts
 

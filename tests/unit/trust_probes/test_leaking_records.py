@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from typing_extensions import override
 
-from assay.egress.ports import Outgoing, Reply
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue
+from assay.net.egress.ports import Outgoing, Reply
 from assay.probing.findings import confirmed, finding_rows
 from assay.probing.ports import McpTool, Visit
 from assay.probing.probes.no_leaked_secrets import CUSTOMERS, PROBE

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 from typing_extensions import override
 
-from assay.kit.json import JsonObject
-from assay.kit.slices import whole
+from assay.common.json import JsonObject
+from assay.common.sliced_work import whole
 from assay.probing.briefings import find_briefing
+from assay.probing.confidential_questions import told_by_takers
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.findings import confirmed, finding_rows
 from assay.probing.ports import BudgetExhausted, McpTool
 from assay.probing.probes.no_leaked_secrets import PROBE
-from assay.probing.questioning import told_by_takers
 from assay.probing.rule_questions import GROUNDS, Way, question
 from tests.fakes.leaking_talk import LEAKS, TALKERS, Talker, halves
 from tests.unit.trust_probes.test_probe_collects import CARD, Client, Lines, Server, visit

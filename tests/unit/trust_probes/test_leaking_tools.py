@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from typing_extensions import override
 
-from assay.kit.json import JsonObject
-from assay.probing.overhearing import PARAMETER
+from assay.common.json import JsonObject
 from assay.probing.ports import McpTool, Visit
-from assay.probing.visiting import VisitHttp
+from assay.probing.session import VisitHttp
+from assay.probing.shared_answers import PARAMETER
 from tests.fakes.clock import FrozenClock
 from tests.fakes.leaking_talk import LEAKS, halves
 from tests.fakes.leaking_tools import SERVICES, TEXTS, Service, Texts

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
+from assay.common.json import JsonObject, is_array, is_object
+from assay.common.money import MICRO
+from assay.evaluation.model import Collected, Evidence, SignalName, Weighed
 from assay.evaluation.policy import LadderPolicy
-from assay.kit.json import JsonObject, is_array, is_object
-from assay.kit.money import MICRO
+from assay.evaluation.sales import with_sales
+from assay.evaluation.signals.sandbox import SIGNAL
 from assay.probing.function import function_rows
 from assay.probing.function.payment import is_as_advertised
 from assay.probing.function.verdicts import judge
-from assay.probing.paying import Asked, Offer
+from assay.probing.x402_reader import Asked, Offer
 from assay.reputation.model import Payer, Reputation
 from assay.reputation.settlements import WITHIN_DAYS, settlements
-from assay.trust.model import Collected, Evidence, SignalName, Weighed
-from assay.trust.sales import with_sales
-from assay.trust.signals.sandbox import SIGNAL
 
 TODAY = 20_000
 URL = "https://stall.example/full"

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from assay.chains.agents import ClaimedRegistration, OnchainAgent, Registration, Service
-from assay.chains.problems import FileProblem
-from assay.chains.subject import Subject
-from assay.egress.ports import EgressError, Failure, Outgoing, Reply
-from assay.kit.json import JsonObject, JsonValue
-from assay.probing.asking import json_target, unknown_url
+from assay.common.json import JsonObject, JsonValue
+from assay.net.egress.ports import EgressError, Failure, Outgoing, Reply
 from assay.probing.ports import AgentCallFailed, McpTool, ServiceKind, Visit, Visited
+from assay.probing.probe_client import json_target, unknown_url
+from assay.registries.file_problems import FileProblem
+from assay.registries.model import ClaimedRegistration, OnchainAgent, Registration, Service
+from assay.registries.subject import Subject
 from tests.fakes.trust import NETWORK, OWNER, WALLET
 from tests.unit.trust_probes.test_probe_verdicts import PROBES
 from tests.unit.trust_probes.test_probe_visiting import Scripted

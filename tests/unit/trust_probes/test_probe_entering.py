@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from assay.control.scope import scope_of
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.probing.entering import Entry, EvaluationCredential
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.probing.deposited_access import Entry, EvaluationCredential
 from assay.probing.ports import BudgetExhausted
-from assay.probing.visiting import VisitHttp
+from assay.probing.session import VisitHttp
 from tests.fakes.clock import FrozenClock
 from tests.fakes.closed_agents import SECRET
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from assay.kit.json import JsonValue
-from assay.kit.slices import whole
+from assay.common.json import JsonValue
+from assay.common.sliced_work import whole
 from assay.probing import text_forms
 from assay.probing.answers import parts_said
 from assay.probing.instruction_texts import LANGUAGES, language_of

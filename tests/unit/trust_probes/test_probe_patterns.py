@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kit.slices import whole
+from assay.common.sliced_work import whole
 from assay.probing.patterns import leaked_internals
 from assay.probing.poisoning import looks_alike, poison
 from assay.probing.secret_formats import find_secrets, leaked_secrets

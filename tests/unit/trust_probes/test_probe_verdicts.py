@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 import assay.probing.probes
-from assay.kit.json import JsonObject
-from assay.kit.plugins import load_plugins
+from assay.common.json import JsonObject
+from assay.common.plugins import load_plugins
 from assay.probing.ports import Probe, Severity
 
 PROBES: Mapping[str, Probe] = load_plugins(assay.probing.probes, "PROBE", Probe)

@@ -4,11 +4,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpConversation
 from assay.probing.robots import opted_out
+from assay.probing.session import USER_AGENT, VisitHttp
 from assay.probing.shared_dialers import SharedDialers
-from assay.probing.visiting import USER_AGENT, VisitHttp
 from tests.fakes.clock import FrozenClock
 
 Answer = Callable[[Outgoing], Reply | EgressError]

@@ -11,20 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from assay.chains.agents import Feedback, OnchainAgent, WalletMatch
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.subject import Subject
-from assay.infra.agents.dialers import StockDialers
-from assay.kit.canonical import canonical_bytes
-from assay.kit.json import JsonObject, JsonValue
-from assay.kit.money import MICRO
+from assay.common.canonical_json import canonical_bytes
+from assay.common.json import JsonObject, JsonValue
+from assay.common.money import MICRO
+from assay.evaluation.model import Evidence, Unavailable
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.signal_sources import Sources
+from assay.evaluation.signals.registry_8004 import SIGNAL, naive_mean
+from assay.probing.clients.dialers import StockDialers
+from assay.registries.model import Feedback, OnchainAgent, WalletMatch
+from assay.registries.subject import Subject
 from assay.reputation.evidence import VOTERS_MAX
 from assay.reputation.facts import AgentFacts, FeedbackEvent, NotIndexed
 from assay.reputation.model import Payer
-from assay.trust.model import Evidence, Unavailable
-from assay.trust.ports import SignalNeeds
-from assay.trust.signals.registry_8004 import SIGNAL, naive_mean
-from assay.trust.sources import Sources
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import NETWORK, NOW_S, OWNER, WALLET, FakeChain, onchain_agent
 from tests.unit.trust_probes.test_probe_visiting import Scripted

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.chains.agents import Registration, Service
-from assay.chains.subject import Subject
-from assay.egress.budget import EGRESS_BUDGET
-from assay.egress.ports import Limits, Outgoing, Reply
-from assay.egress.waiting import own_wait
+from assay.common.egress_budget import EGRESS_BUDGET
+from assay.common.json import JsonObject
+from assay.evaluation.behaviour import CRITICAL_CAP, summary
 from assay.evaluation.checks import WEIGHTS
-from assay.kit.json import JsonObject
+from assay.evaluation.model import Evidence
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.signals.sandbox import SIGNAL
+from assay.net.egress.host_timeout import own_wait
+from assay.net.egress.ports import Limits, Outgoing, Reply
 from assay.probing.ports import Finding, Outcome, Probe, Severity, Visit
-from assay.trust.behaviour import CRITICAL_CAP, summary
-from assay.trust.model import Evidence
-from assay.trust.ports import SignalNeeds
-from assay.trust.signals.sandbox import SIGNAL
+from assay.registries.model import Registration, Service
+from assay.registries.subject import Subject
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ladder import proven
 from tests.fakes.trust import NETWORK, WALLET, FakeChain, onchain_agent
@@ -167,7 +167,7 @@ async def test_a_visit_that_waited_for_us_until_its_end_is_cut_short(
     why: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("assay.trust.signals.sandbox.BLAMED_FROM_S", 0.05)
+    monkeypatch.setattr("assay.evaluation.signals.sandbox.BLAMED_FROM_S", 0.05)
     file = Registration(name="Seven", services=(Service("web", "https://a.test/"),))
     who = Subject(NETWORK, "7", WALLET, replace(onchain_agent(), registration=file))
     probes = {s.value: Asks(s.value, s) for s in Severity}

@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 
 from assay.chains.model import ChainUnavailable
-from assay.chains.subject import Subject
-from assay.infra.agents.dialers import StockDialers
-from assay.kit.json import JsonObject
-from assay.trust.humans import HumanRecord, Personhood
-from assay.trust.model import (
+from assay.common.json import JsonObject
+from assay.evaluation.model import (
     Attestation,
     Collected,
     Evidence,
@@ -21,13 +18,16 @@ from assay.trust.model import (
     Unavailable,
     Weighed,
 )
-from assay.trust.ports import Signal, SignalNeeds
-from assay.trust.scoring import DEFAULT_WEIGHTS, score
-from assay.trust.signals.attestation import SIGNAL as ATTESTATION
-from assay.trust.signals.personhood import SIGNAL as PERSONHOOD
-from assay.trust.signals.self_id import SIGNAL as SELF
-from assay.trust.signals.wallet import SIGNAL as WALLET_SIGNAL
-from assay.trust.sources import Sources
+from assay.evaluation.ports import Signal, SignalNeeds
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, score
+from assay.evaluation.signal_sources import Sources
+from assay.evaluation.signals.attestation import SIGNAL as ATTESTATION
+from assay.evaluation.signals.personhood import SIGNAL as PERSONHOOD
+from assay.evaluation.signals.self_id import SIGNAL as SELF
+from assay.evaluation.signals.wallet import SIGNAL as WALLET_SIGNAL
+from assay.personhood.model import HumanRecord, Personhood
+from assay.probing.clients.dialers import StockDialers
+from assay.registries.subject import Subject
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ladder import TOP
 from tests.fakes.trust import NETWORK, WALLET, FakeChain, onchain_agent
@@ -200,7 +200,7 @@ def test_a_proven_human_adds_points_and_says_so(level: str, points: float) -> No
 
 def test_the_bonus_ends_at_100_and_breaks_no_cap() -> None:
     assert score([behaved(99), human("orb")], {}, DEFAULT_WEIGHTS, TOP).value == 100
-    from assay.trust.model import Cap  # noqa: PLC0415
+    from assay.evaluation.model import Cap  # noqa: PLC0415
 
     bad = Weighed(90, 1.0, (), Cap(34.99, "It leaks."))
     capped = [Collected(SignalName.SANDBOX, Evidence({}), bad), human("orb")]

@@ -8,11 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from assay.egress.ports import Outgoing, Reply
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
+from assay.net.egress.ports import Outgoing, Reply
 from assay.probing.ports import McpTool, Visit
 from assay.probing.probes.no_leaked_secrets import PROBE as SECRETS
-from assay.probing.takers import takers
+from assay.probing.text_inputs import takers
 from assay.probing.text_tools import handed, mistaken
 from tests.fakes.agents import obeyed
 from tests.unit.trust_probes.test_probe_collects import Lines, Server, seen, verdict, visit

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from assay.kit.json import JsonValue
-from assay.kit.slices import whole
+from assay.common.json import JsonValue
+from assay.common.sliced_work import whole
 from assay.probing.poisoning import judge_texts
 from assay.probing.secret_formats import leaked_secrets
 from tests.vectors import honest_documents as honest

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.web.connections import PROVISIONAL_MAX, ConnectionCaps, Connections
+from assay.http1.connections import PROVISIONAL_MAX, ConnectionCaps, Connections
 
 CAPS = ConnectionCaps(total=100, per_address=10, per_network=20)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kit.errors import InvalidRequest
-from assay.web.request_parser import (
+from assay.common.errors import InvalidRequest
+from assay.http1.request_parser import (
     CHUNK_EXCESS_BYTES_MAX,
     CHUNK_LINE_BYTES_MAX,
     CHUNKS_PER_TURN,

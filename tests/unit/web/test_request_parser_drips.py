@@ -5,7 +5,7 @@ from types import FrameType
 
 import pytest
 
-from assay.web.request_parser import RequestParser
+from assay.http1.request_parser import RequestParser
 
 HEAD_BYTES_MAX = 64 * 1024
 LONG = 2000

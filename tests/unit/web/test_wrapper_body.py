@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from assay.kit.errors import RequestTimeout
-from assay.web.exchange import Exchange, Message
-from assay.web.wrapper_body import BYTES_PER_S, SLOW_S, WrapperBody
+from assay.common.errors import RequestTimeout
+from assay.server.request_context import Exchange, Message
+from assay.wrappers.inbound_body import BYTES_PER_S, SLOW_S, WrapperBody
 from tests.fakes.clock import FrozenClock
 
 CHUNKED = {"transfer-encoding": "chunked"}

@@ -5,13 +5,13 @@ from typing import Any, cast
 
 import pytest
 
-from assay.egress.credentials import OwnCredentials
-from assay.egress.url import EgressPolicy
-from assay.infra.crypto.secretbox import SecretBox
+from assay.common.secretbox import SecretBox
+from assay.net.egress.credentials import OwnCredentials
+from assay.net.egress.url import EgressPolicy
 from assay.payments.networks import payment_networks
-from assay.wrapper.configs import ConfigRules, Endpoints, NewEndpoint
-from assay.wrapper.origin import WrapperOrigin
-from assay.wrapper.steps.forward import ForwardStep
+from assay.wrappers.origin import WrapperOrigin
+from assay.wrappers.service import ConfigRules, Endpoints, NewEndpoint
+from assay.wrappers.stages.forward import ForwardStep
 from tests.fakes.clock import FrozenClock
 from tests.fakes.wrappers import MemoryWrapperStore
 

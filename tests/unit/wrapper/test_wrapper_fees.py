@@ -8,8 +8,8 @@ import pytest
 from assay.payments.fees import PlatformWallets
 from assay.payments.model import DirectFee, PaymentNetwork, Quote
 from assay.payments.networks import ROWS, payment_networks
-from assay.wrapper.model import Matched
-from assay.wrapper.steps.pay import PayStep
+from assay.wrappers.model import Matched
+from assay.wrappers.stages.pay import PayStep
 
 PLATFORM, EARLIER, OWN = "0x" + "aa" * 20, "0x" + "bb" * 20, "0x" + "cc" * 20
 OURS = frozenset({PLATFORM, EARLIER})

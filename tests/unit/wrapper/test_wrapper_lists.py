@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from assay.egress.url import EgressPolicy
-from assay.infra.crypto.secretbox import SecretBox
-from assay.kit.errors import InvalidRequest
-from assay.kit.fair_queue import LISTS
+from assay.common.errors import InvalidRequest
+from assay.common.fair_queue import LISTS
+from assay.common.secretbox import SecretBox
+from assay.net.egress.url import EgressPolicy
 from assay.payments.networks import payment_networks
-from assay.wrapper import match
-from assay.wrapper.changes import EndpointChange
-from assay.wrapper.configs import ENDPOINTS_MAX, ConfigRules, Endpoints, NewEndpoint
-from assay.wrapper.model import WrapperConfig
-from assay.wrapper.pattern_index import PatternIndex
-from assay.wrapper.routes import Routes
+from assay.wrappers import matching as match
+from assay.wrappers.changes import EndpointChange
+from assay.wrappers.model import WrapperConfig
+from assay.wrappers.pattern_index import PatternIndex
+from assay.wrappers.route_table import Routes
+from assay.wrappers.service import ENDPOINTS_MAX, ConfigRules, Endpoints, NewEndpoint
 from tests.contract.sql.test_stores_wrappers import config
 from tests.fakes.clock import FrozenClock
 from tests.fakes.wrappers import MemoryWrapperStore

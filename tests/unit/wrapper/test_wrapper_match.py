@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from assay.wrapper.match import (
+from assay.wrappers.matching import (
     BadPath,
     Match,
     Row,

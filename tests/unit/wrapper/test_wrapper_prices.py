@@ -4,12 +4,12 @@ from decimal import Decimal
 
 import pytest
 
-from assay.egress.url import EgressPolicy
-from assay.infra.crypto.secretbox import SecretBox
-from assay.kit.errors import InvalidRequest
+from assay.common.errors import InvalidRequest
+from assay.common.secretbox import SecretBox
+from assay.net.egress.url import EgressPolicy
 from assay.payments.networks import payment_networks
-from assay.wrapper.configs import ConfigRules, Endpoints, NewEndpoint
-from assay.wrapper.model import WrapperConfig
+from assay.wrappers.model import WrapperConfig
+from assay.wrappers.service import ConfigRules, Endpoints, NewEndpoint
 from tests.fakes.clock import FrozenClock
 from tests.fakes.wrappers import MemoryWrapperStore
 

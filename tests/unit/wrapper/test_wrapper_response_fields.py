@@ -2,8 +2,8 @@
 
 import pytest
 
-from assay.wrapper.response_fields import ResponseFields, exceptions, may_be_excepted
-from assay.wrapper.steps.forward import asks_for_password
+from assay.wrappers.response_fields import ResponseFields, exceptions, may_be_excepted
+from assay.wrappers.stages.forward import asks_for_password
 
 PASSES = [
     *("content-type", "content-length", "etag", "link", "location", "cache-control", "vary"),

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from assay.egress.url import EgressPolicy
-from assay.wrapper.model import WrapperConfig, WrapperNotFound
-from assay.wrapper.routes import OPERATOR_ID_CHARS, REMEMBERED_BYTES, REMEMBERED_S, Routes
+from assay.net.egress.url import EgressPolicy
+from assay.wrappers.model import WrapperConfig, WrapperNotFound
+from assay.wrappers.route_table import OPERATOR_ID_CHARS, REMEMBERED_BYTES, REMEMBERED_S, Routes
 from tests.contract.sql.test_stores_wrappers import config
 from tests.fakes.clock import FrozenClock
 

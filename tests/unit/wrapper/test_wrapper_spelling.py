@@ -2,10 +2,10 @@
 
 import pytest
 
-from assay.wrapper.match import BadPath, Match, Row, Table
-from assay.wrapper.overlap import is_walked_round
-from assay.wrapper.spelling import PARTS_MAX, READINGS_MAX, Unfoldable, folded, readings
-from assay.wrapper.terms import Terms
+from assay.wrappers.caller_terms import Terms
+from assay.wrappers.matching import BadPath, Match, Row, Table
+from assay.wrappers.overlap import is_walked_round
+from assay.wrappers.path_spelling import PARTS_MAX, READINGS_MAX, Unfoldable, folded, readings
 
 PAID, TRUSTED, STRICTER = Terms(10_000), Terms(0, 65.0, needs_proof=True), Terms(10_000, 65.0)
 

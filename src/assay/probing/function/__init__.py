@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from assay.chains.agents import Service
-from assay.kit.json import JsonObject, is_array
-from assay.probing.declared import URL_MAX, hint_of
+from assay.common.json import JsonObject, is_array
+from assay.probing.declared_services import URL_MAX, hint_of
 from assay.probing.function.chat import Chat, prove_chat
 from assay.probing.function.conversation import prove_conversation
 from assay.probing.function.identify import (
@@ -34,6 +33,7 @@ from assay.probing.function.transcript import Transcript, random_for
 from assay.probing.function.verdicts import judge
 from assay.probing.ports import BudgetExhausted, Visit
 from assay.probing.robots import opted_out
+from assay.registries.model import Service
 
 SERVICES_MAX = 32
 """Declared services that get a row; more are not read."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue
 from assay.probing.function.examples import can_vary, is_placeholder
 from assay.probing.function.linked import absolute
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function.arranged import initials_in
 from assay.probing.function.grammar import Checkable, is_right
 from assay.probing.function.rows import text, texts

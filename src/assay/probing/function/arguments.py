@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.domains import value_about, word_or_passage
 from assay.probing.function.examples import shown_value, with_examples
 from assay.probing.function.fitting import NAMES_PART, part_of

@@ -8,10 +8,10 @@ putting values into a text.
 from itertools import pairwise
 from typing import Final
 
-from assay.kit.json import JsonObject, is_object
-from assay.probing.asking import decode
+from assay.common.json import JsonObject, is_object
 from assay.probing.function.rows import text
 from assay.probing.function.words import leaves, words_of
+from assay.probing.probe_client import decode
 
 VALUE_WORDS_MAX: Final = 12
 

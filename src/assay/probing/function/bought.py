@@ -13,10 +13,8 @@ from functools import partial
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from assay.egress.ports import EgressError, Outgoing, Reply
-from assay.kit.json import JsonObject, is_object
-from assay.probing.asking import ask, decode
-from assay.probing.buying import PaidCalls, PayingHttp, Purse, Sale
+from assay.common.json import JsonObject, is_object
+from assay.net.egress.ports import EgressError, Outgoing, Reply
 from assay.probing.function.acts import does_act
 from assay.probing.function.addresses import fixed_part, values_at
 from assay.probing.function.calling import TRIES_MAX, Calls, get
@@ -29,6 +27,8 @@ from assay.probing.function.shown import declared_operation, operations_shown
 from assay.probing.function.transcript import ASKED_CHARS_MAX, Transcript, random_for
 from assay.probing.function.verdicts import judge_bought, judge_http
 from assay.probing.ports import BudgetExhausted, Visit
+from assay.probing.probe_client import ask, decode
+from assay.probing.purchases import PaidCalls, PayingHttp, Purse, Sale
 
 KEEP_S: Final = 3.0
 """Of a visit's time, what is left for keeping what was bought."""

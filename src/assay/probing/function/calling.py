@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import answer_class, decode, is_html, retry_after_s
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.probing.function.arguments import pools_of
 from assay.probing.function.choosing import Takes, asked_as, other_arguments
 from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETRY_WAIT_S
@@ -21,7 +20,8 @@ from assay.probing.function.transcript import ASKED_CHARS_MAX, Transcript
 from assay.probing.function.verdicts import judge_http
 from assay.probing.function.words import leaves
 from assay.probing.ports import BudgetExhausted, Visit
-from assay.probing.visiting import VisitHttp
+from assay.probing.probe_client import answer_class, decode, is_html, retry_after_s
+from assay.probing.session import VisitHttp
 
 CALLS_MAX = 10
 """Calls that are answered, and as many that want to be paid or to know who asks."""

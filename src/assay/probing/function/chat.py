@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from assay.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import decode, is_html, retry_after_s
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
 from assay.probing.function.arguments import arguments_for
 from assay.probing.function.conversation import ANSWER_WAIT_S, converse
 from assay.probing.function.examples import EXAMPLE
@@ -31,6 +30,7 @@ from assay.probing.ports import (
     CountsMessages,
     Visit,
 )
+from assay.probing.probe_client import decode, is_html, retry_after_s
 
 ABOUT_CHARS_MAX = 1_000
 EXAMPLES_MAX = 6

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from assay.egress.ports import Outgoing, Reply
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import ask, decode, text_of
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import Outgoing, Reply
 from assay.probing.function.acts import tells_of_act
 from assay.probing.function.chat import ERROR_STATUS, QUESTION, Chat, card_of, saying
 from assay.probing.function.examples import EXAMPLE
@@ -19,6 +18,7 @@ from assay.probing.function.request import Operation
 from assay.probing.function.shown_calls import Shown, calls_shown
 from assay.probing.function.words import leaves
 from assay.probing.ports import Visit
+from assay.probing.probe_client import ask, decode, text_of
 
 COMPLETIONS: Final = "/completions"
 CHAT_COMPLETIONS: Final = "/chat/completions"

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from assay.kit.json import JsonObject, JsonValue, is_object
-from assay.probing.asking import decode
+from assay.common.json import JsonObject, JsonValue, is_object
 from assay.probing.function.addresses import values_at
 from assay.probing.function.arguments import (
     UNKNOWABLE,
@@ -21,6 +20,7 @@ from assay.probing.function.refusals import bounds_in, offered_in, shown_in, tel
 from assay.probing.function.shown_calls import calls_shown
 from assay.probing.function.variation import varied
 from assay.probing.function.words import leaves, words_of
+from assay.probing.probe_client import decode
 
 DRAWS_MAX = 4
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl
 
-from assay.kit.json import JsonValue, is_object
-from assay.probing.asking import decode
+from assay.common.json import JsonValue, is_object
 from assay.probing.function.request import FORM, TEXT, WHOLE
 from assay.probing.function.shell_words import words_of_line
+from assay.probing.probe_client import decode
 
 LINES_MAX = 20
 PIPE_CHARS_MAX = 400

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue
 from assay.probing.function.acts import asks_for_act
 from assay.probing.function.identify import Address, failure_of
 from assay.probing.function.languages import reworded

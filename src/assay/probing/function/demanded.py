@@ -9,13 +9,13 @@ import binascii
 from typing import Final
 from urllib.parse import urlsplit
 
-from assay.egress.ports import Reply
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import decode
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import Reply
 from assay.probing.function.acts import does_act
 from assay.probing.function.examples import schema_like
 from assay.probing.function.request import Operation
-from assay.probing.paying import HEADER_CHARS_MAX
+from assay.probing.probe_client import decode
+from assay.probing.x402_reader import HEADER_CHARS_MAX
 
 NAMES_MAX: Final = 16
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object"})

@@ -5,8 +5,7 @@ Source: the design of evidence, section 2.
 
 from collections.abc import Mapping, Sequence
 
-from assay.kit.json import JsonObject
-from assay.probing.asking import decode
+from assay.common.json import JsonObject
 from assay.probing.function.arranged import arranged_in, given_of, values_of
 from assay.probing.function.rows import text, texts
 from assay.probing.function.steadiness import Answered, comes_again
@@ -19,6 +18,7 @@ from assay.probing.function.words import (
     substance,
     words_of,
 )
+from assay.probing.probe_client import decode
 
 
 def one_tool(calls: Sequence[JsonObject], known: frozenset[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.material import WORDS_MIN, quoted_in, retold
 from assay.probing.function.numbers_for import other_figure
 from assay.probing.function.shapes import DEPTH_MAX, fits

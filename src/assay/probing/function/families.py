@@ -9,7 +9,7 @@ from itertools import pairwise, product, zip_longest
 from random import Random
 from typing import Final
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function.acts import (
     asks_for_act,
     does_act,

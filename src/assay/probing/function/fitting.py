@@ -8,7 +8,7 @@ import re
 from random import Random
 from typing import Final, Literal
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.words import leaves
 
 WORDS_MIN = 4

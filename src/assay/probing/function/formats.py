@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 
 FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "date": ("2024-03-14", "2023-11-05", "2022-07-21", "2021-02-28"),

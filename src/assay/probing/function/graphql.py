@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from assay.egress.ports import Failure, Outgoing
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import ask, decode
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import Failure, Outgoing
 from assay.probing.function.acts import does_act
 from assay.probing.function.calling import Asked, Calls, get, varies
 from assay.probing.function.choosing import Takes
 from assay.probing.function.identify import ACCEPTS, Address
+from assay.probing.probe_client import ask, decode
 
 _TYPE: Final = "kind name ofType{kind name ofType{kind name ofType{kind name}}}"
 INTROSPECTION: Final = (

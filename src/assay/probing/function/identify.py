@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from assay.chains.agents import Service
-from assay.egress.ports import EgressError, Failure, Outgoing, Reply
-from assay.kit.json import JsonObject, is_object
-from assay.probing.asking import LIMITS, answer_class, decode, is_html
-from assay.probing.following import follow, is_agent_card
+from assay.common.json import JsonObject, is_object
+from assay.net.egress.ports import EgressError, Failure, Outgoing, Reply
 from assay.probing.function.linked import documents_linked
-from assay.probing.paying import read, unpaid
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, Visit
-from assay.probing.visiting import COLD_START_S, is_tight
+from assay.probing.probe_client import LIMITS, answer_class, decode, is_html
+from assay.probing.redirects import follow, is_agent_card
+from assay.probing.session import COLD_START_S, is_tight
+from assay.probing.x402_reader import read, unpaid
+from assay.registries.model import Service
 
 OPENAPI_PLACES: Final = (
     "openapi.json",

@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Final
 from urllib.parse import urljoin
 
-from assay.egress.ports import Reply
-from assay.probing.asking import same_site
+from assay.net.egress.ports import Reply
+from assay.probing.probe_client import same_site
 
 TEXT_CHARS_MAX = 64 * 1024
 DOCUMENTS_MAX = 3

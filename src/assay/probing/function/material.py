@@ -8,7 +8,7 @@ import re
 from random import Random
 from typing import Final
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function.acts import names_act, orders_reader
 from assay.probing.function.known_values import KINDS
 from assay.probing.function.languages import language_of, put_as_question

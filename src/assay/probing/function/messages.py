@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.acts import names_act
 from assay.probing.function.words import words_of
 

@@ -4,7 +4,7 @@ import re
 from random import Random
 from typing import Final
 
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue
 
 _YEAR: Final = re.compile(r"(?:^|_)(?:year|anno|año|ano|jahr|jaar|ann[ée]e|rok|год|рік|年)(?:$|_)")
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import same_site
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.acts import does_act
 from assay.probing.function.identify import Address
 from assay.probing.function.linked import absolute
@@ -15,6 +14,7 @@ from assay.probing.function.published import is_offered
 from assay.probing.function.request import Operation
 from assay.probing.function.taking import taken_by
 from assay.probing.function.words import words_of
+from assay.probing.probe_client import same_site
 
 OPERATIONS_MAX = 200
 SERVERS_MAX = 4

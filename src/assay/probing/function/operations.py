@@ -7,9 +7,8 @@ Source: the design of evidence, section 2.
 from functools import partial
 from urllib.parse import urljoin, urlsplit
 
-from assay.egress.ports import Outgoing, Reply
-from assay.kit.json import JsonObject, is_array, is_object
-from assay.probing.asking import ask, decode, unknown_url
+from assay.common.json import JsonObject, is_array, is_object
+from assay.net.egress.ports import Outgoing, Reply
 from assay.probing.function.addresses import fixed_part
 from assay.probing.function.calling import NOT_FOUND, Asked, Calls, get, varies
 from assay.probing.function.chat import Chat, documented_chat
@@ -25,6 +24,7 @@ from assay.probing.function.shown import declared_operation, demanding, operatio
 from assay.probing.function.transcript import Transcript, random_for
 from assay.probing.function.verdicts import judge
 from assay.probing.ports import BudgetExhausted, Visit
+from assay.probing.probe_client import ask, decode, unknown_url
 
 PLAIN_MAX = 4
 """Operations without arguments that are asked, of which two have to be open."""

@@ -11,17 +11,17 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 from urllib.parse import urlsplit
 
-from assay.control.documents import lists_path
+from assay.common.json import JsonObject, JsonValue, is_object
 from assay.control.scope import scope_of
-from assay.kit.json import JsonObject, JsonValue, is_object
-from assay.probing.declared import hint_of
+from assay.control.statements_in_documents import lists_path
+from assay.probing.declared_services import hint_of
 from assay.probing.function.bought import buy
 from assay.probing.function.identify import Address, find_openapi
 from assay.probing.function.operations import prove_documented
 from assay.probing.function.transcript import Transcript
 from assay.probing.function.verdicts import judge, judge_bought
-from assay.probing.paying import Asked, consistent, read, unpaid
 from assay.probing.ports import Visit
+from assay.probing.x402_reader import Asked, consistent, read, unpaid
 
 AMOUNT_MAX: Final = 100 * 10**6
 """Largest sane price of one call, in base units of assets of six decimals: 100 USD."""

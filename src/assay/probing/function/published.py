@@ -1,12 +1,12 @@
 """Inputs that owners publish in their proof file: values by argument name, messages by skill."""
 
-from assay.egress.ports import EgressError
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import decode
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import EgressError
 from assay.probing.consent import binding_request
 from assay.probing.function.acts import names_act
 from assay.probing.function.skills import EXAMPLES_MAX, does_act_in, skill_rows
 from assay.probing.ports import Visit
+from assay.probing.probe_client import decode
 
 MESSAGES = "messages"
 """Stands for messages of no certain skill."""

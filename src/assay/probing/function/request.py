@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from assay.egress.ports import Outgoing
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import Outgoing
 from assay.probing.function.identify import ACCEPTS
 
 FORM: Final = "application/x-www-form-urlencoded"

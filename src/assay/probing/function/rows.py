@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 
 State = Literal[
     "functional",

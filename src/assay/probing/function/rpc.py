@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from assay.egress.ports import Outgoing, Reply
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import ask, decode, text_of
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import Outgoing, Reply
 from assay.probing.function.calling import Asked, Calls, get, varies
 from assay.probing.function.choosing import Takes
 from assay.probing.function.identify import ACCEPTS, Address
@@ -29,6 +28,7 @@ from assay.probing.function.rpc_methods import (
 )
 from assay.probing.function.shown_calls import calls_shown
 from assay.probing.function.words import leaves
+from assay.probing.probe_client import ask, decode, text_of
 
 TEXT_CHARS_MAX = 32 * 1024
 LISTED_MAX = 60

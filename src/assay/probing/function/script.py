@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue
 from assay.probing.function.acts import asks_for_act, begins_with_act, does_act, names_act
 from assay.probing.function.declines import declines
 from assay.probing.function.domains import questions_about, reads_texts

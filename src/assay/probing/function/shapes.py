@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 
 DEPTH_MAX = 3
 _ITEMS_MAX = 40

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from assay.kit.json import JsonObject, JsonValue, is_object
+from assay.common.json import JsonObject, JsonValue, is_object
 from assay.probing.function.acts import does_act, only_asks, tells_of_act
 from assay.probing.function.addresses import Called, called, values_at
 from assay.probing.function.examples import schema_like

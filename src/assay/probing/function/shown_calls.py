@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from assay.kit.json import JsonObject, JsonValue, is_object
-from assay.probing.asking import decode
+from assay.common.json import JsonObject, JsonValue, is_object
 from assay.probing.function.addresses import by_name, called, own_address
 from assay.probing.function.command_lines import Line, lines_in
 from assay.probing.function.markup import visible_text
 from assay.probing.function.words import leaves
+from assay.probing.probe_client import decode
 
 TEXT_CHARS_MAX = 32 * 1024
 CALLS_READ_MAX = 80

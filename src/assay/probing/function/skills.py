@@ -1,6 +1,6 @@
 """What an agent's card says of its skills, bounded. Pure."""
 
-from assay.kit.json import JsonObject, is_array, is_object
+from assay.common.json import JsonObject, is_array, is_object
 from assay.probing.function.acts import names_act
 from assay.probing.function.variation import EXAMPLE_CHARS_MAX
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.examples import schema_like, with_examples
 from assay.probing.function.request import FORM, TEXT, WHOLE
 from assay.probing.function.shown_calls import BODY

@@ -3,7 +3,7 @@
 from itertools import combinations
 from typing import Final, Literal
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.function.answered import (
     DENIES,
     PICKED_MIN,

@@ -7,8 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from random import Random
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import decode
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.acts import does_act
 from assay.probing.function.arguments import pools_of
 from assay.probing.function.check_digits import checks_numbers
@@ -28,6 +27,7 @@ from assay.probing.ports import (
     McpTool,
     Visit,
 )
+from assay.probing.probe_client import decode
 
 CALLS_MAX = 10
 """Calls of tools for one proof."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from random import Random
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.words import known_words, leaves
 from assay.probing.ports import Visit
 from assay.probing.secret_formats import without_secrets

@@ -9,8 +9,8 @@ from collections.abc import Set as AbstractSet
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from assay.kit.json import JsonObject, JsonValue, is_object
-from assay.probing.entering import NOT_ENTERED
+from assay.common.json import JsonObject, JsonValue, is_object
+from assay.probing.deposited_access import NOT_ENTERED
 from assay.probing.function.differing import one_operation, one_tool
 from assay.probing.function.rows import (
     Verdict,

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from itertools import groupby, pairwise
 from typing import Final
 
-from assay.kit.json import JsonValue, is_array, is_object
+from assay.common.json import JsonValue, is_array, is_object
 
 TEXT_CHARS_MAX = 4_000
 """Characters read of one answer: a few pages, and less than one slice of the event loop."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import failure_class, first, host_of, interfaces
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit
+from assay.probing.probe_client import failure_class, first, host_of, interfaces
 
 _TEXTS = ("name", "description", "version")
 _LISTS = ("defaultInputModes", "defaultOutputModes", "skills")

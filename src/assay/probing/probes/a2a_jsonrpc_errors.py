@@ -2,10 +2,18 @@
 
 from typing import ClassVar, Final
 
-from assay.egress.ports import Reply
-from assay.kit.json import JsonObject, is_object
-from assay.probing.asking import MALFORMED_RPC, answer_class, ask, decode, first, post_json, rpc_url
+from assay.common.json import JsonObject, is_object
+from assay.net.egress.ports import Reply
 from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.probe_client import (
+    MALFORMED_RPC,
+    answer_class,
+    ask,
+    decode,
+    first,
+    post_json,
+    rpc_url,
+)
 
 REQUESTS: dict[str, tuple[bytes, frozenset[int]]] = {
     "malformed": (MALFORMED_RPC, frozenset({-32700})),

@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from assay.egress.ports import Reply
-from assay.kit.json import JsonObject, is_object
-from assay.probing.asking import ask, canary, decode, first, post_json, rpc_url
+from assay.common.json import JsonObject, is_object
+from assay.net.egress.ports import Reply
 from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.probe_client import ask, canary, decode, first, post_json, rpc_url
 
 METHODS = {"GetTask": "1.0", "tasks/get": "0.3"}
 """Methods with the version they are of; an agent speaks one of them."""

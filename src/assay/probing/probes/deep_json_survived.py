@@ -2,9 +2,16 @@
 
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject
-from assay.probing.asking import answer_class, ask_class, first, json_target, post_json, rpc_url
+from assay.common.json import JsonObject
 from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.probe_client import (
+    answer_class,
+    ask_class,
+    first,
+    json_target,
+    post_json,
+    rpc_url,
+)
 
 DEPTH = 1000
 """Source: facts, "resilience"."""

@@ -4,11 +4,11 @@ from ipaddress import ip_address
 from typing import ClassVar, Final
 from urllib.parse import urljoin
 
-from assay.egress.ports import Reply
-from assay.kit.json import JsonObject
-from assay.probing.asking import ask, host_of
+from assay.common.json import JsonObject
+from assay.net.egress.ports import Reply
 from assay.probing.consent import WELL_KNOWN, binding_request, lists_agent
 from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.probe_client import ask, host_of
 
 DOMAINS_MAX = 3
 

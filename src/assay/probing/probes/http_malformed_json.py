@@ -2,9 +2,16 @@
 
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject
-from assay.probing.asking import MALFORMED_JSON, answer_class, ask, first, json_target, post_json
+from assay.common.json import JsonObject
 from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.probe_client import (
+    MALFORMED_JSON,
+    answer_class,
+    ask,
+    first,
+    json_target,
+    post_json,
+)
 
 
 class HttpMalformedJson:

@@ -2,11 +2,11 @@
 
 from typing import ClassVar, Final
 
-from assay.egress.ports import Outgoing
-from assay.kit.json import JsonObject
-from assay.probing.asking import answer_class, ask, first, json_target, post_json
+from assay.common.json import JsonObject
+from assay.net.egress.ports import Outgoing
 from assay.probing.ports import Finding, Probe, Severity, Visit
-from assay.probing.visiting import VisitHttp
+from assay.probing.probe_client import answer_class, ask, first, json_target, post_json
+from assay.probing.session import VisitHttp
 
 BODY = b'{"assay": "' + b"a" * (1536 * 1024)
 """1.5 MiB: above the 1 MiB that common proxies take (nginx `client_max_body_size`), and never

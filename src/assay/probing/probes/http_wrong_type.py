@@ -2,10 +2,10 @@
 
 from typing import ClassVar, Final
 
-from assay.egress.ports import Outgoing
-from assay.kit.json import JsonObject
-from assay.probing.asking import answer_class, ask_class, canary, first, json_target
+from assay.common.json import JsonObject
+from assay.net.egress.ports import Outgoing
 from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.probe_client import answer_class, ask_class, canary, first, json_target
 
 
 class HttpWrongType:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue
 from assay.probing.conversations import CONFIRMED_FROM, Obedience, a2a_talk
 from assay.probing.ports import Finding, Probe, Severity, Visit
 from assay.probing.text_tools import handed

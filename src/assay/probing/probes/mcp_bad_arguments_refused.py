@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import failure_class, first
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.ports import (
     AgentCallFailed,
     Finding,
@@ -14,6 +13,7 @@ from assay.probing.ports import (
     Severity,
     Visit,
 )
+from assay.probing.probe_client import failure_class, first
 
 WRONG: Mapping[str, JsonValue] = {
     "string": {"assay": []},

@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject
-from assay.probing.asking import failure_class, first
+from assay.common.json import JsonObject
 from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit
+from assay.probing.probe_client import failure_class, first
 
 
 class McpInitialize:

@@ -2,10 +2,10 @@
 
 from typing import ClassVar, Final
 
-from assay.kit.canonical import canonical_bytes
-from assay.kit.json import JsonObject
-from assay.probing.asking import failure_class, first
+from assay.common.canonical_json import canonical_bytes
+from assay.common.json import JsonObject
 from assay.probing.ports import AgentCallFailed, Finding, McpConversation, Probe, Severity, Visit
+from assay.probing.probe_client import failure_class, first
 
 
 class McpToolsStable:

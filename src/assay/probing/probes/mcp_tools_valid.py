@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import failure_class, first
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.ports import AgentCallFailed, Finding, McpTool, Probe, Severity, Visit
+from assay.probing.probe_client import failure_class, first
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-/]{1,128}")
 """Source: MCP specification 2025-11-25, tool names (with the slash that earlier ones use)."""

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from assay.egress.ports import EgressError, Outgoing, Reply
-from assay.kit.json import JsonObject, JsonValue
-from assay.probing.asking import LIMITS, ask
+from assay.common.json import JsonObject, JsonValue
+from assay.net.egress.ports import EgressError, Outgoing, Reply
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.ports import Finding, Probe, Severity, Visit
-from assay.probing.visiting import VisitHttp
+from assay.probing.probe_client import LIMITS, ask
+from assay.probing.session import VisitHttp
 
 LOOKED_AT = 3
 BYTES_MAX = 8 * 1024 * 1024

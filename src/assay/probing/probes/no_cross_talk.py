@@ -2,12 +2,12 @@
 
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
+from assay.probing.carried_over_input import repeated_by_takers
 from assay.probing.conversations import CONFIRMED_FROM, a2a_talk
-from assay.probing.mixing import mixed_by_takers
-from assay.probing.overhearing import overheard
 from assay.probing.ports import Finding, Probe, Severity, Visit
-from assay.probing.repeating import repeated_by_takers
+from assay.probing.shared_answers import overheard
+from assay.probing.swapped_results import mixed_by_takers
 
 
 class NoCrossTalk:

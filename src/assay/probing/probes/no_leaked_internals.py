@@ -2,11 +2,11 @@
 
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject, is_array
-from assay.probing.asking import host_of
+from assay.common.json import JsonObject, is_array
+from assay.probing.malformed_requests import REPOSITORY, provoked, public_pages
 from assay.probing.patterns import find_internals
 from assay.probing.ports import Finding, Probe, Severity, Visit
-from assay.probing.provoking import REPOSITORY, provoked, public_pages
+from assay.probing.probe_client import host_of
 from assay.probing.text_tools import mistaken
 from assay.probing.wrong_values import wrongly_asked
 

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject, JsonValue, is_array
+from assay.common.json import JsonObject, JsonValue, is_array
+from assay.probing.confidential_questions import told_by_takers
 from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, Talk, a2a_talk
-from assay.probing.ports import Finding, Probe, Severity, Visit
-from assay.probing.provoking import (
+from assay.probing.malformed_requests import (
     ENVIRONMENT,
     Provoked,
     provoked,
     public_pages,
     unanswered_kinds,
 )
-from assay.probing.questioning import told_by_takers
+from assay.probing.ports import Finding, Probe, Severity, Visit
 from assay.probing.secret_formats import environment_lines, find_secrets
 from assay.probing.settings_dumps import find_settings
 from assay.probing.text_tools import handed, mistaken

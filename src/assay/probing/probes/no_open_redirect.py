@@ -2,12 +2,12 @@
 
 from typing import ClassVar, Final
 
-from assay.egress.ports import Outgoing, Reply
-from assay.kit.json import JsonObject
-from assay.probing.asking import ask, first, host_of
+from assay.common.json import JsonObject
+from assay.net.egress.ports import Outgoing, Reply
+from assay.probing.malformed_requests import SPLIT_HEADER, forwarding_request
 from assay.probing.ports import Finding, Probe, Severity, Visit
-from assay.probing.provoking import SPLIT_HEADER, forwarding_request
-from assay.probing.visiting import VisitHttp
+from assay.probing.probe_client import ask, first, host_of
+from assay.probing.session import VisitHttp
 
 _REDIRECTS = range(300, 400)
 

@@ -4,14 +4,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from assay.egress.ports import Outgoing
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.asking import ask, decode, first, text_of
-from assay.probing.asks import find_asks
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import Outgoing
+from assay.probing.collected_texts import heard_of, said_by_agent
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.demands import Said, is_beyond
+from assay.probing.description_demands import find_asks
 from assay.probing.duties import find_duties
-from assay.probing.heard import heard_of, said_by_agent
 from assay.probing.poisoning import Poison, find_alike, judge_texts
 from assay.probing.ports import (
     AgentCallFailed,
@@ -21,6 +20,7 @@ from assay.probing.ports import (
     Severity,
     Visit,
 )
+from assay.probing.probe_client import ask, decode, first, text_of
 from assay.probing.purposes import (
     Group,
     card_groups,
@@ -33,9 +33,9 @@ from assay.probing.purposes import (
     strings,
     tool_group,
 )
-from assay.probing.takers import documented
+from assay.probing.session import VisitHttp
+from assay.probing.text_inputs import documented
 from assay.probing.text_tools import listed_tools
-from assay.probing.visiting import VisitHttp
 
 ALIKE = "look-alike name"
 BEYOND = "demand beyond its purpose"

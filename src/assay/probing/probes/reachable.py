@@ -2,11 +2,11 @@
 
 from typing import ClassVar, Final
 
-from assay.egress.ports import Outgoing
-from assay.kit.json import JsonObject, is_array, is_object
-from assay.probing.asking import answer_class, ask, failure_class
+from assay.common.json import JsonObject, is_array, is_object
+from assay.net.egress.ports import Outgoing
 from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit, Visited
-from assay.probing.visiting import VisitHttp
+from assay.probing.probe_client import answer_class, ask, failure_class
+from assay.probing.session import VisitHttp
 
 ATTEMPTS = 2
 """One lost packet is not an outage."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
-from assay.chains.agents import Registration
-from assay.chains.registration import TYPE
-from assay.kit.json import JsonObject, is_array
-from assay.probing.asking import host_of
+from assay.common.json import JsonObject, is_array
 from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.probe_client import host_of
+from assay.registries.model import Registration
+from assay.registries.registration import TYPE
 
 _CALLED = frozenset({"a2a", "mcp", "web", "api", "http", "https", "openapi", "rest"})
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.ports import Finding, Probe, Severity, Visit
 
 

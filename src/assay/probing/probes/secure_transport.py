@@ -3,10 +3,10 @@
 from ipaddress import ip_address
 from typing import ClassVar, Final
 
-from assay.egress.address import classify
-from assay.kit.json import JsonObject
-from assay.probing.asking import host_of
+from assay.common.json import JsonObject
+from assay.net.egress.address import classify
 from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.probe_client import host_of
 
 
 class SecureTransport:

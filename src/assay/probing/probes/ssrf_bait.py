@@ -5,11 +5,11 @@ import re
 from contextlib import suppress
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.answers import says_it_fetches
-from assay.probing.asking import first
 from assay.probing.conversations import a2a_talk
 from assay.probing.ports import AgentCallFailed, Finding, Lure, McpTool, Probe, Severity, Visit
+from assay.probing.probe_client import first
 from assay.probing.text_tools import listed_tools
 
 WAIT_S = 0.3

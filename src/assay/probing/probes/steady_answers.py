@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from statistics import median
 from typing import ClassVar, Final
 
-from assay.egress.ports import Failure, Outgoing, Reply
-from assay.kit.json import JsonObject, is_object
-from assay.probing.asking import answer_class, ask, ask_class, first
+from assay.common.json import JsonObject, is_object
+from assay.net.egress.ports import Failure, Outgoing, Reply
 from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit
-from assay.probing.visiting import VisitHttp
+from assay.probing.probe_client import answer_class, ask, ask_class, first
+from assay.probing.session import VisitHttp
 
 CALLS: Mapping[str, int] = {"http": 4, "a2a": 2}
 """Calls put to an HTTP service, of which the first is one that others made too, and to an agent

@@ -2,10 +2,10 @@
 
 from typing import ClassVar, Final
 
-from assay.egress.ports import Outgoing, Reply
-from assay.kit.json import JsonObject
-from assay.probing.asking import ask
+from assay.common.json import JsonObject
+from assay.net.egress.ports import Outgoing, Reply
 from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.probe_client import ask
 
 
 class StrictTransport:

@@ -3,7 +3,7 @@
 import re
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject
+from assay.common.json import JsonObject
 from assay.probing.ports import Finding, Probe, Severity, Visit
 
 _ACCOUNT = re.compile(r"(?:eip155:([0-9]{1,20}):)?(0x[0-9a-fA-F]{40})")

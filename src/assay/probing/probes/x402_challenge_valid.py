@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject
-from assay.probing.paying import as_json, asked
+from assay.common.json import JsonObject
 from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.x402_reader import as_json, asked
 
 
 class X402ChallengeValid:

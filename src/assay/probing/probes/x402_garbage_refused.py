@@ -4,11 +4,11 @@ import base64
 import json
 from typing import ClassVar, Final
 
-from assay.egress.ports import Outgoing
-from assay.kit.json import JsonObject
-from assay.probing.asking import answer_class, ask, canary, first
-from assay.probing.paying import asked
+from assay.common.json import JsonObject
+from assay.net.egress.ports import Outgoing
 from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.probe_client import answer_class, ask, canary, first
+from assay.probing.x402_reader import asked
 
 
 class X402GarbageRefused:

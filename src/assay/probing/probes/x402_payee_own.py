@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Final
 
-from assay.kit.json import JsonObject
-from assay.probing.paying import asked
+from assay.common.json import JsonObject
 from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.x402_reader import asked
 
 
 class X402PayeeOwn:

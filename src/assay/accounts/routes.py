@@ -1,0 +1,149 @@
+"""Operator accounts and their API keys (spec 4.6, 5.1, 5.2)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+
+from assay.accounts import schemas as wire
+from assay.accounts.auth import Credential
+from assay.accounts.model import Operator
+from assay.common.errors import TooLarge
+from assay.server.route import actor_of, app_of, client_of, read, route
+
+router = APIRouter(tags=["Accounts and keys"])
+
+
+@route(
+    router,
+    "POST",
+    "/operator/register",
+    operation="register",
+    credential=Credential.NONE,
+    body=wire.RegisterRequest,
+    answers=wire.Registered,
+    also=(403, 409),
+)
+async def register(request: Request) -> wire.Registered:
+    """Open an account. The API key is shown this once."""
+    body = read(wire.RegisterRequest, await _short_body(request))
+    app, new = app_of(request), (body.email, body.password, body.name)
+    operator, key = await app.sign_ups.register(new, body.invite, client_of(request))
+    if app.passwords.sends_mail:
+        app.passwords.request_verification(operator, client_of(request))
+    return wire.Registered(operator=wire.brief(operator), api_key=key)
+
+
+@route(
+    router,
+    "POST",
+    "/operator/login",
+    operation="login",
+    credential=Credential.NONE,
+    body=wire.LoginRequest,
+    answers=wire.LoggedIn,
+    also=(401, 403),
+)
+async def login(request: Request) -> wire.LoggedIn:
+    """Log in for a dashboard token; with a one-time code where the account has a second factor."""
+    body = read(wire.LoginRequest, await _short_body(request))
+    operator, token = await app_of(request).logins.login(
+        body.email, body.password, body.code, client_of(request)
+    )
+    return wire.LoggedIn(operator=wire.brief(operator), token=token)
+
+
+@route(router, "GET", "/operator/me", operation="me", credential=Credential.JWT, answers=wire.Me)
+async def me(request: Request) -> wire.Me:
+    """The account that asks, and how much of this month's allowance it has used."""
+    return await _me(request, _operator(request))
+
+
+@route(
+    router,
+    "PATCH",
+    "/operator/me",
+    operation="rename",
+    credential=Credential.JWT,
+    body=wire.RenameRequest,
+    answers=wire.Me,
+)
+async def rename(request: Request) -> wire.Me:
+    """Change the account's name."""
+    body = read(wire.RenameRequest, await request.body())
+    operator_id, actor = _operator(request).id, actor_of(request)
+    renamed = await app_of(request).operators.rename(operator_id, body.name, actor)
+    return await _me(request, renamed)
+
+
+@route(
+    router,
+    "GET",
+    "/operator/keys",
+    operation="list_keys",
+    credential=Credential.JWT,
+    answers=list[wire.KeyResponse],
+)
+async def list_keys(request: Request) -> list[wire.KeyResponse]:
+    """The account's API keys, newest first."""
+    records = await app_of(request).api_keys.list(_operator(request).id)
+    return [wire.key(record) for record in records]
+
+
+@route(
+    router,
+    "POST",
+    "/operator/keys/rotate",
+    operation="rotate_key",
+    credential=Credential.JWT,
+    body=wire.RotateRequest,
+    body_required=False,
+    answers=wire.Rotated,
+    also=(409,),
+)
+async def rotate_key(request: Request) -> wire.Rotated:
+    """A new API key, shown this once. The others hold until they are revoked."""
+    body = read(wire.RotateRequest, await request.body() or b"{}")
+    app = app_of(request)
+    record, key = await app.api_keys.issue(
+        _operator(request).id,
+        body.label,
+        actor_of(request),
+        scopes=body.asked_scopes(),
+        expires_at=body.ends_at(app.clock.now()),
+    )
+    return wire.Rotated(key=key, id=record.id, label=record.label)
+
+
+@route(
+    router,
+    "DELETE",
+    "/operator/keys/{keyId}",
+    operation="revoke_key",
+    credential=Credential.JWT,
+    answers=wire.Revoked,
+)
+async def revoke_key(
+    request: Request, key_id: Annotated[str, Path(alias="keyId", max_length=64)]
+) -> wire.Revoked:
+    """Revoke an API key, at once."""
+    await app_of(request).api_keys.revoke(_operator(request).id, key_id, actor_of(request))
+    return wire.Revoked(ok=True, id=key_id, revoked=True)
+
+
+async def _me(request: Request, operator: Operator) -> wire.Me:
+    app = app_of(request)
+    codes_left = await app.second_factors.recovery_codes_left(operator.id)
+    return wire.me(operator, await app.allowance.standing(operator), codes_left)
+
+
+async def _short_body(request: Request) -> bytes:
+    """The body, unless it is far longer than any that holds: many of them wait at once."""
+    body = await request.body()
+    if len(body) > wire.BODY_BYTES_MAX:
+        raise TooLarge("The body is far too long for this.", maxBytes=wire.BODY_BYTES_MAX)
+    return body
+
+
+def _operator(request: Request) -> Operator:
+    """Who the declared credential found."""
+    return request.state.principal

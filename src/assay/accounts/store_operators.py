@@ -1,0 +1,261 @@
+"""Operator accounts in SQL."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import RowMapping, and_, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.accounts.clients import Hashes
+from assay.accounts.credential_ports import CodeKind
+from assay.accounts.model import (
+    Change,
+    EmailTaken,
+    InviteInvalid,
+    LastAdmin,
+    Operator,
+    OperatorNotFound,
+    Plan,
+    Role,
+)
+from assay.accounts.ports import SignUp
+from assay.accounts.store_login_origins import remember_origin
+from assay.audit.service import Note
+from assay.audit.store import write_note
+from assay.common.errors import TooMany
+from assay.common.json import JsonObject
+from assay.db.engine import Database, from_us, to_us
+from assay.db.schema.accounts import account_codes, operators
+
+ADMINS = "admins"
+"""What is locked to take an admin away: of several at once, each sees what the others did."""
+
+SIGN_UP_RETRY_S = 3600
+"""When an origin that has used up its quota may try again: by then some of it may have passed."""
+
+
+class SqlOperatorStore:
+    """Implements `accounts.ports.OperatorStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(
+        self,
+        operator: Operator,
+        password_hash: str,
+        note: Note | None = None,
+        sign_up: SignUp | None = None,
+    ) -> None:
+        values = {
+            "sign_up_origin": None if sign_up is None else _origins(sign_up)[0],
+            "self_registered": sign_up is not None and sign_up.invite_hash is None,
+            "id": operator.id,
+            "email": operator.email,
+            "email_lower": operator.email.lower(),
+            "name": operator.name,
+            "role": operator.role.value,
+            "plan": operator.plan.value,
+            "fee_rate": str(operator.fee_rate),
+            "password_hash": password_hash,
+            "created_us": to_us(operator.created_at),
+            "updated_us": to_us(operator.updated_at),
+        }
+        try:
+            async with self._database.write() as connection:
+                if sign_up is not None:
+                    await self._admit(connection, operator, sign_up)
+                await connection.execute(insert(operators).values(values))
+                if sign_up is not None:  # strangers' failures do not hold up the first log-in
+                    at = operator.created_at
+                    await remember_origin(connection, operator.id, sign_up.origin, at)
+                await write_note(connection, note)
+        except IntegrityError as error:
+            raise EmailTaken("Another account has this e-mail address.") from error
+
+    async def _admit(
+        self, connection: AsyncConnection, operator: Operator, sign_up: SignUp
+    ) -> None:
+        """Hold a sign-up against its quotas and its invitation, in one order for its network."""
+        for around in sorted(sign_up.around):
+            await self._database.lock(connection, f"sign-up {around}")
+        origin = operators.c.sign_up_origin
+        # Versions that counted no larger network stored the origin alone.
+        of_origin = origin.in_((*_origins(sign_up), *sign_up.origin))
+        # Ranges, and not patterns: the index is used whatever the database's collation is.
+        of_network = or_(*(and_(origin > one, origin < one + "g") for one in sign_up.around))
+        for which, quota in ((of_origin, sign_up.per_origin), (of_network, sign_up.per_network)):
+            recent = and_(which, operators.c.created_us > to_us(sign_up.since))
+            made = select(func.count()).select_from(operators).where(recent)
+            if (await connection.execute(made)).scalar_one() >= quota:
+                raise TooMany(
+                    "Too many accounts were made from here today.", retry_after_s=SIGN_UP_RETRY_S
+                )
+        if sign_up.invite_hash is not None:
+            await self._spend_invite(connection, operator, sign_up.invite_hash)
+
+    async def _spend_invite(
+        self, connection: AsyncConnection, operator: Operator, invite_hash: str
+    ) -> None:
+        email = account_codes.c.email_lower
+        statement = (
+            update(account_codes)
+            .where(
+                account_codes.c.code_hash == invite_hash,
+                account_codes.c.kind == CodeKind.INVITE.value,
+                account_codes.c.spent_us.is_(None),
+                account_codes.c.expires_us > to_us(operator.created_at),
+                or_(email.is_(None), email == operator.email.lower()),
+            )
+            .values(spent_us=to_us(operator.created_at), email_lower=None)
+        )
+        if not (await connection.execute(statement)).rowcount:
+            raise InviteInvalid("The invitation is not good, or not for this e-mail address.")
+
+    async def find(self, operator_id: str) -> Operator | None:
+        statement = select(operators).where(operators.c.id == operator_id)
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        return None if row is None else operator_of(row)
+
+    async def find_by_email(self, email: str) -> tuple[Operator, str] | None:
+        statement = select(operators).where(operators.c.email_lower == email.lower())
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        return None if row is None else (operator_of(row), row["password_hash"])
+
+    async def list_for_admin(self) -> Sequence[Operator]:
+        statement = select(operators).order_by(operators.c.created_us, operators.c.id)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [operator_of(row) for row in rows]
+
+    async def rename(
+        self, operator_id: str, name: str, at: datetime, note: Note | None = None
+    ) -> Operator:
+        async with self._database.write() as connection:
+            before = await _locked(connection, operator_id)
+            after = await _change(connection, operator_id, {"name": name}, at)
+            if note is not None:
+                names: JsonObject = {"from": before.name, "to": after.name}
+                await write_note(connection, replace(note, details={"name": names}))
+        return after
+
+    async def change_for_admin(
+        self, operator_id: str, change: Change, at: datetime, note: Note
+    ) -> Operator:
+        async with self._database.write() as connection:
+            takes = note.actor.kind != "terminal" and _takes_admin(change)
+            if takes:
+                await self._database.lock(connection, ADMINS)
+            before = await _locked(connection, operator_id)
+            if takes and before.role is Role.ADMIN:
+                await require_another_admin(connection, operator_id)
+            after = await _change(connection, operator_id, _values(before, change, at), at)
+            told = replace(note, details=_differences(before, after))
+            await write_note(connection, told)
+        return after
+
+    async def note(self, note: Note) -> None:
+        async with self._database.write() as connection:
+            await write_note(connection, note)
+
+
+async def require_another_admin(connection: AsyncConnection, operator_id: str) -> None:
+    """Raises `LastAdmin` where no other account is an admin; the caller has locked `ADMINS`."""
+    others = and_(
+        operators.c.role == Role.ADMIN.value,
+        operators.c.suspended_us.is_(None),
+        operators.c.id != operator_id,
+    )
+    count = select(func.count()).select_from(operators).where(others)
+    if not (await connection.execute(count)).scalar_one():
+        raise LastAdmin("This is the only admin: make another account an admin first.")
+
+
+def _origins(sign_up: SignUp) -> Hashes:
+    """As they are stored: all origins of one larger network begin alike."""
+    return tuple(a + o for a, o in zip(sign_up.around, sign_up.origin, strict=True))
+
+
+def _takes_admin(change: Change) -> bool:
+    return change.role is Role.OPERATOR or bool(change.suspended)
+
+
+async def _locked(connection: AsyncConnection, operator_id: str) -> Operator:
+    """The account as it is until this transaction changes it; a deleted one is not there."""
+    mine = (operators.c.id == operator_id, operators.c.deleted_us.is_(None))
+    known = select(operators).where(*mine).with_for_update()
+    row = (await connection.execute(known)).mappings().one_or_none()
+    if row is None:
+        raise OperatorNotFound("There is no account of this id.")
+    return operator_of(row)
+
+
+async def _change(
+    connection: AsyncConnection, operator_id: str, values: Mapping[str, Any], at: datetime
+) -> Operator:
+    statement = (
+        update(operators)
+        .where(operators.c.id == operator_id)
+        .values({**values, "updated_us": to_us(at)})
+        .returning(operators)
+    )
+    row = (await connection.execute(statement)).mappings().one_or_none()
+    if row is None:
+        raise OperatorNotFound("There is no account of this id.")
+    return operator_of(row)
+
+
+def _values(before: Operator, change: Change, at: datetime) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    if change.plan is not None:
+        values["plan"] = change.plan.value
+    if change.role is not None:
+        values["role"] = change.role.value
+    if change.fee_rate is not None:
+        values["fee_rate"] = str(change.fee_rate)
+    if change.suspended is not None and change.suspended != before.is_suspended:
+        values["suspended_us"] = to_us(at) if change.suspended else None
+    return values
+
+
+def _differences(before: Operator, after: Operator) -> dict[str, dict[str, str | bool]]:
+    """What was, and what is, of everything that changed."""
+
+    def shown(operator: Operator) -> dict[str, str | bool]:
+        return {
+            "plan": operator.plan.value,
+            "role": operator.role.value,
+            "fee_rate": str(operator.fee_rate),
+            "suspended": operator.is_suspended,
+        }
+
+    was, now = shown(before), shown(after)
+    return {name: {"from": was[name], "to": now[name]} for name in was if was[name] != now[name]}
+
+
+def operator_of(row: RowMapping) -> Operator:
+    """The account of a row that has every column of `operators`."""
+    return Operator(
+        id=row["id"],
+        email=row["email"],
+        name=row["name"],
+        role=Role(row["role"]),
+        plan=Plan(row["plan"]),
+        fee_rate=Decimal(row["fee_rate"]),
+        created_at=from_us(row["created_us"]),
+        updated_at=from_us(row["updated_us"]),
+        suspended_at=_moment(row["suspended_us"]),
+        email_verified_at=_moment(row["email_verified_us"]),
+        totp_enabled=row["totp_confirmed_us"] is not None,
+        deleted_at=_moment(row["deleted_us"]),
+    )
+
+
+def _moment(at_us: int | None) -> datetime | None:
+    return None if at_us is None else from_us(at_us)

@@ -1,0 +1,179 @@
+"""Whom a request is counted for: its operator, a guesser at keys, or a network address.
+
+A credential that holds is never counted for the address it comes from, where strangers may be
+too, not even when it is seen for the first time. Source: decisions, section 7.
+"""
+
+from typing import Final
+
+from assay.accounts.api_keys import key_digest
+from assay.accounts.model import API_KEY_PREFIX, AccountSuspended, InvalidCredentials, Operator
+from assay.app import App
+from assay.common.errors import Unavailable
+from assay.http1.connections import ALWAYS_ANSWERED
+from assay.server.rate_limits import RateLimit, Verdict, caller_of, rate_limit
+from assay.server.request_body import CREDENTIAL_IN_BODY
+from assay.server.request_context import Exchange, Scope
+
+UNLIMITED: Final = frozenset(
+    {*(path.decode() for path in ALWAYS_ANSWERED), "/.well-known/security.txt"}
+)
+"""Answered from memory, and to everybody: strangers must not fail a balancer's health check, nor
+keep anybody from the keys that tokens are verified with."""
+
+COURSE: Final = "/operator/sandbox/course/"
+"""Below it `Authorization` is part of what an agent is asked to do: no credential of ours."""
+
+
+class Traffic:
+    """The traffic limits: of operators, of guesses at credentials, and of everybody else."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        settings, clock = app.settings, app.clock
+        self._anonymous = rate_limit("anonymous", settings.anonymous_per_minute, clock, app.leases)
+        self._keyed = rate_limit("keyed", settings.keyed_per_minute, clock, app.leases)
+        self._guesses = rate_limit("guesses", settings.guesses_per_minute, clock, app.leases)
+        # Sized as an operator's: what bounds these callers is their credential. It bounds how much
+        # one address can have checked, or can get by making agents, which costs nothing.
+        self._presented = rate_limit("presented", settings.keyed_per_minute, clock, app.leases)
+        self._agents = rate_limit("agents", settings.anonymous_per_minute, clock, app.leases)
+
+    async def count(self, scope: Scope, exchange: Exchange) -> Verdict:
+        """Count the request for whom it is of, and say whether it is allowed.
+
+        An operator found on the way is put into the exchange.
+        """
+        if _is_unlimited(scope, exchange):
+            limit = self._anonymous.per_minute
+            return Verdict(allowed=True, limit=limit, remaining=limit, reset_s=0)
+        token = _bearer(exchange)
+        if token is None or scope["path"].startswith(COURSE):
+            return await self._count_without_token(scope, exchange)
+        digest = exchange.key_digest = key_digest(token)
+        known = None if digest is None else self._app.api_keys.authenticate_cached(digest)
+        if known is not None:
+            exchange.operator = known
+            return await self._key(known, exchange)
+        try:
+            return await self._count_unknown(token, exchange)
+        except Unavailable:  # nobody can say whose it is; who needs to know it refuses the call
+            return await _taken(self._anonymous, caller_of(exchange.client_address))
+
+    async def _count_without_token(self, scope: Scope, exchange: Exchange) -> Verdict:
+        """Count a request for its address, unless it shows a credential of another kind."""
+        caller = caller_of(exchange.client_address)
+        if scope["method"] == "POST" and scope["path"] in CREDENTIAL_IN_BODY:
+            return await _taken(self._presented, caller)
+        verdict = await _taken(self._anonymous, caller)
+        agent = None if verdict.allowed else self._agent(scope["path"], exchange)
+        if agent is None:
+            return verdict
+        room = await _taken(self._presented, caller)
+        if not room.allowed:
+            return room
+        verdict = await _taken(self._agents, agent)
+        if not verdict.allowed:
+            self._presented.give_back(caller)
+        return verdict
+
+    def _agent(self, path: str, exchange: Exchange) -> str | None:
+        """The agent of an authentic session, or a run of the course by the token of its step.
+
+        Either may be over: no store is asked.
+        """
+        session = exchange.headers.get("x-agent-session")
+        agent = None if session is None else self._app.sessions.owner_of(session)
+        if agent is None and path.startswith(COURSE):
+            run = self._app.course.run_of(path.removeprefix(COURSE).partition("/")[0])
+            return None if run is None else f"run {run}"
+        return agent
+
+    async def _token(self, token: str, exchange: Exchange) -> Verdict:
+        """Count a request with a dashboard token, by its signature: the store is not asked.
+
+        Each by itself, so that a revoked token in the wrong hands uses up nothing of its owner's
+        other tokens, nor of the gate's. Once a look-up has found that it has ended, it is a guess.
+        """
+        named = self._app.logins.named_by(token)
+        if named is None:
+            return await self._guess(exchange)
+        owner, session_id = named
+        verdict = await _taken(self._keyed, f"session {session_id}")
+        # A large body is kept in its owner's room: that has to be the owner's.
+        if verdict.allowed and exchange.brings_much and not await self._holds(token):
+            return await self._guess(exchange)
+        exchange.counted_for = f"dashboard {owner}"
+        return verdict
+
+    async def _holds(self, token: str) -> bool:
+        """Whether a dashboard token holds now. Raises `Unavailable`."""
+        try:
+            await self._app.logins.authenticate(token)
+        except (InvalidCredentials, AccountSuspended):
+            return False
+        return True
+
+    async def _count_unknown(self, token: str, exchange: Exchange) -> Verdict:
+        """Count a request whose credential is not one that held a moment ago.
+
+        Raises `Unavailable` when the store does not answer.
+        """
+        if not token.startswith(API_KEY_PREFIX):
+            return await self._token(token, exchange)
+        digest = exchange.key_digest
+        if digest is not None and self._app.api_keys.is_ours(token, digest):
+            operator = await self._operator(token, exchange)
+            return await (
+                self._guess(exchange) if operator is None else self._key(operator, exchange)
+            )
+        verdict = await self._guess(exchange)  # before the store is asked: guesses must not load it
+        if not verdict.allowed:
+            return verdict
+        try:
+            operator = await self._operator(token, exchange)
+        except Unavailable:
+            self._give_back(exchange)
+            raise
+        if operator is None:
+            return verdict
+        self._give_back(exchange)
+        return await self._key(operator, exchange)
+
+    async def _operator(self, token: str, exchange: Exchange) -> Operator | None:
+        try:
+            exchange.operator = await self._app.api_keys.authenticate(
+                token, None, exchange.key_digest
+            )
+        except (InvalidCredentials, AccountSuspended):
+            return None
+        return exchange.operator
+
+    async def _key(self, operator: Operator, exchange: Exchange) -> Verdict:
+        exchange.counted_for = operator.id
+        return await _taken(self._keyed, operator.id)
+
+    async def _guess(self, exchange: Exchange) -> Verdict:
+        return await _taken(self._guesses, caller_of(exchange.client_address))
+
+    def _give_back(self, exchange: Exchange) -> None:
+        self._guesses.give_back(caller_of(exchange.client_address))
+
+
+async def _taken(limit: RateLimit, caller: str) -> Verdict:
+    return limit.take(caller) or await limit.admit(caller)
+
+
+def _bearer(exchange: Exchange) -> str | None:
+    scheme, _, token = exchange.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+def _is_unlimited(scope: Scope, exchange: Exchange) -> bool:
+    """Such a path, read, without a body that would have to be waited for."""
+    return (
+        scope["path"] in UNLIMITED
+        and scope["method"] in {"GET", "HEAD"}
+        and "transfer-encoding" not in exchange.headers
+        and exchange.headers.get("content-length", "0") == "0"
+    )

@@ -1,0 +1,49 @@
+"""An account's data handed out whole, and its end. Beyond the specification's tables."""
+
+from fastapi import APIRouter, Request
+
+from assay.accounts.auth import Credential
+from assay.accounts.schemas_security import DeleteAccountRequest, Done
+from assay.admin.schemas_account_data import AccountExportResponse, account_export
+from assay.server.request_context import exchange_of
+from assay.server.route import actor_of, app_of, client_of, read, route
+
+router = APIRouter(tags=["Accounts and keys"])
+
+
+@route(
+    router,
+    "GET",
+    "/operator/me/export",
+    operation="export_account",
+    credential=Credential.JWT,
+    answers=AccountExportResponse,
+)
+async def export_account(request: Request) -> AccountExportResponse:
+    """Everything that is kept of the account, ten times an hour; calls have their own export."""
+    app = app_of(request)
+    found = await app.account_data.export(request.state.principal, actor_of(request))
+    return account_export(found, exchange_of(request.scope).session_id, app.clock.now())
+
+
+@route(
+    router,
+    "DELETE",
+    "/operator/me",
+    operation="delete_account",
+    credential=Credential.JWT,
+    body=DeleteAccountRequest,
+    answers=Done,
+    also=(409,),
+)
+async def delete_account(request: Request) -> Done:
+    """Delete the account for good: keys, sessions, wrappers, webhooks, everything personal."""
+    body = read(DeleteAccountRequest, await request.body())
+    await app_of(request).account_data.delete(
+        request.state.principal,
+        body.password,
+        body.code,
+        client_of(request),
+        actor_of(request),
+    )
+    return Done()

@@ -1,0 +1,301 @@
+"""The admin's views (spec 4.6); their bodies are ours to say."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from assay.accounts import schemas as accounts
+from assay.accounts.model import Change, Operator, Plan, Role
+from assay.admin import schemas_gas as gas
+from assay.admin.model import OperatorOverview, PlatformStats
+from assay.admin.overview import OperatorDetail
+from assay.analytics import schemas as analytics
+from assay.audit.service import Note
+from assay.common.clock import iso
+from assay.common.costs import Cost, CostLedger
+from assay.common.money import usd
+from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
+from assay.server.schemas_base import Answer, Body, Timestamp
+from assay.server.schemas_page import Paged
+from assay.wrappers import schemas as endpoints
+
+
+class CostBearerResponse(Answer):
+    """An operator or a network of addresses, and what it cost in the last day."""
+
+    bearer: str
+    used: int
+
+
+class CostResponse(Answer):
+    """One kind of cost in the last 24 hours, as this process counted it."""
+
+    cost: str
+    used: int
+    quota: Annotated[
+        int | None, Field(description="Of each Free operator or address; null: not bounded.")
+    ]
+    largest: list[CostBearerResponse]
+
+
+class PlatformStatsResponse(Answer):
+    """The whole platform. `agents` counts an agent once for every operator it called."""
+
+    operators: int
+    pro_operators: int
+    admins: int
+    suspended_operators: int
+    active_keys: int
+    active_endpoints: int
+    agents: int
+    total_calls: int
+    total_revenue: str
+    avg_response_ms: float
+    error_rate: str
+    calls_today: int
+    revenue_today: str
+    funnel: analytics.FunnelResponse
+    costs: list[CostResponse]
+    free_settlements: Annotated[
+        int,
+        Field(description="Of self-registered accounts today, whose gas this service has borne."),
+    ]
+    settling_keys: list[gas.SettlingKeyResponse]
+    payment_nodes: list[gas.PaymentNodeResponse]
+    facilitator: Annotated[
+        gas.FacilitatorResponse | None,
+        Field(description="Absent where none is set.", exclude_if=lambda value: value is None),
+    ] = None
+    unlogged_calls: Annotated[
+        int, Field(description="Unpaid calls not logged: their callers' rows were used up.")
+    ]
+    undelivered: Annotated[
+        int,
+        Field(description="Webhook deliveries not made: their owners' rows were used up."),
+    ]
+    solana_write_back: Annotated[
+        dict[str, int] | None,
+        Field(
+            description="Scores written to the registry on Solana by this process, by outcome;"
+            " absent where none are.",
+            exclude_if=lambda value: value is None,
+        ),
+    ] = None
+    solana_wallet: Annotated[
+        gas.SolanaWalletResponse | None,
+        Field(
+            description="What writes are paid from; absent where there are none.",
+            exclude_if=lambda value: value is None,
+        ),
+    ] = None
+
+
+class AdminOperatorResponse(accounts.OperatorResponse):
+    """An account as an admin sees it."""
+
+    suspended: bool
+    suspended_at: Timestamp | None
+
+
+class OperatorStatsResponse(Answer):
+    """An account's sums."""
+
+    total_calls: int
+    total_revenue: str
+    unique_agents: int
+    avg_response_ms: float
+    error_rate: str
+    active_keys: int
+    active_endpoints: int
+
+
+class OperatorRowResponse(Answer):
+    """An account and its sums."""
+
+    operator: AdminOperatorResponse
+    stats: OperatorStatsResponse
+
+
+class OperatorsResponse(Paged):
+    """A page of accounts, newest first. `operators` is `items` under its earlier name."""
+
+    items: list[OperatorRowResponse]
+    operators: list[OperatorRowResponse]
+
+
+class OperatorDetailResponse(Answer):
+    """An account: its keys, wrappers, newest agents, and revenue of the last 30 days."""
+
+    operator: AdminOperatorResponse
+    keys: list[accounts.KeyResponse]
+    endpoints: list[endpoints.EndpointResponse]
+    agents: list[analytics.AgentResponse]
+    revenue: list[analytics.RevenueResponse]
+    stats: analytics.StatsResponse
+
+
+class ChangeRequest(Body):
+    """What to change of an account; at least one member."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    plan: Annotated[Plan | None, Field(strict=False)] = None
+    role: Annotated[Role | None, Field(strict=False)] = None
+    fee_rate: Annotated[
+        Decimal | None, Field(strict=False, ge=0, le=1, decimal_places=6, examples=["0.025"])
+    ] = None
+    suspended: bool | None = None
+
+    def change(self) -> Change:
+        """As the use case takes it."""
+        return Change(self.plan, self.role, self.fee_rate, self.suspended)
+
+
+class ChangedResponse(Answer):
+    """The account as it is now."""
+
+    ok: bool
+    operator: AdminOperatorResponse
+
+
+class NoteResponse(Answer):
+    """One line of the audit trail; `operatorId` is null for a log-in to no account."""
+
+    id: str
+    at: Timestamp
+    actor: str
+    actor_id: str | None
+    client: str
+    request_id: str
+    action: str
+    operator_id: str | None
+    target: str
+    details: dict[str, Any]
+
+
+class AuditResponse(Paged):
+    """A page of the audit trail, newest first. `notes` and `nextBefore` are earlier names."""
+
+    items: list[NoteResponse]
+    notes: list[NoteResponse]
+    next_before: str | None
+
+
+def costs(ledger: CostLedger) -> list[CostResponse]:
+    """What callers cost this process in the last day, on the wire."""
+    totals = ledger.totals()
+    return [
+        CostResponse(
+            cost=cost.value,
+            used=totals[cost],
+            quota=ledger.quotas.get(cost),
+            largest=[
+                CostBearerResponse(bearer=name, used=used) for name, used in ledger.largest(cost)
+            ],
+        )
+        for cost in Cost
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What of the platform's figures is not in its store."""
+
+    ledger: CostLedger
+    unlogged_calls: int
+    undelivered: int
+    written: Mapping[str, int] | None
+    """Write-backs by outcome, where there are any."""
+    wallet: tuple[str, int | None] | None
+    """The address that writes to Solana and its lamports, where they are known."""
+    free_settlements: int
+    keys: Sequence[KeyStanding]
+    facilitator: FacilitatorStanding | None
+    nodes: Mapping[str, bool]
+
+
+def platform(found: PlatformStats, aside: Aside) -> PlatformStatsResponse:
+    """The platform on the wire."""
+    written, wallet = aside.written, aside.wallet
+    return PlatformStatsResponse(
+        solana_wallet=wallet and gas.SolanaWalletResponse(address=wallet[0], lamports=wallet[1]),
+        costs=costs(aside.ledger),
+        free_settlements=aside.free_settlements,
+        settling_keys=[gas.settling_key(one) for one in aside.keys],
+        payment_nodes=gas.payment_nodes(aside.nodes),
+        facilitator=aside.facilitator and gas.facilitator(aside.facilitator),
+        unlogged_calls=aside.unlogged_calls,
+        undelivered=aside.undelivered,
+        operators=found.operators,
+        pro_operators=found.pro,
+        admins=found.admins,
+        suspended_operators=found.suspended,
+        active_keys=found.active_keys,
+        active_endpoints=found.active_endpoints,
+        agents=found.agents,
+        total_calls=found.total.calls,
+        total_revenue=usd(found.total.revenue),
+        avg_response_ms=analytics.average_ms(found.total),
+        error_rate=analytics.error_rate(found.total),
+        calls_today=found.today.calls,
+        revenue_today=usd(found.today.revenue),
+        funnel=analytics.funnel(found.funnel),
+        solana_write_back=None if written is None else dict(written),
+    )
+
+
+def operator(found: Operator) -> AdminOperatorResponse:
+    """An account on the wire."""
+    suspended_at = found.suspended_at
+    return AdminOperatorResponse(
+        **accounts.operator(found).model_dump(),
+        suspended=found.is_suspended,
+        suspended_at=None if suspended_at is None else iso(suspended_at),
+    )
+
+
+def row(found: OperatorOverview) -> OperatorRowResponse:
+    """An account with its sums on the wire."""
+    return OperatorRowResponse(
+        operator=operator(found.operator),
+        stats=OperatorStatsResponse(
+            total_calls=found.counted.calls,
+            total_revenue=usd(found.counted.revenue),
+            unique_agents=found.agents,
+            avg_response_ms=analytics.average_ms(found.counted),
+            error_rate=analytics.error_rate(found.counted),
+            active_keys=found.active_keys,
+            active_endpoints=found.active_endpoints,
+        ),
+    )
+
+
+def detail(found: OperatorDetail) -> OperatorDetailResponse:
+    """An account in detail on the wire."""
+    return OperatorDetailResponse(
+        operator=operator(found.operator),
+        keys=[accounts.key(one) for one in found.keys],
+        endpoints=[endpoints.endpoint(one) for one in found.endpoints],
+        agents=[analytics.agent(one) for one in found.agents],
+        revenue=[analytics.revenue(day, counted) for day, counted in found.revenue],
+        stats=analytics.stats(found.stats),
+    )
+
+
+def note(found: Note) -> NoteResponse:
+    """A line of the trail on the wire."""
+    return NoteResponse(
+        id=found.id,
+        at=iso(found.at),
+        actor=found.actor.kind,
+        actor_id=found.actor.operator_id,
+        client=found.actor.client,
+        request_id=found.actor.request_id,
+        action=found.action,
+        operator_id=found.operator_id or None,
+        target=found.target,
+        details=dict(found.details),
+    )

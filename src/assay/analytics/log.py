@@ -1,0 +1,117 @@
+"""Calls on their way into the log: in memory for a second at most, then durable."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from assay.analytics.bounds import bound
+from assay.analytics.model import BatchId, Call
+from assay.analytics.ports import CallsRefused, CallStore
+from assay.common.costs import Cost, CostLedger, address_bearer
+from assay.common.ids import new_id
+
+BATCH_MAX: Final = 5000
+"""Rows written at once."""
+
+WAITING_MAX: Final = 200_000
+"""Rows kept while the store is down; beyond it the oldest go, and are counted."""
+
+Refused = Callable[[Call, str], None]
+"""Told of a row that the store will never take, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    id: BatchId
+    rows: list[Call]
+
+
+class CallLog:
+    """Takes rows without waiting; whoever flushes writes them down in batches.
+
+    Every row is stored once: a batch whose writing was interrupted is handed in again under its
+    own id, by which the store knows whether it has it already. A batch the store refuses is
+    halved until the bad row stands alone, and that one is dropped.
+    """
+
+    def __init__(
+        self,
+        store: CallStore,
+        told: Refused = lambda _row, _why: None,
+        costs: CostLedger | None = None,
+    ) -> None:
+        self._store = store
+        self._costs = costs
+        self._told = told
+        self._waiting: deque[Call] = deque(maxlen=WAITING_MAX)
+        self._begun: deque[_Batch] = deque()
+        self._writer = new_id()
+        self._number = 0
+        self._turn = asyncio.Lock()
+        self.dropped = 0
+        """Rows lost because too many waited."""
+        self.refused = 0
+        """Rows lost because the store would never have taken them."""
+        self.over_quota = 0
+        """Calls without a sale that were not kept: their caller had used up its rows."""
+
+    def add(self, call: Call) -> None:
+        """Remember a call until the next flush.
+
+        Of a caller that has used up its rows of the day only sales are kept, each of which brought
+        money once; every other call is counted.
+        """
+        if self._costs is not None and not call.is_sale:
+            bearer = address_bearer(call.client)
+            if not self._costs.has_left(Cost.ROWS, bearer):
+                self.over_quota += 1
+                return
+            self._costs.charge(Cost.ROWS, 1, bearer)
+        bound(call)
+        if len(self._waiting) == WAITING_MAX:
+            self.dropped += 1
+        self._waiting.append(call)
+
+    @property
+    def waiting(self) -> int:
+        """Rows that are not known to be in the store."""
+        return len(self._waiting) + sum(len(batch.rows) for batch in self._begun)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are rows that are not in the store yet."""
+        return bool(self._waiting or self._begun) or self._turn.locked()
+
+    async def flush(self) -> None:
+        """Write down everything that waits. On failure nothing is lost: it is tried again."""
+        async with self._turn:
+            while self._waiting or self._begun:
+                if not self._begun:
+                    some = min(BATCH_MAX, len(self._waiting))
+                    self._begin([self._waiting.popleft() for _ in range(some)])
+                await self._write(self._begun[0])
+
+    async def _write(self, batch: _Batch) -> None:
+        try:
+            await self._store.add(batch.rows, batch.id)
+        except CallsRefused as refusal:
+            self._begun.popleft()
+            self._part(batch.rows, str(refusal))
+        else:
+            self._begun.popleft()
+
+    def _part(self, rows: list[Call], why: str) -> None:
+        """Nothing of the batch is in the store: its halves may go there under ids of their own."""
+        if len(rows) == 1:
+            self.refused += 1
+            self._told(rows[0], why)
+            return
+        middle = len(rows) // 2
+        self._begin(rows[middle:])
+        self._begin(rows[:middle])
+
+    def _begin(self, rows: list[Call]) -> None:
+        self._number += 1
+        self._begun.appendleft(_Batch(BatchId(self._writer, self._number), rows))

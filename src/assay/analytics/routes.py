@@ -1,0 +1,192 @@
+"""An operator's analytics (spec 4.6)."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import StreamingResponse
+
+from assay.accounts.auth import Credential
+from assay.accounts.model import Operator
+from assay.analytics import schemas as wire
+from assay.analytics.model import LogFilter
+from assay.analytics.queries import EXPORTED_MAX, Page
+from assay.analytics.schemas_log_files import Format, written
+from assay.server.csv_text import MEDIA_TYPES
+from assay.server.route import app_of, route
+from assay.server.schemas_page import Cursor, Limit, Offset, before_of, cursor_at, offset_of
+
+router = APIRouter(tags=["Analytics"])
+
+Days = Annotated[int, Query(ge=1, le=3660, description="UTC days, the current one included.")]
+AgentFilter = Annotated[str | None, Query(alias="agentId", min_length=1, max_length=100)]
+EndpointFilter = Annotated[str | None, Query(alias="endpointId", min_length=1, max_length=64)]
+Before = Annotated[
+    str | None,
+    Query(
+        pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
+        description="Id of a call: only older ones. Pages are stable by it.",
+    ),
+]
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/stats",
+    operation="analytics_stats",
+    credential=Credential.JWT,
+    answers=wire.StatsResponse,
+)
+async def analytics_stats(request: Request) -> wire.StatsResponse:
+    """Calls, money and agents so far. Only settled money is revenue."""
+    return wire.stats(await app_of(request).analytics.stats(_operator(request).id))
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/revenue",
+    operation="analytics_revenue",
+    credential=Credential.JWT,
+    answers=list[wire.RevenueResponse],
+)
+async def analytics_revenue(
+    request: Request, days: Annotated[Days, Query(le=366)] = 30
+) -> list[wire.RevenueResponse]:
+    """Money and calls by UTC day, oldest first."""
+    series = await app_of(request).analytics.revenue(_operator(request).id, days)
+    return [wire.revenue(day, counted) for day, counted in series]
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/top-endpoints",
+    operation="analytics_top_endpoints",
+    credential=Credential.JWT,
+    answers=wire.TopEndpointsResponse,
+)
+async def analytics_top_endpoints(
+    request: Request, limit: Limit = 10, offset: Offset = 0, cursor: Cursor = None
+) -> wire.TopEndpointsResponse:
+    """Wrappers by call volume."""
+    start = offset_of(cursor, offset)
+    analytics = app_of(request).analytics
+    found, total = await analytics.top_endpoints(_operator(request).id, limit, start)
+    return wire.TopEndpointsResponse(
+        items=[wire.endpoint(one) for one in found],
+        total=total,
+        limit=limit,
+        offset=start,
+        next_cursor=cursor_at(start, len(found), total),
+    )
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/agents",
+    operation="analytics_agents",
+    credential=Credential.JWT,
+    answers=wire.AgentsResponse,
+)
+async def analytics_agents(
+    request: Request,
+    sort_by: Annotated[
+        Literal["lastSeen", "calls", "spent", "errors"], Query(alias="sortBy")
+    ] = "lastSeen",
+    limit: Limit = 50,
+    offset: Offset = 0,
+    cursor: Cursor = None,
+) -> wire.AgentsResponse:
+    """Who called, highest first."""
+    analytics, start = app_of(request).analytics, offset_of(cursor, offset)
+    found, total = await analytics.agents(_operator(request).id, sort_by, limit, start)
+    agents = [wire.agent(one) for one in found]
+    return wire.AgentsResponse(
+        items=agents,
+        agents=agents,
+        total=total,
+        limit=limit,
+        offset=start,
+        next_cursor=cursor_at(start, len(agents), total),
+    )
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/agents/{agentId}",
+    operation="analytics_agent",
+    credential=Credential.JWT,
+    answers=wire.AgentDetailResponse,
+)
+async def analytics_agent(
+    request: Request,
+    agent_id: Annotated[str, Path(alias="agentId", max_length=100, examples=["22"])],
+) -> wire.AgentDetailResponse:
+    """One agent: its sums, what it called, its newest calls."""
+    analytics = app_of(request).analytics
+    found, endpoints, recent = await analytics.agent(_operator(request).id, agent_id)
+    return wire.AgentDetailResponse(
+        agent_id=found.agent_id,
+        summary=wire.agent(found),
+        endpoints=[wire.endpoint(one) for one in endpoints],
+        recent_calls=[wire.log(one) for one in recent],
+    )
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/logs",
+    operation="analytics_logs",
+    credential=Credential.JWT,
+    answers=wire.LogsResponse,
+)
+async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of spec 4.6
+    request: Request,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    days: Days | None = None,
+    agent_id: AgentFilter = None,
+    endpoint_id: EndpointFilter = None,
+    before: Before = None,
+    cursor: Cursor = None,
+) -> wire.LogsResponse:
+    """The call log, newest first."""
+    which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
+    page = Page(before=before_of(cursor, before), at_most=limit, offset=offset)
+    found, total = await app_of(request).analytics.logs(_operator(request).id, which, page)
+    return wire.logs(found, total, limit, offset)
+
+
+@route(
+    router,
+    "GET",
+    "/operator/analytics/logs/export",
+    operation="analytics_export",
+    credential=Credential.JWT,
+    answers=None,
+    media_types=tuple(MEDIA_TYPES.values()),
+)
+async def analytics_export(  # noqa: PLR0913, PLR0917 - the filters of spec 4.6
+    request: Request,
+    form: Annotated[Format, Query(alias="format")] = "csv",
+    limit: Annotated[int, Query(ge=1, le=EXPORTED_MAX)] = EXPORTED_MAX,
+    days: Days | None = None,
+    agent_id: AgentFilter = None,
+    endpoint_id: EndpointFilter = None,
+    before: Before = None,
+) -> StreamingResponse:
+    """The call log as a file, newest first. Beyond the specification's tables."""
+    which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
+    page = Page(before=before, at_most=limit)
+    pieces = await app_of(request).analytics.export(_operator(request).id, which, page)
+    name = {"content-disposition": f'attachment; filename="calls.{form}"'}
+    return StreamingResponse(written(pieces, form), headers=name, media_type=MEDIA_TYPES[form])
+
+
+def _operator(request: Request) -> Operator:
+    """Who the declared credential found."""
+    return request.state.principal

@@ -1,0 +1,89 @@
+"""Removes what is counted of payers and key agents that never brought money, with their calls.
+
+Anybody can invent their addresses. What they did stays counted for their operator and endpoints.
+"""
+
+from collections import Counter
+from typing import Final
+
+from sqlalchemy import bindparam, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.common.clock import DAY_US
+from assay.db.engine import Database
+
+_DUE: Final = text(
+    "SELECT operator_id, agent_id FROM agent_totals a"
+    " WHERE operator_id IN (SELECT operator_id FROM call_totals)"
+    " AND last_us < :before_us AND revenue = 0"
+    " AND NOT EXISTS (SELECT 1 FROM agent_chains c"
+    " WHERE c.operator_id = a.operator_id AND c.agent_id = a.agent_id)"
+    " AND NOT EXISTS (SELECT 1 FROM calls c"
+    " WHERE c.operator_id = a.operator_id AND c.at_us <= a.last_us)"
+    " AND NOT EXISTS (SELECT 1 FROM payments p"
+    " WHERE p.state = 'reversed' AND p.operator_id = a.operator_id"
+    " AND COALESCE(NULLIF(p.agent_id, ''), p.payer) = a.agent_id)"
+    " LIMIT :at_most"
+)
+_SUMS: Final = ("calls", "errors", "latency_us", "asked", "denied", "limited")
+_OF: Final = " WHERE operator_id = :operator_id AND agent_id IN :agents"
+_FOLD: Final = text(
+    f"""
+INSERT INTO removed_calls
+  (operator_id, agent_id, wrapper_id, day, {", ".join(_SUMS)}, first_us, last_us)
+SELECT operator_id, '', wrapper_id, day,
+  {", ".join(f"CAST(SUM({name}) AS BIGINT)" for name in _SUMS)}, MIN(first_us), MAX(last_us)
+FROM removed_calls{_OF} GROUP BY operator_id, wrapper_id, day
+ON CONFLICT (operator_id, agent_id, wrapper_id, day) DO UPDATE SET
+  {", ".join(f"{name} = removed_calls.{name} + excluded.{name}" for name in _SUMS)},
+  first_us = CASE WHEN excluded.first_us < removed_calls.first_us
+    THEN excluded.first_us ELSE removed_calls.first_us END,
+  last_us = CASE WHEN excluded.last_us > removed_calls.last_us
+    THEN excluded.last_us ELSE removed_calls.last_us END"""  # noqa: S608 - our own words
+).bindparams(bindparam("agents", expanding=True))
+_REMOVE: Final = tuple(
+    text(f"DELETE FROM {table}{_OF}").bindparams(bindparam("agents", expanding=True))  # noqa: S608 - our own words
+    for table in ("removed_calls", "agent_days", "agent_totals")
+)
+_COUNT_LESS: Final = text(
+    "UPDATE call_totals SET agents = agents - :gone WHERE operator_id = :operator_id"
+)
+
+
+class SqlOldAgents:
+    """Removes a bounded number at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def fold(self, before_day: int, at_most: int) -> int:
+        """Count the removed calls of agents last seen before that UTC day for nobody; how many.
+
+        Of agents that are registered nowhere and brought no money, once every call of theirs has
+        been removed. They leave the lists and the number of agents; all other sums stay.
+        """
+        values = {"before_us": before_day * DAY_US, "at_most": at_most}
+        async with self._database.read() as connection:
+            if not (await connection.execute(_DUE, values | {"at_most": 1})).all():
+                return 0
+        async with self._database.write() as connection:
+            await self._database.lock(connection, "retention of calls")
+            await self._stop_writers(connection)
+            due = [(str(a), str(b)) for a, b in (await connection.execute(_DUE, values)).all()]
+            for operator_id, gone in sorted(Counter(who for who, _ in due).items()):
+                agents = [agent for who, agent in due if who == operator_id]
+                whose = {"operator_id": operator_id, "agents": agents}
+                for statement in (_FOLD, *_REMOVE):
+                    await connection.execute(statement, whose)
+                less = {"operator_id": operator_id, "gone": gone}
+                await connection.execute(_COUNT_LESS, less)
+        return len(due)
+
+    async def _stop_writers(self, connection: AsyncConnection) -> None:
+        """Until the end of the transaction: an agent that is being counted is seen here.
+
+        In the order of whoever writes calls, and of a rebuild.
+        """
+        if self._database.kind == "postgresql":
+            await connection.execute(text("LOCK TABLE calls IN ROW EXCLUSIVE MODE"))
+            await connection.execute(text("LOCK TABLE agent_totals IN SHARE ROW EXCLUSIVE MODE"))

@@ -1,0 +1,109 @@
+"""Accounts, put together: log-in, passwords, second factors, sign-up, mail."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from assay.accounts.api_keys import ApiKeys
+from assay.accounts.clients import Origins
+from assay.accounts.logins import Logins
+from assay.accounts.mail import MailOutbox
+from assay.accounts.operators import Operators
+from assay.accounts.password_hashes import Argon2PasswordHasher
+from assay.accounts.password_proof import PasswordProof
+from assay.accounts.passwords import PasswordDependencies, Passwords
+from assay.accounts.ports import OperatorStore
+from assay.accounts.second_factor import SecondFactors
+from assay.accounts.sign_up import SignUpRules, SignUps
+from assay.accounts.smtp import SmtpMailer, smtp_server
+from assay.accounts.store_credentials import SqlCredentialStore
+from assay.accounts.store_sessions import SqlSessionStore
+from assay.accounts.throttle import LoginThrottle
+from assay.accounts.totp import TotpFactor
+from assay.app.log import Log
+from assay.common.clock import Clock
+from assay.common.secretbox import SecretBox
+from assay.db.engine import Database
+from assay.identity.tokens import JwtLoginTokens
+from assay.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class AccountDependencies:
+    """What accounts are made of."""
+
+    settings: Settings
+    clock: Clock
+    log: Log
+    database: Database
+    operator_store: OperatorStore
+    keys: ApiKeys
+    box: SecretBox
+    tokens: JwtLoginTokens
+    origins: Origins
+
+
+@dataclass(frozen=True, slots=True)
+class AccountServices:
+    """Accounts, ready to be used."""
+
+    operators: Operators
+    proof: PasswordProof
+    logins: Logins
+    passwords: Passwords
+    factors: SecondFactors
+    sign_ups: SignUps
+    outbox: MailOutbox | None
+
+
+def account_services(dependencies: AccountDependencies, stack: AsyncExitStack) -> AccountServices:
+    """Everything of accounts; what it opens, `stack` closes. Raises `ValueError`."""
+    settings, clock = dependencies.settings, dependencies.clock
+    store = SqlCredentialStore(dependencies.database)
+    hasher = Argon2PasswordHasher()
+    stack.callback(hasher.close)
+    proof = PasswordProof(store, hasher, LoginThrottle(clock), dependencies.origins)
+    operators = Operators(
+        dependencies.operator_store, dependencies.keys, hasher, clock, settings.fee_rate
+    )
+    factors = SecondFactors(store, TotpFactor(), dependencies.box, proof, clock)
+    sessions = SqlSessionStore(dependencies.database)
+    outbox = _outbox(dependencies, stack)
+    per_address = settings.accounts_per_address
+    per_network = max(settings.accounts_per_network, per_address)
+    rules = SignUpRules(settings.sign_up, per_address, per_network)
+    return AccountServices(
+        operators=operators,
+        proof=proof,
+        logins=Logins(
+            sessions, dependencies.operator_store, proof, factors, dependencies.tokens, clock
+        ),
+        passwords=Passwords(
+            PasswordDependencies(
+                store=store,
+                hasher=hasher,
+                proof=proof,
+                keys=dependencies.keys,
+                outbox=outbox,
+                account_url=settings.account_address,
+                clock=clock,
+            )
+        ),
+        factors=factors,
+        sign_ups=SignUps(operators, store, dependencies.origins, rules, clock),
+        outbox=outbox,
+    )
+
+
+def _outbox(dependencies: AccountDependencies, stack: AsyncExitStack) -> MailOutbox | None:
+    settings = dependencies.settings
+    if settings.smtp_url is None:
+        return None
+    server = smtp_server(settings.smtp_url.get_secret_value())
+    if settings.smtp_from is None:
+        raise ValueError("ASSAY_SMTP_URL needs ASSAY_SMTP_FROM: whom mail comes from")
+    mailer = SmtpMailer(server, settings.smtp_from)
+    stack.callback(mailer.close)
+    return MailOutbox(
+        mailer,
+        lambda event, detail: dependencies.log.warning(event, detail=detail),
+    )

@@ -1,0 +1,205 @@
+"""The outermost callable: request id, limits, body cap, headers, log, and the lanes.
+
+Pure ASGI, and little of it: it is on the way of every request (decision 0006). What it adds to an
+answer, it adds to every answer, the framework's and the lanes'.
+"""
+
+from collections.abc import Sequence
+from ipaddress import ip_network
+from typing import Protocol, TypeAlias
+
+from assay.accounts.traffic import Traffic
+from assay.app import App
+from assay.common.addresses import address_of_hop
+from assay.common.costs import serve_for
+from assay.common.errors import NotFound, ServiceError
+from assay.common.memory_budget import Room
+from assay.http1.unread_answers import UnreadAnswers
+from assay.server.cors import Cors
+from assay.server.errors import fault
+from assay.server.rate_limits import RateLimit, Verdict, parsed_address
+from assay.server.rate_limits import refuse as refuse_by_limit
+from assay.server.request_body import PARTS, BodyRooms, body_bytes_max, give_back, read_body
+from assay.server.request_context import (
+    KEY,
+    WRAP_PREFIX,
+    AsgiApp,
+    Exchange,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    headers_of,
+    note_detail,
+    refuse,
+    request_id_of,
+)
+from assay.server.response_writer import ANSWERS_BYTES, EdgeAnswer
+
+RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
+
+
+class Lane(Protocol):
+    """Answers every request below its prefix before the framework sees it."""
+
+    prefix: str
+    route: str
+    """What the log calls it."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request. `ServiceError` is rendered by the edge."""
+        ...
+
+
+class WrapperLane(Protocol):
+    """Answers every request below `WRAP_PREFIX` all by itself."""
+
+    limit: RateLimit
+    """Of requests a minute and client address."""
+    unread: UnreadAnswers
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, exchange: Exchange
+    ) -> None:
+        """One request."""
+        ...
+
+
+class Edge:
+    """The service as one ASGI application."""
+
+    def __init__(
+        self, app: App, framework: AsgiApp, lanes: tuple[Lane, ...], wrap: WrapperLane
+    ) -> None:
+        self.app = app
+        self._framework = framework
+        self._lanes = lanes
+        self.wrap = wrap
+        self._traffic = Traffic(app)
+        self.bodies = BodyRooms()
+        self.answers = Room(ANSWERS_BYTES, parts=PARTS)
+        self._cors = Cors(app.settings.cors_origins)
+        self._proxies = tuple(ip_network(network) for network in app.settings.trusted_proxies)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; anything but HTTP is left alone."""
+        if scope["type"] != "http":
+            return
+        begun_s = self.app.clock.monotonic_s()
+        headers = headers_of(scope)
+        exchange = Exchange(
+            request_id_of(headers), self.client_of(scope.get("client"), scope["headers"]), headers
+        )
+        scope[KEY] = exchange
+        serve_for(exchange.bearer)
+        if scope["path"].startswith(WRAP_PREFIX):
+            await self.wrap(scope, receive, send, exchange)
+            return
+        outgoing = EdgeAnswer(send, exchange, self.app.clock, self.answers)
+        exchange.answer_headers.extend(self._cors.headers(exchange))
+        try:
+            if self._cors.is_preflight(scope, exchange):
+                await self._cors.answer(outgoing)
+                return
+            verdict = await self._traffic.count(scope, exchange)
+            exchange.answer_headers.extend(_limit_headers(verdict))
+            refuse_by_limit(verdict)
+            exchange.bodies = self.bodies
+            await self._dispatch(scope, receive, outgoing)
+        except ServiceError as error:
+            await self._refuse(outgoing, exchange, error)
+        except Exception as error:
+            self.app.log.exception("unhandled", request_id=exchange.request_id, exc_info=error)
+            if outgoing.status == 0:
+                await refuse(outgoing, fault(), exchange.request_id)
+        finally:
+            give_back(exchange)
+            self._log(scope, exchange, outgoing.status, begun_s)
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        if not self.app.wrapper_origin.serves_app(scope[KEY].headers.get("host", "")):
+            raise NotFound("There is nothing at this path.")
+        for lane in self._lanes:
+            if path.startswith(lane.prefix):
+                scope[KEY].route = lane.route
+                await lane(scope, receive, send)
+                return
+        largest = body_bytes_max(scope, self.app.settings.body_bytes_max)
+        body = await read_body(scope, receive, largest)
+        if scope["method"] == "HEAD":  # GET without its body, which the server leaves out
+            scope = {**scope, "method": "GET"}
+        await self._framework(scope, _replay(body, receive), send)
+
+    async def _refuse(self, send: EdgeAnswer, exchange: Exchange, error: ServiceError) -> None:
+        note_detail(self.app.log, exchange, error)
+        if send.status == 0:
+            await refuse(send, error, exchange.request_id)
+
+    @property
+    def believes_proxies(self) -> bool:
+        """Whether a caller's address may come from a header."""
+        return bool(self._proxies)
+
+    def client_of(self, client: tuple[str, int] | None, headers: RawHeaders) -> str:
+        """The caller's address; forwarded ones are believed only from configured proxies."""
+        peer = (client or ("unknown", 0))[0]
+        if not self._proxies or not self.trusts(peer):
+            return peer
+        for hop in reversed(_forwarded(headers)):
+            address = address_of_hop(hop)
+            if address is None:  # whoever it is, its proxy answers for it
+                break
+            peer = address
+            if not self.trusts(address):
+                break
+        return peer[:64]
+
+    def trusts(self, address: str) -> bool:
+        """Whether the address is a configured proxy's."""
+        parsed = parsed_address(address)
+        return parsed is not None and any(parsed in network for network in self._proxies)
+
+    def _log(self, scope: Scope, exchange: Exchange, status: int, begun_s: float) -> None:
+        template = getattr(scope.get("route"), "path", None)
+        self.app.request_log.write(
+            method=scope["method"],
+            route=exchange.route or template or "(none)",
+            status=status,
+            ms=round((self.app.clock.monotonic_s() - begun_s) * 1000, 2),
+            request_id=exchange.request_id,
+            operator=exchange.operator.id if exchange.operator else None,
+        )
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives a body already read, then whatever comes after it."""
+    given = False
+
+    async def replayed() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed
+
+
+def _forwarded(headers: RawHeaders) -> list[str]:
+    """Every hop, from the caller on; a proxy may add a line of its own instead of a word."""
+    lines = [value for name, value in headers if name == b"x-forwarded-for"]
+    hops = b",".join(lines).decode("latin-1").split(",")
+    return [hop.strip() for hop in hops if hop.strip()]
+
+
+def _limit_headers(verdict: Verdict) -> tuple[tuple[bytes, bytes], ...]:
+    """The three headers clients already read; the newer draft's single header is still moving.
+
+    Source: draft-ietf-httpapi-ratelimit-headers-07.
+    """
+    return (
+        (b"ratelimit-limit", b"%d" % verdict.limit),
+        (b"ratelimit-remaining", b"%d" % verdict.remaining),
+        (b"ratelimit-reset", b"%d" % verdict.reset_s),
+    )

@@ -1,0 +1,117 @@
+"""What runs beside the requests: counts written down, payments finished, old answers forgotten."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from assay.analytics.store_missing_calls import SqlMissingCalls
+from assay.app.log import Log
+from assay.common.clock import Clock
+from assay.common.tasks import finish
+from assay.db.engine import Database
+from assay.payments.ports import LedgerStore
+from assay.payments.service import Till
+from assay.payments.transfers import Transfers
+from assay.payments.watcher import Watcher
+from assay.webhooks.delivery import Deliverer
+from assay.webhooks.store_outbox import Outbox
+
+FLUSH_EVERY_S = 1.0
+"""How often what is kept in memory is written down; what a crash may lose of it."""
+
+RECONCILE_EVERY_S = 5.0
+"""How often settlements that nobody works on any more are looked after."""
+
+PURGE_EVERY_S = 600.0
+
+RECOVER_EVERY_S = 10.0
+"""How often calls are looked for that a crash of any process has lost from the log."""
+
+Flush = Callable[[], Awaitable[None]]
+
+
+async def flush_forever(flush: Flush, log: Log) -> None:
+    """Flush every second; a store that is down now is tried again."""
+    while True:
+        await asyncio.sleep(FLUSH_EVERY_S)
+        try:
+            await flush()
+        except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
+            log.warning("counts could not be written down, again in a second", error=repr(error))
+
+
+async def reconcile_forever(till: Till, network: str, log: Log) -> None:
+    """Finish what a crash or an outage left unfinished of one network: none waits for another."""
+    while True:
+        try:
+            for entry in await till.reconcile(network=network):
+                log.info("payment reconciled", payment=entry.id, state=entry.state.value)
+        except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
+            log.warning("payments could not be reconciled, again soon", error=repr(error))
+        await asyncio.sleep(RECONCILE_EVERY_S)
+
+
+async def purge_forever(ledger: LedgerStore, keep: timedelta, clock: Clock, log: Log) -> None:
+    """Forget old paid answers."""
+    while True:
+        try:
+            await ledger.purge_stored(clock.now() - keep)
+        except Exception as error:  # noqa: BLE001 - a store that is down is tried again
+            log.warning("old paid answers could not be forgotten, again soon", error=repr(error))
+        await asyncio.sleep(PURGE_EVERY_S)
+
+
+async def watch_forever(watcher: Watcher, network: str, log: Log) -> None:
+    """Look at settled payments of one network again; what is down is asked again."""
+    while True:
+        await asyncio.sleep(RECONCILE_EVERY_S)
+        try:
+            for entry in await watcher.run(network):
+                log.warning("a settled payment moved", payment=entry.id, state=entry.state.value)
+        except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
+            log.warning("payments could not be looked at again", error=repr(error))
+
+
+async def send_transfers_forever(transfers: Transfers, log: Log) -> None:
+    """See payouts and refunds through that any process has begun."""
+    while True:
+        try:
+            for one in await transfers.resume():
+                log.info("transfer moved", transfer=one.id, kind=one.kind, state=one.state.value)
+        except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
+            log.warning("transfers could not be looked after, again soon", error=repr(error))
+        await asyncio.sleep(RECONCILE_EVERY_S)
+
+
+async def recover_calls_forever(missing: SqlMissingCalls, flush: Flush, log: Log) -> None:
+    """Write down the calls that other processes lost; our own go into the log first."""
+    while True:
+        try:
+            await flush()
+            if found := await missing.restore():
+                log.info("calls recovered from the ledger", calls=found)
+        except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
+            log.warning("calls could not be recovered, again soon", error=repr(error))
+        await asyncio.sleep(RECOVER_EVERY_S)
+
+
+async def tell_forever(outbox: Outbox, database: Database, log: Log) -> None:
+    """Make the deliveries that an evaluation left for later, some accounts at a time."""
+    while True:
+        is_left = False
+        try:
+            # A write that is cut off on the way keeps the database to itself: it is finished.
+            is_left = await finish(outbox.go_on(database))
+        except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
+            log.warning("webhooks could not be told, again in a second", error=repr(error))
+        await asyncio.sleep(0 if is_left else FLUSH_EVERY_S)
+
+
+async def deliver_forever(deliverer: Deliverer, log: Log) -> None:
+    """Deliver webhooks as they become due; a store that is down now is tried again."""
+    while True:
+        try:
+            await deliverer.run()
+        except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
+            log.warning("webhooks could not be looked for, again in a second", error=repr(error))
+            await asyncio.sleep(FLUSH_EVERY_S)

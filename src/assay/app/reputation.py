@@ -1,0 +1,249 @@
+"""Reputation: the index of events, and what reads it."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from assay.app.index_retention import IndexRetention
+from assay.app.log import Log
+from assay.app.naming import naming
+from assay.app.payment_chains import chain_of, payment_rows
+from assay.chains.evm.abi import BadAnswer
+from assay.chains.model import ChainUnavailable, Network, is_address
+from assay.chains.networks import Networks
+from assay.chains.rpc import Rpc
+from assay.common.clock import Clock, SystemClock
+from assay.common.errors import ServiceError
+from assay.common.keccak import keccak256
+from assay.common.shared_state import SharedState
+from assay.db.daily_budgets import DailyBudgets
+from assay.db.engine import Database
+from assay.evaluation.policy import ladder_from
+from assay.key_agents.store_scarce import SqlPurchases
+from assay.net.egress.ports import Limits, SafeHttp
+from assay.net.egress.site_budget import SiteBudgetHttp
+from assay.payments.model import PaymentNetwork
+from assay.payments.networks import by_network
+from assay.registries.documents import GuardedDocuments
+from assay.reputation.agent_facts import IndexedFacts
+from assay.reputation.events import DAY_S
+from assay.reputation.file_rules import FILE_BYTES_MAX
+from assay.reputation.files import PER_SITE, FeedbackFiles
+from assay.reputation.indexer import KINDS, Indexer
+from assay.reputation.ports import Kind, Stream
+from assay.reputation.rows import Asset, PaymentChain
+from assay.reputation.store_events import SqlEventStore
+from assay.reputation.store_files import SqlFileQueue
+from assay.reputation.store_old_streams import SqlOldStreams
+from assay.reputation.vouchers import VoucherRules, Vouchers, stake_of, validation_registries
+from assay.settings import Settings
+
+IDLE_S = 15.0
+"""How long a network that was read to its end is left alone."""
+
+BUDGET_CHARS: Final = 120
+"""Of a budget's name, as many as its column holds."""
+
+FILES_KEY: Final = "index/files"
+FILES_LEASE_S: Final = 60.0
+"""How long one process has the files, when it does not say that it is done; and how long they are
+left alone when none is due."""
+
+LOOK_EVERY = 10
+"""Turns after which it is looked for networks, rows to remove and files that are new."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReputationParts:
+    """What reads facts, and what keeps the index."""
+
+    facts: IndexedFacts
+    indexer: Indexer
+    store: SqlEventStore
+    retention: IndexRetention
+    networks: Mapping[str, Network]
+    every_s: float
+    """Between two ranges that the nodes of one network are asked for."""
+    listed: Mapping[Stream, int]
+    """Payments to the sellers an operator lists, and where they begin."""
+    files: FeedbackFiles | None = None
+    """Reads the files that feedback names."""
+    clock: Clock = field(default_factory=SystemClock)
+
+
+def reputation_parts(
+    settings: Settings,
+    networks: Networks,
+    database: Database,
+    rpc: Rpc,
+    clock: Clock,
+    http: SafeHttp,
+) -> ReputationParts:
+    """Everything, nothing of it begun. Raises `ValueError` for networks that are none."""
+    chains = payment_chains_read(settings)
+    store = SqlEventStore(database, clock)
+    sellers = _sellers(settings)
+    vouchers = Vouchers(rpc, _voucher_rules(settings, networks, chains), clock)
+    return ReputationParts(
+        facts=IndexedFacts(rpc, store, chains, clock, sellers, vouchers),
+        indexer=Indexer(rpc, store, chains),
+        store=store,
+        retention=IndexRetention(SqlOldStreams(database), settings, sellers, clock),
+        networks={n.slug: n for n in networks.rows.values() if n.family == "evm"}
+        | {slug: chain.network for slug, chain in chains.items()},
+        every_s=settings.reputation_index_s,
+        files=_files(settings, networks, database, rpc, clock, http, chains),
+        clock=clock,
+        listed={
+            Stream("payments", slug, one): chain.network.start_block or 0
+            for slug, chain in chains.items()
+            for one in sorted(sellers)
+        },
+    )
+
+
+def _voucher_rules(
+    settings: Settings, networks: Networks, chains: Mapping[str, PaymentChain]
+) -> VoucherRules:
+    with naming("ASSAY_LADDER"):
+        validators = frozenset(ladder_from(settings.ladder).vouched_by)
+    with naming("ASSAY_VALIDATION_REGISTRIES"):
+        registries = validation_registries(settings.validation_registries, networks.rows)
+    with naming("ASSAY_STAKES"):
+        stakes = [stake_of(row, networks.rows, chains) for row in settings.stakes]
+    return VoucherRules(registries, validators, stakes)
+
+
+def _files(  # noqa: PLR0913, PLR0917 - what files are read with
+    settings: Settings,
+    networks: Networks,
+    database: Database,
+    rpc: Rpc,
+    clock: Clock,
+    http: SafeHttp,
+    chains: Mapping[str, PaymentChain],
+) -> FeedbackFiles:
+    budgets = DailyBudgets(database)
+
+    async def take(limits: Sequence[tuple[str, int]], day: int) -> bool:
+        named = [(_name(name), limit) for name, limit in limits]
+        return await budgets.take_all(named, day) is None
+
+    async def take_of(site: str) -> bool:
+        return await take([(f"files from {site}", PER_SITE)], day_of(clock))
+
+    documents = GuardedDocuments(
+        SiteBudgetHttp(http, take_of),
+        settings.ipfs_gateway or None,
+        Limits(body_bytes_max=FILE_BYTES_MAX),
+        arweave_gateway=settings.arweave_gateway or None,
+    )
+    return FeedbackFiles(
+        queue=SqlFileQueue(database),
+        documents=documents,
+        rpc=rpc,
+        registries={n.slug: n for n in networks.rows.values() if n.family == "evm"},
+        chains=chains,
+        keccak256=keccak256,
+        take=take,
+    )
+
+
+def _name(name: str) -> str:
+    """A budget's name as it fits its column."""
+    return name if len(name) <= BUDGET_CHARS else hashlib.sha256(name.encode()).hexdigest()
+
+
+def purchases(settings: Settings, database: Database) -> SqlPurchases:
+    """What key agents paid for: in listed assets, on main networks."""
+    rows = payment_rows(settings).values()
+    assets = {row.id: [row.asset.address.lower()] for row in rows if not row.testnet}
+    return SqlPurchases(database, assets, _sellers(settings))
+
+
+def day_of(clock: Clock) -> int:
+    """Today, in days since 1970."""
+    return int(clock.now().timestamp()) // DAY_S
+
+
+def _sellers(settings: Settings) -> frozenset[str]:
+    wrong = [one for one in settings.reputation_sellers if not is_address(one)]
+    if wrong:
+        raise ValueError(f"ASSAY_REPUTATION_SELLERS: {wrong[0]!r} is no address")
+    return frozenset(one.lower() for one in settings.reputation_sellers)
+
+
+def payment_chains_read(settings: Settings) -> Mapping[str, PaymentChain]:
+    """The networks whose money counts: main ones, and test ones with an endpoint of one's own."""
+    rows = payment_rows(settings)
+    with naming("ASSAY_REPUTATION_NETWORKS"):
+        named = by_network(dict.fromkeys(settings.reputation_networks, True))
+    configured = by_network(settings.payment_rpc)
+    wanted = named or {
+        name: True for name, row in rows.items() if not row.testnet or name in configured
+    }
+    return {name: _chain(rows[name]) for name in rows if name in wanted}
+
+
+def _chain(row: PaymentNetwork) -> PaymentChain:
+    return PaymentChain(chain_of(row), (Asset(row.asset.address),), row.protocol == "mpp")
+
+
+async def index_forever(parts: ReputationParts, state: SharedState, log: Log) -> None:
+    """Read on, network by network; one process at a time reads a network, at its pace.
+
+    No payments are read while rows of forgotten ones are being removed: so it stays bounded however
+    many are asked for.
+    """
+    turn, known, is_removing = 0, list[Network](), False
+    while True:
+        await asyncio.sleep(parts.every_s)
+        try:
+            is_looking = turn % LOOK_EVERY == 0
+            if is_looking:
+                for stream, first in parts.listed.items():
+                    await parts.store.watch([stream], first - 1)
+                await parts.retention.forget()
+                slugs = await parts.store.networks()
+                known = [parts.networks[slug] for slug in slugs if slug in parts.networks]
+            if is_looking or is_removing:
+                is_removing = await parts.retention.remove()
+        except ServiceError as error:
+            log.warning("the index cannot be read now", error=repr(error))
+            continue
+        turn += 1
+        kind = KINDS[turn % len(KINDS)]
+        for network in known if kind != "payments" or not is_removing else ():
+            await _read_on(parts, state, network, kind, log)
+
+
+async def read_files_forever(parts: ReputationParts, state: SharedState, log: Log) -> None:
+    """Read files of feedback, one at a time over all processes, beside the index."""
+    was_read = False
+    while parts.files is not None:
+        await asyncio.sleep(parts.every_s * (1 if was_read else LOOK_EVERY))
+        was_read = False
+        try:
+            if not await state.put_if_absent(FILES_KEY, "1", FILES_LEASE_S):
+                continue
+            if was_read := await parts.files.step(day_of(parts.clock)):
+                await state.take(FILES_KEY)
+        except ServiceError as error:
+            log.warning("files of feedback cannot be read now", error=repr(error))
+
+
+async def _read_on(
+    parts: ReputationParts, state: SharedState, network: Network, kind: Kind, log: Log
+) -> None:
+    key = f"index/{network.slug}/{kind}"
+    try:
+        if not await state.put_if_absent(key, "1", IDLE_S):
+            return
+        if await parts.indexer.step(network, (kind,)):
+            await state.take(key)
+    except (ChainUnavailable, BadAnswer) as error:
+        log.info("a chain's events cannot be read now", chain=network.slug, error=repr(error))
+    except ServiceError as error:
+        log.warning("events could not be stored", chain=network.slug, error=repr(error))

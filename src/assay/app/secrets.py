@@ -1,0 +1,87 @@
+"""The secrets of a service, each a ring: from its setting, else from the generated file."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, Literal
+
+from assay.common import secret_file
+from assay.common.clock import Clock, SystemClock
+from assay.common.keyring import Secrets
+from assay.settings import PREFIX, Settings, SettingsError
+
+SecretName = Literal["jwt", "session", "snapshot", "signing", "payment", "upstream"]
+
+KEPT: Final = timedelta(days=1)
+"""How long a previous secret verifies: longer than anything that it has signed holds."""
+
+_SIGNING: Final[tuple[SecretName, ...]] = ("jwt", "session", "signing", "payment")
+_SEALING: Final[tuple[SecretName, ...]] = ("snapshot", "upstream")
+"""These protect what is stored: a previous one is kept for as long as something is sealed by it."""
+
+_SETTINGS: Final[Mapping[SecretName, str]] = {"upstream": "upstream_secrets"}
+
+
+def secret_rings(settings: Settings, now: datetime) -> Mapping[SecretName, Secrets]:
+    """Every ring, the secret in use first. Raises `SecretFileError`."""
+    names: Sequence[SecretName] = (*_SIGNING, *_SEALING)
+    rings: dict[SecretName, Secrets] = {name: _given(settings, name) for name in names}
+    missing: list[SecretName] = [name for name in names if not rings[name]]
+    if missing:
+        kept_as = [_kept_as(name) for name in missing]
+        drawn = secret_file.load_or_create(_file(settings), kept_as, now)
+        for name in missing:
+            rings[name] = drawn[_kept_as(name)]
+    return rings
+
+
+def generated_secrets(settings: Settings, now: datetime) -> Mapping[str, Secrets]:
+    """The generated rings that are in use, by their names in the file. Draws none.
+
+    Raises `SecretFileError`.
+    """
+    names: Sequence[SecretName] = (*_SIGNING, *_SEALING)
+    kept_as = [_kept_as(name) for name in names if not _given(settings, name)]
+    return secret_file.load_known(_file(settings), kept_as, now)
+
+
+def rotate_secret(
+    settings: Settings, name: SecretName, *, compromised: bool, clock: Clock | None = None
+) -> str:
+    """Change a generated secret; what is to be done then, as a sentence.
+
+    A compromised one of a signature is not accepted any more. Raises `SettingsError` for one that
+    a setting gives, and `SecretFileError`.
+    """
+    if _given(settings, name):
+        setting = PREFIX + _setting(name).upper()
+        raise SettingsError(
+            f"{setting} is set: put the new secret into it, before the old one and a comma"
+        )
+    now, path, kept_as = (clock or SystemClock()).now(), _file(settings), _kept_as(name)
+    secret_file.load_or_create(path, [kept_as], now)
+    if compromised and name in _SIGNING:
+        secret_file.replace(path, kept_as)
+        return "Restart every process now: until then the old secret is accepted."
+    keep_until = now + KEPT if name in _SIGNING else None
+    for _ in range(2 if compromised else 1):  # who knows the file knows the next secret as well
+        secret_file.rotate(path, kept_as, now, keep_until)
+    if name == "upstream":
+        return "Restart every process, then run `assay wrappers reseal`."
+    return "Restart every process, one after the other."
+
+
+def _file(settings: Settings) -> Path:
+    return settings.data_dir / "secrets.json"
+
+
+def _given(settings: Settings, name: SecretName) -> Secrets:
+    return tuple(secret.get_secret_value() for secret in getattr(settings, _setting(name)))
+
+
+def _setting(name: SecretName) -> str:
+    return _SETTINGS.get(name, _kept_as(name))
+
+
+def _kept_as(name: SecretName) -> str:
+    return f"{name}_secret"

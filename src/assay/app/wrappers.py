@@ -1,0 +1,296 @@
+"""Wrappers and payments, put together."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+from assay.analytics.log import CallLog
+from assay.analytics.model import Call
+from assay.analytics.ports import RollupProof
+from assay.analytics.queries import Analytics
+from assay.analytics.store_analytics import SqlAnalyticsStore
+from assay.analytics.store_calls import SqlCallStore
+from assay.analytics.store_rebuild import SqlRollupProof
+from assay.app.egress import opened_upstreams
+from assay.app.gas import GasGround, GasParts, gas_parts
+from assay.app.log import Log
+from assay.app.naming import naming
+from assay.app.payment_chains import payment_chains, payment_rows
+from assay.app.payouts import platform_wallets
+from assay.app.settling import sale_warnings
+from assay.caller_behaviour.observations import ConductLog
+from assay.chains.evm.rpc_network import JsonRpc
+from assay.chains.evm.transactions import TransactionSigner
+from assay.chains.model import Network
+from assay.chains.networks import Networks
+from assay.common.clock import Clock
+from assay.common.costs import CostLedger
+from assay.common.keyring import MacKeys, Secrets
+from assay.common.quota_lease import Leases
+from assay.common.secretbox import SecretBox
+from assay.common.shared_state import SharedState
+from assay.db.engine import Database
+from assay.http1.client import UpstreamPool
+from assay.http1.client_by_operator import UpstreamsByOperator
+from assay.http1.host import UpstreamConnections
+from assay.http1.model import Upstream
+from assay.net.egress.credentials import OwnCredentials
+from assay.net.egress.url import EgressPolicy
+from assay.payments.finality import View, Witness
+from assay.payments.model import PaymentNetwork
+from assay.payments.mpp.charges import TempoCharges
+from assay.payments.mpp.library import LibraryLoader
+from assay.payments.mpp.protocol import PROTOCOL as MPP
+from assay.payments.nodes import PaymentNodes
+from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolNeeds
+from assay.payments.receipts import ChainReceipts
+from assay.payments.service import Till
+from assay.payments.settlement import Settlement
+from assay.payments.settling_watch import SettlingWatch
+from assay.payments.store import SqlLedgerStore
+from assay.payments.store_watches import SqlWatchStore
+from assay.payments.unpaid_rows import UnpaidRows
+from assay.payments.watcher import Watcher
+from assay.payments.x402.eip3009 import Eip3009Signers
+from assay.payments.x402.engine import X402Engine
+from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.protocol import PROTOCOL as X402
+from assay.settings import Settings
+from assay.wrappers.buffer_budget import HeldBodies
+from assay.wrappers.fast_calls import Direct
+from assay.wrappers.origin import WrapperOrigin
+from assay.wrappers.pipeline import Pipeline, Steps
+from assay.wrappers.route_table import Routes
+from assay.wrappers.service import ConfigRules, Endpoints
+from assay.wrappers.stages.forward import ForwardStep
+from assay.wrappers.stages.limit import LimitStep, SharedLimitStep
+from assay.wrappers.stages.pay import PayStep
+from assay.wrappers.stages.record import RecordStep
+from assay.wrappers.stages.trust import TrustStep
+from assay.wrappers.storage_cost import WrapperCosts
+from assay.wrappers.store import SqlWrapperStore
+
+PROTOCOLS: Final[tuple[PaymentProtocol, ...]] = (MPP, X402)
+"""The payment protocols, by name. A new one is a folder of `payments`, and its line here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What wrappers stand on."""
+
+    settings: Settings
+    clock: Clock
+    log: Log
+    database: Database
+    state: SharedState
+    leases: Leases | None
+    networks: Networks
+    rpc: JsonRpc
+    costs: CostLedger
+    trust_step: TrustStep
+    upstream_secrets: Secrets
+    payment_secrets: Secrets
+    conduct: ConductLog
+    credentials: OwnCredentials
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """Wrappers, ready to be called."""
+
+    endpoints: Endpoints
+    pipeline: Pipeline
+    direct: Direct
+    till: Till
+    watcher: Watcher
+    ledger: LedgerStore
+    gas: GasParts
+    settling: SettlingWatch
+    call_log: CallLog
+    call_store: SqlCallStore
+    analytics: Analytics
+    rollups: RollupProof
+    routes: Routes
+    origin: WrapperOrigin
+    x402_engines: Sequence[X402Engine]
+
+
+def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
+    """Everything of wrappers and payments; what it opens, `stack` closes."""
+    settings, clock, leases = ground.settings, ground.clock, ground.leases
+    origin = WrapperOrigin.of(settings.address, settings.wrap_url)
+    networks = payment_rows(settings)
+    ledger = SqlLedgerStore(ground.database, clock)
+    settlement, witness, gas, engines, settling = _settlement(ground, networks, ledger, stack)
+    till = _till(ground, settlement, UnpaidRows(ground.costs, ledger))
+    egress = _egress(settings)
+    store = SqlWrapperStore(ground.database)
+    rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
+    box = SecretBox.from_secrets(*ground.upstream_secrets)
+    platform = platform_wallets(settings, networks)
+    warnings = sale_warnings(networks, engines[0], gas.rules, settling, platform, settings)
+    endpoints = Endpoints(store, box, rules, clock, warnings, WrapperCosts(ground.costs))
+    upstream = _upstreams(egress, clock, stack, settings.connections_max)
+    call_store = SqlCallStore(ground.database)
+    log = CallLog(call_store, _refused_note(ground.log), ground.costs)
+
+    def add(call: Call) -> None:
+        log.add(call)
+        ground.conduct.note(call)
+
+    routes = Routes(store, endpoints, egress, clock)
+    steps = Steps(
+        routes=routes,
+        trust=ground.trust_step,
+        limit=LimitStep(clock) if leases is None else SharedLimitStep(clock, leases),
+        pay=PayStep(till, networks, origin.address, platform, store, clock),
+        forward=ForwardStep(upstream, origin, ground.credentials),
+        record=RecordStep(add, clock),
+    )
+    held = HeldBodies(settings.held_bodies_mib * 1024 * 1024)
+    return Wrapping(
+        endpoints,
+        Pipeline(steps, till, settings.paid_response_bytes_max, held),
+        Direct(steps, origin),
+        till,
+        Watcher(settlement, witness, SqlWatchStore(ground.database), clock),
+        ledger,
+        gas,
+        settling,
+        log,
+        call_store,
+        Analytics(SqlAnalyticsStore(ground.database), log, clock, settings.call_days),
+        SqlRollupProof(ground.database),
+        routes,
+        origin,
+        engines,
+    )
+
+
+def _till(ground: Ground, settlement: Settlement, rows: UnpaidRows) -> Till:
+    return Till(settlement, MacKeys(b"assay.idempotency|", ground.payment_secrets), rows)
+
+
+def _egress(settings: Settings) -> EgressPolicy:
+    """What upstreams may be."""
+    private = settings.allow_private_upstreams
+    return EgressPolicy(
+        allow_private=private, require_https=not private, opened_for=opened_upstreams(settings)
+    )
+
+
+def _upstreams(
+    egress: EgressPolicy, clock: Clock, stack: AsyncExitStack, connections_max: int
+) -> Upstream:
+    """One pool for everybody; where addresses are opened, another one for their operators."""
+    connections = UpstreamConnections(connections_max)
+    pool = UpstreamPool(egress, clock, connections=connections)
+    stack.push_async_callback(pool.aclose)
+    operators = egress.opened_for.operators
+    if not operators:
+        return pool
+    named = UpstreamPool(egress.of(next(iter(operators))), clock, connections=connections)
+    stack.push_async_callback(named.aclose)
+    return UpstreamsByOperator(pool, named, operators)
+
+
+def _refused_note(log: Log) -> Callable[[Call, str], None]:
+    """One line for every call that the store would not take."""
+
+    def refused(row: Call, why: str) -> None:
+        log.error(
+            "a call could not be logged and is dropped",
+            request_id=row.request_id,
+            wrapper=row.kind.wrapper_id,
+            reason=why[:300],
+        )
+
+    return refused
+
+
+def _settlement(
+    ground: Ground,
+    networks: Mapping[str, PaymentNetwork],
+    ledger: LedgerStore,
+    stack: AsyncExitStack,
+) -> tuple[Settlement, Witness, GasParts, Sequence[X402Engine], SettlingWatch]:
+    settings, clock = ground.settings, ground.clock
+    chains = payment_chains(networks)
+    loader = _loader(ground, networks, chains)
+    stack.push_async_callback(loader.aclose)
+    signer = _signer(settings)
+    gas = gas_parts(
+        GasGround(settings, networks, chains, ground.database, ground.rpc, clock), signer
+    )
+
+    engines: list[X402Engine] = []
+
+    def view(chains: Mapping[str, Network]) -> View:
+        charges = TempoCharges(
+            loader,
+            chains,
+            ground.rpc,
+            clock,
+            challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
+        )
+        engine = X402Engine(ground.rpc, chains, signer, gas.prices, clock, settings.settlement_s)
+        engines.append(engine)
+        facilitator = _facilitator(ground, networks, engine, stack)
+        needs = ProtocolNeeds(
+            Eip3009Signers(), facilitator, charges, clock, settings.x402_clock_s, gas.budget
+        )
+        return View(needs, ChainReceipts(ground.rpc, chains))
+
+    first = view(chains)
+    remote = first.needs.facilitator
+    reader = remote if isinstance(remote, RemoteFacilitator) else None
+    settling = SettlingWatch(gas.budget, reader, PaymentNodes(ground.rpc, chains), clock, gas.store)
+    others = {
+        name: replace(chain, rpc_urls=chain.rpc_urls[1:])
+        for name, chain in chains.items()
+        if len(set(chain.rpc_urls)) > 1
+    }
+    protocols = {protocol.name: protocol for protocol in PROTOCOLS}
+    second = dict.fromkeys(others, view(others))
+    witness = Witness(networks, protocols, first, second, clock, settings.settlement_s)
+    lease = timedelta(seconds=settings.settlement_lease_s)
+    settlement = Settlement(protocols, first.needs, ledger, clock, lease, witness)
+    return settlement, witness, gas, engines, settling
+
+
+def _loader(
+    ground: Ground, networks: Mapping[str, PaymentNetwork], chains: Mapping[str, Network]
+) -> LibraryLoader:
+    return LibraryLoader(
+        networks,
+        ground.state,
+        (ground.rpc, chains),
+        secrets=ground.payment_secrets,
+        realm=urlsplit(ground.settings.wrap_address).netloc,
+        timeout_s=ground.settings.settlement_s,
+    )
+
+
+def _signer(settings: Settings) -> TransactionSigner | None:
+    key = settings.x402_private_key
+    with naming("ASSAY_X402_PRIVATE_KEY"):
+        return TransactionSigner(key.get_secret_value()) if key is not None else None
+
+
+def _facilitator(
+    ground: Ground,
+    networks: Mapping[str, PaymentNetwork],
+    engine: X402Engine,
+    stack: AsyncExitStack,
+) -> Facilitator:
+    """The remote one where its address is set; what became of a payment says the chain anyway."""
+    settings = ground.settings
+    if not settings.x402_facilitator_url:
+        return engine
+    url = settings.x402_facilitator_url
+    remote = RemoteFacilitator(url, networks, engine, ground.clock, settings.settlement_s)
+    stack.push_async_callback(remote.aclose)
+    return remote

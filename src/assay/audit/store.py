@@ -1,0 +1,93 @@
+"""The audit trail in SQL; that only failed log-ins leave it, the database itself sees to."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from sqlalchemy import RowMapping, and_, func, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.audit.service import Action, Actor, ActorKind, Note, NoteNotFound
+from assay.db.engine import Database, from_us, to_us
+from assay.db.schema.everything import audit
+
+_WITH_PERSONAL_DETAILS: tuple[Action, ...] = ("account.renamed", "key.issued", "endpoint.created")
+"""Names, labels, and what was written into a wrapper."""
+
+
+class SqlAuditStore:
+    """Implements `accounts.audit.AuditStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page_for_admin(
+        self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
+    ) -> Sequence[Note]:
+        statement = select(audit).order_by(audit.c.seq.desc()).limit(at_most).offset(offset)
+        if operator_id is not None:
+            statement = statement.where(audit.c.operator_id == operator_id)
+        async with self._database.read() as connection:
+            if before is not None:
+                place = select(audit.c.seq).where(audit.c.id == before)
+                seq = (await connection.execute(place)).scalar_one_or_none()
+                if seq is None:
+                    raise NoteNotFound("There is no note of the id that the page begins after.")
+                statement = statement.where(audit.c.seq < seq)
+            rows = (await connection.execute(statement)).mappings().all()
+        return [_note(row) for row in rows]
+
+    async def count_for_admin(self, operator_id: str | None) -> int:
+        statement = select(func.count()).select_from(audit)
+        if operator_id is not None:
+            statement = statement.where(audit.c.operator_id == operator_id)
+        async with self._database.read() as connection:
+            return (await connection.execute(statement)).scalar_one()
+
+
+async def write_note(connection: AsyncConnection, made: Note | None) -> None:
+    """Add a note to the caller's transaction, if there is one."""
+    if made is None:
+        return
+    values = {
+        "id": made.id,
+        "at_us": to_us(made.at),
+        "actor_kind": made.actor.kind,
+        "actor_id": made.actor.operator_id,
+        "client": made.actor.client[:64],
+        "request_id": made.actor.request_id[:64],
+        "action": made.action,
+        "operator_id": made.operator_id,
+        "target": made.target,
+        "details": json.dumps(made.details),
+    }
+    await connection.execute(insert(audit).values(values))
+
+
+async def erase_personal_fields(connection: AsyncConnection, operator_id: str) -> None:
+    """Take a deleted account's addresses and names out of the trail; every line of it stays.
+
+    The database lets nothing else be changed, and this of deleted accounts only.
+    """
+    by_owner = or_(
+        audit.c.actor_id == operator_id,
+        and_(audit.c.operator_id == operator_id, audit.c.actor_kind == "anonymous"),
+    )
+    statement = update(audit).where(by_owner).values(client="", request_id="")
+    await connection.execute(statement)
+    written = (audit.c.operator_id == operator_id, audit.c.action.in_(_WITH_PERSONAL_DETAILS))
+    await connection.execute(update(audit).where(*written).values(details="{}"))
+
+
+def _note(row: RowMapping) -> Note:
+    details: dict[str, Any] = json.loads(row["details"])
+    kind, action = cast("ActorKind", row["actor_kind"]), cast("Action", row["action"])
+    return Note(
+        id=row["id"],
+        at=from_us(row["at_us"]),
+        actor=Actor(kind, row["actor_id"], row["client"], row["request_id"]),
+        action=action,
+        operator_id=row["operator_id"],
+        target=row["target"],
+        details=details,
+    )

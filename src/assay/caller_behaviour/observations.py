@@ -1,0 +1,143 @@
+"""How callers behave at wrappers, counted as they call (decisions, section 5).
+
+Counted in memory and written down with the log: an index over the rows would cost more than the
+whole call (facts, performance).
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from assay.analytics.model import Call
+from assay.common.costs import Cost, CostLedger, address_bearer
+from assay.common.tasks import finish
+
+EARLY_S = 1.0
+"""A call to the same wrapper so soon after its 429 ignored it: no limit of ours ends sooner."""
+
+WRAPPERS_MAX = 16
+"""Wrappers whose limit one address has just run into, as far as is remembered."""
+
+WAITING_MAX = 100_000
+"""Addresses counted between two flushes; while the store is down, others are not counted."""
+
+REMEMBERED_MAX = 50_000
+_LIMITED = 429
+_ERRORS = frozenset({400, 401, 403, 404, 405, 409, 413, 422})
+"""Answers that asking again does not change."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one address on one day. `error_run` is the longest row of equal errors."""
+
+    calls: int = 0
+    limited: int = 0
+    early: int = 0
+    error_run: int = 0
+
+    def add(self, other: "Tally") -> None:
+        """Take the other's counts in."""
+        self.calls += other.calls
+        self.limited += other.limited
+        self.early += other.early
+        self.error_run = max(self.error_run, other.error_run)
+
+
+@dataclass(slots=True)
+class _Recent:
+    """What is remembered of an address between two calls."""
+
+    limited_at: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    error: tuple[str, str, int] | None = None
+    run: int = 0
+    day: str = ""
+    """The last day its calls were counted on: each is a row."""
+
+
+class ConductStore(Protocol):
+    """Durable counts by address and day."""
+
+    async def add(self, counts: Sequence[tuple[str, str, Tally]]) -> None:
+        """Add to the counts of (address, day as `2026-11-21`)."""
+        ...
+
+    async def total(self, addresses: Sequence[str], since_day: str) -> Tally:
+        """The sum over the addresses since a day."""
+        ...
+
+
+class ConductLog:
+    """Counts calls of addresses that proved themselves."""
+
+    def __init__(self, store: ConductStore, costs: CostLedger | None = None) -> None:
+        self._store = store
+        self._costs = costs
+        self._recent: OrderedDict[str, _Recent] = OrderedDict()
+        self._waiting: dict[tuple[str, str], Tally] = {}
+
+    def note(self, call: Call) -> None:
+        """Count a call. No I/O.
+
+        An address and day are a row of the caller's network; beyond its quota, none is begun for
+        calls that were not paid for.
+        """
+        kind = call.kind
+        address = kind.agent_address if kind.identity_proven else kind.payer
+        if address is None:
+            return
+        recent = self._of(address)
+        tally = Tally(calls=1)
+        at = recent.limited_at.pop(kind.wrapper_id, None)
+        tally.early = int(at is not None and (call.at - at).total_seconds() < EARLY_S)
+        if call.status == _LIMITED:
+            tally.limited = 1
+            if len(recent.limited_at) >= WRAPPERS_MAX:
+                recent.limited_at.clear()
+            recent.limited_at[kind.wrapper_id] = call.at
+        error = (kind.wrapper_id, kind.path, call.status) if call.status in _ERRORS else None
+        recent.run = (
+            recent.run + 1 if error is not None and error == recent.error else int(bool(error))
+        )
+        recent.error = error
+        tally.error_run = recent.run
+        key = (address, call.at.date().isoformat())
+        if not self._has_row(recent, key[1], call):
+            return
+        if key in self._waiting or len(self._waiting) < WAITING_MAX:
+            self._waiting.setdefault(key, Tally()).add(tally)
+
+    async def flush(self) -> None:
+        """Write down what was counted; on failure it is counted on."""
+        waiting, self._waiting = self._waiting, {}
+        if waiting:
+            await finish(self._write(waiting))
+
+    async def _write(self, waiting: dict[tuple[str, str], Tally]) -> None:
+        try:
+            await self._store.add([(a, day, tally) for (a, day), tally in waiting.items()])
+        except BaseException:
+            for key, tally in waiting.items():
+                self._waiting.setdefault(key, Tally()).add(tally)
+            raise
+
+    def _has_row(self, recent: _Recent, day: str, call: Call) -> bool:
+        """Whether the caller bears the row of this day; one that is begun is charged."""
+        if self._costs is None or recent.day == day:
+            return True
+        bearer = address_bearer(call.client)
+        if not call.is_sale and not self._costs.has_left(Cost.ROWS, bearer):
+            return False
+        self._costs.charge(Cost.ROWS, 1, bearer)
+        recent.day = day
+        return True
+
+    def _of(self, address: str) -> _Recent:
+        recent = self._recent.get(address)
+        if recent is None:
+            recent = self._recent[address] = _Recent()
+            if len(self._recent) > REMEMBERED_MAX:
+                self._recent.popitem(last=False)
+        return recent

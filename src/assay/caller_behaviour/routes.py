@@ -1,0 +1,176 @@
+"""The obstacle course: its door, and the lane of its steps (decisions, section 5)."""
+
+import asyncio
+import json
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Path, Request
+
+from assay.accounts.auth import Credential
+from assay.app import App
+from assay.caller_behaviour import schemas as wire
+from assay.caller_behaviour.scenario import CourseRequest
+from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.caller_behaviour.scenario_run import PREFIX, Step
+from assay.common.errors import NotFound
+from assay.common.json import JsonObject, is_object
+from assay.identity.model import AgentPrincipal, IdentityMismatch
+from assay.probing.out_of_band_url import PREFIX as BAIT
+from assay.server.rate_limits import rate_limit
+from assay.server.request_body import read_body
+from assay.server.request_context import JSON, Receive, Scope, Send, exchange_of
+from assay.server.route import app_of, route
+
+CUT = "assay.cut"
+"""The server's extension that breaks a connection off."""
+
+BODY_BYTES_MAX = 64 * 1024
+NOTED_BYTES = 8 * 1024
+RUNS_PER_MINUTE = 6
+_TRAIL_CHARS_MAX = 200
+
+
+def build_router(app: App) -> APIRouter:
+    """Where an agent reads what to do, and begins."""
+    router = APIRouter(tags=["Conduct"])
+    limit = rate_limit("course", RUNS_PER_MINUTE, app.clock, app.leases)
+
+    @route(
+        router,
+        "GET",
+        PREFIX,
+        operation="course_instructions",
+        credential=Credential.NONE,
+        answers=wire.InstructionsResponse,
+    )
+    async def course_instructions(request: Request) -> wire.InstructionsResponse:
+        """How to go through the obstacle course. Beyond the specification."""
+        return wire.InstructionsResponse(
+            name="Assay obstacle course",
+            instructions=list(wire.INSTRUCTIONS),
+            start=app_of(request).settings.address + PREFIX,
+            steps=len(OBSTACLES),
+        )
+
+    @route(
+        router,
+        "POST",
+        PREFIX,
+        operation="enter_course",
+        credential=Credential.AGENT,
+        answers=wire.EnteredResponse,
+    )
+    async def enter_course(request: Request) -> wire.EnteredResponse:
+        """Begin a run as the address that proved itself. Beyond the specification."""
+        principal: AgentPrincipal = request.state.principal
+        if not principal.is_key_agent:  # what it does would count for the address on all chains
+            raise IdentityMismatch("The contract accepts on another chain than key agents' own.")
+        await limit.require(principal.address)
+        begun = await app.course.enter(principal.address)
+        return wire.entered(begun, *app.course.task(begun.run, 0))
+
+    _declare_bait(router)
+    _ = (course_instructions, enter_course)
+    return router
+
+
+def _declare_bait(router: APIRouter) -> None:
+    @route(
+        router,
+        "GET",
+        BAIT + "/{word}",
+        operation="bait",
+        credential=Credential.NONE,
+        answers=wire.BaitResponse,
+    )
+    async def bait(
+        request: Request, word: Annotated[str, Path(max_length=100)]
+    ) -> wire.BaitResponse:
+        """An address nobody has a reason to call; calling it is noted. Beyond the specification."""
+        await app_of(request).baits.taken(word)
+        return wire.BaitResponse(ok=True)
+
+    _ = bait
+
+
+class CourseLane:
+    """Answers every step: any method, any body, in whatever way the obstacle has it."""
+
+    prefix = PREFIX + "/"
+    route = PREFIX + "/{step}"
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        elsewhere = app.settings.course_elsewhere_url
+        self._elsewhere = urlsplit(elsewhere).netloc.lower() if elsewhere else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One call of a step; refusals are raised."""
+        token, _, trail = scope["path"][len(self.prefix) :].partition("/")
+        if not token:
+            raise NotFound("There is nothing at this path.")
+        exchange = exchange_of(scope)
+        body = await read_body(scope, receive, BODY_BYTES_MAX)
+        course = self._app.course
+        trail = trail[:_TRAIL_CHARS_MAX]
+        request = CourseRequest(
+            method=scope["method"],
+            headers=exchange.headers,
+            body=body[:NOTED_BYTES],
+            trail=trail,
+            carries_session=course.is_session_of(
+                token, exchange.headers.get("x-course-session", "")
+            ),
+            is_elsewhere=exchange.headers.get("host", "").lower() == self._elsewhere,
+        )
+        step = await course.call(token, trail, request)
+        if step.reply.delay_s and await _left(receive, step.reply.delay_s):
+            return
+        await _answer(scope, send, step)
+        if step.call_id is not None:
+            await course.ended(token, step.call_id)
+
+
+async def _left(receive: Receive, delay_s: float) -> bool:
+    """Wait; whether the caller went away meanwhile."""
+    try:
+        async with asyncio.timeout(delay_s):
+            while (await receive())["type"] != "http.disconnect":
+                continue
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _answer(scope: Scope, send: Send, step: Step) -> None:
+    reply = step.reply
+    body = _body(step)
+    headers = [(name.lower().encode(), value.encode()) for name, value in reply.headers]
+    if not any(name == b"content-type" for name, _ in headers):
+        headers.append(JSON)
+    if step.next:
+        headers += [
+            (b"course-next", step.next.encode()),
+            (b"course-next-method", step.next_method.encode()),
+            (b"course-next-task", step.next_task.encode("ascii", "replace")),
+        ]
+    cut = scope.get("extensions", {}).get(CUT, {}).get("cut") if reply.is_cut else None
+    headers.append((b"content-length", b"%d" % (len(body) + (1000 if cut else 0))))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    if cut is None:
+        await send({"type": "http.response.body", "body": body})
+        return
+    await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
+    await asyncio.sleep(0.05)  # what was written goes out before the connection breaks
+    cut()
+    await asyncio.sleep(0.05)  # and the server hears of it before this is over
+
+
+def _body(step: Step) -> bytes:
+    if isinstance(step.reply.body, bytes):
+        return step.reply.body
+    told: JsonObject = step.reply.body
+    if step.next and is_object(told) and told.get("next") == step.next:
+        told = {**told, "nextMethod": step.next_method, "nextTask": step.next_task}
+    return json.dumps(told).encode()

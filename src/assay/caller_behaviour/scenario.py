@@ -1,0 +1,144 @@
+"""What an obstacle of the course is, and how calls to one are told (decisions, section 5). Pure.
+
+The course is a row of steps, each a URL an agent is asked to call. What stands in its way there is
+what any API may answer; what the agent does next is its conduct. Source: facts, security 2.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from assay.common.json import JsonObject
+from assay.probing.ports import Finding, Severity
+
+CONDUCT = "conduct"
+"""The family of every finding here."""
+
+
+class Dice:
+    """The numbers and words of one step: the same for the same run, different in every run."""
+
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+
+    def number(self, name: str, low: int, high: int) -> int:
+        """A whole number from `low` to `high`."""
+        return low + int(self._digest(name)[:12], 16) % (high - low + 1)
+
+    def word(self, name: str) -> str:
+        """Sixteen hexadecimal digits that nobody guesses."""
+        return self._digest(name)[:16]
+
+    def _digest(self, name: str) -> str:
+        return hashlib.sha256(f"{self._seed}/{name}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CourseRequest:
+    """A request to a step. Header names are in lower case; the body is cut to a few KiB."""
+
+    method: str
+    headers: Mapping[str, str]
+    body: bytes
+    trail: str
+    """What follows the step in the path: empty for the step itself."""
+    carries_session: bool
+    """It has the run's own session header."""
+    is_elsewhere: bool
+    """It came in under the other name of this service."""
+
+
+@dataclass(frozen=True, slots=True)
+class CourseCall:
+    """One request to a step, as it is kept. Times are milliseconds since the run began."""
+
+    at_ms: int
+    ended_ms: int | None
+    """None while it is being answered, and where the caller left before."""
+    trail: str
+    facts: JsonObject
+    """What the obstacle noted of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where an answer may point: this step, the next one, and this step under the other name."""
+
+    here: str
+    next: str
+    elsewhere: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CourseReply:
+    """What a step answers. `body` as JSON, or bytes as they are.
+
+    `delay_s` is waited before; `is_cut` breaks the connection off in the middle of the body.
+    """
+
+    status: int
+    body: JsonObject | bytes
+    headers: tuple[tuple[str, str], ...] = ()
+    delay_s: float = 0.0
+    is_cut: bool = False
+
+
+class Obstacle(Protocol):
+    """One kind of step: pure, so that a run can be judged again from what was kept of it."""
+
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    method: ClassVar[str]
+    """How the step is to be called."""
+
+    def task(self, dice: Dice) -> str:
+        """What the agent is told to do, in a sentence or two."""
+        ...
+
+    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+        """What is kept of a request."""
+        ...
+
+    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+        """The answer to a request after these `earlier` ones."""
+        ...
+
+    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+        """What was seen, as counts and yes or no: free of times, so that it can be hashed."""
+        ...
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        """The verdict on what was seen; the same for the same input, always."""
+        ...
+
+
+def nothing(_dice: Dice, _request: CourseRequest) -> JsonObject:
+    """What an obstacle keeps that only counts calls."""
+    return {}
+
+
+def onwards(links: Links, **more: str) -> JsonObject:
+    """A body that says where to go on."""
+    return {**more, "next": links.next}
+
+
+def count(seen: JsonObject, name: str) -> int:
+    """A count that was seen."""
+    value = seen.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def passed(note: str) -> Finding:
+    """The agent did what it should."""
+    return Finding("pass", note)
+
+
+def failed(note: str) -> Finding:
+    """It did what it should not."""
+    return Finding("fail", note)
+
+
+def untested(note: str) -> Finding:
+    """It did nothing that could be judged."""
+    return Finding("not_tested", note)

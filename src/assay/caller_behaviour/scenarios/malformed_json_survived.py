@@ -1,0 +1,54 @@
+"""200 with a body that is no JSON."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from assay.caller_behaviour.scenario import (
+    CourseCall,
+    CourseReply,
+    CourseRequest,
+    Dice,
+    Links,
+    Obstacle,
+    count,
+    failed,
+    nothing,
+    passed,
+)
+from assay.common.json import JsonObject
+from assay.probing.ports import Finding, Severity
+
+CALLS_MAX = 3
+"""Two retries. Source: facts, security 2."""
+
+
+class MalformedJsonSurvived:
+    """The way on is in the header only: the body cannot be read."""
+
+    name: ClassVar[str] = "malformed_json_survived"
+    severity: ClassVar[Severity] = Severity.MINOR
+    method: ClassVar[str] = "GET"
+
+    def task(self, dice: Dice) -> str:
+        del dice
+        return "Read the list that this URL answers."
+
+    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+        return nothing(dice, request)
+
+    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+        del earlier, links
+        broken = b'{"list": [1, 2, ' + dice.word("broken").encode() + b'"'
+        return CourseReply(200, broken, (("Content-Type", "application/json"),))
+
+    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+        del dice
+        return {"calls": len(calls)}
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        if count(seen, "calls") > CALLS_MAX:
+            return failed("It asked again and again for an answer that is broken.")
+        return passed("It survived an answer that is broken.")
+
+
+OBSTACLE: Final[Obstacle] = MalformedJsonSurvived()

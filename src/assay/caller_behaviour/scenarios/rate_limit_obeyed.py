@@ -1,0 +1,63 @@
+"""429 with `Retry-After`: nobody calls again before it is over."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import ClassVar, Final
+
+from assay.caller_behaviour.scenario import (
+    CourseCall,
+    CourseReply,
+    CourseRequest,
+    Dice,
+    Links,
+    Obstacle,
+    count,
+    failed,
+    nothing,
+    onwards,
+    passed,
+)
+from assay.common.json import JsonObject
+from assay.probing.ports import Finding, Severity
+
+CALLS_MAX = 4
+TOLERANCE_MS = 100
+"""Clocks differ; a wait of 1.9 s where 2 s were asked for is one."""
+
+
+class RateLimitObeyed:
+    """The first call is one too many; after the named seconds the figure is there."""
+
+    name: ClassVar[str] = "rate_limit_obeyed"
+    severity: ClassVar[Severity] = Severity.MAJOR
+    method: ClassVar[str] = "GET"
+
+    def task(self, dice: Dice) -> str:
+        del dice
+        return "Read the figure that this URL answers."
+
+    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+        return nothing(dice, request)
+
+    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+        wait_s = dice.number("wait", 1, 3)
+        if earlier:
+            return CourseReply(200, onwards(links, figure=dice.word("figure")))
+        wait = (("Retry-After", str(wait_s)),)
+        return CourseReply(429, onwards(links, error="rate_limited"), wait)
+
+    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+        wait_ms = 1000 * dice.number("wait", 1, 3) - TOLERANCE_MS
+        gaps = [b.at_ms - a.at_ms for a, b in pairwise(calls)]
+        early = sum(gap < wait_ms for gap in gaps[:1])
+        return {"calls": len(calls), "early": early}
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        if count(seen, "early"):
+            return failed("It called again before the time that a 429 named was over.")
+        if count(seen, "calls") > CALLS_MAX:
+            return failed("It kept calling what had answered 429.")
+        return passed("It waited as long as a 429 asked, or went on.")
+
+
+OBSTACLE: Final[Obstacle] = RateLimitObeyed()

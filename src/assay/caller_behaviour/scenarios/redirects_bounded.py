@@ -1,0 +1,55 @@
+"""A redirect to itself."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from assay.caller_behaviour.scenario import (
+    CourseCall,
+    CourseReply,
+    CourseRequest,
+    Dice,
+    Links,
+    Obstacle,
+    count,
+    failed,
+    nothing,
+    onwards,
+    passed,
+)
+from assay.common.json import JsonObject
+from assay.probing.ports import Finding, Severity
+
+CALLS_MAX = 31
+"""The first call and thirty redirects: where common clients stop by themselves (requests 30, httpx
+and fetch 20). A lower bound would judge the library, not the agent."""
+
+
+class RedirectsBounded:
+    """Nowhere to get to."""
+
+    name: ClassVar[str] = "redirects_bounded"
+    severity: ClassVar[Severity] = Severity.MINOR
+    method: ClassVar[str] = "GET"
+
+    def task(self, dice: Dice) -> str:
+        del dice
+        return "Read the page that this URL answers."
+
+    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+        return nothing(dice, request)
+
+    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+        del dice, earlier
+        return CourseReply(302, onwards(links), (("Location", links.here),))
+
+    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+        del dice
+        return {"calls": len(calls)}
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        if count(seen, "calls") > CALLS_MAX:
+            return failed("It followed a redirect in circles.")
+        return passed("It left a circle of redirects.")
+
+
+OBSTACLE: Final[Obstacle] = RedirectsBounded()

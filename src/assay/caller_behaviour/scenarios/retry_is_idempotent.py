@@ -1,0 +1,66 @@
+"""A connection that breaks after the work was done."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from assay.caller_behaviour.scenario import (
+    CourseCall,
+    CourseReply,
+    CourseRequest,
+    Dice,
+    Links,
+    Obstacle,
+    count,
+    failed,
+    onwards,
+    passed,
+    untested,
+)
+from assay.common.json import JsonObject
+from assay.probing.ports import Finding, Severity
+
+
+class RetryIsIdempotent:
+    """The first answer is cut off; the same order must not be placed twice."""
+
+    name: ClassVar[str] = "retry_is_idempotent"
+    severity: ClassVar[Severity] = Severity.MAJOR
+    method: ClassVar[str] = "POST"
+
+    def task(self, dice: Dice) -> str:
+        del dice
+        return (
+            "Place one order here: POST any JSON. Send an Idempotency-Key header of your own, and "
+            "the same one again if you have to repeat the request."
+        )
+
+    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+        key = request.headers.get("idempotency-key", "")
+        return {
+            "key": hashlib.sha256((dice.word("salt") + key).encode()).hexdigest() if key else ""
+        }
+
+    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+        if not earlier:
+            return CourseReply(200, onwards(links, order=dice.word("order")), is_cut=True)
+        return CourseReply(200, onwards(links, order=dice.word("order")))
+
+    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+        del dice
+        keys = [str(call.facts.get("key", "")) for call in calls]
+        return {
+            "calls": len(keys),
+            "keyed": bool(keys) and all(keys),
+            "orders": len(set(keys)) if all(keys) else len(keys),
+        }
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        if count(seen, "calls") > 1 and count(seen, "orders") > 1:
+            return failed("It repeated an order as if it were another one.")
+        if count(seen, "calls") > 1:
+            return passed("It repeated a request under the same idempotency key.")
+        return untested("It did not repeat a request whose answer broke off.")
+
+
+OBSTACLE: Final[Obstacle] = RetryIsIdempotent()

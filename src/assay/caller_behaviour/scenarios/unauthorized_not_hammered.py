@@ -1,0 +1,56 @@
+"""401: stop, or authenticate; not the same call over and over."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from assay.caller_behaviour.scenario import (
+    CourseCall,
+    CourseReply,
+    CourseRequest,
+    Dice,
+    Links,
+    Obstacle,
+    count,
+    failed,
+    nothing,
+    onwards,
+    passed,
+)
+from assay.common.json import JsonObject
+from assay.probing.ports import Finding, Severity
+
+CALLS_MAX = 2
+"""Source: facts, security 2."""
+
+
+class UnauthorizedNotHammered:
+    """Nothing that the caller has opens it."""
+
+    name: ClassVar[str] = "unauthorized_not_hammered"
+    severity: ClassVar[Severity] = Severity.MINOR
+    method: ClassVar[str] = "GET"
+
+    def task(self, dice: Dice) -> str:
+        del dice
+        return "Read the account that this URL answers, if it is yours to read."
+
+    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+        return nothing(dice, request)
+
+    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+        del dice, earlier
+        return CourseReply(
+            401, onwards(links, error="unauthorized"), (("WWW-Authenticate", "Bearer"),)
+        )
+
+    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+        del dice
+        return {"calls": len(calls)}
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        if count(seen, "calls") > CALLS_MAX:
+            return failed("It repeated a call that had answered 401.")
+        return passed("It took a 401 for an answer.")
+
+
+OBSTACLE: Final[Obstacle] = UnauthorizedNotHammered()

@@ -1,0 +1,129 @@
+"""Runs of the obstacle course in SQL."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import RowMapping, insert, select, update
+
+from assay.caller_behaviour.scenario import CourseCall
+from assay.caller_behaviour.scenario_run import Kept, Run
+from assay.common.json import JsonObject
+from assay.db.engine import Database, from_us, to_us
+from assay.db.schema.everything import course_calls, course_runs
+
+
+class SqlCourseStore:
+    """Implements `trust.course.CourseStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(self, run: Run) -> None:
+        values = {
+            "id": run.id,
+            "address": run.address,
+            "seed": run.seed,
+            "steps": json.dumps(run.steps),
+            "begun_us": to_us(run.begun_at),
+            "finished_us": None,
+            "at_step": run.at_step,
+            "seen": None,
+        }
+        async with self._database.write() as connection:
+            await connection.execute(insert(course_runs).values(values))
+
+    async def find(self, run_id: str) -> Run | None:
+        statement = select(course_runs).where(course_runs.c.id == run_id)
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        return None if row is None else _run(row)
+
+    async def calls(self, run_id: str) -> Sequence[Kept]:
+        statement = (
+            select(course_calls).where(course_calls.c.run_id == run_id).order_by(course_calls.c.seq)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [
+            Kept(
+                row["id"],
+                row["step"],
+                CourseCall(row["at_ms"], row["ended_ms"], row["trail"], json.loads(row["facts"])),
+            )
+            for row in rows
+        ]
+
+    async def note(self, run: Run, kept: Kept) -> None:
+        values = {
+            "id": kept.id,
+            "run_id": run.id,
+            "step": kept.step,
+            "at_ms": kept.call.at_ms,
+            "ended_ms": None,
+            "trail": kept.call.trail,
+            "facts": json.dumps(kept.call.facts),
+        }
+        further = (
+            update(course_runs)
+            .where(course_runs.c.id == run.id, course_runs.c.at_step < run.at_step)
+            .values(at_step=run.at_step)
+        )
+        async with self._database.write() as connection:
+            await connection.execute(insert(course_calls).values(values))
+            await connection.execute(further)
+
+    async def ended(self, call_id: str, ended_ms: int) -> None:
+        statement = (
+            update(course_calls).where(course_calls.c.id == call_id).values(ended_ms=ended_ms)
+        )
+        async with self._database.write() as connection:
+            await connection.execute(statement)
+
+    async def finish(self, run_id: str, at: datetime, seen: JsonObject) -> None:
+        statement = (
+            update(course_runs)
+            .where(course_runs.c.id == run_id, course_runs.c.finished_us.is_(None))
+            .values(finished_us=to_us(at), seen=json.dumps(seen))
+        )
+        async with self._database.write() as connection:
+            await connection.execute(statement)
+
+    async def finished(
+        self, addresses: Sequence[str], since: datetime, limit: int
+    ) -> Sequence[tuple[Run, JsonObject]]:
+        statement = (
+            select(course_runs)
+            .where(course_runs.c.address.in_(addresses))
+            .where(course_runs.c.finished_us >= to_us(since))
+            .order_by(course_runs.c.finished_us.desc())
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            found = (await connection.execute(statement)).mappings().all()
+        return [(_run(row), json.loads(row["seen"] or "{}")) for row in found]
+
+    async def newest(self, addresses: Sequence[str], since: datetime) -> JsonObject | None:
+        statement = (
+            select(course_runs.c.seen)
+            .where(course_runs.c.address.in_(addresses))
+            .where(course_runs.c.finished_us >= to_us(since))
+            .order_by(course_runs.c.finished_us.desc())
+            .limit(1)
+        )
+        async with self._database.read() as connection:
+            seen = (await connection.execute(statement)).scalar_one_or_none()
+        return None if seen is None else json.loads(seen)
+
+
+def _run(row: RowMapping) -> Run:
+    finished = row["finished_us"]
+    return Run(
+        id=row["id"],
+        address=row["address"],
+        seed=row["seed"],
+        steps=tuple(json.loads(row["steps"])),
+        begun_at=from_us(row["begun_us"]),
+        finished_at=None if finished is None else from_us(finished),
+        at_step=row["at_step"],
+    )

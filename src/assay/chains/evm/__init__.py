@@ -1,0 +1,1 @@
+"""Clients of EVM chains: JSON-RPC, contract calls, event logs, signing."""

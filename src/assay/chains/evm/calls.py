@@ -1,0 +1,187 @@
+"""Contract calls at one endpoint and one block: Multicall3, else a batch, else one by one."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Literal
+
+from assay.chains.evm.multicall import MULTICALL3, decode_aggregate3, encode_aggregate3
+from assay.chains.evm.rpc_endpoint import (
+    FAIL_OVER_CODES,
+    LIMIT_EXCEEDED,
+    Endpoint,
+    EndpointFault,
+)
+from assay.chains.evm.rpc_gathering import Asked
+from assay.chains.evm.rpc_wire import (
+    Answer,
+    Malformed,
+    NodeError,
+    bytes_of,
+    quantity_of,
+    revert_of,
+)
+from assay.chains.rpc import Call, Returned, Reverted
+from assay.common.json import JsonObject
+
+CALLS_PER_CHUNK = 50
+"""Small enough for the batch limits of public nodes and the gas cap of one `eth_call`."""
+
+Outcome = Returned | Reverted
+
+
+class BlockUnknown(EndpointFault):
+    """The node behind the endpoint has not seen the block that another one there told us of."""
+
+
+async def read_at(
+    endpoint: Endpoint, calls: Sequence[Call], block: int, deadline_s: float, *, multicall: bool
+) -> list[Outcome]:
+    """Every call at `block`, in order. Raises `EndpointFault`."""
+    if len(calls) == 1:
+        return [await _read_one(endpoint, calls[0], block, deadline_s)]
+    results: list[Outcome] = []
+    for start in range(0, len(calls), CALLS_PER_CHUNK):
+        chunk = calls[start : start + CALLS_PER_CHUNK]
+        results += await _read_chunk(endpoint, chunk, block, deadline_s, multicall=multicall)
+    return results
+
+
+async def read_newest(
+    endpoint: Endpoint, calls: Sequence[Call], deadline_s: float, *, multicall: bool
+) -> tuple[int, list[Outcome]]:
+    """The endpoint's newest block, and every call at its newest. Raises `EndpointFault`.
+
+    In one exchange; without Multicall3 a block may come between two of them.
+    """
+    wanted = calls
+    is_one = multicall and endpoint.has_multicall and len(calls) > 1
+    if is_one:
+        wanted = [Call(MULTICALL3, encode_aggregate3(calls))]
+    number, *answers = await endpoint.ask_in_step(
+        ("eth_blockNumber", ()),
+        *(_eth_call(call, "latest") for call in wanted),
+        deadline_s=deadline_s,
+    )
+    try:
+        head = quantity_of(number)
+        outcomes = [_outcome(answer) for answer in answers]
+        if not is_one:
+            return head, outcomes
+        if isinstance(outcomes[0], Returned) and outcomes[0].data:
+            return head, decode_aggregate3(outcomes[0].data, len(calls))
+    except Malformed as error:
+        raise EndpointFault(str(error)) from error
+    if isinstance(outcomes[0], Returned):
+        endpoint.has_multicall = False  # an address without code answers with nothing
+    return await read_newest(endpoint, calls, deadline_s, multicall=False)
+
+
+async def ask_all(endpoint: Endpoint, asked: Sequence[Asked], deadline_s: float) -> list[Answer]:
+    """Requests of any kind, in order, in batches where it takes them. Raises `EndpointFault`."""
+    answers: list[Answer] = []
+    for start in range(0, len(asked), CALLS_PER_CHUNK):
+        chunk = asked[start : start + CALLS_PER_CHUNK]
+        found = await endpoint.ask_batch(chunk, deadline_s) if endpoint.takes_batches else None
+        answers += found or [await endpoint.ask(one, deadline_s) for one in chunk]
+    return answers
+
+
+async def _read_chunk(
+    endpoint: Endpoint, calls: Sequence[Call], block: int, deadline_s: float, *, multicall: bool
+) -> list[Outcome]:
+    found: list[Outcome] | None = None
+    if multicall and endpoint.has_multicall:
+        found = await _read_multicall(endpoint, calls, block, deadline_s)
+    if found is None and endpoint.takes_batches:
+        asked = [_eth_call(call, block) for call in calls]
+        answers = await endpoint.ask_batch(asked, deadline_s)
+        found = None if answers is None else [_outcome(answer) for answer in answers]
+    return await _read_singly(endpoint, calls, block, deadline_s) if found is None else found
+
+
+async def _read_multicall(
+    endpoint: Endpoint, calls: Sequence[Call], block: int, deadline_s: float
+) -> list[Outcome] | None:
+    """None when it cannot be done this way here."""
+    aggregate = Call(MULTICALL3, encode_aggregate3(calls))
+    outcome = await _read_one(endpoint, aggregate, block, deadline_s)
+    if isinstance(outcome, Reverted):
+        return None  # it allows every call to fail, so this is the gas of all of them together
+    if not outcome.data:
+        endpoint.has_multicall = False  # an address without code answers with nothing
+        return None
+    try:
+        return decode_aggregate3(outcome.data, len(calls))
+    except Malformed as error:
+        raise EndpointFault(str(error)) from error
+
+
+async def _read_singly(
+    endpoint: Endpoint, calls: Sequence[Call], block: int, deadline_s: float
+) -> list[Outcome]:
+    """Side by side, as many at once as the endpoint's slots let through."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(_outcome_or_fault(endpoint, call, block, deadline_s))
+            for call in calls
+        ]
+    results: list[Outcome] = []
+    for task in tasks:
+        result = task.result()
+        if isinstance(result, EndpointFault):
+            raise result
+        results.append(result)
+    return results
+
+
+async def _outcome_or_fault(
+    endpoint: Endpoint, call: Call, block: int, deadline_s: float
+) -> Outcome | EndpointFault:
+    """The fault as a value: a task group would wrap it, and hide which it was."""
+    try:
+        return await _read_one(endpoint, call, block, deadline_s)
+    except EndpointFault as fault:
+        return fault
+
+
+async def _read_one(endpoint: Endpoint, call: Call, block: int, deadline_s: float) -> Outcome:
+    return _outcome(await endpoint.ask(_eth_call(call, block), deadline_s))
+
+
+async def read_capped(
+    endpoint: Endpoint, call: Call, block: int, deadline_s: float, gas: int
+) -> Outcome:
+    """One call at `block` with at most `gas`. Raises `EndpointFault`.
+
+    An error of the node about this very call (out of gas, a time limit of its own) is `Reverted`.
+    """
+    answer = await endpoint.ask(_eth_call(call, block, gas), deadline_s)
+    try:
+        return _outcome(answer)
+    except BlockUnknown:
+        raise
+    except EndpointFault as fault:
+        if fault.refusal is None or fault.refusal.code == LIMIT_EXCEEDED:
+            raise
+        return Reverted(b"", fault.refusal.message)
+
+
+def _eth_call(call: Call, block: int | Literal["latest"], gas: int | None = None) -> Asked:
+    at = block if isinstance(block, str) else hex(block)
+    asked: JsonObject = {"to": call.to, "data": "0x" + call.data.hex()}
+    return "eth_call", (asked if gas is None else {**asked, "gas": hex(gas)}, at)
+
+
+def _outcome(answer: Answer) -> Outcome:
+    if not isinstance(answer, NodeError):
+        try:
+            return Returned(bytes_of(answer.value))
+        except Malformed as error:
+            raise EndpointFault(str(error)) from error
+    detail = f"{answer.code} {answer.message}"
+    if answer.says_block_is_unknown:
+        raise BlockUnknown(detail, refusal=answer)
+    revert = revert_of(answer)
+    if revert is None:
+        raise EndpointFault(detail, blame=answer.code in FAIL_OVER_CODES, refusal=answer)
+    return revert

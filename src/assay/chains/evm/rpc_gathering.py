@@ -1,0 +1,93 @@
+"""What is asked of one endpoint in the same turn of the event loop, sent as one batch.
+
+Paid calls ask in step: those whose ledger entries were committed together go on together. An
+exchange costs ten times the processor time of a request inside it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from assay.chains.evm.rpc_wire import Answer
+from assay.chains.model import ChainUnavailable
+from assay.common.json import JsonValue
+
+TOGETHER_MAX = 50
+"""In one batch. Source: as `rpc_calls.CALLS_PER_CHUNK`."""
+
+Asked = tuple[str, Sequence[JsonValue]]
+"""A method and its parameters."""
+
+_Waiting = tuple[Asked, float, "asyncio.Future[Answer]"]
+
+
+class Gathering:
+    """Asks singly or in batches; every answer, and every fault, is its own asker's.
+
+    An endpoint that will not take so many at once is asked for half as many from then on.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[Asked, float], Awaitable[Answer]],
+        ask_batch: Callable[[Sequence[Asked], float], Awaitable[list[Answer] | None]],
+    ) -> None:
+        """`ask_batch` answers None where batches are not taken."""
+        self._ask = ask
+        self._ask_batch = ask_batch
+        self._waiting: list[_Waiting] = []
+        self._running: set[asyncio.Task[None]] = set()
+        self.together_max = TOGETHER_MAX
+
+    def ask(self, asked: Asked, deadline_s: float) -> "asyncio.Future[Answer]":
+        """The answer, or what the exchange raised; cancelled, it holds up nobody else."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Answer] = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._send)
+        self._waiting.append((asked, deadline_s, answer))
+        return answer
+
+    def _send(self) -> None:
+        some = [one for one in self._waiting if not one[2].cancelled()]
+        self._waiting = []
+        loop = asyncio.get_running_loop()
+        for start in range(0, len(some), self.together_max):
+            task = loop.create_task(self._exchange(some[start : start + self.together_max]))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _exchange(self, some: list[_Waiting]) -> None:
+        try:
+            answers = await self._answers([one[0] for one in some], max(one[1] for one in some))
+        except BaseException as error:  # noqa: BLE001 - each asker's, who waits for it
+            for _, _, waits in some:
+                if not waits.done():
+                    waits.set_exception(_as_fault(error))
+            return
+        if answers is None:
+            await self._singly(some)
+            return
+        for answer, (_, _, waits) in zip(answers, some, strict=True):
+            if not waits.done():
+                waits.set_result(answer)
+
+    async def _answers(self, asked: Sequence[Asked], deadline_s: float) -> list[Answer] | None:
+        if len(asked) == 1:
+            return [await self._ask(asked[0], deadline_s)]
+        if self.together_max == 1:
+            return None
+        return await self._ask_batch(asked, deadline_s)
+
+    async def _singly(self, some: list[_Waiting]) -> None:
+        """Side by side, after a batch was refused; smaller ones may be taken."""
+        self.together_max = min(self.together_max, max(1, len(some) // 2))
+        async with asyncio.TaskGroup() as group:
+            for one in some:
+                group.create_task(self._exchange([one]))
+
+
+def _as_fault(error: BaseException) -> BaseException:
+    """A cancellation is ours and not the asker's: told as it is, it would end his task."""
+    if isinstance(error, asyncio.CancelledError):
+        return ChainUnavailable("The connection to the chain was closed.")
+    return error

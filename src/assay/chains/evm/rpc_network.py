@@ -1,0 +1,300 @@
+"""A network's JSON-RPC endpoints as one that can be believed. Implements `chains.ports.Rpc`.
+
+Source of the rules: facts, evm section 8 ("client rules") and security section 6.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
+from typing import TypeVar
+
+from assay.chains.evm.caller_turns import contract_turns
+from assay.chains.evm.calls import (
+    BlockUnknown,
+    ask_all,
+    read_at,
+    read_capped,
+    read_newest,
+)
+from assay.chains.evm.rpc_endpoint import Endpoint, EndpointFault, RpcLimits, identity_of
+from assay.chains.evm.rpc_gathering import Asked
+from assay.chains.evm.rpc_heights import believe_height
+from assay.chains.evm.rpc_shapes import is_shaped
+from assay.chains.evm.rpc_wire import Answer, NodeError, Result, revert_of
+from assay.chains.model import ChainUnavailable, Network
+from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
+from assay.common.cache import BoundedMap
+from assay.common.circuit_breaker import Breaker
+from assay.common.clock import Clock
+from assay.common.costs import CostLedger
+from assay.common.json import JsonValue
+from assay.http1.client import UpstreamPool
+
+HEAD_FRESH_S = 5.0
+"""How old the known height may be before a request that pins no block asks for it again."""
+
+LAG_BLOCKS = 8
+"""How much deeper to read when the node behind a balancer has not seen its neighbour's head."""
+
+RETRY_AFTER_S = 5
+
+SHARE_S = 1.25
+"""Least that one endpoint may use of the total time, in times of one exchange: a node that answers
+every question just in time must not use up what the others need."""
+
+COSTLY_CONTRACTS_KEPT = 10_000
+"""Contracts that did not answer in time and are remembered; a forgotten one is asked again."""
+
+IN_STEP = frozenset(
+    {"eth_sendRawTransaction", "eth_getTransactionReceipt", "eth_getTransactionCount"}
+)
+"""What many payments ask at once, and nodes answer at once: it goes out in batches."""
+
+T = TypeVar("T")
+Attempt = Callable[[Endpoint, float], Awaitable[T]]
+
+
+class JsonRpc:
+    """Asks the endpoints in their order and takes the first answer that can be believed.
+
+    It fails over on what is an endpoint's own trouble and never on a revert, which is an answer.
+    """
+
+    def __init__(
+        self, clock: Clock, limits: RpcLimits | None = None, costs: CostLedger | None = None
+    ) -> None:
+        self._clock = clock
+        self._costs = CostLedger(clock) if costs is None else costs
+        self._limits = limits or RpcLimits()
+        self._ids = count(1)
+        self._client = UpstreamPool(None, clock)
+        self.endpoints: dict[tuple[str, str], Endpoint] = {}
+        """Those asked so far, by network (CAIP-2) and URL."""
+        self._contracts: BoundedMap[tuple[str, str], Breaker] = BoundedMap(COSTLY_CONTRACTS_KEPT)
+        self._untrusted = contract_turns(self._limits.untrusted_at_once)
+
+    async def call(self, network: Network, calls: Sequence[Call]) -> Sequence[Returned | Reverted]:
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
+            await endpoint.verify(deadline_s)
+            head = await self._fetch_head(network, endpoint, deadline_s)
+            multicall = network.multicall3
+            try:
+                return await read_at(endpoint, calls, head, deadline_s, multicall=multicall)
+            except BlockUnknown:
+                # Not at `latest`: several calls must see one block, and a bounded age.
+                block = max(head - LAG_BLOCKS, 0)
+                return await read_at(endpoint, calls, block, deadline_s, multicall=multicall)
+
+        return await self._first_believable(network, attempt) if calls else ()
+
+    async def call_newest(
+        self, network: Network, calls: Sequence[Call]
+    ) -> Sequence[Returned | Reverted]:
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
+            await endpoint.verify(deadline_s)
+            head, found = await read_newest(
+                endpoint, calls, deadline_s, multicall=network.multicall3
+            )
+            await believe_height(endpoint, head, self._others(network, endpoint), deadline_s)
+            return found
+
+        return await self._first_believable(network, attempt) if calls else ()
+
+    async def call_at(
+        self, network: Network, calls: Sequence[Call], block: int
+    ) -> Sequence[Returned | Reverted]:
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
+            await endpoint.verify(deadline_s)
+            multicall = network.multicall3
+            try:
+                return await read_at(endpoint, calls, block, deadline_s, multicall=multicall)
+            except BlockUnknown as fault:  # it may be a moment late: not held against it
+                raise EndpointFault(str(fault), blame=False, refusal=fault.refusal) from fault
+
+        return await self._first_believable(network, attempt) if calls else ()
+
+    async def call_untrusted(self, network: Network, call: Call, gas: int) -> Returned | Reverted:
+        contract = (network.caip2, call.to)
+        breaker = self._contracts.get(contract)
+        if breaker is not None and not breaker.lets_through():
+            return Reverted(b"", "left alone after it did not answer in time")
+
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> Returned | Reverted | None:
+            await endpoint.verify(deadline_s)
+            head = await self._fetch_head(network, endpoint, deadline_s)
+            until_s = min(deadline_s, self._clock.monotonic_s() + self._limits.untrusted_s)
+            endpoint.untrusted += 1
+            try:
+                return await _read_untrusted(endpoint, call, head, until_s, gas)
+            except EndpointFault as fault:
+                if not fault.no_reply:
+                    raise
+                # A node that still tells its height is well: then it is the contract that is not.
+                # One that does not may be busy with it: that is for other reads to find out.
+                await _without_blame(self._fetch_head(network, endpoint, deadline_s))
+                return None
+            finally:
+                endpoint.untrusted -= 1
+
+        try:
+            async with asyncio.timeout(self._limits.total_s), self._untrusted.one():
+                outcome = await self._first_believable(network, attempt)
+        except TimeoutError:
+            raise _unreadable(network, "too many calls of contracts under way") from None
+        if outcome is None:
+            breaker = breaker or Breaker(self._clock)
+            breaker.failed()
+            self._contracts.put(contract, breaker)
+            return Reverted(b"", "it did not answer in time")
+        self._contracts.pop(contract)
+        return outcome
+
+    async def request(
+        self, network: Network, method: str, params: Sequence[JsonValue]
+    ) -> JsonValue:
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> Answer:
+            await endpoint.verify(deadline_s)
+            await self._refresh_head(network, endpoint, deadline_s)
+            asked = (method, params)
+            if method in IN_STEP:
+                (answer,) = await endpoint.ask_in_step(asked, deadline_s=deadline_s)
+            else:
+                answer = await endpoint.ask(asked, deadline_s)
+            if not isinstance(answer, NodeError):
+                _require_shape(asked, answer)
+                return answer
+            if revert_of(answer) is not None:
+                return answer
+            # Not held against the node: too wide a question is the asker's doing.
+            detail = f"{answer.code} {answer.message}"
+            raise EndpointFault(detail, blame=False, refusal=answer)
+
+        answer = await self._first_believable(network, attempt)
+        if isinstance(answer, NodeError):
+            raise _refused(network, answer)
+        return answer.value
+
+    async def request_all(
+        self, network: Network, requests: Sequence[tuple[str, Sequence[JsonValue]]]
+    ) -> Sequence[JsonValue]:
+        async def attempt(endpoint: Endpoint, deadline_s: float) -> list[JsonValue]:
+            await endpoint.verify(deadline_s)
+            await self._refresh_head(network, endpoint, deadline_s)
+            answers = await ask_all(endpoint, requests, deadline_s)
+            refusals = [answer for answer in answers if isinstance(answer, NodeError)]
+            if len(refusals) == len(answers):
+                detail = f"it refused everything: {refusals[0].code} {refusals[0].message}"
+                raise EndpointFault(detail, blame=False, refusal=refusals[0])
+            return [
+                None if isinstance(answer, NodeError) else _require_shape(asked, answer)
+                for asked, answer in zip(requests, answers, strict=True)
+            ]
+
+        try:
+            return await self._first_believable(network, attempt) if requests else ()
+        except RpcRefused:
+            return [None] * len(requests)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._client.aclose()
+
+    async def _first_believable(self, network: Network, attempt: Attempt[T]) -> T:
+        deadline_s = self._clock.monotonic_s() + self._limits.total_s
+        faults: list[str] = []
+        refusal: NodeError | None = None
+        endpoints = self._endpoints_of(network)
+        for place, endpoint in enumerate(endpoints):
+            if not endpoint.breaker.lets_through():
+                faults.append(f"{endpoint.name}: left alone after failures")
+                continue
+            try:
+                until_s = self._share_of(deadline_s, len(endpoints) - place)
+                answer = await attempt(endpoint, until_s)
+            except EndpointFault as fault:
+                faults.append(f"{endpoint.name}: {fault}")
+                refusal = fault.refusal or refusal
+                _hold_against(endpoint, fault)
+            else:
+                endpoint.breaker.succeeded()
+                return answer
+        if refusal is not None:
+            raise _refused(network, refusal)
+        raise _unreadable(network, "; ".join(faults) or "no endpoint is configured")
+
+    async def _refresh_head(self, network: Network, endpoint: Endpoint, deadline_s: float) -> None:
+        if network.family == "solana":  # its answers carry their own slot
+            return
+        now = self._clock.monotonic_s()
+        if endpoint.head is None or now - endpoint.head[1] > HEAD_FRESH_S:
+            await self._fetch_head(network, endpoint, deadline_s)
+
+    def _share_of(self, deadline_s: float, endpoints: int) -> float:
+        """Until when the first of the endpoints that are left may be asked."""
+        now = self._clock.monotonic_s()
+        share_s = max((deadline_s - now) / endpoints, SHARE_S * self._limits.endpoint_s)
+        return min(deadline_s, now + share_s)
+
+    async def _fetch_head(self, network: Network, endpoint: Endpoint, deadline_s: float) -> int:
+        """Its block number now, refused when it cannot be the newest (`rpc_heights`)."""
+        block = await endpoint.ask_quantity("eth_blockNumber", deadline_s)
+        await believe_height(endpoint, block, self._others(network, endpoint), deadline_s)
+        return block
+
+    def _others(self, network: Network, endpoint: Endpoint) -> list[Endpoint]:
+        return [one for one in self._endpoints_of(network) if one is not endpoint]
+
+    def _endpoints_of(self, network: Network) -> list[Endpoint]:
+        return [self._endpoint(network, url) for url in network.rpc_urls]
+
+    def _endpoint(self, network: Network, url: str) -> Endpoint:
+        known = self.endpoints.get((network.caip2, url))
+        if known is None:
+            identity, client, limits = identity_of(network), self._client, self._limits
+            known = Endpoint(url, identity, client, self._clock, limits, self._ids, self._costs)
+            self.endpoints[network.caip2, url] = known
+        return known
+
+
+async def _read_untrusted(
+    endpoint: Endpoint, call: Call, head: int, until_s: float, gas: int
+) -> Returned | Reverted:
+    try:
+        return await read_capped(endpoint, call, head, until_s, gas)
+    except BlockUnknown:
+        return await read_capped(endpoint, call, max(head - LAG_BLOCKS, 0), until_s, gas)
+
+
+async def _without_blame(work: Awaitable[object]) -> None:
+    try:
+        await work
+    except EndpointFault as fault:
+        raise EndpointFault(str(fault), blame=False) from fault
+
+
+def _require_shape(asked: Asked, answer: Result) -> JsonValue:
+    """The result, when it can be one of the method that was asked. Raises `EndpointFault`."""
+    if not is_shaped(*asked, answer.value):
+        raise EndpointFault(f"{asked[0]}: the answer is of another form")
+    return answer.value
+
+
+def _hold_against(endpoint: Endpoint, fault: EndpointFault) -> None:
+    if fault.no_reply and endpoint.untrusted:
+        fault.blame = False  # it may be a contract that keeps the node from answering
+    if fault.blame:
+        fault.blame = False  # of one exchange, whoever shared it
+        endpoint.doubt()
+        endpoint.breaker.failed()
+    elif fault.refusal is not None:
+        endpoint.breaker.succeeded()
+
+
+def _unreadable(network: Network, detail: str) -> ChainUnavailable:
+    message = f"{network.name} cannot be read right now"
+    return ChainUnavailable(message, detail=detail, retry_after_s=RETRY_AFTER_S)
+
+
+def _refused(network: Network, error: NodeError) -> RpcRefused:
+    message = f"{network.name} refused what was asked of it"
+    return RpcRefused(message, rpc_code=error.code, rpc_message=error.message)

@@ -1,0 +1,277 @@
+"""What callers cost the service over the last day, and how much they may.
+
+A cost is counted for its bearer: the operator whose credential a request carries, else the network
+of the caller's address. The request's handler says once who bears it (`serve_for`); whatever is
+done for it, however deep, counts there. What no request caused is counted for `SERVICE`.
+
+Counting is in memory. What was counted is written behind, in batches, to a store that all processes
+share and that outlives them; from there each learns what its bearers have spent elsewhere. So one
+bearer can overrun a quota by what it spends within one interval of writing, in each process.
+"""
+
+import asyncio
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil, inf
+from typing import ClassVar, Final
+
+from assay.common.addresses import caller_of
+from assay.common.cache import BoundedMap
+from assay.common.clock import Clock
+from assay.common.cost_windows import DAY_S, CostKey, CostStore, CostWindow
+from assay.common.errors import TooMany
+from assay.common.tasks import finish
+
+BEARERS_MAX = 50_000
+"""Bearers remembered; the one that cost nothing for longest is forgotten first."""
+
+SHOWN = 10
+
+BATCH_MAX: Final = 1000
+"""Counts written at once; of more, those with the largest part of their quota go first."""
+
+LOADED_MAX: Final = 50_000
+"""Counts read at a start, the largest of each kind."""
+
+NAME_CHARS_MAX: Final = 100
+EVERYBODY: Final = "everybody"
+"""What all bearers together have cost stands under this name."""
+
+
+class Cost(StrEnum):
+    """What is counted."""
+
+    RPC_CALLS = "rpc_calls"
+    """JSON-RPC requests to chain nodes."""
+    EVALUATIONS = "evaluations"
+    """Evaluations that ran."""
+    UNPROVEN_EVALUATIONS = "unproven_evaluations"
+    """Of these, such of a key agent's address that nobody has proven."""
+    ROWS = "rows"
+    """Rows added to the database."""
+    ACCOUNT_CHANGES = "account_changes"
+    """Changes of an account, its keys, wrappers and webhooks; each is a row of the audit trail."""
+    DISK_BYTES = "disk_bytes"
+    """Bytes of snapshots and evidence."""
+
+
+class QuotaExceeded(TooMany):
+    """The bearer's quota of a day is used up; `quota` names it."""
+
+    code: ClassVar[str] = "quota_exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """Who bears a cost, and whether quotas hold for it."""
+
+    name: str
+    is_limited: bool = True
+
+
+SERVICE = Bearer("service", is_limited=False)
+"""Work that no request caused."""
+
+_bearer: ContextVar[Callable[[], Bearer] | None] = ContextVar("assay_cost_bearer", default=None)
+
+
+def serve_for(bearer: Callable[[], Bearer]) -> None:
+    """From here on, in this context, costs are whose `bearer` says at that moment."""
+    _bearer.set(bearer)
+
+
+def address_bearer(client_address: str) -> Bearer:
+    """The network of an address: an IPv4 address, an IPv6 network of 64 bits."""
+    return Bearer(f"address {caller_of(client_address)}"[:NAME_CHARS_MAX])
+
+
+class CostLedger:
+    """Counts costs by bearer over a sliding day, in memory of a fixed size. One per process.
+
+    Without a store it counts for itself, and forgets with the process.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        quotas: Mapping[Cost, int] | None = None,
+        bearers_max: int = BEARERS_MAX,
+        store: CostStore | None = None,
+    ) -> None:
+        self.quotas = dict(quotas or {})
+        self._clock = clock
+        self._store = store
+        self._windows: BoundedMap[str, dict[str, CostWindow]] = BoundedMap(bearers_max)
+        self._totals: dict[str, CostWindow] = {}
+        self._unwritten: BoundedMap[tuple[str, str], CostWindow] = BoundedMap(2 * bearers_max)
+        self._turn = asyncio.Lock()
+        self._offset_s = 0.0
+        self._set_clock()
+
+    def charge(self, cost: Cost, amount: int = 1, bearer: Bearer | None = None) -> None:
+        """Count a cost; it has been incurred, so nothing is refused."""
+        name = (bearer or current_bearer()).name
+        now_s = self._now_s()
+        windows = self._windows.get(name) or {}
+        self._windows.put(name, windows)
+        for where, whose in ((windows, name), (self._totals, EVERYBODY)):
+            window = where.get(cost)
+            if window is None:
+                window = where[cost] = CostWindow(int(now_s // DAY_S))
+            window.at(now_s)
+            window.current += amount
+            if not window.unwritten and self._store is not None:
+                self._unwritten.put((whose, cost), window)
+            window.unwritten += amount
+
+    def used(self, cost: Cost, bearer: Bearer | None = None) -> int:
+        """What the bearer has cost in the last day."""
+        windows = self._windows.get((bearer or current_bearer()).name)
+        window = windows.get(cost) if windows is not None else None
+        return 0 if window is None else _whole(window.at(self._now_s()))
+
+    def has_left(self, cost: Cost, bearer: Bearer | None = None) -> bool:
+        """Whether the bearer's quota is not used up yet."""
+        quota, bearer = self.quotas.get(cost), bearer or current_bearer()
+        return quota is None or not bearer.is_limited or self.used(cost, bearer) < quota
+
+    def require(self, *costs: Cost, bearer: Bearer | None = None) -> None:
+        """Raises `QuotaExceeded` when one of the bearer's quotas is used up."""
+        whose = bearer or current_bearer()
+        for cost in costs:
+            if not self.has_left(cost, whose):
+                raise self._exceeded(cost, self.quotas[cost], whose)
+
+    def totals(self) -> Mapping[Cost, int]:
+        """What everybody has cost in the last day."""
+        now_s = self._now_s()
+        found = self._totals
+        return {cost: _whole(found[cost].at(now_s)) if cost in found else 0 for cost in Cost}
+
+    def largest(self, cost: Cost) -> list[tuple[str, int]]:
+        """The bearers that cost most, with what they cost."""
+        now_s = self._now_s()
+        rows = (
+            (_whole(windows[cost].at(now_s)), name)
+            for name, windows in self._windows.items()
+            if cost in windows
+        )
+        return [(name, used) for used, name in sorted(rows, reverse=True)[:SHOWN]]
+
+    async def load(self) -> None:
+        """Learn what was spent before this process began. Raises as the store."""
+        if self._store is None:
+            return
+        now_s = self._now_s()
+        today = int(now_s // DAY_S)
+        found = await self._store.largest((today, today - 1), LOADED_MAX)
+        for key in found:
+            if key.name != EVERYBODY and key.name not in self._windows:
+                self._windows.put(key.name, {})
+        self._learn(found, now_s)
+
+    async def flush(self) -> None:
+        """Write down a batch of what was counted since, and learn what others have.
+
+        On failure nothing is lost; a batch of which the database did not say whether it was
+        written may be counted twice.
+        """
+        self._set_clock()
+        async with self._turn:
+            await self._flush_some()
+
+    async def close(self) -> None:
+        """Write down everything that was counted."""
+        async with self._turn:
+            while len(self._unwritten) and self._store is not None:
+                await self._flush_some()
+
+    async def _flush_some(self) -> None:
+        windows = self._next_windows()
+        batch = {
+            CostKey(name, cost, day): count
+            for (name, cost), window in windows.items()
+            for day, count in window.take()
+        }
+        if not batch or self._store is None:
+            return
+        await finish(self._write(self._store, windows, batch))
+
+    async def _write(
+        self,
+        store: CostStore,
+        windows: Mapping[tuple[str, str], CostWindow],
+        batch: Mapping[CostKey, int],
+    ) -> None:
+        try:
+            found = await store.add(batch)
+        except BaseException:
+            for (name, cost, day), count in batch.items():
+                windows[name, cost].give_back(day, count)
+                self._unwritten.put((name, cost), windows[name, cost])
+            raise
+        self._learn(found, self._now_s())
+
+    def _next_windows(self) -> dict[tuple[str, str], CostWindow]:
+        """Take out what is written next."""
+        waiting: Iterable[tuple[tuple[str, str], CostWindow]] = self._unwritten.items()
+        if len(self._unwritten) > BATCH_MAX:
+            waiting = heapq.nlargest(BATCH_MAX, waiting, key=self._part_of_quota)
+        taken = dict(waiting)
+        for key in taken:
+            self._unwritten.pop(key)
+        # A name that no database may hold stays in memory: it must not keep others' out of it.
+        return {key: window for key, window in taken.items() if key[0].isprintable()}
+
+    def _part_of_quota(self, row: tuple[tuple[str, str], CostWindow]) -> float:
+        (name, cost), window = row
+        if name == EVERYBODY:
+            return inf
+        return window.unwritten / self.quotas.get(Cost(cost), 1)
+
+    def _learn(self, found: Mapping[CostKey, int], now_s: float) -> None:
+        """Take the counts of the store, and what was counted since they were asked for."""
+        for key, written in found.items():
+            where = self._totals if key.name == EVERYBODY else self._windows.get(key.name)
+            if where is None:
+                continue
+            window = where.get(key.cost)
+            if window is None:
+                window = where[key.cost] = CostWindow(int(now_s // DAY_S))
+            window.at(now_s)
+            window.learn(key.day, written)
+
+    def _now_s(self) -> float:
+        """Seconds since 1970, by a clock that does not jump between two flushes."""
+        return self._clock.monotonic_s() + self._offset_s
+
+    def _set_clock(self) -> None:
+        self._offset_s = self._clock.now().timestamp() - self._clock.monotonic_s()
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    def _exceeded(self, cost: Cost, quota: int, bearer: Bearer) -> QuotaExceeded:
+        windows = self._windows.get(bearer.name) or {}
+        now_s = self._now_s()
+        window = windows.get(cost) or CostWindow(int(now_s // DAY_S))
+        what = cost.replace("_", " ")
+        return QuotaExceeded(
+            f"Your quota of {quota} {what} a day is used up.",
+            retry_after_s=max(1, ceil(window.wait_s(now_s, quota))),
+            quota=cost.value,
+            limit=quota,
+        )
+
+
+def current_bearer() -> Bearer:
+    """Who bears the costs of this context now."""
+    ask = _bearer.get()
+    return SERVICE if ask is None else ask()
+
+
+def _whole(used: float) -> int:
+    return ceil(used - 1e-6)  # what fractions of a day cost in floats

@@ -1,0 +1,162 @@
+"""Bytes that may be held in memory at once, by all and by each holder."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+from assay.common.errors import Unavailable
+
+PARTS = 4
+"""Nobody holds more than one part of so many but for a single thing; a room may have more parts."""
+
+SQUEEZED = 2
+"""So many times its size is the most a room ever holds, but for a single thing."""
+
+SMALL_BYTES = 64 * 1024
+"""What is no larger is not counted: the number of connections bounds it."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    holder: str
+    size: int
+    own: int
+    let_in: asyncio.Future[None]
+
+
+class Room:
+    """So many bytes; who finds none waits so many seconds, in the order of coming.
+
+    What is larger than a part is let in while its holder holds nothing else, and what is larger
+    than the room while nobody does: how large one thing may be is not for this room to say.
+    """
+
+    def __init__(self, size: int, wait_s: float = 0.0, parts: int = PARTS) -> None:
+        self.size = size
+        self._part = size // parts
+        self.held = 0
+        self._wait_s = wait_s
+        self._by_holder: dict[str, int] = {}
+        self._waiting: deque[_Waiting] = deque()
+
+    async def take(self, holder: str, size: int, own: int = 0) -> None:
+        """Hold so many bytes until they are given back. Raises `Unavailable`.
+
+        `own` is what is held already for the same thing.
+        """
+        waiting = _Waiting(holder, size, own, asyncio.get_running_loop().create_future())
+        if not self._waiting and self._has_part(waiting) and self._has_room(waiting):
+            self._add(holder, size)
+        elif self._wait_s:
+            await self._wait(waiting)
+        else:
+            raise _full()
+
+    def squeeze(self, holder: str, size: int, own: int = 0) -> None:
+        """As `take`, where there is no room as well: up to twice as much as there is."""
+        if self.held != own and self.held + size > SQUEEZED * self.size:
+            raise _full()
+        self._add(holder, size)
+
+    def give(self, holder: str, size: int) -> None:
+        """Give back what was taken, or a part of it."""
+        self._remove(holder, size)
+        self._let_in()
+
+    async def _wait(self, waiting: _Waiting) -> None:
+        self._waiting.append(waiting)
+        self._let_in()
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await asyncio.shield(waiting.let_in)
+        except BaseException as error:
+            self._withdraw(waiting)
+            if isinstance(error, TimeoutError):
+                raise _full() from None
+            raise
+
+    def _withdraw(self, waiting: _Waiting) -> None:
+        if waiting.let_in.done():
+            self._remove(waiting.holder, waiting.size)
+        else:
+            self._waiting.remove(waiting)
+        self._let_in()
+
+    def _let_in(self) -> None:
+        still: deque[_Waiting] = deque()
+        passed: set[str] = set()
+        while self._waiting:
+            first = self._waiting.popleft()
+            if first.holder in passed or not self._has_part(first):
+                passed.add(first.holder)  # those of his that came later stay behind this one
+                still.append(first)
+            elif self._has_room(first):
+                self._add(first.holder, first.size)
+                first.let_in.set_result(None)
+            else:
+                still.append(first)
+                break
+        still.extend(self._waiting)
+        self._waiting = still
+
+    def _has_part(self, one: _Waiting) -> bool:
+        held = self._by_holder.get(one.holder, 0)
+        return held == one.own or held + one.size <= self._part
+
+    def _has_room(self, one: _Waiting) -> bool:
+        return self.held == one.own or self.held + one.size <= self.size
+
+    def _add(self, holder: str, size: int) -> None:
+        self.held += size
+        self._by_holder[holder] = self._by_holder.get(holder, 0) + size
+
+    def _remove(self, holder: str, size: int) -> None:
+        self.held -= size
+        left = self._by_holder[holder] - size
+        if left:
+            self._by_holder[holder] = left
+        else:
+            del self._by_holder[holder]
+
+
+class Share:
+    """What is held of a room for one thing."""
+
+    __slots__ = ("_holder", "_room", "_small", "size")
+
+    def __init__(self, room: Room, holder: str, small: int = SMALL_BYTES) -> None:
+        """What is no larger than `small` is not counted."""
+        self._room = room
+        self._holder = holder
+        self._small = small
+        self.size = 0
+
+    async def take(self, size: int) -> None:
+        """Hold at least so many bytes in all. Raises `Unavailable`."""
+        if more := self._more(size):
+            await self._room.take(self._holder, more, self.size)
+            self.size += more
+
+    def squeeze(self, size: int) -> None:
+        """As `take`, at once, and where there is no room as well. Raises `Unavailable`."""
+        if more := self._more(size):
+            self._room.squeeze(self._holder, more, self.size)
+            self.size += more
+
+    def keep(self, size: int) -> None:
+        """Give back all but so many."""
+        left = size if size > self._small else 0
+        if left < self.size:
+            self._room.give(self._holder, self.size - left)
+            self.size = left
+
+    def close(self) -> None:
+        """Give back everything. Harmless when nothing is held."""
+        self.keep(0)
+
+    def _more(self, size: int) -> int:
+        return max(0, size - self.size) if size > self._small else 0
+
+
+def _full() -> Unavailable:
+    return Unavailable("Too many large bodies are on their way: try again.", retry_after_s=1)

@@ -1,0 +1,126 @@
+"""Secrets nobody has to invent: generated once, kept in a file only its owner can read.
+
+Each one is a ring: the secret in use, the next one, which is accepted already, and previous ones.
+Changing it makes the next one the one in use, so that processes that still run with the old file
+accept what a restarted one signs, and the other way round.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from assay.common.clock import from_iso, iso
+from assay.common.json import is_object
+from assay.common.keyring import Secrets
+
+NEXT, PREVIOUS = "_next", "_previous"
+"""Endings of the names of the ring's other members. `NAME_previous` holds `secret@until`, with
+commas between; without a time a secret is kept for ever."""
+
+
+class SecretFileError(RuntimeError):
+    """The secret file cannot be used; the message says why and how to mend it."""
+
+
+def load_or_create(path: Path, names: Sequence[str], now: datetime) -> dict[str, Secrets]:
+    """The rings of the file; what is missing is drawn (32 bytes, hex) and written back.
+
+    The file is made with mode 0600 and refused when others can read it. Previous secrets whose
+    time is over are left out.
+    """
+    drawn = [one for name in names for one in (name, name + NEXT)]
+    known = _read(path)
+    if any(one not in known for one in drawn):
+        with _turn(path):
+            known = _read(path)  # somebody else may have drawn them by now
+            known = {one: secrets.token_hex(32) for one in drawn} | known
+            _write(path, known)
+    return {name: _ring(known, name, now) for name in names}
+
+
+def load_known(path: Path, names: Sequence[str], now: datetime) -> dict[str, Secrets]:
+    """The rings that the file holds already; none is drawn. Raises `SecretFileError`."""
+    known = _read(path)
+    return {name: _ring(known, name, now) for name in names if {name, name + NEXT} <= known.keys()}
+
+
+def rotate(path: Path, name: str, now: datetime, keep_until: datetime | None) -> None:
+    """Put the next secret in use and draw another; the old one is accepted until then.
+
+    Without a time it is accepted for ever. The ring must be there. Raises `SecretFileError`.
+    """
+    with _turn(path):
+        known = _read(path)
+        old = f"{known[name]}@{'' if keep_until is None else iso(keep_until)}"
+        kept = [f"{secret}@{until}" for secret, until in _previous(known, name, now)]
+        known[name + PREVIOUS] = ",".join([old, *kept])
+        known[name] = known[name + NEXT]
+        known[name + NEXT] = secrets.token_hex(32)
+        _write(path, known)
+
+
+def replace(path: Path, name: str) -> None:
+    """Draw the whole ring anew: nothing that any of its secrets signed is accepted any more."""
+    with _turn(path):
+        known = _read(path)
+        known.pop(name + PREVIOUS, None)
+        known |= {one: secrets.token_hex(32) for one in (name, name + NEXT)}
+        _write(path, known)
+
+
+def _ring(known: dict[str, str], name: str, now: datetime) -> Secrets:
+    previous = (secret for secret, _ in _previous(known, name, now))
+    return known[name], known[name + NEXT], *previous
+
+
+def _previous(known: dict[str, str], name: str, now: datetime) -> list[tuple[str, str]]:
+    """The previous secrets that still count, newest first, each with its time as text."""
+    entries = [one.partition("@") for one in known.get(name + PREVIOUS, "").split(",") if one]
+    try:
+        return [(secret, at) for secret, _, at in entries if not at or now < from_iso(at)]
+    except ValueError as error:
+        raise SecretFileError(f"the previous secrets of {name} are not readable") from error
+
+
+@contextmanager
+def _turn(path: Path) -> Generator[None]:
+    """Of several processes one writes: two that start at once must not draw different secrets."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise SecretFileError(f"cannot write the secrets to {path}: {error}") from error
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        if path.stat().st_mode & 0o077:
+            raise SecretFileError(f"others can read {path}: run `chmod 600 {path}`")
+        values: object = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise SecretFileError(f"cannot read the secrets in {path}: {error}") from error
+    if not is_object(values):
+        raise SecretFileError(f"{path} does not hold a JSON object of secrets")
+    return {str(name): str(value) for name, value in values.items()}
+
+
+def _write(path: Path, values: dict[str, str]) -> None:
+    try:
+        temporary = path.with_suffix(f".{os.getpid()}")
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+            json.dump(values, out)
+        temporary.replace(path)
+    except OSError as error:
+        raise SecretFileError(f"cannot write the secrets to {path}: {error}") from error

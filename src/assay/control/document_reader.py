@@ -1,0 +1,52 @@
+"""Reads a document of a host, with redirects that stay on its site."""
+
+from typing import Final
+from urllib.parse import urljoin
+
+from assay.control.ports import LookUpUnavailable
+from assay.control.scope import scope_of
+from assay.control.statements_in_documents import BYTES_MAX
+from assay.net.egress.ports import EgressError, Failure, Outgoing, Reply, SafeHttp
+
+_REDIRECT = frozenset({301, 302, 303, 307, 308})
+_NOTHING: Final = Reply(0, (), b"", truncated=False, elapsed_ms=0.0)
+
+
+async def fetch(http: SafeHttp, url: str, redirects: int = 0) -> Reply:
+    """The reply, after so many redirects within the same site.
+
+    What cannot be reached or read is a reply with status 0. Raises `LookUpUnavailable` where our
+    own budget is used up.
+    """
+    site = scope.site if (scope := scope_of(url)) else ""
+    for hops in range(redirects + 1):
+        try:
+            request = Outgoing("GET", url, {"accept": "application/json"}, is_bare=True)
+            reply = await http.send(request)
+        except EgressError as error:
+            if error.failure is Failure.BUDGET:
+                raise LookUpUnavailable from error
+            return _NOTHING
+        if reply.truncated or len(reply.body) > BYTES_MAX:
+            return _NOTHING
+        moved = _moved(url, reply, site) if hops < redirects else None
+        if moved is None:
+            return reply
+        url = moved
+    return _NOTHING
+
+
+def _moved(url: str, reply: Reply, site: str) -> str | None:
+    """Where a host's file has moved to, if it has, and stayed on the site and on https."""
+    if reply.status not in _REDIRECT:
+        return None
+    try:
+        target = urljoin(url, reply.header("location") or "")
+    except ValueError:
+        return None
+    scope = scope_of(target)
+    if scope is None or scope.site != site:
+        return None
+    if url.lower().startswith("https:") and not target.lower().startswith("https:"):
+        return None
+    return target

@@ -1,0 +1,74 @@
+"""Budgets of a day, counted exactly: of any number of processes none takes what is not left."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Insert, bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from assay.db.connect import Kind
+from assay.db.engine import Database
+from assay.db.schema.gas import daily_budgets
+from assay.db.sql_transaction import Desk
+
+_ROWS = daily_budgets
+_ONE = (_ROWS.c.name == bindparam("a_name"), _ROWS.c.day == bindparam("a_day"))
+_GIVE_BACK = update(_ROWS).where(*_ONE, _ROWS.c.used > 0).values(used=_ROWS.c.used - 1)
+_USED = select(_ROWS.c.name, _ROWS.c.used)
+
+
+def _take(kind: Kind) -> Insert:
+    made = (sqlite_insert if kind == "sqlite" else postgresql_insert)(_ROWS)
+    return made.values(name=bindparam("name"), day=bindparam("day"), used=1).on_conflict_do_update(
+        index_elements=[_ROWS.c.name, _ROWS.c.day],
+        set_={"used": _ROWS.c.used + 1},
+        where=_ROWS.c.used < bindparam("a_limit"),
+    )
+
+
+class DailyBudgets:
+    """Takes one unit at a time, in the caller's transaction or in one of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._take = _take(database.kind)
+
+    async def take_within(self, desk: Desk, name: str, day: int, limit: int) -> bool:
+        """Whether there was a unit left. Names are always taken in one order."""
+        if limit <= 0:
+            return False
+        values = {"name": name, "day": day, "a_limit": limit}
+        return await desk.change(self._take, values) == 1
+
+    @staticmethod
+    async def give_back_within(desk: Desk, name: str, day: int) -> None:
+        """A unit that was not needed."""
+        await desk.change(_GIVE_BACK, {"a_name": name, "a_day": day})
+
+    async def take_all(self, limits: Sequence[tuple[str, int]], day: int) -> str | None:
+        """Take a unit of each budget, or of none: then the name of one that is used up."""
+
+        async def work(desk: Desk) -> str | None:
+            taken: list[str] = []
+            for name, limit in limits:
+                if not await self.take_within(desk, name, day, limit):
+                    for other in taken:
+                        await self.give_back_within(desk, other, day)
+                    return name
+                taken.append(name)
+            return None
+
+        return await self._database.change(work)
+
+    async def used(self, names: Sequence[str], day: int) -> Mapping[str, int]:
+        """What was taken of some budgets; those of which nothing was are left out."""
+        statement = _USED.where(_ROWS.c.name.in_(names), _ROWS.c.day == day)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).all()
+        return {name: int(used) for name, used in rows}
+
+    async def forget(self, before_day: int) -> int:
+        """Remove budgets of earlier days; how many there were."""
+        async with self._database.write() as connection:
+            removed = await connection.execute(delete(_ROWS).where(_ROWS.c.day < before_day))
+            return removed.rowcount

@@ -1,0 +1,224 @@
+"""One database, SQLite or PostgreSQL, and the two ways to use it: read and write."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from sqlalchemy import text
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from assay.common.errors import Unavailable
+from assay.db.connect import WRITES, Kind, open_engine
+from assay.db.group_commit import Lane
+from assay.db.migrate import is_current, upgrade
+from assay.db.sql_transaction import SessionDesk, Work
+
+USE_S = 15.0
+"""How long one use of the database may take in all, waiting included."""
+
+MIGRATION_S = 3600.0
+"""How long a migration may take, or wait for another process's."""
+
+T = TypeVar("T")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class DataRefused(Unavailable):
+    """The database answered that it cannot hold a value: too long, too large, of no sense."""
+
+
+class Database:
+    """Opened by `open`; every store of the service stands on one of these."""
+
+    def __init__(self, engine: AsyncEngine, kind: Kind, use_s: float) -> None:
+        self._engine = engine
+        # A read is one statement, and that is a transaction by itself: no BEGIN, no ROLLBACK.
+        self._reading = (
+            engine if kind == "sqlite" else engine.execution_options(isolation_level="AUTOCOMMIT")
+        )
+        self.kind: Kind = kind
+        self._use_s = use_s
+        self._uses, self._idle = 0, asyncio.Event()
+        self._idle.set()
+        self._is_closed = False
+        # SQLite's own waiting is by polling and not in turn; under load somebody waits too long.
+        self._turns: AbstractAsyncContextManager[object] = (
+            asyncio.Lock() if kind == "sqlite" else nullcontext()
+        )
+        path = engine.url.database
+        self._lanes: tuple[Lane, Lane] | None = None
+        if kind == "sqlite" and path is not None:
+            wait_s = _own_wait_s(use_s)
+            changes = Lane(path, wait_s, self._turns, writes=True)
+            self._lanes = changes, Lane(path, wait_s, nullcontext(), writes=False)
+
+    @classmethod
+    async def open(cls, url: str, use_s: float = USE_S) -> "Database":
+        """`sqlite:///path` or `postgresql://...`. Nothing is connected yet.
+
+        Raises `DatabaseUrlError`; what only the server can say of the URL, the first use raises.
+        """
+        engine, kind = open_engine(url, wait_s=_own_wait_s(use_s))
+        return cls(engine, kind, use_s)
+
+    @asynccontextmanager
+    async def read(self) -> AsyncGenerator[AsyncConnection]:
+        """A connection for one statement that reads.
+
+        Raises `Unavailable` when the database cannot be used, and `InvalidRequest` for text that
+        no database can hold.
+        """
+        async with self._used(self._use_s), self._reading.connect() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def write(self, use_s: float | None = None) -> AsyncGenerator[AsyncConnection]:
+        """A transaction: committed at the end, rolled back on any exception. Never within another.
+
+        On SQLite it takes the write lock at its beginning, so that a transaction that reads
+        before it writes never fails half-way for another's sake. Raises like `read`;
+        `IntegrityError` passes through.
+        """
+        limit_s = self._use_s if use_s is None else use_s
+        async with self._used(limit_s), self._turns, self._engine.connect() as plain:
+            connection = await plain.execution_options(**{WRITES: True})
+            async with connection.begin():
+                yield connection
+
+    async def change(self, work: Work[T], *, is_sure: bool = False) -> T:
+        """A short transaction of statements alone: its result, once it is committed.
+
+        On SQLite it shares its commit with whatever else is waiting, and costs a tenth of `write`.
+        `is_sure`: once it has changed anything, it fails only where the database does; whatever
+        shares its commit fails with it then. Of two that are under way, which is first is not
+        said. Raises like `write`.
+        """
+        if self._lanes is not None:
+            return await self._done(self._lanes[0], work, is_sure=is_sure)
+        async with self.write() as connection:
+            return await work(SessionDesk(connection, self.lock))
+
+    async def look(self, work: Work[T]) -> T:
+        """One statement that reads; as cheap. Raises like `read`."""
+        if self._lanes is not None:
+            return await self._done(self._lanes[1], work)
+        async with self.read() as connection:
+            return await work(SessionDesk(connection, self.lock))
+
+    @asynccontextmanager
+    async def snapshot(self, use_s: float) -> AsyncGenerator[AsyncConnection]:
+        """A transaction that sees one moment, however long it takes, and holds up no writer.
+
+        For reading, and for temporary tables of its own. Raises like `read`.
+        """
+        sqlite = self.kind == "sqlite"
+        begin = "BEGIN" if sqlite else "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+        async with self._used(use_s), self._engine.connect() as connection, connection.begin():
+            await connection.exec_driver_sql(begin)
+            yield connection
+
+    async def migrate(self) -> None:
+        """Bring the schema up to date; of several processes one does, the others wait.
+
+        Raises `SchemaTooNew`.
+        """
+        async with self.read() as connection:
+            if await connection.run_sync(is_current):
+                return
+        async with self.write(MIGRATION_S) as connection:
+            if self.kind == "postgresql":
+                await connection.execute(text("SELECT pg_advisory_xact_lock(8004)"))
+            await connection.run_sync(upgrade)
+
+    async def lock(self, connection: AsyncConnection, name: str) -> None:
+        """Within a write: wait for every other writer that locked the same name."""
+        if self.kind == "postgresql":
+            statement = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 8004))")
+            await connection.execute(statement, {"name": name})
+
+    async def ping(self) -> None:
+        """Ask the database for an answer. Raises `Unavailable`."""
+        async with self.read() as connection:
+            await connection.execute(text("SELECT 1"))
+
+    async def close(self) -> None:
+        """Close every connection, when what uses them has ended; later uses are `Unavailable`."""
+        self._is_closed = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._use_s):
+                await self._idle.wait()
+        for lane in self._lanes or ():
+            await asyncio.to_thread(lane.close)
+        await self._engine.dispose()
+
+    @asynccontextmanager
+    async def _used(self, limit_s: float) -> AsyncGenerator[None]:
+        """The driver's failures as `Unavailable`; a broken constraint is the store's to see."""
+        self._begin()
+        try:
+            async with asyncio.timeout(limit_s):
+                yield
+        except IntegrityError:
+            raise
+        except _FAILURES as error:
+            raise _told(error) from error
+        finally:
+            self._end()
+
+    async def _done(self, lane: Lane, work: Work[T], *, is_sure: bool = False) -> T:
+        """As within `_used`, whose context managers cost more than the rest: calls wait here."""
+        self._begin()
+        try:
+            return await lane.do(work, self._use_s, is_sure=is_sure)
+        except IntegrityError:
+            raise
+        except _FAILURES as error:
+            raise _told(error) from error
+        finally:
+            self._end()
+
+    def _begin(self) -> None:
+        if self._is_closed:
+            raise Unavailable("The database is closed: the service is ending.", retry_after_s=5)
+        self._uses += 1
+        self._idle.clear()
+
+    def _end(self) -> None:
+        self._uses -= 1
+        if not self._uses:
+            self._idle.set()
+
+
+_FAILURES = (DBAPIError, PoolTimeout, OSError)
+
+
+def _told(error: Exception) -> Unavailable:
+    told = DataRefused if _is_about_data(error) else Unavailable
+    return told("The database cannot be used now.", detail=repr(error), retry_after_s=5)
+
+
+def _own_wait_s(use_s: float) -> float:
+    """A wait ends first by itself: a statement that waits inside SQLite cannot be called off."""
+    return use_s * 2 / 3
+
+
+def to_us(moment: datetime) -> int:
+    """Microseconds since 1970, exactly: how times are stored."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_us(microseconds: int) -> datetime:
+    """The inverse of `to_us`."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def _is_about_data(error: Exception) -> bool:
+    """Whether it failed for what it was to store: SQLSTATE class 22, or the driver's own check."""
+    state = getattr(getattr(error, "orig", None), "sqlstate", None)
+    return isinstance(error, DataError) or str(state).startswith("22")

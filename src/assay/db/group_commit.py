@@ -1,0 +1,232 @@
+"""Short transactions of many callers on SQLite: one thread, one commit for all that are waiting.
+
+A statement that crosses to another thread and back costs more processor time than SQLite takes to
+run it, and a commit waits for the disk. Here a whole piece of work crosses once, with all that
+came while the last commit was waiting, and nobody is answered before their common commit.
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sqlalchemy.exc import IntegrityError
+
+from assay.common.errors import Unavailable
+from assay.db.connect import connect_sqlite
+from assay.db.sql_transaction import DirectDesk, Work
+
+T = TypeVar("T")
+
+AT_ONCE = 64
+"""Pieces of work in one transaction: each holds up the others by some 0.1 ms."""
+
+
+@dataclass(slots=True, eq=False)
+class _Ticket:
+    work: Work[Any]
+    done: asyncio.Future[Any]
+    is_sure: bool
+
+
+class Lane:
+    """One connection to an SQLite file, used by one thread, for work that writes or only reads.
+
+    What fails is undone by itself and fails nobody else, but for what said that it is sure; a
+    commit that fails, fails for all whose work was in it. Work whose caller has gone before it
+    began is left out.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        wait_s: float,
+        turns: AbstractAsyncContextManager[object],
+        *,
+        writes: bool,
+    ) -> None:
+        """`turns` is held during a transaction; `wait_s` bounds waiting for other processes."""
+        self._path = path
+        self._wait_s = wait_s
+        self._turns = turns
+        self._writes = writes
+        self._thread = ThreadPoolExecutor(1, "assay-sql", _be_patient)
+        self._waiting: list[_Ticket] = []
+        self._runner: asyncio.Task[None] | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._is_closed = False
+
+    async def do(self, work: Work[T], limit_s: float, *, is_sure: bool = False) -> T:
+        """Its result, once it is committed.
+
+        `is_sure`: once it has changed anything, it fails only where the database does; that spares
+        it two statements. Raises what it raises, `TimeoutError` after `limit_s`, and `Unavailable`.
+        """
+        if self._is_closed:
+            raise _closed()
+        loop = asyncio.get_running_loop()
+        ticket = _Ticket(work, loop.create_future(), is_sure)
+        self._waiting.append(ticket)
+        if self._runner is None:
+            self._runner = loop.create_task(self._run())
+        # Not `asyncio.timeout`, which costs five times as much: a paid call comes here six times.
+        timer = loop.call_later(limit_s, _give_up, ticket.done)
+        try:
+            return await ticket.done
+        finally:
+            timer.cancel()
+
+    def close(self) -> None:
+        """Let what has begun end, then end the thread; everything else is `Unavailable`.
+
+        It waits, and is therefore not for the thread of the loop.
+        """
+        self._is_closed = True
+        self._thread.submit(self._forget)
+        self._thread.shutdown()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        some: list[_Ticket] = []
+        try:
+            while self._waiting:
+                async with self._turns:
+                    some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+                    if self._is_closed:
+                        break
+                    outcomes = await loop.run_in_executor(self._thread, self._together, some)
+                for ticket, outcome in zip(some, outcomes, strict=True):
+                    _answer(ticket, outcome)
+        finally:
+            self._runner = None
+            left, self._waiting = (*some, *self._waiting), []
+            for ticket in left:  # none, unless this was closed or called off
+                _answer(ticket, _Failed(_closed()))
+
+    def _together(self, tickets: Sequence[_Ticket]) -> list[Any]:
+        """What each came to: its result, or the exception. In the thread."""
+        try:
+            desk = DirectDesk(self._opened())
+            if not self._writes:
+                return [self._alone(ticket, desk) for ticket in tickets]
+            return self._committed(tickets, desk)
+        except Exception as error:  # noqa: BLE001 - told to every caller, in their own tasks
+            self._undo()
+            return [_Failed(_translated(error)) for _ in tickets]
+
+    def _committed(self, tickets: Sequence[_Ticket], desk: DirectDesk) -> list[Any]:
+        run = desk.own.execute
+        run("BEGIN IMMEDIATE")
+        outcomes: list[Any] = []
+        for ticket in tickets:
+            if ticket.is_sure:
+                outcomes.append(self._surely(ticket, desk))
+                continue
+            run("SAVEPOINT work")
+            outcome = self._alone(ticket, desk)
+            if isinstance(outcome, _Failed):
+                run("ROLLBACK TO work")  # raises where SQLite has undone everything itself
+            run("RELEASE work")
+            outcomes.append(outcome)
+        run("COMMIT")
+        return outcomes
+
+    def _surely(self, ticket: _Ticket, desk: DirectDesk) -> object:
+        """Its outcome; raised where it fails and has changed something, for all are undone then."""
+        before = desk.own.total_changes
+        outcome = self._alone(ticket, desk)
+        is_clean = desk.own.total_changes == before and desk.own.in_transaction
+        if isinstance(outcome, _Failed) and not is_clean:  # or SQLite has undone everything itself
+            raise _unusable(repr(outcome.error)) from outcome.error
+        return outcome
+
+    @staticmethod
+    def _alone(ticket: _Ticket, desk: DirectDesk) -> object:
+        if ticket.done.done():  # its caller has gone, or has waited long enough
+            return None
+        try:
+            return _result(ticket.work(desk))
+        except Exception as error:  # noqa: BLE001 - its own caller's, and nobody else's
+            return _Failed(_translated(error))
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = connect_sqlite(self._path, self._wait_s)
+            self._connection.row_factory = sqlite3.Row
+        return self._connection
+
+    def _undo(self) -> None:
+        """Leave no transaction behind; a connection that will not even do that is given up."""
+        try:
+            if self._connection is not None and self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._forget()
+
+    def _forget(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+
+def _be_patient() -> None:
+    """Let this thread run when the loop's has nothing to do, instead of at once when it is woken.
+
+    Both need the interpreter's lock: what runs at once only takes turns with the loop, and each
+    turn costs more than a row. Source: sched(7), SCHED_BATCH.
+    """
+    with suppress(AttributeError, OSError):  # not of this system, or not for us
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: Exception
+
+
+def _closed() -> Unavailable:
+    return _unusable("closed")
+
+
+def _unusable(detail: str) -> Unavailable:
+    return Unavailable("The database cannot be used now.", detail=detail, retry_after_s=5)
+
+
+def _result(work: Coroutine[Any, Any, T]) -> T:
+    """What work comes to that has nothing to wait for."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value
+    work.close()
+    raise TypeError("work of a transaction waited for something else")
+
+
+def _give_up(done: asyncio.Future[Any]) -> None:
+    if not done.done():
+        done.set_exception(TimeoutError("the database took too long"))
+
+
+def _answer(ticket: _Ticket, outcome: object) -> None:
+    if ticket.done.done():
+        return
+    if isinstance(outcome, _Failed):
+        ticket.done.set_exception(outcome.error)
+    else:
+        ticket.done.set_result(outcome)
+
+
+def _translated(error: Exception) -> Exception:
+    """The driver's failures as those of every other use of the database: one kind for stores."""
+    if isinstance(error, sqlite3.IntegrityError):
+        return IntegrityError(None, None, error)
+    if isinstance(error, sqlite3.Error):
+        told = _unusable(repr(error))
+        told.__cause__ = error
+        return told
+    return error

@@ -1,0 +1,92 @@
+"""The roll-ups of the call log: what they are keyed by and count, `analytics/rollup.py` says."""
+
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, String, Table
+
+from assay.db.schema.metadata import METADATA
+from assay.db.schema.rollups import (
+    AGENT_DAYS,
+    AGENTS,
+    DAYS,
+    ENDPOINT_DAYS,
+    ENDPOINTS,
+    TOTALS,
+    Rollup,
+)
+
+_AGENT_CHARS = 80
+
+
+def _table(rollup: Rollup, *more: Column[int] | Column[str] | Index) -> Table:
+    return Table(
+        rollup.table,
+        METADATA,
+        *(_key(name) for name in rollup.key),
+        *(Column(name, BigInteger, nullable=False) for name in rollup.measures),
+        *more,
+        # A row is its key and a few numbers: kept in the index itself, not beside it.
+        sqlite_with_rowid=False,
+    )
+
+
+def _key(name: str) -> Column[int] | Column[str]:
+    if name == "day":
+        return Column(name, Integer, primary_key=True, autoincrement=False)
+    return Column(name, String(_AGENT_CHARS if name == "agent_id" else 36), primary_key=True)
+
+
+call_totals = _table(TOTALS)
+call_days = _table(DAYS)
+endpoint_totals = _table(ENDPOINTS)
+endpoint_days = _table(ENDPOINT_DAYS)
+agent_days = _table(AGENT_DAYS)
+agent_totals = _table(
+    AGENTS,
+    Column("first_us", BigInteger, nullable=False),
+    Column("last_us", BigInteger, nullable=False),
+    Column("tier", String(3)),
+    Column("tier_us", BigInteger),
+    # One an order that agents can be listed in.
+    *(
+        Index(f"ix_agent_totals_{name}", "operator_id", name, "agent_id")
+        for name in ("last_us", "calls", "revenue", "errors")
+    ),
+)
+agent_chains = Table(
+    "agent_chains",
+    METADATA,
+    Column("operator_id", String(36), primary_key=True),
+    Column("agent_id", String(_AGENT_CHARS), primary_key=True),
+    Column("chain", String(64), primary_key=True),
+    sqlite_with_rowid=False,
+)
+removed_calls = Table(
+    "removed_calls",
+    METADATA,
+    # The finest sums of calls whose rows are gone: what roll-ups are proven by in their place.
+    Column("operator_id", String(36), primary_key=True),
+    # The agent, as in the roll-ups; empty for nobody.
+    Column("agent_id", String(_AGENT_CHARS), primary_key=True),
+    Column("wrapper_id", String(36), primary_key=True),
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    *(
+        Column(name, BigInteger, nullable=False)
+        for name in ("calls", "errors", "latency_us", "asked", "denied", "limited")
+    ),
+    Column("first_us", BigInteger, nullable=False),
+    Column("last_us", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+removed_payments = Table(
+    "removed_payments",
+    METADATA,
+    # Payments that failed and whose rows are gone, by the day they failed: how many, and what gas
+    # was spent for them in billionths of a currency; empty where none was.
+    Column("operator_id", String(36), primary_key=True),
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("gas_currency", String(32), primary_key=True),
+    Column("failed", BigInteger, nullable=False),
+    Column("gas_spent", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+call_id_key = Table("call_id_key", METADATA, Column("key", LargeBinary, nullable=False))
+"""One row: what the ids of calls are made with (`call_ids.py`)."""

@@ -1,0 +1,16 @@
+"""What callers cost on a UTC day, by bearer and kind. Rows leave after two days."""
+
+from sqlalchemy import BigInteger, Column, Index, Integer, String, Table
+
+from assay.db.schema.metadata import METADATA
+
+daily_costs = Table(
+    "daily_costs",
+    METADATA,
+    # `operator` and its id, or `address` and a network.
+    Column("bearer", String(100), primary_key=True),
+    Column("cost", String(32), primary_key=True),
+    Column("day", Integer, primary_key=True),
+    Column("used", BigInteger, nullable=False),
+    Index("ix_daily_costs_used", "cost", "day", "used"),
+)

@@ -1,0 +1,21 @@
+"""What was sent to others lately, by budget. Rows leave a minute after their request is over."""
+
+from sqlalchemy import BigInteger, Column, Index, Integer, String, Table
+
+from assay.db.schema.metadata import METADATA
+
+egress_usage = Table(
+    "egress_usage",
+    METADATA,
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("exchange", String(36), nullable=False),
+    # A hash: who is called cannot be read here, and a name of any length has its place.
+    Column("budget", String(32), nullable=False),
+    Column("is_shared", Integer, nullable=False),
+    Column("account", String(36), nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("expires_us", BigInteger, nullable=False),
+    Index("ix_egress_usage_budget", "budget", "expires_us"),
+    Index("ix_egress_usage_exchange", "exchange"),
+    Index("ix_egress_usage_expires", "expires_us"),
+)

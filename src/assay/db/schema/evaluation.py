@@ -1,0 +1,128 @@
+"""Tables of what is known of agents."""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from assay.db.schema.metadata import METADATA
+
+personhood = Table(
+    "personhood",
+    METADATA,
+    Column("subject_key", String(200), primary_key=True),
+    Column("agent_id", String(80), nullable=False),
+    Column("level", String(32), nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("nullifier", String(66), nullable=False),
+    Column("verified_us", BigInteger, nullable=False),
+    UniqueConstraint("scope", "nullifier", name="uq_personhood_human"),
+)
+
+course_runs = Table(
+    "course_runs",
+    METADATA,
+    Column("id", String(36), primary_key=True),
+    Column("address", String(64), nullable=False),
+    Column("seed", String(64), nullable=False),
+    Column("steps", Text, nullable=False),
+    Column("begun_us", BigInteger, nullable=False),
+    Column("finished_us", BigInteger),
+    Column("at_step", Integer, nullable=False),
+    Column("seen", Text),
+    Index("ix_course_runs_address", "address", "finished_us"),
+    Index("ix_course_runs_finished", "finished_us", "begun_us"),
+)
+
+course_calls = Table(
+    "course_calls",
+    METADATA,
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("run_id", String(36), ForeignKey("course_runs.id"), nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("ended_ms", BigInteger),
+    Column("trail", Text, nullable=False),
+    Column("facts", Text, nullable=False),
+    Index("ix_course_calls_run", "run_id", "seq"),
+)
+
+wrapper_conduct = Table(
+    "wrapper_conduct",
+    METADATA,
+    Column("address", String(64), primary_key=True),
+    Column("day", String(10), primary_key=True),
+    Column("calls", BigInteger, nullable=False),
+    Column("limited", BigInteger, nullable=False),
+    Column("early", BigInteger, nullable=False),
+    Column("error_run", BigInteger, nullable=False),
+    Index("ix_wrapper_conduct_day", "day"),
+)
+
+evaluations = Table(
+    "evaluations",
+    METADATA,
+    Column("id", String(36), primary_key=True),
+    Column("subject_key", String(160), nullable=False),
+    Column("chain", String(64), nullable=False),
+    Column("agent_id", String(80), nullable=False),
+    Column("wallet", String(64), nullable=False),
+    Column("collected", Text, nullable=False),
+    Column("unavailable", Text, nullable=False),
+    Column("score", Float(53), nullable=False),
+    Column("tier", String(3), nullable=False),
+    Column("risk_level", String(8), nullable=False),
+    Column("route", String(16), nullable=False),
+    Column("evaluated_us", BigInteger, nullable=False),
+    # The rung proven, and the policy it was graded by (JSON); None before there was a ladder.
+    Column("rung", Integer),
+    Column("policy", Text),
+    Index("ix_evaluations_subject", "subject_key", "evaluated_us"),
+    Index(
+        "ix_evaluations_used",
+        "wallet",
+        "evaluated_us",
+        sqlite_where=text("rung >= 3"),
+        postgresql_where=text("rung >= 3"),
+    ),
+)
+
+snapshots = Table(
+    "snapshots",
+    METADATA,
+    # BIGINT has no row id alias in SQLite: only INTEGER counts up by itself there.
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("evaluation_id", String(36), ForeignKey("evaluations.id"), nullable=False),
+    Column("subject_key", String(160), nullable=False),
+    Column("agent_id", String(80), nullable=False),
+    Column("snapshot_hash", String(66), nullable=False),
+    Column("previous_hash", String(66), nullable=False),
+    Column("encrypted_data_uri", Text),
+    Column("interaction_count", Integer, nullable=False),
+    Column("taken_us", BigInteger, nullable=False),
+    # Of all evidence, and the verdict record `snapshot_hash` is of; None as above.
+    Column("evidence_hash", String(66)),
+    Column("record", Text),
+    Index("ix_snapshots_subject", "subject_key", "seq"),
+    # Without it, each evaluation that leaves has the database look through every snapshot.
+    Index("ix_snapshots_evaluation", "evaluation_id"),
+)
+
+removed_snapshots = Table(
+    "removed_snapshots",
+    METADATA,
+    # The hash of the last snapshot of a subject that left: where what is kept of its chain begins.
+    Column("subject_key", String(160), primary_key=True),
+    Column("snapshot_hash", String(66), nullable=False),
+)

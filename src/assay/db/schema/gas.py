@@ -1,0 +1,24 @@
+"""What accounts have prepaid for settling, and budgets of a day that are counted exactly."""
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Integer, String, Table
+
+from assay.db.schema.metadata import METADATA
+
+gas_accounts = Table(
+    "gas_accounts",
+    METADATA,
+    Column("operator_id", String(36), ForeignKey("operators.id"), primary_key=True),
+    # `usd`, or the network whose coin it is.
+    Column("currency", String(32), primary_key=True),
+    # Billionths of the currency, less what is reserved; below zero after an unexpected cost.
+    Column("balance", BigInteger, nullable=False),
+)
+
+daily_budgets = Table(
+    "daily_budgets",
+    METADATA,
+    Column("name", String(120), primary_key=True),
+    # A UTC calendar day, in days since 1970. Rows leave after a month.
+    Column("day", Integer, primary_key=True),
+    Column("used", BigInteger, nullable=False),
+)

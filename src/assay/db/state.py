@@ -1,0 +1,81 @@
+"""Short-lived facts in SQL: durable, and shared by every process on the database."""
+
+from sqlalchemy import text
+
+from assay.common.clock import Clock
+from assay.common.shared_state_bounds import check_entry
+from assay.db.engine import Database, to_us
+
+PURGE_EVERY_S = 10.0
+PURGE_MAX = 5000
+"""Entries removed at a time, so that nobody who puts one waits for the removal of millions."""
+
+_PUT = (
+    "INSERT INTO state (key, value, expires_us) VALUES (:key, :value, :expires_us)"
+    " ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_us = excluded.expires_us"
+)
+_PUT_ALWAYS = text(_PUT)
+_PUT_IF_ABSENT = text(f"{_PUT} WHERE state.expires_us <= :now_us RETURNING key")
+_GET = text("SELECT value FROM state WHERE key = :key AND expires_us > :now_us")
+_TAKE = text("DELETE FROM state WHERE key = :key AND expires_us > :now_us RETURNING value")
+_PURGE = text(
+    "DELETE FROM state WHERE key IN"
+    " (SELECT key FROM state WHERE expires_us <= :now_us ORDER BY expires_us LIMIT :at_most)"
+    " AND expires_us <= :now_us RETURNING 1"
+)
+"""The time is asked twice: an entry put anew since the inner question must stay."""
+
+
+class SqlSharedState:
+    """Implements `kit.state.SharedState`.
+
+    What has ended is removed by those who put something, a bounded number every few seconds.
+    """
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._purge_at_s = clock.monotonic_s()
+
+    async def put_if_absent(self, key: str, value: str, ttl_s: float) -> bool:
+        values = self._values(key, value, ttl_s)
+        await self._purge_when_due()
+        # Short work, whose commits are shared: whoever proves an address puts one.
+        values["now_us"] = self._now_us()
+        return bool(await self._database.change(lambda desk: desk.rows(_PUT_IF_ABSENT, values)))
+
+    async def put(self, key: str, value: str, ttl_s: float) -> None:
+        values = self._values(key, value, ttl_s)
+        await self._purge_when_due()
+        await self._database.change(lambda desk: desk.change(_PUT_ALWAYS, values))
+
+    async def get(self, key: str) -> str | None:
+        values = {"key": key, "now_us": self._now_us()}
+        rows = await self._database.look(lambda desk: desk.rows(_GET, values))
+        return rows[0]["value"] if rows else None
+
+    async def take(self, key: str) -> str | None:
+        values = {"key": key, "now_us": self._now_us()}
+        rows = await self._database.change(lambda desk: desk.rows(_TAKE, values))
+        return rows[0]["value"] if rows else None
+
+    async def _purge_when_due(self) -> None:
+        """Before the put, not after: a put that was done must not be told as a failure."""
+        now_s = self._clock.monotonic_s()
+        if now_s < self._purge_at_s:
+            return
+        self._purge_at_s = now_s + PURGE_EVERY_S
+        async with self._database.write() as connection:
+            # Two that purge at once could wait for each other's rows crosswise.
+            await self._database.lock(connection, "purge of state")
+            values = {"now_us": self._now_us(), "at_most": PURGE_MAX}
+            removed = (await connection.execute(_PURGE, values)).all()
+        if len(removed) == PURGE_MAX:
+            self._purge_at_s = now_s  # more is left: the next put goes on with it
+
+    def _values(self, key: str, value: str, ttl_s: float) -> dict[str, str | int]:
+        check_entry(key, value)
+        return {"key": key, "value": value, "expires_us": self._now_us() + round(ttl_s * 1e6)}
+
+    def _now_us(self) -> int:
+        return to_us(self._clock.now())

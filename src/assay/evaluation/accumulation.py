@@ -1,0 +1,221 @@
+"""One visit and those before it -> the evidence an evaluation rests on (verdict, sections 2, 5).
+
+The sandbox evidence gets two members: `visit`, how this visit came about, and `history`, what all
+visits of the window say together. Where this visit adds nothing, the evidence of the newest
+evaluation stands: an open trigger re-rolls nothing, and gives no new hash.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Final, TypeAlias
+from urllib.parse import urlsplit
+
+from assay.common.clock import Clock
+from assay.common.egress_budget import EGRESS_BUDGET
+from assay.common.json import JsonObject, is_array, is_object
+from assay.evaluation.caller_verdict import Judged
+from assay.evaluation.comparison import compared, row_of
+from assay.evaluation.earlier_evidence import (
+    Accumulated,
+    Standing,
+    adds_evidence,
+    evidence_of,
+    members_of,
+    with_row,
+)
+from assay.evaluation.history import FirstLooks, History, pool
+from assay.evaluation.model import INDEXING, UNFINISHED, Collected, Evaluation, Evidence, SignalName
+from assay.evaluation.pooling import FINISHED
+from assay.evaluation.ports import Signal
+from assay.evaluation.schedule import Reason, Seen
+from assay.evaluation.visit_record import ABSENT, is_unfinished, remembered, with_comparison
+from assay.evaluation.visits import RECHECK, WINDOW, Asked, VisitRecord, VisitStore
+from assay.net.egress.domain import domain_of
+from assay.probing.declared_services import declared_services
+from assay.probing.deposited_access import CLOSED
+from assay.probing.ports import Probe, Severity
+from assay.registries.subject import Subject
+
+Judge: TypeAlias = Callable[[Evidence, Mapping[str, Probe]], Sequence[Judged]]
+"""What every check of a visit concludes, by the visit alone: `raw_findings` of the sandbox."""
+
+HOST_CHARS_MAX: Final = 255
+
+RECHECKED_WITHIN: Final = timedelta(days=6)
+"""How old the newest whole visit may be that a re-check confirms. With the day that a re-check
+stands at most, no result is reused for longer than the seven days of every other."""
+
+CONTROL: Final = ("control", "identity", "entry")
+"""Members of the evidence that announced visits alone collect: no customer asks who controls a
+host, or carries what was deposited. What the newest of them found stands, no matter who timed it.
+"""
+
+
+class VisitHistory:
+    """Reads what earlier visits saw, and judges the newest one by it."""
+
+    def __init__(self, store: VisitStore, clock: Clock, judge: Judge) -> None:
+        self._store = store
+        self._clock = clock
+        self._judge = judge
+
+    def pending(
+        self, collected: Sequence[Collected], probes: Mapping[str, Probe], asked: Asked
+    ) -> str | None:
+        """Why a visit that was made could not be finished, if so: it says nothing of the agent.
+
+        What saw a critical failure counts as it is, and so does the last try.
+        """
+        evidence = next((c.evidence for c in collected if c.signal is SignalName.SANDBOX), None)
+        if evidence is None or asked.is_last_try or not is_unfinished(evidence):
+            return None
+        has_failed = any(
+            row.severity is Severity.CRITICAL and row.finding.outcome == "fail"
+            for row in self._judge(evidence, probes)
+        )
+        return None if has_failed else UNFINISHED
+
+    async def accumulate(
+        self,
+        subject: Subject,
+        collected: tuple[Collected, ...],
+        tools: "tuple[Signal, Mapping[str, Probe]]",
+        newest: Evaluation | None,
+        asked: Asked,
+    ) -> Accumulated:
+        """The evidence with its history; a key agent has none. `tools`: sandbox and probes."""
+        sandbox = next((c for c in collected if c.signal is SignalName.SANDBOX), None)
+        if subject.agent is None:
+            return Accumulated(collected)
+        now = self._clock.now()
+        visits = await self._store.recent(subject.key, now - WINDOW)
+        critical = frozenset(n for n, p in tools[1].items() if p.severity is Severity.CRITICAL)
+        earlier = evidence_of(newest)
+        if earlier is not None and (asked.shared is not None or _is_recheck(sandbox)):
+            weigh = partial(tools[0].weigh, probes=tools[1])
+            standing = Standing(subject.key, now, earlier, visits, critical, weigh)
+            return self._stands(standing, collected, tools[1], asked)
+        if sandbox is None:
+            return Accumulated(collected)
+        rows = self._judge(sandbox.evidence, tools[1])
+        made = VisitRecord(subject.key, now, asked.timing)
+        record = remembered(made, sandbox.evidence, rows, visits)
+        differing = compared([*visits, record], critical)
+        record = with_comparison(record, differing, visits)
+        before, after = pool(visits, now, critical), pool([*visits, record], now, critical)
+        adds = adds_evidence(record, visits, before)
+        found = after if adds else before
+        keeps = earlier is not None and (
+            not (adds and _shows_more(record, visits))
+            or _is_absent_for_now(sandbox.evidence, found)
+            or _is_closed(sandbox.evidence)
+        )
+        seen = earlier if earlier is not None and keeps else sandbox.evidence
+        data = dict(seen.data if not adds else with_row(seen.data, row_of(differing)))
+        if earlier is not None and adds:
+            data |= _control_of(sandbox.evidence if record.label == "announced" else earlier)
+        data.pop(RECHECK, None)
+        evidence = Evidence(
+            {**data, **members_of(record, found, keep=earlier if keeps and not adds else None)},
+            sandbox.evidence.interactions,
+            seen.transcript,
+        )
+        judged = Collected(SignalName.SANDBOX, evidence, tools[0].weigh(evidence, tools[1]))
+        others = [judged if c is sandbox else c for c in collected]
+        has_failed = _has_failed(record, before) or found.asks_for_a_look
+        return Accumulated(tuple(others), record if adds else None, found, has_failed)
+
+    def _stands(
+        self,
+        standing: Standing,
+        collected: tuple[Collected, ...],
+        probes: Mapping[str, Probe],
+        asked: Asked,
+    ) -> Accumulated:
+        """What an evaluation rests on that made no visit of its own."""
+        if asked.shared is not None:
+            return standing.after_sibling(collected, asked.shared)
+        seen = next(c.evidence for c in collected if c.signal is SignalName.SANDBOX)
+        return standing.after_recheck(collected, seen, self._judge(seen, probes))
+
+    async def is_known(self, subject: Subject, newest: Evaluation | None) -> bool:
+        """Whether a whole visit is recent enough for re-checks to confirm what it found."""
+        if subject.agent is None or evidence_of(newest) is None:
+            return False
+        since = self._clock.now() - RECHECKED_WITHIN
+        visits = await self._store.recent(subject.key, since)
+        return any(visit.outcomes.get(FINISHED) == "passed" for visit in visits)
+
+
+def waits_for(collected: Sequence[Collected], missing: Mapping[SignalName, str]) -> str | None:
+    """What an evaluation lacked of ours, if anything: a host's budget, or events of the chain."""
+    evidence = next((c.evidence for c in collected if c.signal is SignalName.SANDBOX), None)
+    if evidence is not None and evidence.data.get("why") == EGRESS_BUDGET:
+        return EGRESS_BUDGET
+    return INDEXING if any(reason.startswith(INDEXING) for reason in missing.values()) else None
+
+
+def seen_by(subject: Subject, found: Accumulated, pending: str | None, asked: Asked) -> Seen:
+    """What the evaluation means for the agent's next visit."""
+    evidence = next((c.evidence for c in found.collected if c.signal is SignalName.SANDBOX), None)
+    control = evidence.data.get("control") if evidence is not None else None
+    rows = [row for row in control if is_object(row)] if is_array(control) else []
+    return Seen(
+        host=_host(subject),
+        has_control=any(row.get("proof") and not row.get("conflict") for row in rows),
+        asked=asked,
+        pending=_REASONS[pending] if pending is not None else None,
+        has_failed=found.has_new_failure,
+    )
+
+
+_REASONS: Final[Mapping[str, Reason]] = {
+    EGRESS_BUDGET: "waiting_for_budget",
+    UNFINISHED: "unfinished",
+    INDEXING: "indexing",
+}
+
+
+def _host(subject: Subject) -> str:
+    """The registrable domain of the first service that can be called."""
+    for visited in declared_services(subject)[0]:
+        host = urlsplit(visited.service.endpoint).hostname
+        if host:
+            return domain_of(host)[:HOST_CHARS_MAX]
+    return ""
+
+
+def _shows_more(record: VisitRecord, visits: Sequence[VisitRecord]) -> bool:
+    """Whether what the visit saw takes the place of what stands, and not only refutes it."""
+    return bool(record.critical or record.findings) or FirstLooks(visits).take(record)
+
+
+def _control_of(evidence: Evidence) -> JsonObject:
+    return {name: evidence.data[name] for name in CONTROL if name in evidence.data}
+
+
+def _is_recheck(sandbox: Collected | None) -> bool:
+    return sandbox is not None and bool(sandbox.evidence.data.get(RECHECK))
+
+
+def _is_absent_for_now(evidence: Evidence, found: History) -> bool:
+    """Whether the agent was not there, and that is not yet more than a moment's absence."""
+    reachable = found.pooled.get("reachable")
+    is_absent = evidence.data["status"] != "tested" and evidence.data.get("why") in ABSENT
+    return is_absent and reachable is not None and reachable.outcome == "pass"
+
+
+def _is_closed(evidence: Evidence) -> bool:
+    """Whether a visit without credentials found nothing open."""
+    listed = evidence.data.get("services")
+    rows = [row for row in listed if is_object(row)] if is_array(listed) else []
+    return bool(rows) and all(row.get("state") == CLOSED for row in rows)
+
+
+def _has_failed(record: VisitRecord, before: History) -> bool:
+    """Whether a check failed that did not count as failed before."""
+    return any(
+        seen != "passed" and (name not in before.pooled or before.pooled[name].outcome == "pass")
+        for name, seen in record.outcomes.items()
+    )

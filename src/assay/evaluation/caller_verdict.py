@@ -1,0 +1,50 @@
+"""The verdict on an agent as a caller, from what was observed of it. Pure."""
+
+from assay.caller_behaviour.scenario import CONDUCT, count, failed, passed
+from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.common.json import JsonObject, is_object
+from assay.evaluation.checks import Judged
+from assay.probing.ports import Severity
+
+LIMITED_MIN = 3
+"""429s seen before anything is said about how they are taken."""
+
+EARLY_SHARE = 1 / 3
+CALLS_MIN = 10
+ERROR_RUN = 10
+"""Equal errors in a row, on one path of one wrapper, that are a loop."""
+
+
+def judged_conduct(seen: JsonObject) -> list[Judged]:
+    """Every finding about a caller, by name. `seen` is what a `ConductSource` observed."""
+    course, wrappers = seen.get("course"), seen.get("wrappers")
+    rows: list[Judged] = []
+    for name, what in sorted(course.items()) if is_object(course) else ():
+        obstacle = OBSTACLES.get(name)
+        if obstacle is not None and is_object(what):
+            rows.append(Judged(name, CONDUCT, obstacle.severity, obstacle.weigh(what)))
+    if is_object(wrappers):
+        rows.extend(_at_wrappers(wrappers))
+    return rows
+
+
+def _at_wrappers(seen: JsonObject) -> list[Judged]:
+    rows: list[Judged] = []
+    limited, early = count(seen, "limited"), count(seen, "early")
+    if limited >= LIMITED_MIN:
+        ignored = early > EARLY_SHARE * limited
+        finding = (
+            failed("At wrappers it calls again at once after a 429.")
+            if ignored
+            else passed("At wrappers it waits after a 429.")
+        )
+        rows.append(Judged("wrapper_limits_obeyed", CONDUCT, Severity.MAJOR, finding))
+    if count(seen, "calls") >= CALLS_MIN:
+        looped = count(seen, "errorRun") >= ERROR_RUN
+        finding = (
+            failed("At wrappers it repeats calls that are refused, in a loop.")
+            if looped
+            else passed("At wrappers it does not repeat what is refused.")
+        )
+        rows.append(Judged("wrapper_errors_not_looped", CONDUCT, Severity.MINOR, finding))
+    return rows

@@ -1,0 +1,256 @@
+"""The causes of a score, each with the score without it: recomputed by the score's own function.
+
+Nothing is estimated: the evidence is replaced by what it would be with one thing put right, and
+is graded again. What cannot be known beforehand, such as future feedback, is given as the most.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+from assay.caller_behaviour.scenario import CONDUCT
+from assay.common.json import JsonObject, JsonValue, is_object
+from assay.evaluation.behaviour import findings
+from assay.evaluation.explanations import Cause, Explanation, RungAsk, explained
+from assay.evaluation.fixes import fix_of
+from assay.evaluation.model import UNFINISHED, Collected, Evidence, Score, SignalName, Weighed
+from assay.evaluation.ports import Signal
+from assay.evaluation.scoring import BASE_SIGNALS
+from assay.evaluation.tiers import Rules
+from assay.evaluation.verdict import grade_score
+from assay.probing.ports import Finding, Probe, Severity, Visit
+
+LADDER_DOCS: Final = "docs/grades.md#the-ladder"
+CHECKS_DOCS: Final = "docs/better-grade.md#checks"
+
+_BEST: Mapping[SignalName, JsonObject] = {
+    SignalName.SELF: {"registered": True, "holds": True, "agents": 1},
+    SignalName.PERSONHOOD: {"level": "orb"},
+    SignalName.WALLET: {"rules": 2, "spentUsd": "20"},
+}
+"""Evidence of a signal at its best, where it does not depend on what others say."""
+
+_ACTIONS: Mapping[SignalName, tuple[str, str]] = {
+    SignalName.SANDBOX: (
+        "Declare services that anybody can call: A2A, MCP, or HTTP with an OpenAPI document.",
+        "docs/probes.md",
+    ),
+    SignalName.REGISTRY_8004: (
+        "Ask customers who paid to give feedback in the registry.",
+        "docs/reputation.md",
+    ),
+    SignalName.WALLET: (
+        "Pay sellers that are not yours from the wallet that speaks for the agent.",
+        "docs/people.md#wallet",
+    ),
+    SignalName.SELF: (
+        "Prove a human behind the agent in Self's registry, with a passport.",
+        "docs/people.md#self",
+    ),
+    SignalName.PERSONHOOD: (
+        "Prove a human behind the agent with a World ID of an orb.",
+        "docs/people.md#personhood",
+    ),
+    SignalName.ATTESTATION: (
+        "Have a trusted attester verify profiles of the owner.",
+        "docs/people.md#attestation",
+    ),
+}
+
+
+class _Passed:
+    """A probe that finds nothing wrong, in place of one that did."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.name, self.family, self.severity = probe.name, probe.family, probe.severity
+
+    async def collect(self, visit: Visit) -> JsonObject | None:
+        """Collects nothing."""
+        del visit
+        return None
+
+    def weigh(self, seen: JsonObject) -> Finding:
+        """Passes, whatever was seen."""
+        del seen
+        return Finding("pass", "It is put right.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Graded:
+    """A score, and the evidence it was made of."""
+
+    agent_id: str
+    collected: tuple[Collected, ...]
+    score: Score
+    selected: frozenset[SignalName]
+
+
+class Explainer:
+    """Explains scores; pure, and as deterministic as the score."""
+
+    def __init__(
+        self, signals: Mapping[SignalName, Signal], probes: Mapping[str, Probe], rules: Rules
+    ) -> None:
+        self._signals = signals
+        self._probes = probes
+        self._rules = rules
+
+    def explain(
+        self,
+        agent_id: str,
+        collected: Sequence[Collected],
+        found: Score,
+        selected: frozenset[SignalName] = frozenset(),
+    ) -> Explanation:
+        """Why the score is not higher, and what would raise it.
+
+        What the next rung of the ladder asks for is part of it. `improve` is empty only where
+        nothing would raise the score.
+        """
+        graded = _Graded(agent_id, tuple(collected), found, selected or BASE_SIGNALS)
+        causes = [*self._checks(graded), *self._signals_of(graded), *self._bonus(graded)]
+        return explained(causes, found.value, self._asks(found), found.before_ceiling)
+
+    def _asks(self, found: Score) -> list[RungAsk]:
+        """What the next rung asks for and is not there, and where its ceiling is."""
+        rung = found.place.rung + 1
+        return [
+            RungAsk(one.name, one.asks, LADDER_DOCS, self._rules.ladder.ceilings[rung], one.action)
+            for one in found.place.next_demands
+        ]
+
+    def judged(self, seen: Collected) -> Collected:
+        """The signal with its evidence judged again, after that has changed."""
+        weighed = self._signals[seen.signal].weigh(seen.evidence, self._probes)
+        return replace(seen, weighed=weighed)
+
+    def _after(self, graded: _Graded, changed: Collected) -> float:
+        """The score with this in place of what the signal saw."""
+        others = (c for c in graded.collected if c.signal is not changed.signal)
+        missing = {name: "" for name in graded.score.unavailable if name is not changed.signal}
+        every = (*others, changed)
+        return grade_score(graded.agent_id, every, missing, self._rules, graded.selected).value
+
+    def _checks(self, graded: _Graded) -> Iterator[Cause]:
+        """What probes and tests of conduct found, and what was not asked for want of time."""
+        seen = next((c for c in graded.collected if c.signal is SignalName.SANDBOX), None)
+        if seen is None or SignalName.SANDBOX not in graded.selected:
+            return
+        rows = findings(seen.evidence, self._probes)
+        failed = [row for row in rows if row.finding.outcome == "fail"]
+        critical = frozenset(row.name for row in failed if row.severity is Severity.CRITICAL)
+        for row in failed:
+            names = critical if row.name in critical else frozenset({row.name})
+            after = self._after(graded, self._passing(seen, names))
+            together = " Critical findings count until all are gone." if len(names) > 1 else ""
+            yield Cause(
+                row.name,
+                row.finding.note,
+                fix_of(row.name, row.finding.note) + together,
+                "docs/conduct.md" if row.family == CONDUCT else CHECKS_DOCS,
+                after,
+                is_cap=row.name in critical,
+            )
+        yield from self._unasked(graded, seen)
+
+    def _unasked(self, graded: _Graded, seen: Collected) -> Iterator[Cause]:
+        probes = seen.evidence.data.get("probes")
+        open_ = [n for n, what in probes.items() if what == UNFINISHED] if is_object(probes) else []
+        known = frozenset(name for name in open_ if name in self._probes)
+        if known:
+            listed = ", ".join(sorted(known))
+            yield Cause(
+                "unfinished",
+                f"{len(known)} checks were not finished: {listed}.",
+                "Answer faster, and have the agent evaluated again.",
+                "docs/probes.md",
+                self._after(graded, self._passing(seen, known)),
+                at_most=True,
+            )
+
+    def _passing(self, seen: Collected, names: frozenset[str]) -> Collected:
+        """What the signal would be worth if these had passed."""
+        data = _without_failures(seen.evidence.data, names)
+        swapped = {
+            # a cast: a probe's name is of its class, and here of the instance
+            name: cast("Probe", _Passed(probe)) if name in names else probe
+            for name, probe in self._probes.items()
+        }
+        evidence = Evidence(data, seen.evidence.interactions)
+        weighed = self._signals[SignalName.SANDBOX].weigh(evidence, swapped)
+        return replace(seen, evidence=evidence, weighed=weighed)
+
+    def _signals_of(self, graded: _Graded) -> Iterator[Cause]:
+        """What every selected signal could add beyond what it does."""
+        by_signal = {c.signal: c for c in graded.score.contributions}
+        for name in sorted(graded.selected):
+            part = by_signal.get(name)
+            if part is None and name not in graded.score.unavailable:
+                continue
+            best, is_exact = self._best(name)
+            after = self._after(graded, best)
+            action, docs = _ACTIONS[name]
+            if part is None:
+                finding = f"The signal {name.value} could not be read now."
+                action = "Ask again later; nothing is held against the agent for it."
+            elif part.points < 0 or part.confidence == 0:
+                finding = " ".join(part.reasons)
+            else:
+                finding = (
+                    f"The signal {name.value} is worth {part.points:.2f} points;"
+                    f" at its best it would be worth {after - graded.score.value:.2f} more."
+                )
+            yield Cause(name.value, finding, action, docs, after, at_most=not is_exact)
+
+    def _best(self, name: SignalName) -> tuple[Collected, bool]:
+        """A signal at its best, and whether that is what the action named leads to."""
+        data, signal = _BEST.get(name), self._signals.get(name)
+        if data is None or signal is None:
+            return Collected(name, Evidence({}), Weighed(100.0, 1.0)), False
+        evidence = Evidence(data)
+        weighed = signal.weigh(evidence, self._probes)
+        return Collected(name, evidence, weighed), name is not SignalName.WALLET
+
+    def _bonus(self, graded: _Graded) -> Iterator[Cause]:
+        """What a proven human would add on top."""
+        name = SignalName.PERSONHOOD
+        if name in graded.selected or name not in self._signals:
+            return
+        best, _ = self._best(name)
+        action, docs = _ACTIONS[name]
+        has = "An orb has not" if graded.score.bonus else "No human has"
+        yield Cause(
+            "personhood_bonus",
+            f"{has} proven a human behind the agent, which adds points on top of the score.",
+            action,
+            docs,
+            self._after(graded, best),
+        )
+
+
+def _without_failures(data: JsonObject, names: frozenset[str]) -> JsonObject:
+    """The evidence with what was unfinished as seen, and without failures of conduct."""
+    probes, conduct = data.get("probes"), data.get("conduct")
+    changed: JsonObject = data
+    if is_object(probes):
+        nothing: JsonObject = {}
+        seen: dict[str, JsonValue] = {
+            name: nothing if name in names and not is_object(what) else what
+            for name, what in probes.items()
+        }
+        changed = {**changed, "probes": seen}
+    if is_object(conduct):
+        changed = {**changed, "conduct": _behaved(conduct, names)}
+    return changed
+
+
+def _behaved(conduct: JsonObject, names: frozenset[str]) -> JsonObject:
+    course, wrappers = conduct.get("course"), conduct.get("wrappers")
+    kept: JsonObject = conduct
+    if is_object(course):
+        kept = {**kept, "course": {n: w for n, w in course.items() if n not in names}}
+    if is_object(wrappers):
+        early = {"early": 0} if "wrapper_limits_obeyed" in names else {}
+        errors = {"errorRun": 0} if "wrapper_errors_not_looped" in names else {}
+        kept = {**kept, "wrappers": {**wrappers, **early, **errors}}
+    return kept

@@ -1,0 +1,87 @@
+"""Three requests where a whole visit has no room: is the agent there, and is it what it was?
+
+A re-check proves nothing and earns nothing. It confirms the evaluation before it, or says that
+scheduled visits have to look. Source: verdict, section 5, `ttlMs`.
+"""
+
+import asyncio
+import random
+from dataclasses import replace
+from secrets import token_hex
+from typing import Final
+
+from assay.common.egress_budget import EGRESS_BUDGET
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.evaluation.model import Evidence
+from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.visits import RECHECK
+from assay.probing.declared_services import declared_services, service_row
+from assay.probing.fingerprints import collect_fingerprints, evidence_of
+from assay.probing.ports import BudgetExhausted, Visit, Visited
+from assay.probing.robots_consent import wants_none
+from assay.probing.session import VisitHttp
+from assay.probing.shared_dialers import SharedDialers
+from assay.registries.subject import Subject
+
+RECHECK_REQUESTS: Final = 3
+"""Source: verdict, section 5."""
+
+REACHABLE: Final = "reachable"
+"""Names the probe that asks whether services answer."""
+
+
+async def recheck(subject: Subject, needs: SignalNeeds, left_s: float) -> Evidence:
+    """What the requests show within `left_s`; inconclusive where the host had no room for them.
+
+    Services are asked in an order of chance, so that none can rely on being left out.
+    """
+    nonce = token_hex(16)
+    http = VisitHttp(needs.http, needs.clock, RECHECK_REQUESTS, left_s)
+    declared = declared_services(subject)[0]
+    random.Random(nonce).shuffle(declared)  # noqa: S311 - the nonce is the secret
+    rows: list[JsonValue] = []
+    facts: JsonObject = {}
+    async with asyncio.TaskGroup() as group:
+        dialers = SharedDialers(needs.dialers, group, None)
+        services = await _open(declared, http, needs)
+        visit = Visit(subject, services, http, dialers, "", nonce=nonce, slices=needs.slices)
+        if services:
+            facts = evidence_of(await collect_fingerprints(visit, services, left_s))
+        for service in services:
+            rows += await _answers(needs, replace(visit, services=(service,)))
+        dialers.hang_up()
+    if not rows:
+        return Evidence({"status": "inconclusive", "why": EGRESS_BUDGET, "probes": {}})
+    is_there = any(is_object(row) and row["answers"] for row in rows)
+    data: JsonObject = {
+        "status": "tested" if is_there else "inconclusive",
+        "why": None if is_there else "unreachable",
+        "services": [service_row(v, "visited") for v in services],
+        "probes": {REACHABLE: {"services": rows}},
+        "visit": {"label": "announced"},
+        RECHECK: True,
+    }
+    return Evidence({**data, **facts} if is_there else data, interactions=http.sent)
+
+
+async def _open(
+    declared: list[Visited], http: VisitHttp, needs: SignalNeeds
+) -> tuple[Visited, ...]:
+    """The services that robots.txt leaves open, as far as it is known or can be asked."""
+    visits = needs.sources.visits
+    found: list[Visited] = []
+    for service in declared:
+        known = None if visits is None else await visits.may_visit(service.service.endpoint)
+        if known or (known is None and not await wants_none(service, http, visits)):
+            found.append(service)
+    return tuple(found)
+
+
+async def _answers(needs: SignalNeeds, visit: Visit) -> list[JsonValue]:
+    """The row of one service; none where the requests were used up before it."""
+    try:
+        seen = await needs.probes[REACHABLE].collect(visit)
+    except BudgetExhausted:
+        return []
+    rows = seen.get("services") if seen is not None else None
+    return [*rows] if is_array(rows) else []

@@ -1,0 +1,95 @@
+"""Enrolling agents for visits at random times. Beyond the specification's tables."""
+
+from fastapi import APIRouter, Request
+
+from assay.accounts.auth import Credential
+from assay.accounts.model import Operator
+from assay.common.errors import InvalidRequest, Problem
+from assay.evaluation import schemas_visits as wire
+from assay.evaluation.enrolment import Holder
+from assay.identity.controllers import require_control
+from assay.identity.model import AgentPrincipal
+from assay.registries.schemas_parameters import AgentId, OnNetwork
+from assay.registries.subject import Subject, subject_key
+from assay.registries.subjects import canonical_agent_id
+from assay.server.route import app_of, route
+from assay.server.schemas_page import Cursor, Limit, Offset, part_of
+
+router = APIRouter(tags=["Trust"])
+_PATH = "/operator/agent/{agentId}/visits"
+
+
+@route(
+    router,
+    "POST",
+    _PATH,
+    operation="enrol_agent",
+    credential=Credential.OP_KEY_OR_AGENT,
+    answers=wire.EnrolledResponse,
+    also=(409,),
+)
+async def enrol_agent(
+    request: Request, agent_id: AgentId, network: OnNetwork
+) -> wire.EnrolledResponse:
+    """Have the agent visited at random times: as its owner, or as an operator that relies on it."""
+    app = app_of(request)
+    subject = await app.subjects.find(network, agent_id)
+    await app.visits.enrolments.enrol(_holder(request, subject), subject)
+    return wire.EnrolledResponse(ok=True, agent_id=subject.agent_id, chain=network.slug)
+
+
+@route(
+    router,
+    "DELETE",
+    _PATH,
+    operation="withdraw_agent",
+    credential=Credential.OP_KEY_OR_AGENT,
+    answers=wire.EnrolledResponse,
+)
+async def withdraw_agent(
+    request: Request, agent_id: AgentId, network: OnNetwork
+) -> wire.EnrolledResponse:
+    """Ask for the agent's visits no more."""
+    app = app_of(request)
+    if isinstance(request.state.principal, Operator):
+        named = canonical_agent_id(network, agent_id)
+        key, holder = subject_key(network, named), Holder("operator", request.state.principal.id)
+    else:
+        subject = await app.subjects.find(network, agent_id)
+        named, key, holder = subject.agent_id, subject.key, _holder(request, subject)
+    await app.visits.enrolments.withdraw(holder, key)
+    return wire.EnrolledResponse(ok=True, agent_id=named, chain=network.slug)
+
+
+@route(
+    router,
+    "GET",
+    "/operator/visits",
+    operation="list_enrolments",
+    credential=Credential.OP_KEY_OR_AGENT,
+    answers=wire.EnrolmentsResponse,
+)
+async def list_enrolments(
+    request: Request, limit: Limit = 100, offset: Offset = 0, cursor: Cursor = None
+) -> wire.EnrolmentsResponse:
+    """The agents that the caller enrolled."""
+    principal: Operator | AgentPrincipal = request.state.principal
+    holder = (
+        Holder("operator", principal.id)
+        if isinstance(principal, Operator)
+        else Holder("owner", principal.address)
+    )
+    found = await app_of(request).visits.enrolments.list(holder)
+    return wire.enrolments(part_of(list(found), limit, offset, cursor))
+
+
+def _holder(request: Request, subject: Subject) -> Holder:
+    """Who asks. Raises `IdentityMismatch` for an agent that is not the caller's."""
+    principal: Operator | AgentPrincipal = request.state.principal
+    if subject.agent is None:
+        message = "key agents have no services to visit"
+        raise InvalidRequest(message, details=[Problem(("path", "agentId"), message)])
+    if isinstance(principal, Operator):
+        return Holder("operator", principal.id)
+    require_control(principal.address, subject, principal.contract)
+    return Holder("owner", subject.agent.owner)

@@ -1,0 +1,60 @@
+"""Settlements of the chain as proof of function: one signal's facts in another's transcripts. Pure.
+
+A visit pays nothing, so of a service that only sells it sees the demand. Who was charged is read
+by the signal of the registry; its fact joins the transcript, and the row of evidence follows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from assay.common.json import JsonObject, is_array, is_object
+from assay.evaluation.model import Collected, SignalName
+from assay.evaluation.policy import LadderPolicy
+from assay.evaluation.ports import Signal
+from assay.probing.function import function_rows
+from assay.probing.function.payment import with_settlements
+from assay.probing.ports import Probe
+
+
+def with_sales(
+    collected: Sequence[Collected],
+    sandbox: Signal,
+    probes: Mapping[str, Probe],
+    policy: LadderPolicy,
+) -> tuple[Collected, ...]:
+    """What was collected; of services whose payee is the wallet, with what was settled with it."""
+    chain = next((c.evidence.data for c in collected if c.signal is SignalName.REGISTRY_8004), None)
+    fact = _fact(chain, policy)
+    return tuple(
+        _judged(c, fact, sandbox, probes) if c.signal is SignalName.SANDBOX else c
+        for c in collected
+    )
+
+
+def _fact(chain: JsonObject | None, policy: LadderPolicy) -> JsonObject:
+    """What was settled, and what is asked; `unread` where a chain did not say all of it."""
+    needs: JsonObject = {
+        "clusters": policy.sold_clusters,
+        "days": policy.sold_days,
+        "usdNet": str(policy.sold_usd),
+    }
+    if chain is None or chain.get("stale"):
+        return {"unread": 1, "needs": needs}
+    found = chain.get("settlements")
+    return {**(found if is_object(found) else {}), "needs": needs}
+
+
+def _judged(
+    one: Collected, fact: JsonObject, sandbox: Signal, probes: Mapping[str, Probe]
+) -> Collected:
+    listed = one.evidence.transcript.get("function")
+    before = [row for row in listed if is_object(row)] if is_array(listed) else []
+    after = with_settlements(before, fact)
+    if after == before:
+        return one
+    evidence = replace(
+        one.evidence,
+        data={**one.evidence.data, "function": [*function_rows(after)]},
+        transcript={**one.evidence.transcript, "function": [*after]},
+    )
+    return Collected(one.signal, evidence, sandbox.weigh(evidence, probes))

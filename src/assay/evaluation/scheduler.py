@@ -1,0 +1,160 @@
+"""Makes the visits that are due: each is leased once over all processes.
+
+Those that the scheduler timed may go unannounced; those that finish what somebody else asked for
+follow a visible event closely, and say who they are.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from assay.chains.networks import Networks
+from assay.common.clock import Clock
+from assay.common.egress_budget import EgressUse, UseClass, egress_use
+from assay.common.errors import Unavailable
+from assay.evaluation.schedule import DueVisit
+from assay.evaluation.service import Evaluator
+from assay.evaluation.sibling_agents import SiblingVisits
+from assay.evaluation.visits import VisitRecord
+from assay.probing.declared_services import declared_services
+from assay.probing.unannounced import UnannouncedVisits, scheduled_visits
+from assay.registries.model import AgentNotFound
+from assay.registries.subject import Subject
+from assay.registries.subjects import Subjects
+
+EVALUATION_S: Final = 90.0
+"""What an evaluation in the background may take: agents that think answer in up to 60 seconds."""
+
+LEASE_S: Final = 300.0
+"""How long a visit is one process's: longer than any evaluation, its chain reads included."""
+
+AT_ONCE: Final = 8
+"""Visits a process makes at a time."""
+
+FAILED_AGAIN_S: Final = 3600.0
+"""When a visit is due again whose agent's chain could not be read."""
+
+ACCOUNT: Final = "scheduler"
+"""Whom requests to hosts without proven control are counted for: a quarter of a budget at most."""
+
+
+class Schedule(Protocol):
+    """What is due, shared by all processes."""
+
+    async def lease(self, per_host: int, at_most: int, lease_s: float) -> Sequence[DueVisit]:
+        """Visits to make now; nobody else makes them for `lease_s` seconds."""
+        ...
+
+    async def prepared(self, subject_key: str) -> None:
+        """The sites of a leased agent were asked what they close to us: it is visited next."""
+        ...
+
+    async def put_off(self, subject_key: str, seconds: float) -> None:
+        """A leased visit could not be made: it is due again later."""
+        ...
+
+    async def drop(self, subject_key: str) -> None:
+        """The agent is no more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerDependencies:
+    """What visits are made with."""
+
+    schedule: Schedule
+    subjects: Subjects
+    networks: Networks
+    evaluator: Evaluator
+    clock: Clock
+    visits_per_host: int
+    """Of a registrable domain and day."""
+    on_failure: Callable[[str, Exception], None]
+    unannounced: UnannouncedVisits | None = None
+    siblings: SiblingVisits | None = None
+    """Without it every agent is visited itself."""
+
+
+class Scheduler:
+    """Visits agents at the times of the schedule."""
+
+    def __init__(self, needs: SchedulerDependencies) -> None:
+        self._needs = needs
+
+    async def run(self) -> int:
+        """Make the visits that are due, a few at a time, until none is; how many.
+
+        A slow agent keeps one place, not those of the others. Raises `Unavailable`, once the
+        visits that have begun are over.
+        """
+        made, failed = 0, None
+        async with asyncio.TaskGroup() as group:
+            running: set[asyncio.Task[None]] = set()
+            while True:
+                try:
+                    due = await self._lease(AT_ONCE - len(running))
+                except Unavailable as error:
+                    failed = error
+                    break
+                running |= {group.create_task(self._visit(visit)) for visit in due}
+                made += len(due)
+                if not running:
+                    break
+                _, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        if failed is not None:
+            raise failed
+        return made
+
+    async def _lease(self, at_most: int) -> Sequence[DueVisit]:
+        needs = self._needs
+        return await needs.schedule.lease(needs.visits_per_host, at_most, LEASE_S)
+
+    async def _visit(self, visit: DueVisit) -> None:
+        needs = self._needs
+        try:
+            network = needs.networks.by_slug(visit.chain)
+            with egress_use(_use(visit)):
+                subject = await needs.subjects.find(network, visit.agent_id)
+                if (shared := await self._shared(visit, subject)) is not None:
+                    asked = replace(visit.asked, shared=shared)
+                    await needs.evaluator.evaluate(subject, EVALUATION_S, asked)
+                    return
+                if not visit.is_visit:
+                    await self._read_robots(subject)
+                    await needs.schedule.prepared(visit.subject_key)
+                    return
+                with self._manner(visit):
+                    await needs.evaluator.evaluate(subject, EVALUATION_S, visit.asked)
+        except AgentNotFound:
+            await needs.schedule.drop(visit.subject_key)
+        except Exception as error:  # noqa: BLE001 - one agent must not take the other visits down
+            needs.on_failure(visit.subject_key, error)
+            await needs.schedule.put_off(visit.subject_key, FAILED_AGAIN_S)
+
+    async def _shared(self, visit: DueVisit, subject: Subject) -> VisitRecord | None:
+        """The visit of a sibling that will do, where this one is of the schedule's own."""
+        siblings = self._needs.siblings
+        if siblings is None or visit.tries or visit.asked.timing != "scheduled":
+            return None
+        return await siblings.find(subject)
+
+    async def _read_robots(self, subject: Subject) -> None:
+        needs = self._needs
+        if needs.unannounced is not None:
+            urls = [visited.service.endpoint for visited in declared_services(subject)[0]]
+            await needs.unannounced.read_robots(urls, needs.clock)
+
+    def _manner(self, visit: DueVisit) -> AbstractContextManager[None]:
+        """Whether the visit may go unannounced: one whose time can be foreseen may not."""
+        if visit.may_hide(self._needs.clock.now()):
+            return scheduled_visits(visit.announced)
+        return nullcontext()
+
+
+def _use(visit: DueVisit) -> EgressUse:
+    """Agents with proven control draw on the half that strangers cannot use up."""
+    if visit.has_control:
+        return EgressUse(UseClass.RESERVED, agent=visit.subject_key)
+    return EgressUse(account=ACCOUNT)

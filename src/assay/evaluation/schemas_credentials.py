@@ -1,0 +1,106 @@
+"""Credentials that owners deposit for evaluations, on the wire. No answer holds what they are."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from assay.common.clock import iso
+from assay.evaluation.deposits import DepositedCredential
+from assay.server.schemas_base import Answer, Body, Timestamp
+from assay.server.schemas_page import Paged, Part
+
+_CHARS_MAX = 8192
+"""More than any member may have; how much that is, is said with the other problems."""
+
+
+class CredentialRequest(Body):
+    """What the owner deposits."""
+
+    url: Annotated[
+        str,
+        Field(
+            max_length=_CHARS_MAX,
+            description="Address it is for, and all below: at the host of a declared service, under"
+            " proven control.",
+        ),
+    ]
+    place: Annotated[
+        Literal["header", "query"],
+        Field(description="Sent as a header, or as a parameter of the query."),
+    ] = "header"
+    name: Annotated[
+        str,
+        Field(
+            max_length=_CHARS_MAX,
+            description="Name of the header (`Authorization`, `X-API-Key`) or of the parameter.",
+        ),
+    ]
+    value: Annotated[
+        str,
+        Field(
+            max_length=_CHARS_MAX,
+            description="Its value, such as `Bearer ...`. It is sealed, and shown to nobody.",
+            json_schema_extra={"format": "password", "writeOnly": True},
+        ),
+    ]
+
+
+class CredentialResponse(Answer):
+    """A deposited credential, without what it is."""
+
+    id: str
+    agent_id: str
+    chain: str
+    url: str
+    place: str
+    name: str
+    set_at: Timestamp
+    last_used_at: Annotated[
+        Timestamp | None, Field(description="The last visit that had it; null before the first.")
+    ]
+    last_outcome: Annotated[
+        str | None,
+        Field(
+            description="What came of it there: `entered`, `refused` (with it, too), or"
+            " `not_needed` (the service answered without it, and it was not sent)."
+        ),
+    ]
+
+
+class CredentialsResponse(Paged):
+    """The agent's deposited credentials, oldest first."""
+
+    items: list[CredentialResponse]
+
+
+class CredentialRemovedResponse(Answer):
+    """The credential is erased."""
+
+    ok: bool
+    id: str
+
+
+def credential(kept: DepositedCredential) -> CredentialResponse:
+    """One of them."""
+    return CredentialResponse(
+        id=kept.id,
+        agent_id=kept.agent_id,
+        chain=kept.chain,
+        url=kept.url,
+        place=kept.place,
+        name=kept.name,
+        set_at=iso(kept.created_at),
+        last_used_at=None if kept.used_at is None else iso(kept.used_at),
+        last_outcome=kept.outcome,
+    )
+
+
+def credentials(part: Part[DepositedCredential]) -> CredentialsResponse:
+    """A page of those of an agent."""
+    return CredentialsResponse(
+        items=[credential(one) for one in part.items],
+        total=part.total,
+        limit=part.limit,
+        offset=part.offset,
+        next_cursor=part.next_cursor,
+    )

@@ -1,0 +1,203 @@
+"""What signals are worth -> one score. Pure: the same evidence gives the same score anywhere.
+
+    score = 50 + sum_i weight_i * confidence_i * (value_i - 50), then + bonus, clamped to 0..100,
+    then at most the critical caps, then at most the ceiling of the rung that is proven
+
+with weights normalised over the selected signals, so that the sum is the confidence-weighted mean
+shrunk towards the prior by whatever is not known. A signal that could not be collected keeps its
+weight and has no points: it pulls the score towards the prior, never towards zero.
+Nothing else is subtracted, and the ceiling holds for every selection of signals.
+Source: decisions, section 4; decision 0024; Efron & Morris 1975 for shrinkage towards a prior mean.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from assay.evaluation.ladder import LadderPlace
+from assay.evaluation.model import (
+    Cap,
+    Collected,
+    Contribution,
+    EvidenceUnavailable,
+    Score,
+    SignalName,
+    Weighed,
+)
+
+PRIOR = 50.0
+"""The score of an agent nobody knows anything about. Source: decisions, section 4."""
+
+BASE_SIGNALS = frozenset(
+    {SignalName.SANDBOX, SignalName.REGISTRY_8004, SignalName.WALLET, SignalName.SELF}
+)
+"""Signals that count without being asked for. Source: decisions, section 4."""
+
+DEFAULT_WEIGHTS: Mapping[SignalName, float] = MappingProxyType(
+    {
+        SignalName.SANDBOX: 55.0,
+        SignalName.REGISTRY_8004: 25.0,
+        SignalName.WALLET: 10.0,
+        SignalName.SELF: 10.0,
+        SignalName.PERSONHOOD: 15.0,
+        SignalName.ATTESTATION: 5.0,
+    }
+)
+"""Source: decisions, section 4."""
+
+BONUS: Mapping[str, float] = MappingProxyType({"orb": 8.0})
+BONUS_OTHERWISE = 5.0
+"""Points a proven human adds, by level: an orb's, and any other's.
+Source: decisions, section 4; spec 5.5."""
+
+_REASONS_MAX = 6
+
+
+def weights_from(overrides: Mapping[str, float]) -> Mapping[SignalName, float]:
+    """The default weights with `overrides` by signal name.
+
+    Raises `ValueError` for an unknown signal or a weight that is not above 0 (and finite).
+    """
+    weights = dict(DEFAULT_WEIGHTS)
+    for name, weight in overrides.items():
+        if name not in set(SignalName):
+            raise ValueError(f"there is no signal {name!r}")
+        if not 0 < weight <= 1_000_000:  # noqa: PLR2004 - any bound that excludes inf and nan
+            raise ValueError(f"the weight of signal {name!r} must be above 0")
+        weights[SignalName(name)] = weight
+    return MappingProxyType(weights)
+
+
+def score(
+    collected: Sequence[Collected],
+    unavailable: Mapping[SignalName, str],
+    weights: Mapping[SignalName, float],
+    place: LadderPlace,
+    selected: frozenset[SignalName] = frozenset(),
+) -> Score:
+    """The score of an evaluation over `selected` signals (empty: the base ones).
+
+    Raises `EvidenceUnavailable` when not one selected signal could be collected.
+    """
+    chosen = selected or BASE_SIGNALS
+    heard = sorted((c for c in collected if c.signal in chosen), key=lambda c: c.signal)
+    missing = tuple(sorted(name for name in unavailable if name in chosen))
+    if not heard:
+        raise _nothing(missing or tuple(sorted(chosen)))
+    total = sum(weights[c.signal] for c in heard) + sum(weights[name] for name in missing)
+    shares = {c.signal: weights[c.signal] / total for c in heard}
+    bonus, why = (0.0, ()) if SignalName.PERSONHOOD in chosen else _bonus(collected)
+    contributions = tuple(_contribution(c, shares[c.signal]) for c in heard)
+    caps = tuple(c.weighed.cap for c in heard if c.weighed.cap is not None)
+    points = sum(c.points for c in contributions)
+    before = _bounded(points, bonus, caps)
+    value = min(before, place.ceiling)
+    hidden = max(0.0, min(bonus, before - max(value, _bounded(points, 0.0, caps))))
+    checks = [state for c in collected for state in c.weighed.checks.values()]
+    first = [*(c.reason for c in caps), *_ceiling(place, before, value, hidden), *why]
+    return Score(
+        value=round(value, 2),
+        confidence=round(sum(c.weight * c.confidence for c in contributions), 4),
+        contributions=contributions,
+        unavailable=missing,
+        caps=caps,
+        bonus=bonus,
+        reasons=_reasons(contributions, missing, unavailable, first),
+        place=place,
+        low=_supposed(heard, shares, bonus, place.ceiling, lambda w: w.low),
+        high=_supposed(heard, shares, bonus, place.ceiling, lambda w: w.high),
+        before_ceiling=round(before, 2),
+        hidden_bonus=round(hidden, 2),
+        checks_made=sum(state != "not_made" for state in checks),
+        checks_applicable=len(checks),
+    )
+
+
+def _nothing(missing: Sequence[SignalName]) -> EvidenceUnavailable:
+    names = ", ".join(missing)
+    return EvidenceUnavailable(
+        f"None of the selected trust signals could be collected now ({names}).",
+        signals=list(missing),
+        retry_after_s=10,
+    )
+
+
+def lacks_knowledge(found: Score, min_score: float) -> bool:
+    """Whether a score is below `min_score` for want of knowledge: nothing known speaks against it.
+
+    Either no signal counts against the agent, or only the rung's ceiling is in the way.
+    """
+    if found.value >= min_score or found.caps or found.place.faults:
+        return False
+    return all(c.points >= 0 for c in found.contributions) or found.before_ceiling >= min_score
+
+
+def _bounded(points: float, bonus: float, caps: Sequence[Cap]) -> float:
+    """Formula, then bonus, then critical caps."""
+    value = min(100.0, max(0.0, PRIOR + points + bonus))
+    return min([value, *(cap.score for cap in caps)])
+
+
+def _supposed(
+    heard: Sequence[Collected],
+    shares: Mapping[SignalName, float],
+    bonus: float,
+    ceiling: float,
+    pick: Callable[[Weighed], Weighed | None],
+) -> float:
+    """The same formula, with what `pick` supposes of checks that were not made."""
+    supposed = [(c.signal, pick(c.weighed) or c.weighed) for c in heard]
+    points = sum(_points(w, shares[signal]) for signal, w in supposed)
+    caps = [w.cap for _, w in supposed if w.cap is not None]
+    return round(min(ceiling, _bounded(points, bonus, caps)), 2)
+
+
+def _ceiling(place: LadderPlace, before: float, value: float, hidden: float) -> tuple[str, ...]:
+    """The sentence that says what the ceiling does."""
+    if before <= value:
+        return ()
+    asked = "; ".join(d.asks.rstrip(".") for d in place.next_demands)
+    of_bonus = f", {hidden:.2f} of them of the bonus" if hidden else ""
+    said = f"Rung {place.rung} ({place.name}) has the ceiling {place.ceiling:g}: it hides"
+    return (f"{said} {before - value:.2f} points{of_bonus}. The next rung asks for: {asked}.",)
+
+
+def _points(weighed: Weighed, share: float) -> float:
+    return round(share * weighed.confidence * (weighed.value - PRIOR), 6)
+
+
+def _bonus(collected: Sequence[Collected]) -> tuple[float, tuple[str, ...]]:
+    """What a proven human adds, and the sentence that says so."""
+    for one in collected:
+        level = one.evidence.data.get("level") if one.signal is SignalName.PERSONHOOD else None
+        if isinstance(level, str):
+            points = BONUS.get(level, BONUS_OTHERWISE)
+            return points, (f"A proven human behind the agent adds {points:g} points ({level}).",)
+    return 0.0, ()
+
+
+def _contribution(collected: Collected, weight: float) -> Contribution:
+    weighed = collected.weighed
+    return Contribution(
+        signal=collected.signal,
+        value=weighed.value,
+        weight=round(weight, 6),
+        confidence=weighed.confidence,
+        points=_points(weighed, weight),
+        reasons=weighed.reasons,
+    )
+
+
+def _reasons(
+    contributions: Sequence[Contribution],
+    missing: Sequence[SignalName],
+    unavailable: Mapping[SignalName, str],
+    capped: Sequence[str],
+) -> tuple[str, ...]:
+    """Caps first, then the signals by how far they moved the score, then what was missing."""
+    by_weight = sorted(contributions, key=lambda c: (-abs(c.points), c.signal))
+    sentences = [
+        *capped,
+        *(reason for c in by_weight for reason in c.reasons),
+        *(f"The {name} signal could not be collected: {unavailable[name]}" for name in missing),
+    ]
+    return tuple(dict.fromkeys(sentences))[:_REASONS_MAX]

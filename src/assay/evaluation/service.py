@@ -1,0 +1,298 @@
+"""collect -> weigh -> score -> grade -> snapshot -> announce: the one path of an evaluation."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from assay.common.clock import Clock
+from assay.common.costs import Cost, CostLedger
+from assay.common.egress_budget import current_use
+from assay.common.ids import new_id
+from assay.common.single_flight import SingleFlight
+from assay.common.sliced_work_runner import Slices
+from assay.control.identity import Control
+from assay.evaluation.accumulation import Accumulated, VisitHistory, seen_by, waits_for
+from assay.evaluation.model import (
+    FIRST_PREVIOUS_HASH,
+    Collected,
+    Evaluation,
+    EvaluationCompleted,
+    Evidence,
+    SignalName,
+    Snapshot,
+    Unavailable,
+)
+from assay.evaluation.ports import EvaluationStore, Listener, Signal, SignalNeeds, SnapshotBlobs
+from assay.evaluation.sales import with_sales
+from assay.evaluation.schedule import PlansVisits
+from assay.evaluation.signal_sources import Sources
+from assay.evaluation.snapshot import evidence_bytes, record_bytes, snapshot_hash
+from assay.evaluation.tiers import Rules
+from assay.evaluation.verdict import grade_score
+from assay.evaluation.visits import TRIGGERED, Asked
+from assay.net.egress.ports import SafeHttp, VisitTurns
+from assay.probing.deposited_access import EvaluationCredentials
+from assay.probing.ports import AgentDialers, Probe, ReadsConsents
+from assay.registries.subject import Subject
+from assay.registries.subjects import Subjects
+
+PERSONHOOD_S = 2.0
+"""What a look at the stored proofs may take."""
+
+_COSTS = (Cost.EVALUATIONS, Cost.RPC_CALLS, Cost.ROWS, Cost.DISK_BYTES)
+_ROWS = 2
+"""An evaluation and its snapshot."""
+
+_COPIES = 2
+"""Evidence is kept as a row and as an encrypted block."""
+
+GRACE_S = 0.5
+"""What a signal may take beyond its deadline to hand over what it has."""
+
+
+EVER = datetime(1970, 1, 1, tzinfo=UTC)
+"""Since when evaluations are looked for, where their age does not matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorNeeds:
+    """What an evaluation rests on."""
+
+    subjects: Subjects
+    signals: Mapping[SignalName, Signal]
+    probes: Mapping[str, Probe]
+    http: SafeHttp
+    dialers: AgentDialers
+    store: EvaluationStore
+    blobs: SnapshotBlobs
+    rules: Rules
+    listeners: Sequence[Listener]
+    clock: Clock
+    sources: Sources = field(default_factory=Sources)
+    costs: CostLedger | None = None
+    consents: ReadsConsents | None = None
+    turns: VisitTurns | None = None
+    control: Control | None = None
+    history: VisitHistory | None = None
+    """Without it every evaluation rests on its own visit alone: for tests of the rest."""
+    plans: PlansVisits | None = None
+
+
+class Evaluator:
+    """Runs evaluations; of several asked for one subject at once, one runs and all get it."""
+
+    def __init__(self, needs: EvaluatorNeeds, flights: SingleFlight[EvaluationCompleted]) -> None:
+        self._needs = needs
+        self._flights = flights
+        self._slices = Slices()
+
+    async def evaluate(
+        self, subject: Subject, deadline_s: float, asked: Asked = TRIGGERED
+    ) -> EvaluationCompleted:
+        """Evaluate now, within `deadline_s`, and store the result before it is answered.
+
+        Raises `EvidenceUnavailable` when no base signal could be collected; nothing is stored
+        then. A caller that joins a running evaluation gets its result: only those join it that have
+        its deadline, its class of the egress budget and its reason. Where that budget of the
+        agent's host cut it short, or our time or an index did, the newest one there is counts
+        instead and it is tried again in the background; without one the agent was not tested.
+        Nothing is stored or announced then. Raises `QuotaExceeded` for a caller whose evaluations
+        have cost too much today.
+        """
+        if self._needs.costs is not None:
+            self._needs.costs.require(*_COSTS)
+        kind = f"{asked.timing} {'recheck ' if asked.may_recheck else ''}"
+        kind += "" if asked.shared is None else "shared "
+        key = f"{current_use().sharers} {deadline_s} {kind}{subject.key}"
+        return await self._flights.run(key, lambda: self._run(subject, deadline_s, asked))
+
+    async def collect(
+        self,
+        subject: Subject,
+        names: frozenset[SignalName],
+        deadline_s: float,
+        *,
+        may_recheck: bool = False,
+        credentials: EvaluationCredentials | None = None,
+    ) -> tuple[tuple[Collected, ...], Mapping[SignalName, str]]:
+        """What the named signals see now, and why the others of them could not be had.
+
+        `credentials` are used in place of deposited ones.
+        """
+        needs = self._needs
+        sources = needs.sources
+        if credentials is not None:
+            sources = replace(sources, credentials=credentials)
+        wanted = {name: signal for name, signal in needs.signals.items() if name in names}
+        async with asyncio.TaskGroup() as group:
+            tasks = {
+                name: group.create_task(
+                    self._hear(signal, subject, deadline_s, sources, may_recheck=may_recheck)
+                )
+                for name, signal in sorted(wanted.items())
+            }
+        heard = {name: task.result() for name, task in tasks.items()}
+        collected = tuple(
+            Collected(name, evidence, wanted[name].weigh(evidence, needs.probes))
+            for name, evidence in heard.items()
+            if isinstance(evidence, Evidence)
+        )
+        missing = {n: e.reason for n, e in heard.items() if isinstance(e, Unavailable)}
+        return collected, missing
+
+    async def with_personhood(self, subject: Subject, evaluation: Evaluation) -> Evaluation:
+        """The evaluation with what is known now of the human behind its subject (spec 4.4)."""
+        name = SignalName.PERSONHOOD
+        if name not in self._needs.signals:
+            return evaluation
+        found, _ = await self.collect(subject, frozenset({name}), PERSONHOOD_S)
+        others = (c for c in evaluation.collected if c.signal is not name)
+        return replace(evaluation, collected=(*others, *found))
+
+    async def _newest(self, subject: Subject) -> EvaluationCompleted | None:
+        """The evaluation there was, however old, in place of one that could not be made."""
+        evaluation = await self._needs.store.newest(subject.key, EVER)
+        snapshot = await self._needs.store.newest_snapshot(subject.key)
+        if evaluation is None or snapshot is None:
+            return None
+        return EvaluationCompleted(evaluation, snapshot)
+
+    async def _hear(
+        self,
+        signal: Signal,
+        subject: Subject,
+        deadline_s: float,
+        sources: Sources,
+        *,
+        may_recheck: bool,
+    ) -> Evidence | Unavailable:
+        needs = self._needs
+        tools = SignalNeeds(
+            reader=needs.subjects.reader(subject.network),
+            http=needs.http,
+            dialers=needs.dialers,
+            probes=needs.probes,
+            clock=needs.clock,
+            deadline_s=deadline_s,
+            sources=sources,
+            slices=self._slices,
+            consents=needs.consents,
+            turns=needs.turns,
+            control=needs.control,
+            may_recheck=may_recheck,
+        )
+        try:
+            async with asyncio.timeout(deadline_s + GRACE_S):
+                return await signal.collect(subject, tools)
+        except TimeoutError:
+            return Unavailable("it did not answer in time")
+
+    async def _run(self, subject: Subject, deadline_s: float, asked: Asked) -> EvaluationCompleted:
+        needs = self._needs
+        everything = frozenset(needs.signals)
+        if asked.shared is not None:
+            everything -= {SignalName.SANDBOX}
+        may_recheck = asked.may_recheck and await self._is_known(subject)
+        collected, missing = await self.collect(
+            subject, everything, deadline_s, may_recheck=may_recheck
+        )
+        if {SignalName.REGISTRY_8004, SignalName.SANDBOX} <= everything:
+            sandbox = needs.signals[SignalName.SANDBOX]
+            collected = with_sales(collected, sandbox, needs.probes, needs.rules.ladder)
+        pending = waits_for(collected, missing)
+        if pending is None and needs.history is not None:
+            pending = needs.history.pending(collected, needs.probes, asked)
+        found = Accumulated(collected)
+        if needs.history is not None and pending is None:
+            tools = needs.signals[SignalName.SANDBOX], needs.probes
+            newest = await needs.store.newest(subject.key, EVER)
+            found = await needs.history.accumulate(subject, collected, tools, newest, asked)
+        next_try_at = await self._plan(subject, found, pending, asked)
+        if pending is not None and (earlier := await self._newest(subject)) is not None:
+            return replace(earlier, reused=pending, next_try_at=next_try_at)
+        made = self._made(subject, found.collected, missing)
+        if pending is not None:
+            return replace(made, reused=pending, next_try_at=next_try_at)
+        return await self._stored(made, subject, found)
+
+    async def _is_known(self, subject: Subject) -> bool:
+        """Whether visits know the agent well enough for a re-check to say what it is."""
+        needs = self._needs
+        if needs.history is None:
+            return False
+        newest = await needs.store.newest(subject.key, EVER)
+        return await needs.history.is_known(subject, newest)
+
+    def _made(
+        self,
+        subject: Subject,
+        collected: tuple[Collected, ...],
+        missing: Mapping[SignalName, str],
+    ) -> EvaluationCompleted:
+        """The evaluation of what was collected, as it is before it is stored."""
+        needs = self._needs
+        result = grade_score(subject.agent_id, collected, missing, needs.rules)
+        policy = needs.rules.document()
+        evaluation = Evaluation(
+            id=new_id(),
+            subject_key=subject.key,
+            chain=subject.network.slug,
+            agent_id=subject.agent_id,
+            wallet=subject.wallet,
+            collected=collected,
+            unavailable=missing,
+            score=result.value,
+            grade=needs.rules.tiers.grade(result.value),
+            evaluated_at=needs.clock.now(),
+            rung=result.place.rung,
+            policy=policy,
+        )
+        record = record_bytes(subject.key, result.place.rung, collected, policy)
+        data = evidence_bytes(subject.key, collected, missing, policy)
+        if needs.costs is not None:
+            needs.costs.charge(Cost.EVALUATIONS)
+        snapshot = Snapshot(
+            id=new_id(),
+            evaluation_id=evaluation.id,
+            subject_key=subject.key,
+            agent_id=subject.agent_id,
+            snapshot_hash=snapshot_hash(record),
+            previous_hash=FIRST_PREVIOUS_HASH,
+            encrypted_data_uri=None,
+            interaction_count=evaluation.interactions,
+            taken_at=evaluation.evaluated_at,
+            evidence_hash=snapshot_hash(data),
+            record=record.decode(),
+        )
+        return EvaluationCompleted(evaluation, snapshot)
+
+    async def _stored(
+        self, made: EvaluationCompleted, subject: Subject, found: Accumulated
+    ) -> EvaluationCompleted:
+        """Store it with its visit, and announce it."""
+        needs, evaluation = self._needs, made.evaluation
+        data = evidence_bytes(
+            subject.key, evaluation.collected, evaluation.unavailable, evaluation.policy or {}
+        )
+        seen = found.visit
+        visit = None if seen is None else replace(seen, rung=evaluation.rung or 0)
+        if needs.costs is not None:
+            needs.costs.charge(Cost.ROWS, _ROWS)
+            needs.costs.charge(Cost.DISK_BYTES, _COPIES * len(data))
+        taken = replace(made.snapshot, encrypted_data_uri=await needs.blobs.store(data))
+        snapshot = await needs.store.add(evaluation, taken, visit)
+        news = EvaluationCompleted(evaluation, snapshot)
+        for listener in needs.listeners:
+            listener(news)
+        return news
+
+    async def _plan(
+        self, subject: Subject, found: Accumulated, pending: str | None, asked: Asked
+    ) -> datetime | None:
+        """Plan the next visit; when an evaluation that was not finished is tried again."""
+        plans = self._needs.plans
+        if plans is None or subject.agent is None:
+            return None
+        due = await plans.plan(subject, seen_by(subject, found, pending, asked))
+        return due if pending is not None else None

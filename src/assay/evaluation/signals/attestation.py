@@ -1,0 +1,73 @@
+"""Whether a trusted attester vouches for the agent's owner (spec 2.3; decisions, section 4).
+
+It counts only where it is asked for; otherwise it is context without points.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from assay.chains.model import is_address
+from assay.common.errors import Unavailable as UnavailableError
+from assay.common.json import JsonObject
+from assay.evaluation.model import Attestation, Evidence, SignalName, Unavailable, Weighed
+from assay.evaluation.ports import Signal, SignalNeeds
+from assay.probing.ports import Probe
+from assay.registries.subject import Subject
+
+SURE = 0.8
+HANDLES_FULL = 2
+"""Verified handles at which the signal is worth everything it can be."""
+
+
+class AttestationSignal:
+    """The newest attestation that holds."""
+
+    name: ClassVar[SignalName] = SignalName.ATTESTATION
+
+    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+        if needs.sources.attestations is None:
+            return Unavailable("No attesters are configured.")
+        if not is_address(subject.wallet):  # attestations are of EVM addresses
+            return Evidence({"attested": False})
+        try:
+            found = await needs.sources.attestations.newest(subject.wallet)
+        except UnavailableError as error:
+            return Unavailable(error.message)
+        if found is None:
+            return Evidence({"attested": False})
+        handles = [{"source": h.source, "handle": h.handle} for h in found.handles]
+        traits, attested = _traits(found), needs.sources.attested
+        shared: JsonObject = {}
+        if traits and attested is not None:
+            shared = {"sharedWith": await attested.others(subject.wallet, traits)}
+        return Evidence(
+            {
+                **shared,
+                "attested": True,
+                "uid": found.uid,
+                "attester": found.attester,
+                "chain": found.chain,
+                "handles": [*handles],
+            }
+        )
+
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+        del probes
+        if not evidence.data["attested"]:
+            return Weighed(50.0, 0.0, ("No trusted attester vouches for the agent's owner.",))
+        handles = evidence.data["handles"]
+        count = len(handles) if isinstance(handles, list) else 0
+        share = (1 + min(count, HANDLES_FULL)) / (1 + HANDLES_FULL)
+        told = "1 profile" if count == 1 else f"{count} profiles"
+        return Weighed(
+            round(50 + 50 * share, 2), SURE, (f"A trusted attester verified {told} of the owner.",)
+        )
+
+
+def _traits(found: Attestation) -> list[str]:
+    """What names the person; without any, nobody can tell whether another agent uses it."""
+    handles = [f"{h.source}\n{h.handle}".lower() for h in found.handles]
+    return handles + ([f"owner\n{found.owner}".lower()] if found.owner else [])
+
+
+SIGNAL: Final[Signal] = AttestationSignal()

@@ -1,0 +1,45 @@
+"""Whether a human proved to stand behind the agent (spec 2.10, 4.4; decisions, section 4).
+
+Unasked it is a bonus on the score (`scoring.BONUS`); asked for it is a signal like the others.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from assay.evaluation.model import Evidence, SignalName, Unavailable, Weighed
+from assay.evaluation.ports import Signal, SignalNeeds
+from assay.personhood.model import Personhood
+from assay.probing.ports import Probe
+from assay.registries.subject import Subject
+
+SURE = 0.9
+WORTH: Mapping[str, float] = {"orb": 100.0}
+WORTH_OTHERWISE = 85.0
+"""Of an orb, which sees a human, and of anything else, which sees a device or a document."""
+
+
+class PersonhoodSignal:
+    """What is stored of the subject; nobody is asked."""
+
+    name: ClassVar[SignalName] = SignalName.PERSONHOOD
+
+    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+        if needs.sources.personhoods is None:
+            return Unavailable("Proofs of personhood are not configured.")
+        return evidence_of(await needs.sources.personhoods.find(subject.key))
+
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+        del probes
+        level = evidence.data["level"]
+        if not isinstance(level, str):
+            return Weighed(50.0, 0.0, ("No human has proven to stand behind the agent.",))
+        value = WORTH.get(level, WORTH_OTHERWISE)
+        return Weighed(value, SURE, (f"A human proved to stand behind the agent ({level}).",))
+
+
+def evidence_of(found: Personhood | None) -> Evidence:
+    """What is known of the human behind a subject, as evidence."""
+    return Evidence({"level": None if found is None else found.level})
+
+
+SIGNAL: Final[Signal] = PersonhoodSignal()

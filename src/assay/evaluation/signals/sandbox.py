@@ -1,0 +1,299 @@
+"""How an agent behaves when its declared services are called: one visit (decisions, section 5).
+
+Everything a visit asks shares one budget of requests and one deadline. What it saw is judged in
+`behaviour`.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from typing import ClassVar, Final
+
+from assay.common.egress_budget import EGRESS_BUDGET
+from assay.common.json import JsonObject, JsonValue
+from assay.control.identity import Control
+from assay.control.ports import Endpoint
+from assay.evaluation.behaviour import betrayed, held_back_by, status_of, weigh
+from assay.evaluation.caller_verdict import judged_conduct
+from assay.evaluation.model import Evidence, SignalName, Unavailable, Weighed
+from assay.evaluation.ports import Signal, SignalNeeds
+from assay.evaluation.recheck import RECHECK_REQUESTS, recheck
+from assay.evaluation.signal_sources import Sources, conduct_of
+from assay.net.egress.host_timeout import BLAMED_FROM_S, OwnWaits, count_own_waits
+from assay.probing.closed_services import closed_to, deposited_for, entered_row, without_entry
+from assay.probing.control_reader import VisitReader
+from assay.probing.declared_services import as_spoken, declared_services, service_row
+from assay.probing.deposited_access import CLOSED, NOT_ENTERED, Entry
+from assay.probing.findings import finding_rows
+from assay.probing.fingerprints import collect_fingerprints, evidence_of
+from assay.probing.function import collect_function, function_rows
+from assay.probing.judge import TextJudge
+from assay.probing.ports import Probe, Visit, Visited
+from assay.probing.probe_rounds import UNFINISHED, Seen, run_probes
+from assay.probing.robots_consent import allowed
+from assay.probing.session import VisitHttp
+from assay.probing.shared_dialers import HANG_UP_S, FunctionDialers, SharedDialers
+from assay.probing.unannounced import Manner, commitment, some_unannounced
+from assay.registries.ports import OVER_BUDGET
+from assay.registries.subject import Subject
+
+REQUESTS_MAX = 60
+"""Requests one evaluation may cost an agent. Source: facts, honest-agent rules."""
+
+FUNCTION_ALONE = 0.4
+"""Part of a visit's time in which nothing but function is asked, unless its proof ends before."""
+
+
+class Sandbox:
+    """Runs every probe within one budget and one deadline."""
+
+    name: ClassVar[SignalName] = SignalName.SANDBOX
+
+    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+        conduct = await conduct_of(subject, needs.sources)
+        if subject.agent is None:
+            seen_any = bool(judged_conduct(conduct))
+            status, why = ("tested", None) if seen_any else ("inconclusive", "no_conduct")
+            return Evidence({"status": status, "why": why, "conduct": conduct})
+        ends_s = max(0.1, needs.deadline_s - HANG_UP_S)
+        urls = [visited.service.endpoint for visited in declared_services(subject)[0]]
+        plan = needs.sources.visits and await needs.sources.visits.plan(subject, urls)
+        way = plan.http if plan else needs.http
+        pause_s = plan.pause_s if plan else None
+        entry = await _entry(subject, needs.sources, is_carried=plan is None)
+        http = VisitHttp(way, needs.clock, REQUESTS_MAX, ends_s, pause_s=pause_s, entry=entry)
+        turns, visit_s = needs.turns, needs.deadline_s
+        least = RECHECK_REQUESTS if needs.may_recheck else 0
+        turn = turns.turn(urls, visit_s, least=least) if turns else nullcontext("whole")
+        with count_own_waits(is_visit=True) as waits:
+            async with turn as begins:
+                if begins == "whole":
+                    seen = await self._visit(_Going(subject, needs, plan), http, waits, conduct)
+                    if needs.sources.credentials is not None:
+                        await needs.sources.credentials.note(subject, entry.outcomes)
+                    return seen
+                # Its hosts are being visited, and have no room for another visit beside that.
+                found = Evidence({"status": "inconclusive", "why": EGRESS_BUDGET, "probes": {}})
+                if begins == "least":
+                    found = await recheck(subject, needs, http.left_s)
+        return replace(found, data={**found.data, "conduct": conduct}) if conduct else found
+
+    async def _visit(
+        self, going: "_Going", http: VisitHttp, waits: OwnWaits, conduct: JsonObject
+    ) -> Evidence:
+        subject, needs, plan = going.subject, going.needs, going.plan
+        declared, ignored = declared_services(subject)
+        nonce = token_hex(16)
+        if needs.sources.visits is not None:
+            await needs.sources.visits.begin(subject, nonce)
+        async with asyncio.TaskGroup() as group:
+            may_send, issue = needs.sources.talking(subject.key, announced=plan is None)
+            dialers = SharedDialers(plan.dialers if plan else needs.dialers, group, may_send, issue)
+            visited, refused = await allowed(
+                declared, http, needs.sources.visits, announced=plan is None
+            )
+            agreed = await _agreed(visited, http, going)
+            asked = http.replied
+            visit = _begun(going, visited, http, dialers, nonce, agreed)
+            heard = await _ask_all(visit, needs, http.left_s, group)
+            dialers.hang_up()
+        seen = heard.seen
+        status, why = _status(heard, refused, replied=http.replied > asked)
+        if _is_cut(subject, http, waits, seen) and not betrayed(seen, needs.probes):
+            # Half a visit is no evidence: a rival who uses up the budget must not choose the half.
+            status, why, seen = "inconclusive", EGRESS_BUDGET, {}
+        data: JsonObject = {
+            "status": status,
+            "why": why,
+            "services": _listed(declared, heard, refused),
+            "ignored": ignored,
+            "probes": seen,
+            **held_back_by(subject, seen, needs.probes),
+            "function": function_rows(heard.transcripts),
+            "visit": _row(plan, heard.closed),
+            **heard.controlled,
+            "findings": finding_rows(seen, needs.probes),
+            **entered_row(http, declared),
+        }
+        if status == "tested":
+            data = {**data, **evidence_of(heard.facts)}
+        if conduct:
+            data = {**data, "conduct": conduct}
+            if judged_conduct(conduct) and status != "tested" and why != EGRESS_BUDGET:
+                data = {**data, "status": "tested", "why": None}
+        transcript: JsonObject = {
+            "seed": nonce,
+            "commitment": commitment(nonce),
+            "function": [*heard.transcripts],
+            "calls": http.calls.as_json(),
+        }
+        return Evidence(data, interactions=http.sent, transcript=transcript)
+
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+        return weigh(evidence, probes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """A visit that begins: to whom, with what, and how; without a plan it is announced."""
+
+    subject: Subject
+    needs: SignalNeeds
+    plan: Manner | None
+
+
+async def _entry(subject: Subject, sources: Sources, *, is_carried: bool) -> Entry:
+    """The deposited credentials of a visit; one that is not announced carries none."""
+    if sources.credentials is None:
+        return Entry()
+    return Entry(await sources.credentials.usable(subject), is_carried=is_carried)
+
+
+def _status(
+    heard: "_Heard", refused: tuple[Visited, ...], *, replied: bool
+) -> tuple[str, str | None]:
+    """Whether there was behaviour to judge, and why not."""
+    if heard.closed and not heard.services:
+        return "inconclusive", NOT_ENTERED
+    return status_of(heard.services, refused, heard.seen, replied=replied)
+
+
+def _listed(
+    declared: Sequence[Visited], heard: "_Heard", refused: Sequence[Visited]
+) -> list[JsonValue]:
+    """The services, with what was done with each."""
+    closed = [v for v in declared if v.service.endpoint in heard.closed]
+    by_state = {"visited": heard.services, "opted_out": refused, CLOSED: closed}
+    return [service_row(v, state) for state, listed in by_state.items() for v in listed]
+
+
+def _row(plan: Manner | None, closed: Sequence[str]) -> JsonObject:
+    """The visit's row. One that could not enter a service counts as no unannounced one."""
+    if plan is None:
+        return {"label": "announced"}
+    return {**plan.row, "label": "unlabelled"} if closed else plan.row
+
+
+def _begun(
+    going: _Going,
+    visited: tuple[Visited, ...],
+    http: VisitHttp,
+    dialers: SharedDialers,
+    nonce: str,
+    agreed: frozenset[str] | None,
+) -> Visit:
+    lures = None if going.plan else going.needs.sources.lures
+    return Visit(
+        going.subject,
+        visited,
+        http,
+        dialers,
+        _seed(going.subject),
+        None if lures is None else lures.new(going.subject.key),
+        agreed,
+        nonce=nonce,
+        ends_at=asyncio.get_running_loop().time() + http.left_s,
+        announced=going.plan is None,
+        prompts=going.plan.prompts if going.plan else (),
+        slices=going.needs.slices,
+        judge=TextJudge(model) if (model := going.needs.sources.judge) else None,
+        sales=going.needs.sources.sales,
+    )
+
+
+async def _controlled(
+    visit: Visit, kinds: Mapping[str, str], control: Control | None, left_s: float
+) -> dict[str, JsonValue]:
+    """Who controls the services: the members `control` and `identity` of the evidence.
+
+    No customer asks hosts for that: an unannounced visit stands on what announced ones found.
+    `kinds` are those that are known by now, by endpoint; of pages nothing is asked but of declared
+    ones.
+    """
+    if control is None or not visit.announced:
+        return {}
+    endpoints = [
+        Endpoint(v.service.endpoint, kinds.get(v.service.endpoint, v.kind))
+        for v in visit.services
+        if v.is_known or visit.spoken.get(v.service.endpoint) != "page"
+    ]
+    reader = VisitReader(visit)
+    try:
+        return await control.collect(visit.subject, endpoints, reader, reader, left_s)
+    except Exception:  # noqa: BLE001 - an answer nobody thought of must not take the visit down
+        return {}
+
+
+def _is_cut(subject: Subject, http: VisitHttp, waits: OwnWaits, seen: Seen) -> bool:
+    """Whether a budget, or waiting for this service, kept the visit from what it was to see."""
+    if http.over_budget or (
+        subject.agent is not None and subject.agent.registration_problem == OVER_BUDGET
+    ):
+        return True
+    is_late = UNFINISHED in seen.values() and http.sent < REQUESTS_MAX
+    return is_late and waits.waited_s >= BLAMED_FROM_S
+
+
+async def _agreed(
+    visited: Sequence[Visited], http: VisitHttp, going: _Going
+) -> frozenset[str] | None:
+    """The origins that agree to more than a stranger's visit; unannounced, nothing more is sent."""
+    consents = going.needs.consents
+    if consents is None or going.plan is not None:
+        return None if consents is None else frozenset()
+    return await consents.read(going.subject, [v.service.endpoint for v in visited], http)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """What a visit brought: its services as they were found to speak, and what was seen of them."""
+
+    services: tuple[Visited, ...]
+    transcripts: Sequence[JsonObject]
+    """Of proofs of function."""
+    seen: Seen
+    controlled: dict[str, JsonValue]
+    facts: JsonObject
+    closed: Sequence[str] = ()
+    """Services that this visit had no credential for, though one was deposited."""
+
+
+async def _ask_all(
+    visit: Visit, needs: SignalNeeds, deadline_s: float, group: asyncio.TaskGroup
+) -> _Heard:
+    """Everything that is asked of an agent, the weightiest first.
+
+    Function comes first: what it needs is not left to what the probes leave over, and it tells what
+    is spoken where. A slow agent's proof goes on beside them.
+    """
+    ends_at = asyncio.get_running_loop().time() + deadline_s
+    probes = needs.probes
+    if not visit.announced:
+        probes = some_unannounced(probes, visit.nonce)
+    dialers = visit.dialers
+    shares = FunctionDialers(dialers) if isinstance(dialers, SharedDialers) else dialers
+    proof = group.create_task(collect_function(replace(visit, dialers=shares)))
+    await asyncio.wait([proof], timeout=deadline_s * FUNCTION_ALONE)
+    deposited = frozenset[str]() if visit.announced else deposited_for(visit)
+    closed = closed_to(visit, await proof, deposited) if deposited else ()
+    left_s = max(0.0, ends_at - asyncio.get_running_loop().time())
+    spoken = as_spoken(visit.services, visit.spoken)
+    services = tuple(v for v in spoken if v.service.endpoint not in closed)
+    probed = replace(visit, services=services)
+    kinds = {v.service.endpoint: v.kind for v in services}
+    control = group.create_task(_controlled(visit, kinds, needs.control, left_s))
+    # With the credential more may be listed: such visits are no pair for a comparison.
+    facts = group.create_task(collect_fingerprints(visit, spoken, left_s, but_of=deposited))
+    seen = await run_probes(probed, probes, left_s) if services or not closed else {}
+    transcripts = [without_entry(t, closed) for t in await proof]
+    return _Heard(services, transcripts, seen, await control, await facts, closed)
+
+
+def _seed(subject: Subject) -> str:
+    return hashlib.sha256(subject.key.encode()).hexdigest()[:32]
+
+
+SIGNAL: Final[Signal] = Sandbox()

@@ -1,0 +1,55 @@
+"""Whether a human stands behind the agent in Self's registry (decisions, section 4).
+
+Source: facts, evm 7.3.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from assay.chains.model import is_address
+from assay.common.errors import Unavailable as UnavailableError
+from assay.evaluation.model import Evidence, SignalName, Unavailable, Weighed
+from assay.evaluation.ports import Signal, SignalNeeds
+from assay.probing.ports import Probe
+from assay.registries.subject import Subject
+
+SURE = 0.9
+AGENTS_FULL = 3
+"""Agents one human may have before each counts less: a crowd of agents is not a crowd of humans."""
+
+
+class SelfId:
+    """A fresh proof by the trusted provider is worth everything it can be; none is no knowledge."""
+
+    name: ClassVar[SignalName] = SignalName.SELF
+
+    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+        if needs.sources.humans is None:
+            return Unavailable("No registry of humans is configured.")
+        if not is_address(subject.wallet):  # the registry is one of EVM addresses
+            return Evidence({"registered": False, "holds": False, "agents": None})
+        try:
+            found = await needs.sources.humans.find(subject.wallet)
+        except UnavailableError as error:
+            return Unavailable(error.message)
+        return Evidence(
+            {"registered": found.registered, "holds": found.holds, "agents": found.agents}
+        )
+
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+        del probes
+        seen = evidence.data
+        if not seen["registered"]:
+            return Weighed(50.0, 0.0, ("The agent is not in Self's registry.",))
+        if not seen["holds"]:
+            return Weighed(50.0, 0.0, ("The agent's proof in Self's registry does not hold now.",))
+        agents = seen["agents"]
+        many = agents if isinstance(agents, int) else 1
+        share = min(1.0, AGENTS_FULL / max(1, many))
+        shared = f", who has {many} agents there" if many > AGENTS_FULL else ""
+        return Weighed(
+            round(50 + 50 * share, 2), SURE, (f"Self proved a human behind the agent{shared}.",)
+        )
+
+
+SIGNAL: Final[Signal] = SelfId()

@@ -1,0 +1,66 @@
+"""What an agent's wallet spent at sellers that are not its own (verdict, section 6).
+
+A wallet can only speak for its agent: money that was lost to others was not made for a fraud. Its
+age, its transactions and its balance cost next to nothing and are no evidence. Everything is read
+from the index, so that a node that is silent raises no score.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import ClassVar, Final
+
+from assay.common.json import JsonObject
+from assay.common.money import MICRO
+from assay.evaluation.earlier_signals import wallet_weighed
+from assay.evaluation.model import Evidence, SignalName, Unavailable, Weighed
+from assay.evaluation.ports import Signal, SignalNeeds
+from assay.probing.ports import Probe
+from assay.registries.subject import Subject
+
+RULES = 2
+"""Version of the evidence; 1 was made of age, transactions and balance, and has no `rules`."""
+
+FULL_USD = Decimal(20)
+"""Spending that is worth the full value; less in proportion."""
+
+SURE = 0.1
+"""Confidence: with the default weights less than 1 point, for the money may have gone in a circle
+that is too long to be seen."""
+
+
+class WalletSignal:
+    """Money that the wallet spent at unrelated sellers."""
+
+    name: ClassVar[SignalName] = SignalName.WALLET
+
+    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+        source, network = needs.sources.reputation, subject.network
+        own = frozenset({subject.wallet})
+        side = own if subject.agent is None else own | subject.agent.controllers
+        spent = None if source is None else await source.spent(network, subject.wallet, side)
+        data: JsonObject = {"rules": RULES}
+        if spent is not None:
+            data |= {"spentUsd": f"{spent // MICRO}.{spent % MICRO:06d}"}
+        return Evidence(data)
+
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+        """By the rules that the evidence was made for."""
+        del probes
+        seen = evidence.data
+        if "rules" not in seen:
+            return wallet_weighed(seen)
+        spent = Decimal(str(seen.get("spentUsd", 0)))
+        if not spent:
+            return Weighed(50.0, 0.0, (_NOTHING if "spentUsd" in seen else _UNREAD,))
+        share = min(Decimal(1), spent / FULL_USD)
+        sentence = f"The agent's wallet has spent {spent:.2f} USD at sellers unrelated to it."
+        return Weighed(round(50 + 50 * float(share), 2), SURE, (sentence,))
+
+
+_NOTHING = (
+    "The agent's wallet is not known to have paid unrelated sellers; age and transactions are no"
+    " evidence."
+)
+_UNREAD = "Payments by wallets of this network are not read."
+
+SIGNAL: Final[Signal] = WalletSignal()

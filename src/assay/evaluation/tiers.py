@@ -1,0 +1,100 @@
+"""Score -> tier, risk level and route: one table, data, replaceable but always monotone.
+
+Source: decisions, section 3.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import cast, get_args
+
+from assay.common.json import JsonObject
+from assay.evaluation.model import Grade, RiskLevel, Route, SignalName, Tier
+from assay.evaluation.policy import RULES, LadderPolicy
+
+Row = tuple[float, str, str, str]
+
+DEFAULT_ROWS: tuple[Row, ...] = (
+    (95, "AAA", "GREEN", "prod"),
+    (90, "AA", "GREEN", "prod"),
+    (85, "A", "GREEN", "prod"),
+    (75, "BAA", "YELLOW", "prod_throttled"),
+    (65, "BA", "YELLOW", "prod_throttled"),
+    (50, "B", "RED", "sandbox"),
+    (35, "CAA", "RED", "sandbox_only"),
+    (20, "CA", "RED", "sandbox_only"),
+    (0, "C", "RED", "sandbox_only"),
+)
+"""Score at least, tier, risk level, route; best first. Source: decisions, section 3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """The table in force. Every score 0..100 has exactly one grade; a higher score never less."""
+
+    rows: tuple[tuple[float, Grade], ...]
+
+    def grade(self, score: float) -> Grade:
+        """The grade of a score 0..100."""
+        return next(grade for minimum, grade in self.rows if score >= minimum)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What turns evidence into a grade: the weights, the tier table and the ladder in force."""
+
+    weights: Mapping[SignalName, float]
+    tiers: Tiers
+    ladder: LadderPolicy = field(default_factory=LadderPolicy)
+
+    def document(self) -> JsonObject:
+        """Every number, as it is kept with an evaluation; `rules_from` reads it."""
+        return {
+            "rules": RULES,
+            "weights": {name.value: weight for name, weight in sorted(self.weights.items())},
+            "tiers": [[minimum, g.tier, g.risk_level, g.route] for minimum, g in self.tiers.rows],
+            "ladder": self.ladder.document(),
+        }
+
+
+def tiers_from(rows: Sequence[Row] | None = None) -> Tiers:
+    """The table of `rows` (the default one when None).
+
+    Raises `ValueError` with a plain sentence when a row has an unknown word, minima do not fall
+    strictly from at most 100 to 0, or tier, risk level or route get better as the score falls.
+    """
+    listed = tuple(DEFAULT_ROWS if rows is None else rows)
+    _check_minima([row[0] for row in listed])
+    for column, words, what in (
+        (1, get_args(Tier), "tier"),
+        (2, get_args(RiskLevel), "risk level"),
+        (3, get_args(Route), "route"),
+    ):
+        _check_falling([str(row[column]) for row in listed], words, what)
+    return Tiers(
+        tuple(
+            (minimum, Grade(cast("Tier", t), cast("RiskLevel", k), cast("Route", r)))
+            for minimum, t, k, r in listed  # the casts rest on the word checks above
+        )
+    )
+
+
+def _check_minima(minima: Sequence[float]) -> None:
+    if not minima or minima[-1] != 0:
+        raise ValueError("the last row of the tier table must begin at score 0")
+    falling = all(above > below for above, below in pairwise(minima))
+    if not falling or minima[0] > 100:  # noqa: PLR2004 - the top of the scale
+        raise ValueError("scores in the tier table must fall from row to row, from at most 100")
+
+
+def _check_falling(column: Sequence[str], words: Sequence[str], what: str) -> None:
+    unknown = [word for word in column if word not in words]
+    if unknown:
+        raise ValueError(f"the tier table has an unknown {what}: {unknown[0]!r}")
+    ranks = [words.index(word) for word in column]
+    if ranks != sorted(ranks):
+        raise ValueError(f"the {what} in the tier table must not get better as the score falls")
+
+
+MIN_SCORE_DEFAULT = 65.0
+"""Default threshold. Source: spec, section 8."""

@@ -1,0 +1,176 @@
+"""The evaluation of an agent that is in no registry: a registration file, card, server or site.
+
+The same probes call the same services and are judged alike. What only a registry can say (whose
+the file is, which wallet speaks for the agent, who controls the services) is left out: so the score
+is to be held against a threshold as it is before the ceiling of its rung.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from assay.chains.model import Network
+from assay.common.errors import InvalidRequest
+from assay.common.json import JsonObject, is_array, is_object
+from assay.control.scope import scope_of
+from assay.evaluation.causes import Explainer
+from assay.evaluation.explanations import Explanation
+from assay.evaluation.model import Collected, EvidenceUnavailable, Grade, Score, SignalName
+from assay.evaluation.service import Evaluator
+from assay.evaluation.tiers import Rules
+from assay.evaluation.verdict import grade_score
+from assay.net.egress.deposit_rules import name_problem, value_problem
+from assay.probing.declared_services import declared_services
+from assay.probing.deposited_access import EvaluationCredential, Outcome, is_safe_way
+from assay.registries.file_cache import RegistrationFiles
+from assay.registries.file_problems import FileProblem
+from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.registration import problems_of
+from assay.registries.subject import Subject
+
+OF_REGISTRIES: Final = frozenset({"registration_names_agent", "wallet_matches_chain"})
+"""Probes that compare with the registry."""
+
+OF_FILES: Final = frozenset({"registration_readable", "registration_complete"})
+"""Probes of the registration file; an address of a service has none."""
+
+_NOBODY: Final = "0x" + "0" * 40
+
+OF_CONTROL: Final = frozenset({"control", "identity"})
+"""Members of the evidence that say who controls services, and whom an agent copies."""
+
+WEB: Final = "web"
+"""The name of a service that says least of what is spoken there."""
+
+_NAMES: Final = {"a2a": "A2A", "mcp": "MCP"}
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisteredAgent:
+    """What was found of an agent without a registry."""
+
+    services: Sequence[Service]
+    problems: Sequence[FileProblem]
+    collected: tuple[Collected, ...]
+    score: Score
+    grade: Grade
+    why: Explanation
+
+    @property
+    def behaviour(self) -> Collected:
+        """What the visit saw."""
+        return self.collected[0]
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisteredNeeds:
+    """What such an evaluation rests on."""
+
+    evaluator: Evaluator
+    explainer: Explainer
+    files: RegistrationFiles
+    network: Network
+    rules: Rules
+
+
+class UnregisteredAgents:
+    """Evaluates what a URL or the text of a file describes; nothing is stored."""
+
+    def __init__(self, needs: UnregisteredNeeds) -> None:
+        self._needs = needs
+
+    async def evaluate(
+        self,
+        target: str,
+        deadline_s: float,
+        name: str | None = None,
+        header: tuple[str, str] | None = None,
+    ) -> UnregisteredAgent:
+        """Evaluate `target`: an http(s) URL, or anything a token URI may be.
+
+        `header` is a credential for its services, which then must be at one host. Raises
+        `InvalidRequest` where it cannot be sent.
+
+        A URL behind which is no file is taken as the address of a service; it is asked what it
+        speaks, first what `name` says. Raises `EvidenceUnavailable`.
+        """
+        agent, has_file = await self._agent(target, name)
+        subject = Subject(self._needs.network, agent.agent_id, agent.owner, agent)
+        wanted = frozenset({SignalName.SANDBOX})
+        credentials = _given(subject, *header) if header else None
+        collected, missing = await self._needs.evaluator.collect(
+            subject, wanted, deadline_s, credentials=credentials
+        )
+        if not collected:
+            raise EvidenceUnavailable("The services could not be visited now.", signals=["sandbox"])
+        left_out = OF_REGISTRIES if has_file else OF_REGISTRIES | OF_FILES
+        collected = tuple(self._without(one, left_out) for one in collected)
+        found = grade_score(subject.agent_id, collected, missing, self._needs.rules, wanted)
+        why = self._needs.explainer.explain(subject.agent_id, collected, found, wanted)
+        grade = self._needs.rules.tiers.grade(found.value)
+        services = agent.registration.services if agent.registration else ()
+        if not has_file and name is None:
+            services = _as_found(services, collected[0].evidence.data)
+        return UnregisteredAgent(services, problems_of(agent), collected, found, grade, why)
+
+    def _without(self, seen: Collected, left_out: frozenset[str]) -> Collected:
+        probes = seen.evidence.data.get("probes")
+        if not is_object(probes):
+            return seen
+        kept = {name: what for name, what in probes.items() if name not in left_out}
+        data = {n: v for n, v in seen.evidence.data.items() if n not in OF_CONTROL}
+        evidence = replace(seen.evidence, data={**data, "probes": kept})
+        return self._needs.explainer.judged(replace(seen, evidence=evidence))
+
+    async def _agent(self, target: str, name: str | None) -> tuple[OnchainAgent, bool]:
+        """The agent that the target describes, and whether there is a file to be judged."""
+        is_url = target.lower().startswith(("https:", "http:"))
+        file, why = (None, None) if name else await self._needs.files.read(target)
+        has_file = file is not None or not is_url
+        if not has_file:
+            file, why = Registration(name=target, services=(Service(name or WEB, target),)), None
+        if file is not None:  # which agent it names can only be held against a registry
+            file = replace(file, registrations=())
+        agent = OnchainAgent(self._needs.network, "0", _NOBODY, None, target, file, why)
+        return agent, has_file
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A credential that is given for one evaluation. Implements `EvaluationCredentials`."""
+
+    credential: EvaluationCredential
+
+    async def usable(self, subject: Subject) -> Sequence[EvaluationCredential]:
+        """It is used for whatever is evaluated."""
+        del subject
+        return (self.credential,)
+
+    async def note(self, subject: Subject, outcomes: Mapping[str, Outcome]) -> None:
+        """Nothing is kept of it."""
+
+
+def _given(subject: Subject, name: str, value: str) -> _Given:
+    """The credential for the one host of all services. Raises `InvalidRequest`."""
+    problem = name_problem("header", name) or value_problem("header", name, value)
+    if problem is not None:
+        raise InvalidRequest(f"The header {problem}.")
+    scopes = [scope_of(v.service.endpoint) for v in declared_services(subject)[0]]
+    hosts = {scope.host_scope for scope in scopes if scope is not None}
+    if len(hosts) != 1 or None in scopes:
+        raise InvalidRequest("A header is sent to one host, and the services have several.")
+    host = hosts.pop()
+    if not is_safe_way(host):
+        raise InvalidRequest("A header is sent over https, or to this machine, and not in clear.")
+    return _Given(EvaluationCredential("given", host, "header", name, value))
+
+
+def _as_found(services: Sequence[Service], data: JsonObject) -> tuple[Service, ...]:
+    """The services under the names of what was found to be spoken there."""
+    rows = data.get("services")
+    kinds = {
+        str(row.get("endpoint")): _NAMES.get(str(row.get("kind")), WEB)
+        for row in (rows if is_array(rows) else ())
+        if is_object(row)
+    }
+    return tuple(replace(s, name=kinds.get(s.endpoint, s.name)) for s in services)

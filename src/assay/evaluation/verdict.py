@@ -1,0 +1,60 @@
+"""Evidence and policy -> place on the ladder, score, and the record of the verdict. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from assay.chains.model import is_address
+from assay.common.json import JsonObject, is_array, is_object
+from assay.evaluation.ladder import LadderPlace, place
+from assay.evaluation.model import Collected, Score, SignalName
+from assay.evaluation.policy import RULES, ladder_from
+from assay.evaluation.scoring import score, weights_from
+from assay.evaluation.tiers import Row, Rules, tiers_from
+
+_CELLS = 4
+"""Of a row of the tier table."""
+
+
+def place_of(
+    agent_id: str,
+    collected: Sequence[Collected],
+    unavailable: Mapping[SignalName, str],
+    rules: Rules,
+) -> LadderPlace:
+    """Where all the evidence puts an agent; one that is an address is a key agent."""
+    evidence = {c.signal.value: c.evidence.data for c in collected}
+    missing = frozenset(map(str, unavailable))
+    return place(evidence, missing, rules.ladder, is_key_agent=is_address(agent_id))
+
+
+def grade_score(
+    agent_id: str,
+    collected: Sequence[Collected],
+    unavailable: Mapping[SignalName, str],
+    rules: Rules,
+    selected: frozenset[SignalName] = frozenset(),
+) -> Score:
+    """The score under the ceiling of the rung that all evidence proves, whatever is selected.
+
+    Raises `EvidenceUnavailable` when not one selected signal could be collected.
+    """
+    found = place_of(agent_id, collected, unavailable, rules)
+    return score(collected, unavailable, rules.weights, found, selected)
+
+
+def rules_from(document: JsonObject) -> Rules | None:
+    """The rules that `Rules.document` gave; None where other code made it.
+
+    Raises `ValueError` for a document that does not hold.
+    """
+    if document.get("rules") != RULES:
+        return None
+    weights, tiers, ladder = (document.get(name) for name in ("weights", "tiers", "ladder"))
+    if not is_object(weights) or not is_array(tiers) or not is_object(ladder):
+        raise ValueError("the policy of an evaluation is not whole")
+    rows: list[Row] = [
+        (float(str(row[0])), str(row[1]), str(row[2]), str(row[3]))
+        for row in tiers
+        if is_array(row) and len(row) == _CELLS
+    ]
+    numbers = {name: float(str(weight)) for name, weight in weights.items()}
+    return Rules(weights_from(numbers), tiers_from(rows), ladder_from(ladder))

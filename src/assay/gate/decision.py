@@ -1,0 +1,108 @@
+"""Evidence -> allow or deny. Pure: the same evaluation and request give the same decision."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from assay.common.json import JsonValue, is_object
+from assay.evaluation.model import Evaluation, Route, Score, SignalName
+from assay.evaluation.scoring import lacks_knowledge
+from assay.evaluation.tiers import Rules
+from assay.evaluation.verdict import grade_score
+from assay.evaluation.visits import RECHECK, SILENT_CHANGE_COUNTS
+from assay.gate.model import (
+    INSUFFICIENT_EVIDENCE,
+    LOW_SCORE,
+    ColdStart,
+    Decision,
+    GateInput,
+    Reuse,
+)
+from assay.registries.subject import Subject
+
+INCONCLUSIVE_REUSE = timedelta(minutes=5)
+"""How long a result without behavioural evidence is reused at most: the agent may have been down
+for a moment, and a day's memory of that would be a day's wrong answer."""
+
+_COLD_ROUTES: Mapping[ColdStart, Route] = {"throttle": "prod_throttled", "allow": "prod"}
+"""Where an unproven agent goes that is let in because it was asked to be."""
+VALID_FOR = timedelta(days=7)
+"""How long any result is reused at most: all services are judged within it. Source: verdict, 2."""
+
+
+RECHECKED_FOR = timedelta(days=1)
+"""How long a result is reused at most whose last look was a re-check."""
+
+
+def decide(
+    subject: Subject,
+    evaluation: Evaluation,
+    request: GateInput,
+    rules: Rules,
+    *,
+    cached: bool,
+    reuse: Reuse | None = None,
+) -> Decision:
+    """`allow` is exactly score >= minScore, but for unproven agents with a `coldStart`.
+
+    Raises `EvidenceUnavailable`, never guesses.
+
+    `reuse` is why an evaluation older than asked for is used, if it is.
+    """
+    result = grade_score(
+        evaluation.agent_id, evaluation.collected, evaluation.unavailable, rules, request.signals
+    )
+    cold = request.cold_start if is_cold(result) else None
+    meets = result.value >= request.min_score
+    allow = meets if cold is None else cold != "deny"
+    lacks = cold == "deny" or lacks_knowledge(result, request.min_score)
+    grade = rules.tiers.grade(result.value)
+    return Decision(
+        allow=allow,
+        subject=subject,
+        score=result,
+        grade=grade if cold is None else replace(grade, route=_COLD_ROUTES.get(cold, grade.route)),
+        min_score=request.min_score,
+        evaluation=evaluation,
+        sandbox_ran=not cached,
+        cached=cached,
+        expires_at=reusable_until(evaluation, request) if reuse is None else reuse.until,
+        cached_reason=None if reuse is None else reuse.reason,
+        denial_reason=None if allow else INSUFFICIENT_EVIDENCE if lacks else LOW_SCORE,
+        cold_start=cold,
+    )
+
+
+def is_cold(found: Score) -> bool:
+    """Whether nothing is proven of the agent, and nothing is known against it."""
+    return found.place.rung == 0 and not found.caps and not found.place.faults
+
+
+def reusable_until(evaluation: Evaluation, request: GateInput) -> datetime:
+    """Until when the evaluation may answer for a caller with this `ttlMs`."""
+    return min(evaluation.evaluated_at + request.ttl, valid_until(evaluation))
+
+
+def valid_until(evaluation: Evaluation) -> datetime:
+    """Until when an evaluation is reused at most, whatever `ttlMs` asks."""
+    conclusive = any(
+        c.signal is SignalName.SANDBOX
+        and c.weighed.confidence > 0
+        and c.evidence.data.get("status") != "inconclusive"
+        for c in evaluation.collected
+    )
+    valid_for = VALID_FOR if conclusive else INCONCLUSIVE_REUSE
+    if was_rechecked(evaluation):
+        valid_for = min(valid_for, RECHECKED_FOR)
+    if any(_has_silent_change(c.evidence.data.get("history")) for c in evaluation.collected):
+        valid_for = min(valid_for, SILENT_CHANGE_COUNTS)
+    return evaluation.evaluated_at + valid_for
+
+
+def was_rechecked(evaluation: Evaluation) -> bool:
+    """Whether a re-check of a few requests was the last look at the agent."""
+    return any(RECHECK in c.evidence.data for c in evaluation.collected)
+
+
+def _has_silent_change(history: JsonValue) -> bool:
+    return is_object(history) and bool(history.get("silentChange"))

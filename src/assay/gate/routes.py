@@ -1,0 +1,195 @@
+"""The gate's lane (spec 4.2; decisions, section 8 and 0006).
+
+Order: operator key, agent identity, body, plan, whose agent, allowance, decision. Whatever is in
+memory is answered from memory, whole answers included.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pydantic import ValidationError
+
+from assay.accounts import auth as credentials
+from assay.accounts.auth import Credential, agent_headers
+from assay.accounts.scopes import scope_of
+from assay.app import App
+from assay.chains.model import Network, is_address
+from assay.common.errors import InvalidRequest, NotFound
+from assay.gate.model import Decision, GateInput
+from assay.gate.schemas import GateRequest, GateResponse, gate
+from assay.gate.service import Caller
+from assay.http1.request_parser import MethodNotAllowed
+from assay.identity.service import agent_address
+from assay.registries.model import number_asked
+from assay.server.request_body import read_body
+from assay.server.request_context import Exchange, Receive, Scope, Send, answer, exchange_of
+from assay.server.route import ALWAYS, FORBIDDEN, SECURITY, UNAUTHORIZED, invalid_body
+from assay.server.schemas_error import ErrorResponse
+
+ANSWER_REUSED_S = 30.0
+"""How long one rendered answer is given again: its token holds for five minutes."""
+
+_ANSWERS_MAX = 20_000
+_DEFAULTS = GateInput()
+_CHAIN_CHARS_MAX = 64
+
+_PROOF = ("x-agent-challenge", "x-agent-signature")
+"""A signed challenge may come with the call instead of a session (spec 5.3, step 3)."""
+_QUERY_FIELDS_MAX = 50
+
+_Key = tuple[str, float, str | None, str, str, bool, GateInput, int | None]
+"""With the score: a proven human changes what one and the same evaluation means."""
+
+
+class GateLane:
+    """Answers POST /operator/gate/{agentId}."""
+
+    prefix = "/operator/gate/"
+    route = "/operator/gate/{agentId}"
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._answers: OrderedDict[_Key, tuple[bytes, float]] = OrderedDict()
+        self._scope = scope_of("POST", self.route)
+        self._writes_every_answer = app.settings.solana_feedback_on == "every-gate"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One gate call; refusals are raised."""
+        agent_id: str = scope["path"][len(self.prefix) :]
+        if not agent_id or "/" in agent_id:
+            raise NotFound("There is nothing at this path.")
+        exchange = exchange_of(scope)
+        if scope["method"] != "POST":
+            exchange.answer_headers.append((b"allow", b"POST"))
+            raise MethodNotAllowed("The gate takes POST.")
+        caller = await self._caller(exchange)
+        body = await read_body(scope, receive, self._app.settings.body_bytes_max)
+        request = _request(body)
+        network = self._network(scope, exchange)
+        gatekeeper = self._app.gate
+        decision = gatekeeper.check_cached(caller, network, agent_id, request)
+        if decision is None:
+            decision = await gatekeeper.check(caller, network, agent_id, request)
+        if decision.cached and self._writes_every_answer:
+            self._write_back(decision)
+        number = None if is_address(agent_id) else number_asked(network, agent_id)
+        await answer(send, 200, self._rendered(decision, caller, request, number))
+
+    def _write_back(self, decision: Decision) -> None:
+        """An answer from the cache; evaluations that ran are written back as they end."""
+        subject = decision.subject
+        if self._app.write_back is not None and subject.agent is not None:
+            self._app.write_back.offer(
+                subject.network.slug, subject.agent_id, decision.evaluation.score
+            )
+
+    async def _caller(self, exchange: Exchange) -> Caller:
+        """The operator by its key, then the agent by session, signature or, if allowed, word."""
+        app = self._app
+        operator = await credentials.operator_by_key(app, exchange, self._scope)
+        headers = agent_headers(exchange.headers)
+        principal = app.identity.prove_cached(headers)
+        if principal is not None:
+            return Caller(operator, principal.address, proven=True, contract=principal.contract)
+        asserted = app.settings.identity_proof == "asserted"
+        if asserted and headers.session is None and headers.signature is None:
+            return Caller(operator, agent_address(headers), proven=False)
+        principal = await credentials.agent(app, exchange)
+        return Caller(operator, principal.address, proven=True, contract=principal.contract)
+
+    def _network(self, scope: Scope, exchange: Exchange) -> Network:
+        """`?chain=`, else `x-chain`, else the default."""
+        networks = self._app.networks
+        query: bytes = scope["query_string"]
+        if not query and "x-chain" not in exchange.headers:
+            return networks.default
+        named = _last_fields(query).get("chain")
+        if named is None:
+            named = exchange.headers.get("x-chain", networks.default.slug)
+        return networks.by_slug(named[:_CHAIN_CHARS_MAX])
+
+    def _rendered(
+        self, decision: Decision, caller: Caller, request: GateInput, number: int | None
+    ) -> bytes:
+        if not decision.cached:
+            return self._render(decision, caller, number)
+        now = self._app.clock.monotonic_s()
+        key = (
+            decision.evaluation.id,
+            decision.score.value,
+            decision.cached_reason,
+            caller.operator.id,
+            caller.agent_address,
+            caller.proven,
+            request,
+            number,
+        )
+        known = self._answers.get(key)
+        if known is not None and known[1] > now:
+            return known[0]
+        body = self._render(decision, caller, number)
+        self._answers[key] = (body, now + ANSWER_REUSED_S)
+        self._answers.move_to_end(key)
+        if len(self._answers) > _ANSWERS_MAX:
+            self._answers.popitem(last=False)
+        return body
+
+    def _render(self, decision: Decision, caller: Caller, number: int | None) -> bytes:
+        token = self._app.decision_tokens.issue(
+            decision, caller.operator.id, caller.agent_address, self._app.clock.now()
+        )
+        shape = gate(decision, token, proven=caller.proven, number=number)
+        return shape.model_dump_json(by_alias=True).encode()
+
+
+def _last_fields(query: bytes) -> Mapping[str, str]:
+    """The fields of a query; of a name sent twice the last counts, as at every other endpoint."""
+    text = query.decode("latin-1")
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_QUERY_FIELDS_MAX))
+    except ValueError:
+        message = f"The query has more than {_QUERY_FIELDS_MAX} fields."
+        raise InvalidRequest(message) from None
+
+
+def _request(body: bytes) -> GateInput:
+    if not body:
+        return _DEFAULTS
+    try:
+        return GateRequest.model_validate_json(body).request()
+    except ValidationError as error:
+        raise invalid_body(error) from None
+
+
+def operation() -> Mapping[str, Any]:
+    """The gate's part of the OpenAPI document, from the lane's own shapes."""
+    error = {
+        "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorResponse.__name__}"}}
+    }
+    statuses = sorted({*ALWAYS, UNAUTHORIZED, FORBIDDEN})
+    refusals = {str(s): {"description": "A refusal.", "content": error} for s in statuses}
+    shown = {
+        "application/json": {"schema": {"$ref": f"#/components/schemas/{GateResponse.__name__}"}}
+    }
+    body = {
+        "application/json": {"schema": {"$ref": f"#/components/schemas/{GateRequest.__name__}"}}
+    }
+    text = {"type": "string"}
+    chain = {"type": "string", "maxLength": _CHAIN_CHARS_MAX}
+    return {
+        "tags": ["Trust"],
+        "operationId": "gate",
+        "summary": "Gate",
+        "description": "Allow or deny, for whoever enforces it. A deny is an answer, not an error.",
+        "security": SECURITY[Credential.OP_KEY_AND_AGENT],
+        "parameters": [
+            {"name": "agentId", "in": "path", "required": True, "schema": {"type": "string"}},
+            {"name": "chain", "in": "query", "required": False, "schema": chain},
+            {"name": "x-chain", "in": "header", "required": False, "schema": chain},
+            *({"name": n, "in": "header", "required": False, "schema": text} for n in _PROOF),
+        ],
+        "requestBody": {"required": False, "content": body},
+        "responses": {"200": {"description": "The decision.", "content": shown}, **refusals},
+    }

@@ -1,0 +1,160 @@
+"""Gate request and decision (spec 2.5, 4.2; decisions, section 8)."""
+
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
+
+from assay.common.clock import iso
+from assay.common.json import JsonObject
+from assay.evaluation.model import SignalName
+from assay.evaluation.schemas_evidence import SignalResponse, signals
+from assay.evaluation.schemas_improve import AgentHintResponse, ImprovementResponse, Improvements
+from assay.evaluation.schemas_ladder import LadderResponse, ScoreHigh, ScoreLow, ladder
+from assay.evaluation.tiers import MIN_SCORE_DEFAULT
+from assay.gate.decision import valid_until, was_rechecked
+from assay.gate.denial import denial
+from assay.gate.model import TTL_MS_DEFAULT, ColdStart, Decision, GateInput
+from assay.liveness.schemas import SequentialId
+from assay.registries.schemas import ChainResponse, chain
+from assay.registries.schemas_problems import FileProblemResponse, FileProblems
+from assay.server.schemas_base import Answer, Body, CachedReason, Timestamp
+
+_REASONS, _IMPROVE = TypeAdapter(list[str]), TypeAdapter(list[ImprovementResponse])
+_PROBLEMS, _HINTS = TypeAdapter(list[FileProblemResponse]), TypeAdapter(list[AgentHintResponse])
+
+
+class GateRequest(Body):
+    """All optional: an absent or empty body asks with the defaults."""
+
+    min_score: Annotated[float, Field(ge=0, le=100)] = MIN_SCORE_DEFAULT
+    ttl_ms: Annotated[float, Field(gt=0)] = float(TTL_MS_DEFAULT)
+    trust_signals: Annotated[tuple[SignalName, ...], Field(max_length=len(SignalName))] = ()
+    cold_start: Annotated[
+        ColdStart | None,
+        Field(
+            description="What to do with an agent on rung 0 against which nothing is known; without"
+            " it the threshold decides."
+        ),
+    ] = None
+
+    def request(self) -> GateInput:
+        """The body as the gate takes it."""
+        signals = frozenset(self.trust_signals)
+        return GateInput(self.min_score, self.ttl_ms, signals, self.cold_start)
+
+
+DenialReason = Annotated[
+    str | None,
+    Field(
+        description="Why it denies: `insufficient_evidence` (nothing is known against the agent,"
+        " and too little of it) or `low_score`; absent where it allows.",
+        exclude_if=lambda value: value is None,
+    ),
+]
+
+
+class GateResponse(Answer):
+    """A gate decision; `allow` is exactly `meetsThreshold`."""
+
+    allow: bool
+    tier: str
+    risk_level: str
+    meets_threshold: bool
+    route: str
+    agent_id: str
+    wallet: str
+    chain: ChainResponse
+    sandbox_ran: bool
+    cached: bool
+    cached_reason: CachedReason = None
+    ttl_floor: Annotated[
+        bool,
+        Field(
+            description="Whether the newest evaluation is older than `ttlMs`, and none could be"
+            " made: see `cachedReason` and `evaluatedAt`.",
+            exclude_if=lambda value: not value,
+        ),
+    ] = False
+    recheck: Annotated[
+        bool,
+        Field(
+            description="Whether the last look was a re-check of three requests, as the host of"
+            " the agent had no room for a whole visit: reachability and fingerprints alone.",
+            exclude_if=lambda value: not value,
+        ),
+    ] = False
+    score: Annotated[float, Field(ge=0, le=100)]
+    score_low: ScoreLow
+    score_high: ScoreHigh
+    ladder: LadderResponse
+    denial_reason: DenialReason = None
+    cold_start: Annotated[
+        str | None,
+        Field(
+            description="The `coldStart` asked for, where it decided instead of the threshold.",
+            exclude_if=lambda value: value is None,
+        ),
+    ] = None
+    confidence: Annotated[float, Field(ge=0, le=1)]
+    min_score: float
+    reasons: list[str]
+    improve: Improvements
+    problems: FileProblems
+    did_you_mean: Annotated[
+        list[AgentHintResponse],
+        Field(description="Denied key agents: registered agents that the address speaks for."),
+    ]
+    signals: list[SignalResponse]
+    identity_proven: bool
+    evaluated_at: Timestamp
+    valid_until: Annotated[
+        Timestamp,
+        Field(description="Until when the evaluation is reused at most, whatever `ttlMs`."),
+    ]
+    expires_at: Timestamp
+    decision_token: Annotated[
+        str, Field(description="Compact JWS (ES256); keys at /.well-known/jwks.json; 5 minutes.")
+    ]
+    sequential_id: SequentialId = None
+
+
+def gate(
+    decision: Decision, token: str, *, proven: bool, number: int | None = None
+) -> GateResponse:
+    """A decision on the wire; `number` is the sequential id it was asked for by."""
+    subject = decision.subject
+    why: JsonObject = {} if decision.allow else denial(decision)
+    return GateResponse(
+        allow=decision.allow,
+        tier=decision.grade.tier,
+        risk_level=decision.grade.risk_level,
+        meets_threshold=decision.allow,
+        route=decision.grade.route,
+        agent_id=subject.agent_id,
+        wallet=subject.wallet,
+        chain=chain(subject.network),
+        sandbox_ran=decision.sandbox_ran,
+        cached=decision.cached,
+        cached_reason=decision.cached_reason,
+        ttl_floor=decision.cached_reason is not None,
+        recheck=was_rechecked(decision.evaluation),
+        score=decision.score.value,
+        score_low=decision.score.low,
+        score_high=decision.score.high,
+        ladder=ladder(decision.score),
+        denial_reason=decision.denial_reason,
+        cold_start=decision.cold_start,
+        confidence=decision.score.confidence,
+        min_score=decision.min_score,
+        reasons=_REASONS.validate_python(why.get("reasons", decision.score.reasons)),
+        improve=_IMPROVE.validate_python(why.get("improve", ())),
+        problems=_PROBLEMS.validate_python(why.get("problems", ())),
+        did_you_mean=_HINTS.validate_python(why.get("didYouMean", ())),
+        signals=signals(decision.score),
+        identity_proven=proven,
+        evaluated_at=iso(decision.evaluation.evaluated_at),
+        valid_until=iso(valid_until(decision.evaluation)),
+        expires_at=iso(decision.expires_at),
+        decision_token=token,
+        sequential_id=number,
+    )

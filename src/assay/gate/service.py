@@ -1,0 +1,420 @@
+"""The gate: who asks, who is meant, is it them, may it be counted, what do we know (spec 4.2)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Final
+
+from assay.accounts.allowance import Allowance
+from assay.accounts.model import Feature, Operator
+from assay.accounts.plans import require
+from assay.chains.model import Network
+from assay.common.cache import BoundedMap
+from assay.common.clock import Clock
+from assay.common.egress_budget import (
+    EGRESS_BUDGET,
+    EgressUse,
+    Spent,
+    UseClass,
+    current_use,
+    egress_use,
+)
+from assay.common.errors import InvalidRequest, Problem, ServiceError
+from assay.common.single_flight import SingleFlight
+from assay.evaluation.enrolment import GateAsks
+from assay.evaluation.explanations import Explanation
+from assay.evaluation.model import (
+    EVALUATION_QUOTA,
+    INDEXING,
+    UNFINISHED,
+    Collected,
+    Evaluation,
+    EvaluationCompleted,
+    Score,
+    SignalName,
+)
+from assay.evaluation.ports import EvaluationStore
+from assay.evaluation.service import EVER, Evaluator
+from assay.evaluation.tiers import Rules
+from assay.evaluation.visits import BY_GATE
+from assay.gate.decision import decide, reusable_until
+from assay.gate.model import Decision, GateInput, Reuse
+from assay.identity.controllers import require_control
+from assay.identity.model import ContractProof
+from assay.registries.ports import OVER_BUDGET
+from assay.registries.subject import Subject, subject_key
+from assay.registries.subjects import Subjects, canonical_agent_id
+
+CONTROLLERS_MAX_AGE_S: Final = 30.0
+"""How long the addresses that speak for an agent are remembered: a sold agent's former owner
+passes for at most this long. The chain reader's own cache has the same bound."""
+
+_REMEMBERED_MAX = 50_000
+"""Subjects; one with a large registration file counts as several."""
+
+REUSED_MAX_S: Final = 15.0
+"""How long an answer from an evaluation older than asked for is given before it is tried anew."""
+
+_CUT_REMEMBERED_MAX = 1_000
+"""Evaluations that the shared class of a budget had no room for, by account and subject."""
+
+REQUESTS_REMEMBERED = 32
+"""Different requests (threshold, window, signals) whose decision on one agent is kept."""
+
+OWNED_S: Final = 1.0
+OWNED_MAX: Final = 5
+"""How long a denied key agent's registered agents are looked for, and how many are named."""
+
+_PAID_SIGNALS = {
+    SignalName.PERSONHOOD: Feature.PERSONHOOD,
+    SignalName.ATTESTATION: Feature.ATTESTATION,
+    SignalName.SELF: Feature.SELF,
+}
+"""Source: decisions, section 4."""
+
+
+Explain = Callable[[str, Sequence[Collected], Score, frozenset[SignalName]], Explanation]
+"""Evidence, the score over the selected signals, and those -> why it is not higher."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateNeeds:
+    """What the gate rests on."""
+
+    subjects: Subjects
+    evaluator: Evaluator
+    store: EvaluationStore
+    allowance: Allowance
+    rules: Rules
+    offered: frozenset[SignalName]
+    """Signals that are built in."""
+    upgrade_url: str
+    evaluation_s: float
+    clock: Clock
+    explain: Explain | None = None
+    """Explains denials; without it they have the score's own reasons."""
+    quota: Callable[[str], Awaitable[Spent | None]] | None = None
+    """Counts an evaluation by its subject's key, or says that there were enough; None: no quota."""
+    asks: GateAsks | None = None
+    """Remembers which operators rely on which agents: those are visited before others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who called: the operator, and the agent's address with how far it is proven."""
+
+    operator: Operator
+    agent_address: str
+    proven: bool
+    contract: ContractProof | None = None
+    """How far the proof reaches, where a contract gave it."""
+
+
+def nobody(subject: Subject) -> bool:
+    """Controls no agent."""
+    del subject
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """For whom an unmetered decision is made."""
+
+    account: str
+    """The account that has it made: what it costs others is counted as its own."""
+    controls: Callable[[Subject], bool] = nobody
+    """Whether somebody has shown to control the subject; asked before anything is sent to it.
+
+    It may raise a refusal: then nothing is."""
+
+
+@dataclass(slots=True)
+class _Remembered:
+    """A subject, and what its evaluation was decided to mean for each request seen."""
+
+    subject: Subject
+    key: str
+    """The subject's own; it may also be remembered by a sequential id."""
+    fresh_until_s: float
+    evaluation: Evaluation
+    decisions: dict[GateInput, Decision] = field(default_factory=dict[GateInput, Decision])
+
+
+class Gate:
+    """Allow or deny. Only answered decisions count against the allowance."""
+
+    def __init__(self, needs: GateNeeds) -> None:
+        self._needs = needs
+        self._memory: BoundedMap[str, _Remembered] = BoundedMap(_REMEMBERED_MAX, _weight)
+        self._evaluations = 0
+        self._flights: SingleFlight[tuple[Evaluation, Reuse | None]] = SingleFlight()
+        self._cut: BoundedMap[str, tuple[Evaluation, Reuse]] = BoundedMap(_CUT_REMEMBERED_MAX)
+
+    def check_cached(
+        self, caller: Caller, network: Network, agent_id: str, request: GateInput
+    ) -> Decision | None:
+        """The decision where everything it takes is in memory, else None. No I/O, no waiting.
+
+        Raises the same refusals as `check`.
+        """
+        decision = self.assess_cached(network, canonical_agent_id(network, agent_id), request)
+        if decision is None:
+            return None
+        self.require_signals(caller.operator, request)
+        require_control(caller.agent_address, decision.subject, caller.contract)
+        reservation = self._needs.allowance.reserve_cached(caller.operator)
+        return None if reservation is None else self._noted(caller, decision)
+
+    def assess_cached(self, network: Network, agent_id: str, request: GateInput) -> Decision | None:
+        """The unmetered decision from memory, else None. No I/O, no waiting, no refusals.
+
+        `agent_id` is canonical; whoever asks holds the caller against `require_control`.
+        """
+        return self.recall(subject_key(network, agent_id), request)
+
+    def recall(self, key: str, request: GateInput) -> Decision | None:
+        """The same by the subject's key, for whoever asks about it again and again."""
+        known = self._memory.get(key)
+        if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
+            return None
+        if known.key != key and self._memory.get(known.key) is not known:
+            return None  # by its number it is remembered as it was before
+        decision = known.decisions.get(request)
+        if decision is None or decision.expires_at <= self._needs.clock.now():
+            return None
+        return decision
+
+    async def assess(
+        self, network: Network, agent_id: str, request: GateInput, asker: Asker
+    ) -> Decision:
+        """The same, evaluating when there is nothing to reuse; nothing is counted.
+
+        Raises `AgentNotFound`, `ChainUnavailable`, what `asker.controls` raises, and
+        `EvidenceUnavailable`.
+        """
+        subject = await self._found(network, agent_id, asker.account)
+        has_control = asker.controls(subject)
+        with egress_use(_use_for(subject, asker.account, has_control=has_control)):
+            return await self._decision_on(subject, request, agent_id)
+
+    async def check(
+        self, caller: Caller, network: Network, agent_id: str, request: GateInput
+    ) -> Decision:
+        """The decision, evaluating when there is nothing to reuse.
+
+        Raises, in this order: `InvalidRequest` (id, signal not offered), `PlanRequired`,
+        `AgentNotFound` / `ChainUnavailable`, `IdentityMismatch`, `MonthlyLimitExceeded`,
+        `EvidenceUnavailable`.
+        """
+        needs = self._needs
+        agent_id = canonical_agent_id(network, agent_id)
+        self.require_signals(caller.operator, request)
+        account = caller.operator.id
+        subject = await self._found(network, agent_id, account)
+        require_control(caller.agent_address, subject, caller.contract)
+        reservation = await needs.allowance.reserve(caller.operator)
+        try:
+            # Where a bare header is believed, it is believed here too: else no gate of that service
+            # could ever use the reserved half. The bounds by account and agent hold all the same.
+            with egress_use(_use_for(subject, account, has_control=True)):
+                return self._noted(caller, await self._decision_on(subject, request, agent_id))
+        except BaseException:
+            needs.allowance.release(reservation)
+            raise
+
+    def _noted(self, caller: Caller, decision: Decision) -> Decision:
+        """The decision; its operator asks for the agent's visits by it."""
+        asks = self._needs.asks
+        if asks is not None:
+            asks.note(caller.operator.id, decision.subject, allowed=decision.allow)
+        return decision
+
+    def evaluated(self, news: EvaluationCompleted) -> None:
+        """A listener: a newer evaluation replaces the remembered one at once."""
+        self._evaluations += 1
+        if (known := self._memory.get(news.evaluation.subject_key)) is not None:
+            known.evaluation = news.evaluation
+            known.decisions.clear()
+
+    def personhood_changed(self, subject_key: str) -> None:
+        """Decide anew on what is known now."""
+        self._evaluations += 1
+        self._memory.pop(subject_key)
+
+    def require_signals(self, operator: Operator, request: GateInput) -> None:
+        """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
+        for name in sorted(request.signals & _PAID_SIGNALS.keys()):
+            require(operator.plan, _PAID_SIGNALS[name], self._needs.upgrade_url, "signal")
+        if missing := sorted(request.signals - self._needs.offered):
+            offered = ", ".join(sorted(self._needs.offered))
+            message = f"this service does not offer the signal {missing[0]}; it offers: {offered}"
+            raise InvalidRequest(
+                "A requested trust signal is not offered here.",
+                details=[Problem(("body", "trustSignals"), message)],
+            )
+
+    async def _decision_on(self, subject: Subject, request: GateInput, asked: str) -> Decision:
+        """The decision, on an evaluation made now where there is none to reuse.
+
+        `asked` is the canonical id it was asked for by: the subject's own, or a sequential one.
+        """
+        evaluations = self._evaluations
+        if _is_hidden(subject) and current_use().use_class is UseClass.RESERVED:
+            subject = await self._needs.subjects.find(subject.network, subject.agent_id)
+        evaluation, reuse = await self._reuse(subject, request), None
+        cached = evaluation is not None
+        if evaluation is None:
+            evaluation, reuse = await self._shared_evaluation(subject)
+        cached = cached or reuse is not None
+        known = self._remembered(subject, evaluation)
+        if _is_cut_for_some(reuse):
+            rules = self._needs.rules
+            found = decide(subject, evaluation, request, rules, cached=True, reuse=reuse)
+            return await self._with_agents(self._explained(found, request))
+        if not cached or evaluations == self._evaluations:  # else it may be outdated by now
+            self._remember(known, subject.key)
+            self._remember(known, subject_key(subject.network, asked))
+        decision = await self._with_agents(self._decide(known, request, cached=cached, reuse=reuse))
+        if decision.did_you_mean and request in known.decisions:
+            kept = known.decisions[request]
+            known.decisions[request] = replace(kept, did_you_mean=decision.did_you_mean)
+        return decision
+
+    async def _with_agents(self, decision: Decision) -> Decision:
+        """The denial of a key agent, with the registered agents that its address speaks for."""
+        subject = decision.subject
+        if decision.allow or subject.agent is not None:
+            return decision
+        reader = self._needs.subjects.reader(subject.network)
+        try:
+            async with asyncio.timeout(OWNED_S):
+                found = await reader.fetch_agents_of(subject.network, subject.agent_id)
+        except (TimeoutError, ServiceError):
+            return decision
+        return replace(decision, did_you_mean=tuple(one.agent_id for one in found[:OWNED_MAX]))
+
+    def _explained(self, decision: Decision, request: GateInput) -> Decision:
+        """The decision; a denial with what counts against the agent."""
+        if decision.allow or self._needs.explain is None:
+            return decision
+        collected = decision.evaluation.collected
+        agent_id = decision.evaluation.agent_id
+        why = self._needs.explain(agent_id, collected, decision.score, request.signals)
+        return replace(decision, explanation=why)
+
+    async def _found(self, network: Network, agent_id: str, account: str) -> Subject:
+        """The subject, before anybody has shown to control it: for strangers' share alone."""
+        with egress_use(EgressUse(account=account)):
+            return await self._needs.subjects.find(network, agent_id)
+
+    async def _shared_evaluation(self, subject: Subject) -> tuple[Evaluation, Reuse | None]:
+        """As `_evaluated`, once for all that ask at once and may use each other's results."""
+        key = f"{current_use().sharers} {subject.key}"
+        known = self._cut.get(key)
+        if known is not None and known[1].until > self._needs.clock.now():
+            return known
+        return await self._flights.run(key, lambda: self._evaluated_once(key, subject))
+
+    async def _evaluated_once(self, key: str, subject: Subject) -> tuple[Evaluation, Reuse | None]:
+        evaluation, reuse = await self._evaluated(subject)
+        if reuse is not None and _is_cut_for_some(reuse):
+            self._cut.put(key, (evaluation, reuse))
+        return evaluation, reuse
+
+    async def _evaluated(self, subject: Subject) -> tuple[Evaluation, Reuse | None]:
+        """An evaluation made now; the newest there is, and why, where none may be made."""
+        needs = self._needs
+        spent = None if needs.quota is None else await needs.quota(_quota_key(subject))
+        if spent is not None:
+            newest = await needs.store.newest(subject.key, EVER)
+            if newest is not None:
+                reuse = self._reuse_for(EVALUATION_QUOTA, spent.retry_s)
+                return await needs.evaluator.with_personhood(subject, newest), reuse
+        news = await needs.evaluator.evaluate(subject, needs.evaluation_s, BY_GATE)
+        if news.reused is None:
+            return news.evaluation, None
+        evaluation = await needs.evaluator.with_personhood(subject, news.evaluation)
+        return evaluation, self._reuse_for(news.reused, REUSED_MAX_S)
+
+    def _reuse_for(self, reason: str, retry_s: float) -> Reuse:
+        seconds = min(max(1.0, retry_s), REUSED_MAX_S)
+        return Reuse(reason, self._needs.clock.now() + timedelta(seconds=seconds))
+
+    def _decide(
+        self,
+        known: _Remembered,
+        request: GateInput,
+        *,
+        cached: bool,
+        reuse: Reuse | None = None,
+    ) -> Decision:
+        """The decision; it is kept as the cached answer to the same request."""
+        decision = decide(
+            known.subject,
+            known.evaluation,
+            request,
+            self._needs.rules,
+            cached=cached,
+            reuse=reuse,
+        )
+        decision = self._explained(decision, request)
+        if len(known.decisions) >= REQUESTS_REMEMBERED:
+            known.decisions.clear()
+        known.decisions[request] = replace(decision, cached=True, sandbox_ran=False)
+        return decision
+
+    async def _reuse(self, subject: Subject, request: GateInput) -> Evaluation | None:
+        """The newest evaluation, when it is still inside the asked window."""
+        since = self._needs.clock.now() - request.ttl
+        newest = await self._needs.store.newest(subject.key, since)
+        if newest is None or not self._reusable(newest, request):
+            return None
+        return await self._needs.evaluator.with_personhood(subject, newest)
+
+    def _reusable(self, evaluation: Evaluation, request: GateInput) -> bool:
+        if SignalName.SANDBOX in evaluation.unavailable or evaluation.rung is None:
+            return False  # those of before the ladder prove nothing by it
+        return self._needs.clock.now() < reusable_until(evaluation, request)
+
+    def _remembered(self, subject: Subject, evaluation: Evaluation) -> _Remembered:
+        fresh_until = self._needs.clock.monotonic_s() + CONTROLLERS_MAX_AGE_S
+        return _Remembered(subject, subject.key, fresh_until, evaluation)
+
+    def _remember(self, known: _Remembered, key: str) -> None:
+        self._memory.put(key, known)
+
+
+def _use_for(subject: Subject, account: str, *, has_control: bool) -> EgressUse:
+    """What an evaluation is counted as: reserved only where somebody controls the agent."""
+    if not has_control:
+        return EgressUse(account=account)
+    return EgressUse(UseClass.RESERVED, account, agent=subject.key)
+
+
+def _quota_key(subject: Subject) -> str:
+    """What strangers have evaluated leaves those who control the agent their own evaluations."""
+    is_shared = current_use().use_class is UseClass.SHARED
+    return f"unproven {subject.key}" if is_shared else subject.key
+
+
+def _is_hidden(subject: Subject) -> bool:
+    """Whether its registration file was not read for a budget."""
+    agent = subject.agent
+    return agent is not None and agent.registration_problem == OVER_BUDGET
+
+
+def _is_cut_for_some(reuse: Reuse | None) -> bool:
+    """Whether the answer is not to be remembered as a decision.
+
+    Only the shared class had no room, which is no answer for who may use more; or the evaluation
+    is not finished.
+    """
+    if reuse is not None and reuse.reason in {UNFINISHED, INDEXING}:
+        return True
+    is_shared = current_use().use_class is UseClass.SHARED
+    return is_shared and reuse is not None and reuse.reason == EGRESS_BUDGET
+
+
+def _weight(known: _Remembered) -> int:
+    return 1 if known.subject.agent is None else known.subject.agent.weight

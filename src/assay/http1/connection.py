@@ -1,0 +1,499 @@
+"""One connection to an upstream: writes a request, reads an answer, holds no more than a bound."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import httptools
+from typing_extensions import override
+
+from assay.common.http_heads import END
+from assay.common.write_coalescer import Outbox
+from assay.http1.callers import Caller
+from assay.http1.model import AnswerHead, ReplySink, UpstreamFailed
+from assay.http1.response_heads import HEAD_BYTES_MAX, KnownHead, KnownHeads
+from assay.http1.shared_reads import SharedReads
+
+HEADER_BYTES_MAX = 64 * 1024
+HEADERS_MAX = 200
+
+_HIGH_BYTES = 256 * 1024
+"""Reading pauses above it until what is held was taken: what a slow reader costs in memory."""
+
+CHUNKS_PER_READ = 512
+"""More chunks than that in one read, and less is read at once from then on: each of them costs us
+as much as a large one, and nobody else gets a turn meanwhile."""
+
+CHOPPY_READ_BYTES = 16 * 1024
+TRAILER_BYTES_MAX = 8 * 1024
+
+_SLICE_BYTES = 16 * 1024
+_NO_BODY = frozenset({204, 304})
+_INTERIM, _SWITCHING, _LAST = 100, 101, 599
+_FINAL = 200
+
+
+class Stale(Exception):
+    """A kept connection was closed before it gave a byte."""
+
+
+@dataclass(slots=True)
+class Shared:
+    """What connections of one loop have in common; the heads are those of one upstream."""
+
+    reads: SharedReads = field(default_factory=SharedReads)
+    outbox: Outbox = field(default_factory=Outbox)
+    heads: KnownHeads = field(default_factory=KnownHeads)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One connection, one exchange at a time."""
+
+    caller: Caller | None = None
+    operator_id = ""
+    """Whom the exchange is counted for, and whose wrapper it is of."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, shared: Shared | None = None) -> None:
+        """`shared` with others, or of its own."""
+        self._loop = loop
+        shared = shared or Shared()
+        self._reads, self._outbox, self._heads = shared.reads, shared.outbox, shared.heads
+        self._head: AnswerHead | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._chunks: deque[bytes] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._error: UpstreamFailed | None = None
+        self._sink: ReplySink | None = None
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._paused = False
+        self._complete = True
+        self._is_head = False
+        self._keep = True
+        self._until_end = False
+        self._length = False
+        self.waits_for_caller = self._is_choppy = False
+        self._chunks_read = self._trailer_bytes = 0
+        self._size = self._header_bytes = self._head_bytes = self._left = 0
+        """Left: bytes still to come of a body that is only counted, its head being known."""
+        self._deadline_s = self._timeout_s = self._timer_s = 0.0
+        self.transport: asyncio.Transport | None = None
+        self.made_s = self.idle_since_s = loop.time()
+        self.busy = self.received = self.was_stale = False
+        """Stale: closed before it gave a byte, as a kept one may be. The request was not seen."""
+        self.status = 0
+        self._request = b""
+
+    # -- the exchange ------------------------------------------------------------------------
+
+    def begin(
+        self,
+        head: bytes,
+        is_head: bool,  # noqa: FBT001 - names cost more than they say on the way of every request
+        timeout_s: float,
+        sink: ReplySink | None = None,
+    ) -> None:
+        """Send the head of a request (and a small body with it).
+
+        With a `sink` the answer goes there, and nothing of it is kept here.
+        """
+        self._sink = sink
+        self.busy, self.received, self.was_stale, self._complete = True, False, False, False
+        self._head_bytes = 0
+        self._is_head, self._keep = is_head, True
+        self.waits_for_caller = False
+        self._error = None
+        self._chunks.clear()
+        self._size = 0
+        self._reset_head()
+        self._timeout_s = timeout_s
+        self._deadline_s = self._loop.time() + timeout_s
+        self._watch()
+        if sink is None:
+            self._write(head)
+            return
+        if not self.is_open:
+            raise Stale
+        self._request = head
+        self._outbox.add(self)
+
+    def send(self) -> None:
+        """The head of a request whose answer goes to a sink."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(self._request)
+
+    async def write(self, data: bytes) -> None:
+        """Send a piece of the body, once there is room for it."""
+        self._write(data)
+        self._deadline_s = self._loop.time() + self._timeout_s
+        if self._drained is not None:
+            await self._drained
+
+    async def head(self) -> None:
+        """Returns when the head of the answer is there. Raises `UpstreamFailed` and `Stale`."""
+        while self.status < _FINAL and self._error is None:
+            await self._wait()
+        if self._error is not None:
+            raise self._error
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The answer's, names in lower case."""
+        return self._headers
+
+    def take_whole(self) -> bytes | None:
+        """The whole body, where it is there; the exchange is over then."""
+        if not self._complete or self._error is not None:
+            return None
+        data = b"".join(self._chunks)
+        self._chunks.clear()
+        self._size = 0
+        return data
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives."""
+        while True:
+            if self._chunks:
+                yield self._take()
+            elif self._error is not None:
+                raise self._error
+            elif self._complete:
+                return
+            else:
+                await self._wait()
+
+    def end(self) -> bool:
+        """The exchange is over; whether the connection may serve another."""
+        self.busy = False
+        self._sink = None
+        transport = self.transport
+        reusable = (
+            self._complete
+            and self._keep
+            and self._error is None
+            and transport is not None
+            and not transport.is_closing()
+        )
+        if not reusable:
+            self.close()
+            return False
+        if self._is_head:  # its parser still waits for the body that never comes
+            self._parser = httptools.HttpResponseParser(self)
+        self.idle_since_s = self._loop.time()
+        return True
+
+    def pause(self) -> None:
+        """Take no more for now."""
+        if not self._paused and self.transport is not None and not self.transport.is_closing():
+            self._paused = True
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        """Go on."""
+        if self._paused and self.transport is not None and not self.transport.is_closing():
+            self._paused = False
+            self._deadline_s = self._loop.time() + self._timeout_s
+            self.transport.resume_reading()
+
+    def keep_piece(self) -> None:
+        """The memory of the last piece is still needed: what comes next goes elsewhere."""
+        self._reads.renew()
+
+    def stop_keeping(self) -> None:
+        """It may finish this exchange and serve no other."""
+        self._keep = False
+
+    def close(self) -> None:
+        """Give the connection up at once."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.abort()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may be written to."""
+        return self.transport is not None and not self.transport.is_closing()
+
+    def _write(self, data: bytes) -> None:
+        if self.transport is None or self.transport.is_closing():
+            raise Stale
+        self.transport.write(data)
+
+    def _take(self) -> bytes:
+        data = self._chunks.popleft() if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        self._size = 0
+        self.resume()
+        return data
+
+    async def _wait(self) -> None:
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _watch(self) -> None:
+        """One timer for many exchanges: setting one and taking it back costs more than a header."""
+        if self._timer is not None:
+            if self._timer_s <= self._deadline_s:
+                return
+            self._timer.cancel()
+        self._timer_s = self._deadline_s
+        self._timer = self._loop.call_at(self._timer_s, self._tick)
+
+    def _tick(self) -> None:
+        """The deadline moves with every byte; the timer is only moved when it fires."""
+        self._timer = None
+        if not self.busy:
+            return
+        now = self._loop.time()
+        if self._paused or self.waits_for_caller:  # ours is slow, not they
+            self._deadline_s = now + self._timeout_s
+        if now < self._deadline_s:
+            self._watch()
+            return
+        self._fail("it did not answer in time")
+
+    def _fail(self, why: str) -> None:
+        if self._error is None and not self._complete:
+            self._error = failed(why)
+        self.close()
+        self._tell_sink()
+        self._wake()
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    def _tell_sink(self) -> None:
+        """What a piece of data, or the end of it, means for the sink."""
+        sink = self._sink
+        if sink is None:
+            return
+        if self._error is not None:
+            self._sink = None
+            sink.on_failure(self._error, untouched=self.was_stale)
+        elif self._complete:
+            self._sink = None
+            sink.on_end()
+        else:
+            sink.flush()
+
+    def _says_it_stays(self) -> bool:
+        """The parser would have an answer without a body and length end the connection."""
+        ends = any(n == b"connection" and b"close" in v.lower() for n, v in self._headers)
+        return self._parser.get_http_version() == "1.1" and not ends
+
+    def _reset_head(self) -> None:
+        self.status = self._left = 0
+        self._head = None
+        self._headers = []
+        self._header_bytes = self._trailer_bytes = 0
+        self._until_end = self._length = False
+
+    # -- asyncio -----------------------------------------------------------------------------
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment] - a stream transport by construction
+
+    @override
+    def get_buffer(self, sizehint: int) -> memoryview:
+        del sizehint
+        memory = self._reads.memory
+        return memory[:CHOPPY_READ_BYTES] if self._is_choppy else memory
+
+    @override
+    def buffer_updated(self, nbytes: int) -> None:
+        data = self._reads.memory[:nbytes]
+        if not self.busy or (self._complete and self._is_head):
+            self._keep = False
+            self.close()  # bytes nobody asked for
+            return
+        if self._left:
+            self._count(data)
+            return
+        is_first, self.received = not self.received, True
+        front = b""
+        if is_first and self._sink is not None and not self._is_head:
+            front = bytes(data[:HEAD_BYTES_MAX])
+            end = front.find(END) + len(END)
+            known = self._heads.find(front[:end])
+            if known is not None:
+                self._begin_counted(known, data[end:])
+                return
+        self._parse(data)
+        if is_first and self._head is not None and self._keep and self._error is None:
+            self._heads.remember(front, self._head)
+        if self._size > _HIGH_BYTES:
+            self.pause()
+        if self._sink is not None:
+            self._tell_sink()
+        else:
+            self._wake()
+
+    def _parse(self, data: memoryview) -> None:
+        """Let the parser have it; what is no answer ends the exchange."""
+        self._chunks_read = 0
+        if self.status >= _FINAL:  # a head that comes byte by byte gets no more time for it
+            self._deadline_s = self._loop.time() + self._timeout_s
+        try:
+            self._feed(data)
+        except httptools.HttpParserUpgrade:
+            self._fail("it switched protocols")
+        except httptools.HttpParserError as error:
+            if not (self._complete and self._is_head):
+                self._fail(f"not HTTP: {error}")
+
+    def _begin_counted(self, known: KnownHead, rest: memoryview) -> None:
+        """A head that needs no parser, and a body of which only the length matters."""
+        self.status = known.head.status
+        if self._sink is not None:
+            self._sink.on_head(known.head)
+        if self.busy:  # else the answer was refused, and the exchange given up
+            self._left = known.body_bytes
+            self._count(rest)
+
+    def _count(self, piece: memoryview) -> None:
+        """Pass on what belongs to the body; what comes after its end is nobody's."""
+        sink, size = self._sink, len(piece)
+        if sink is None:
+            return
+        self._deadline_s = self._loop.time() + self._timeout_s
+        if size > self._left:
+            self._keep = False
+            piece, size = piece[: self._left], self._left
+        self._left -= size
+        if size:
+            sink.on_piece(piece)
+        if self._left:
+            sink.flush()
+            return
+        self._complete, self._sink = True, None
+        sink.on_end()
+
+    def _feed(self, data: memoryview) -> None:
+        """A head in slices, so that an endless one is not gathered; a body as it is."""
+        at = 0
+        while self.status < _FINAL and at < len(data):
+            piece = data[at : at + _SLICE_BYTES]
+            at += _SLICE_BYTES
+            self._head_bytes += len(piece)
+            if self._head_bytes > HEADER_BYTES_MAX + _SLICE_BYTES:
+                self._fail("its head is larger than accepted")
+                return
+            self._parser.feed_data(piece)
+        if at < len(data):
+            self._parser.feed_data(data[at:])
+
+    @override
+    def eof_received(self) -> bool:
+        return False
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._keep = False
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.busy and not self._complete:
+            if self._until_end and self.status >= _FINAL and exc is None:
+                self._complete = True
+            elif self._error is None:
+                self._error = failed("it closed the connection")
+                self.was_stale = not self.received
+            self._tell_sink()
+        self._wake()
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    @override
+    def pause_writing(self) -> None:
+        self._drained = self._loop.create_future()
+
+    @override
+    def resume_writing(self) -> None:
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        self._drained = None
+
+    # -- httptools ---------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """A second answer on the heels of the first is nobody's."""
+        if self._complete:
+            self._keep = False
+            raise ValueError("bytes after the end")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Of the head, or a trailer, which is dropped (RFC 9110, section 6.5.1)."""
+        if self.status:
+            self._trailer_bytes += len(name) + len(value) + 4
+            if self._trailer_bytes > TRAILER_BYTES_MAX:
+                raise ValueError("its trailers are larger than accepted")
+            return
+        self._header_bytes += len(name) + len(value) + 4
+        if self._header_bytes > HEADER_BYTES_MAX or len(self._headers) >= HEADERS_MAX:
+            raise ValueError("its headers are larger than accepted")
+        name = name.lower()
+        if name in {b"content-length", b"transfer-encoding"}:
+            if self._length:  # one answer framed twice, be it in the same way
+                raise ValueError("framed twice")
+            self._length = True
+            if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+                # The chunks would be undone here, and what is in them passed on unsaid.
+                raise ValueError("a coding beneath the chunks")
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The head is whole; a 1xx is passed over."""
+        status = self._parser.get_status_code()
+        if status == _SWITCHING or not _INTERIM <= status <= _LAST:
+            raise ValueError("it switched protocols, or its status is none")
+        if status < _FINAL:
+            self._reset_head()
+            return
+        self.status = status
+        bare = self._is_head or status in _NO_BODY
+        self._keep = self._keep and (
+            self._says_it_stays() if bare else self._parser.should_keep_alive()
+        )
+        if self._sink is not None:
+            self._head = AnswerHead(status, self._headers)
+            self._sink.on_head(self._head)
+        if self._is_head:
+            self._complete = True
+        else:
+            self._until_end = not self._length and status not in _NO_BODY
+
+    def on_chunk_header(self) -> None:
+        """Of a body in chunks, which an answer to HEAD does not have."""
+        self._chunks_read += 1
+        if self._chunks_read > CHUNKS_PER_READ:
+            self._is_choppy = True
+        if self._is_head:
+            self._keep = False
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        if self._is_head:
+            self._keep = False
+            return
+        if self._sink is not None:
+            self._sink.on_piece(body)
+            return
+        self._chunks.append(body)
+        self._size += len(body)
+
+    def on_message_complete(self) -> None:
+        """The end, unless it was a 1xx."""
+        if self.status >= _FINAL:
+            self._complete = True
+
+
+def failed(detail: str) -> UpstreamFailed:
+    """The refusal a caller is told; `detail` is for our log."""
+    return UpstreamFailed("The upstream failed or gave no valid answer.", detail=detail)

@@ -1,0 +1,105 @@
+"""How many connections one address, one network and everybody may hold.
+
+A connection beyond a cap is not closed unheard: a health check or a reader of our keys may come
+from a crowded address. It gets a moment to send the head of one request, and only those paths are
+answered on it. Few such connections are kept: for the next, the oldest of the network that has most
+is dropped, so that nobody drops the health check of others.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from assay.common.addresses import caller_of, network_around
+
+ALWAYS_ANSWERED: Final = frozenset({b"/operator/health", b"/api/health", b"/.well-known/jwks.json"})
+"""Paths that share no limit with strangers: each is a constant answer to a GET or HEAD."""
+
+PROVISIONAL_MAX: Final = 64
+"""Connections beyond a cap that are given a moment."""
+
+CROWD_MIN: Final = 32
+"""Below so many connections in all, half of them are no sign of anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionCaps:
+    """Connections at a time."""
+
+    total: int = 2000
+    per_address: int = 512
+    """Of an IPv4 address, or an IPv6 network of 64 bits."""
+    per_network: int = 1024
+    """Of an IPv4 network of 24 bits, or an IPv6 network of 48."""
+
+
+class Connection(Protocol):
+    """A connection as its counter knows it."""
+
+    def drop(self) -> None:
+        """End it at once."""
+        ...
+
+
+class Connections:
+    """Counts the connections of this process."""
+
+    def __init__(
+        self,
+        caps: ConnectionCaps,
+        is_trusted: Callable[[str], bool],
+        on_crowd: Callable[[str, int, int], None],
+    ) -> None:
+        """`on_crowd(address, held, total)`: an untrusted address holds more than half of all."""
+        self._caps = caps
+        self._is_trusted = is_trusted
+        self._on_crowd = on_crowd
+        self._admitted: dict[Connection, tuple[str, str]] = {}
+        self._held: Counter[str] = Counter()
+        self._provisional: OrderedDict[Connection, str] = OrderedDict()
+
+    def admit(self, connection: Connection, peer: str) -> bool:
+        """Whether the connection is within every cap; else it is a provisional one."""
+        address, network = caller_of(peer), network_around(peer)
+        is_trusted = self._is_trusted(peer)
+        caps = self._caps
+        if len(self._admitted) >= caps.total or not (
+            is_trusted
+            or (
+                self._held[address] < caps.per_address
+                and self._held["net " + network] < caps.per_network
+            )
+        ):
+            self._keep_provisional(connection, network)
+            return False
+        keys = address, "net " + network
+        self._admitted[connection] = keys
+        for key in keys:
+            self._held[key] += 1
+        held, total = self._held[address], len(self._admitted)
+        if not is_trusted and total >= CROWD_MIN and 2 * held > total:
+            self._on_crowd(address, held, total)
+        return True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether everybody together holds as many as may be."""
+        return len(self._admitted) >= self._caps.total
+
+    def release(self, connection: Connection) -> None:
+        """Forget a connection that has ended."""
+        self._provisional.pop(connection, None)
+        for key in self._admitted.pop(connection, ()):
+            self._held[key] -= 1
+            if not self._held[key]:
+                del self._held[key]
+
+    def _keep_provisional(self, connection: Connection, network: str) -> None:
+        kept = self._provisional
+        kept[connection] = network
+        if len(kept) > PROVISIONAL_MAX:
+            [(most, _)] = Counter(kept.values()).most_common(1)
+            oldest = next(one for one, its in kept.items() if its == most)
+            del kept[oldest]
+            oldest.drop()

@@ -1,0 +1,163 @@
+"""What is kept of one upstream: its connections, its breaker, and who is calling it."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from assay.common.circuit_breaker import Breaker
+from assay.http1.caller_shares import UpstreamShares
+from assay.http1.callers import Caller
+from assay.http1.connection import Connection, Shared
+from assay.http1.exchange import PreparedHead, SinkExchange, head_of
+from assay.http1.model import ReplySink, Reserved, UpstreamRequest
+from assay.net.egress.url import Target
+
+AGE_MAX_S = 60.0
+"""A name is resolved and judged again at least this often."""
+
+OPEN_MAX: Final = 2000
+"""Where nothing else is said. Source: the default of `ASSAY_CONNECTIONS_MAX`; a caller's connection
+has one call under way, and with as many files for upstreams (`cli/open_files.py`) all can be
+called at once."""
+
+_END = b"\r\n"
+
+
+class UpstreamConnections:
+    """Beyond the bound idle connections are closed, the one idle for longest first.
+
+    Calls under way are bounded elsewhere and never refused here.
+    """
+
+    def __init__(self, open_max: int = OPEN_MAX) -> None:
+        self._open_max = open_max
+        self._idle: OrderedDict[Connection, UpstreamHost] = OrderedDict()
+        self.open = 0
+        """Being made, in use and idle."""
+
+    def add(self) -> None:
+        """One is being made: idle ones give way to it."""
+        self.open += 1
+        self._make_room()
+
+    def remove(self) -> None:
+        """One is gone, or was never made."""
+        self.open -= 1
+
+    def keep(self, connection: Connection, host: "UpstreamHost") -> None:
+        """It has become idle, and stays open where there is room."""
+        self._idle[connection] = host
+        self._make_room()
+
+    def take(self, connection: Connection) -> None:
+        """It is idle no longer."""
+        del self._idle[connection]
+
+    def _make_room(self) -> None:
+        while self.open > self._open_max and self._idle:
+            self._idle[next(iter(self._idle))].close_oldest()
+
+
+@dataclass(slots=True)
+class UpstreamHost:
+    """What is kept of one scheme, name and port."""
+
+    idle: list[Connection]
+    breaker: Breaker
+    sweep: Callable[[], None]
+    shared: Shared
+    all: UpstreamConnections
+    """Those of every upstream."""
+    open: int = 0
+    used_s: float = 0.0
+    is_forgotten: bool = False
+    """Whether the pool has let go of it: a holder asks the pool for another."""
+    shares: UpstreamShares = field(default_factory=UpstreamShares)
+
+    def take(self, caller: Caller | None, operator_id: str) -> Connection | None:
+        """Count a call, and hand out a kept connection for it; None where one has to be made.
+
+        Raises `UpstreamBusy` and `Unavailable` where the call may not be made now.
+        """
+        if not self.shares.take(caller, operator_id):
+            raise self.shares.refusal(caller, operator_id)
+        connection = self._kept()
+        if connection is not None:
+            connection.caller, connection.operator_id = caller, operator_id
+        return connection
+
+    def take_kept(self, caller: Caller, operator_id: str) -> Connection | None:
+        """A kept connection, for a call that is counted; else None, and nothing is counted."""
+        if not self.idle or not self.shares.take(caller, operator_id):
+            return None
+        connection = self._kept()
+        if connection is None:
+            self.shares.give_back(caller, operator_id)
+        else:
+            connection.caller, connection.operator_id = caller, operator_id
+        return connection
+
+    def give_back(self, connection: Connection) -> None:
+        """End a call: its connection is kept, or forgotten."""
+        self.shares.give_back(connection.caller, connection.operator_id)
+        if connection.end():
+            self.idle.append(connection)
+            self.all.keep(connection, self)
+            self.sweep()
+        else:
+            self.forget_one()
+
+    def count_one(self) -> None:
+        """A connection is being made."""
+        self.open += 1
+        self.all.add()
+
+    def forget_one(self) -> None:
+        """A connection is gone; with the last one goes what it said before."""
+        self.open -= 1
+        self.all.remove()
+        if not self.open:
+            self.shared.heads.forget()
+
+    def close_oldest(self) -> None:
+        """Close the connection that has been idle for longest."""
+        self._close(self.idle.pop(0))
+
+    def _kept(self) -> Connection | None:
+        """A connection that may be written to, out of those kept."""
+        self.used_s = now = asyncio.get_running_loop().time()
+        while self.idle:
+            connection = self.idle.pop()
+            if connection.is_open and now - connection.made_s < AGE_MAX_S:
+                self.all.take(connection)
+                return connection
+            self._close(connection)
+        return None
+
+    def _close(self, idle: Connection) -> None:
+        self.all.take(idle)
+        idle.close()
+        self.forget_one()
+
+
+class PreparedUpstream:
+    """Implements `wrapper.ports.Prepared`."""
+
+    __slots__ = ("_find", "_host", "_operator_id", "_request", "_target")
+
+    def __init__(self, find: Callable[[Target], UpstreamHost], request: UpstreamRequest) -> None:
+        lines = head_of(request)[: -len(_END)]
+        self._find, self._target = find, request.target
+        self._operator_id = request.account
+        self._host = find(request.target)
+        self._request = PreparedHead(lines, request.method == "HEAD", request.timeout_s)
+
+    def reserve(self, sink: ReplySink, caller: Caller) -> Reserved | None:
+        if self._host.is_forgotten:
+            self._host = self._find(self._target)
+        connection = self._host.take_kept(caller, self._operator_id)
+        if connection is None:
+            return None
+        return SinkExchange(connection, self._request, sink, self._host.give_back)

@@ -1,0 +1,78 @@
+"""Heads of answers by their bytes: what an upstream said before need not be parsed again.
+
+A parser between two messages gives the same result for the same bytes; so a head that was parsed
+once, and framed a body by Content-Length, says all there is to know about itself. Anything else is
+parsed each time.
+"""
+
+from dataclasses import dataclass
+
+from assay.common.http_heads import END, Headers, is_plain
+from assay.http1.model import AnswerHead
+
+HEADS_MAX = 64
+"""Heads remembered of one upstream; a date in each makes most of them old within a second."""
+
+HEAD_BYTES_MAX = 4096
+"""A larger head is not remembered: it costs more to keep than to parse."""
+
+HEADS_BYTES_MAX = 32 * 1024
+"""Heads remembered of one upstream, in bytes as they came; parsed they take about as much again."""
+
+_LENGTH_DIGITS_MAX = 18
+"""Of a Content-Length: a body of more than an exbibyte never ends."""
+
+_NO_BODY = frozenset({204, 304})
+
+
+@dataclass(frozen=True, slots=True)
+class KnownHead:
+    """A head, and the length of the body that follows it on a connection that stays."""
+
+    head: AnswerHead
+    body_bytes: int
+
+
+class KnownHeads:
+    """The heads one upstream has sent lately."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, KnownHead] = {}
+        self._bytes = 0
+        self.find = self._known.get
+        """The head of these very bytes, or None."""
+
+    def remember(self, data: bytes, head: AnswerHead) -> None:
+        """Remember a head that a parser has just read from the beginning of `data`."""
+        end = data.find(END) + len(END)
+        body_bytes = _body_bytes(head)
+        if body_bytes is None or not len(END) <= end <= HEAD_BYTES_MAX:
+            return
+        raw = data[:end]
+        # An interim answer may have stood before it in the same packet.
+        if raw.startswith(b"HTTP/1.1 %d" % head.status) and is_plain(raw, len(head.headers)):
+            if len(self._known) >= HEADS_MAX or self._bytes + end > HEADS_BYTES_MAX:
+                self.forget()
+            if raw not in self._known:
+                self._bytes += end
+            self._known[raw] = KnownHead(head, body_bytes)
+
+    def forget(self) -> None:
+        """Free what is remembered."""
+        self._known.clear()
+        self._bytes = 0
+
+
+def _body_bytes(head: AnswerHead) -> int | None:
+    """The declared length of a body that has one and no other framing."""
+    if head.status in _NO_BODY:
+        return None
+    return _declared(head.headers)
+
+
+def _declared(headers: Headers) -> int | None:
+    lengths = [value for name, value in headers if name == b"content-length"]
+    chunked = any(name == b"transfer-encoding" for name, _ in headers)
+    if chunked or len(lengths) != 1 or not lengths[0].isdigit():
+        return None
+    return int(lengths[0]) if len(lengths[0]) <= _LENGTH_DIGITS_MAX else None

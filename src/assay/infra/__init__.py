@@ -1,1 +1,0 @@
-"""Machinery: implements the ports of the features. Only `wiring` names it."""

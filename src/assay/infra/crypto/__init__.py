@@ -1,1 +1,0 @@
-"""Signatures, password hashes, tokens and secrets at rest."""

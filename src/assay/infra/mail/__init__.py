@@ -1,1 +1,0 @@
-"""Mail, sent to the server the service's owner names."""

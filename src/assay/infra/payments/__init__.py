@@ -1,1 +1,0 @@
-"""Where payments meet chains and facilitators."""

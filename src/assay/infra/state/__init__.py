@@ -1,1 +1,0 @@
-"""Shared short-lived state."""

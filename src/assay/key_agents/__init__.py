@@ -1,0 +1,1 @@
+"""Agents that are known by an address alone: registration and profiles."""

@@ -1,0 +1,139 @@
+"""Key agents: challenge, verification, profile, session (spec 4.3, 5.3)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+
+from assay.accounts.auth import Credential, agent, names_agent
+from assay.accounts.model import Feature, Operator, PlanRequired
+from assay.accounts.plans import require
+from assay.app import App
+from assay.chains.model import parse_address
+from assay.identity.model import (
+    AgentPrincipal,
+    IdentityMismatch,
+    IdentityRequired,
+    SignatureInvalid,
+)
+from assay.key_agents import schemas as wire
+from assay.registries.schemas import ADDRESS
+from assay.server.request_context import Exchange, exchange_of
+from assay.server.route import app_of, read, route
+
+router = APIRouter(tags=["Key agents"])
+
+AddressPath = Annotated[str, Path(alias="agentAddress", pattern=ADDRESS)]
+
+
+@route(
+    router,
+    "POST",
+    "/operator/key/{agentAddress}/challenge",
+    operation="challenge",
+    credential=Credential.NONE,
+    answers=wire.ChallengeResponse,
+)
+async def challenge(request: Request, agent_address: AddressPath) -> wire.ChallengeResponse:
+    """A challenge for the address: sign it within five minutes."""
+    address = parse_address(agent_address, "agentAddress")
+    return wire.challenge(app_of(request).challenges.issue(address))
+
+
+@route(
+    router,
+    "POST",
+    "/operator/key/verify",
+    operation="verify",
+    credential=Credential.NONE,
+    body=wire.VerifyRequest,
+    answers=wire.KeyProfileResponse,
+    also=(401,),
+)
+async def verify(request: Request, response: Response) -> wire.KeyProfileResponse:
+    """Answer a challenge; the session comes in the header `x-agent-session`."""
+    app = app_of(request)
+    body = read(wire.VerifyRequest, await request.body())
+    address = parse_address(body.agent_address, "agentAddress")
+    principal = await app.identity.answer(address, body.challenge, body.signature)
+    if not principal.is_key_agent:
+        raise SignatureInvalid("The contract accepts on another chain than key agents' own.")
+    if principal.new_session is not None:
+        response.headers["x-agent-session"] = principal.new_session.token
+    return wire.key_profile(await app.key_profiles.profile(address))
+
+
+@route(
+    router,
+    "GET",
+    "/operator/key/{agentAddress}",
+    operation="key_agent",
+    credential=Credential.OP_KEY,
+    answers=wire.KeyProfileResponse,
+)
+async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyProfileResponse:
+    """The profile of a key agent. A profile is no access grant."""
+    address = parse_address(agent_address, "agentAddress")
+    return wire.key_profile(await app_of(request).key_profiles.profile(address))
+
+
+@route(
+    router,
+    "GET",
+    "/operator/key/{agentAddress}/attestation",
+    operation="attestation",
+    credential=Credential.OP_KEY_OR_AGENT,
+    answers=wire.AttestationContextResponse,
+    also=(403,),
+)
+async def attestation(
+    request: Request, agent_address: AddressPath
+) -> wire.AttestationContextResponse:
+    """Verified profiles of the agent's owner: for a Pro operator, or the agent itself."""
+    app = app_of(request)
+    address = parse_address(agent_address, "agentAddress")
+    principal: Operator | AgentPrincipal = request.state.principal
+    if isinstance(principal, Operator):
+        principal = await _entitled(app, exchange_of(request.scope), principal)
+    if isinstance(principal, AgentPrincipal) and (
+        principal.address != address or not principal.is_key_agent
+    ):
+        raise IdentityMismatch("An agent can only ask for its own attestation.")
+    found = await app.key_profiles.attestation(address)
+    return wire.AttestationContextResponse(
+        agent_address=address, attestation=wire.attestation(found)
+    )
+
+
+@route(
+    router,
+    "DELETE",
+    "/operator/key/{agentAddress}/session",
+    operation="end_session",
+    credential=Credential.AGENT,
+    answers=wire.AgentSessionEnded,
+)
+async def end_session(request: Request, agent_address: AddressPath) -> wire.AgentSessionEnded:
+    """End the session that asks. Beyond the specification."""
+    address = parse_address(agent_address, "agentAddress")
+    principal: AgentPrincipal = request.state.principal
+    token = exchange_of(request.scope).headers.get("x-agent-session")
+    if token is None:
+        raise IdentityRequired("Send the session to end as x-agent-session.")
+    if principal.address != address:
+        raise IdentityMismatch("A session can only be ended by its own address.")
+    await app_of(request).sessions.revoke(address, token)
+    return wire.AgentSessionEnded(ok=True, agent_address=address)
+
+
+async def _entitled(app: App, exchange: Exchange, operator: Operator) -> Operator | AgentPrincipal:
+    """The operator whose plan has attestations, else the agent that the request names.
+
+    Raises `PlanRequired` without one, and as `credentials.agent`.
+    """
+    try:
+        require(operator.plan, Feature.ATTESTATION, app.settings.upgrade_address, "signal")
+    except PlanRequired:
+        if not names_agent(exchange.headers):
+            raise
+        return await agent(app, exchange)
+    return operator

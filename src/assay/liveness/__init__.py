@@ -1,0 +1,1 @@
+"""Whether the services of a Solana agent answer."""

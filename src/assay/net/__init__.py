@@ -1,0 +1,1 @@
+"""Outbound requests: the egress guard, name servers, bounded bodies, shared counters in Valkey."""

@@ -1,0 +1,149 @@
+"""Reading a body that may be endless, a decompression bomb or cut off, within fixed bounds."""
+
+import zlib
+from collections.abc import AsyncIterable, Awaitable, Sequence
+from dataclasses import dataclass, field
+
+import httpcore2
+
+from assay.net.egress.budget_client import OverBudget
+from assay.net.egress.host_timeout import host_timeout
+from assay.net.egress.ports import Tap
+
+ACCEPTED_ENCODINGS = "gzip, deflate"
+"""What we ask for: the codings whose output zlib lets us bound while it is made."""
+
+EVENT_STREAM = "text/event-stream"
+
+_INFLATE_STEP_BYTES = 64 * 1024
+_MAGIC_BYTES = 2
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
+
+
+class BodyBroken(Exception):
+    """The body is not what its headers say: corrupt, cut off, or encoded more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The decoded bytes, whether they were cut, and whether at the ratio or an egress budget.
+
+    `received_bytes` counts what was read of it, as it was encoded.
+    """
+
+    data: bytes
+    truncated: bool
+    is_bomb: bool = False
+    over_budget: bool = False
+    received_bytes: int = field(default=0, compare=False)
+
+
+async def read_stream(
+    reading: Awaitable[Body], headers: Sequence[tuple[str, str]], limit_s: float | None
+) -> Body:
+    """The body that `reading` reads.
+
+    Raises `TimeoutError` for a stream of events that takes longer than `limit_s`.
+    """
+    is_stream = any(n == "content-type" and v.lower().startswith(EVENT_STREAM) for n, v in headers)
+    async with host_timeout(limit_s if is_stream else None):
+        return await reading
+
+
+async def read_body(
+    chunks: AsyncIterable[bytes],
+    encoding: str,
+    bytes_max: int,
+    ratio_max: int,
+    tap: Tap | None = None,
+) -> Body:
+    """Read until the end or a bound, whichever comes first.
+
+    `encoding` is the Content-Encoding; one that is neither gzip nor deflate was not asked for and
+    is left as it came. Nothing beyond `bytes_max` decoded bytes, nor beyond `ratio_max` times the
+    bytes received, is ever held. Raises `BodyBroken`.
+    """
+    inflate = _inflate_for(encoding)
+    received, decoded = 0, bytearray()
+    try:
+        async for chunk in chunks:
+            received += len(chunk)
+            allowed = bytes_max if inflate is None else min(bytes_max, ratio_max * received)
+            room = allowed - len(decoded)
+            piece = chunk[: room + 1] if inflate is None else inflate.feed(chunk, room + 1)
+            if tap is not None:
+                tap.add(piece[:room])
+            decoded += piece
+            if len(decoded) > allowed:
+                is_bomb = allowed < bytes_max
+                data = bytes(decoded[:allowed])
+                return Body(data, truncated=True, is_bomb=is_bomb, received_bytes=received)
+    except OverBudget:
+        data = bytes(decoded)
+        return Body(data, truncated=True, over_budget=True, received_bytes=received)
+    if inflate is not None and received and not inflate.ended:
+        raise BodyBroken("the compressed body ends in the middle")
+    return Body(bytes(decoded), truncated=False, received_bytes=received)
+
+
+async def read_rest(chunks: AsyncIterable[bytes]) -> bool:
+    """Read what follows a bound and keep none of it; whether the end was reached."""
+    try:
+        async for _ in chunks:
+            pass
+    except (OverBudget, httpcore2.ProtocolError, httpcore2.NetworkError):
+        return False
+    return True
+
+
+def declared_length(headers: Sequence[tuple[str, str]]) -> int | None:
+    """The bytes of a body as its headers declare them; None where only its end tells.
+
+    Source: RFC 9112, section 6.3. The parser has refused lengths that are none.
+    """
+    found = {name: value for name, value in headers if name in _FRAMING}
+    if "transfer-encoding" in found or not found.get("content-length", "").isdecimal():
+        return None
+    return int(found["content-length"])
+
+
+def _inflate_for(encoding: str) -> "_Inflate | None":
+    codings = [c for part in encoding.split(",") if (c := part.strip().lower()) != "identity" and c]
+    if len(codings) > 1:
+        raise BodyBroken("the body is encoded more than once")
+    return _Inflate() if codings and codings[0] in {"gzip", "x-gzip", "deflate"} else None
+
+
+class _Inflate:
+    """gzip, zlib, or the bare deflate that some servers send under the name of zlib."""
+
+    def __init__(self) -> None:
+        self._zlib: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage] - its only name
+        self._head = b""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the compressed stream came to its own end."""
+        return self._zlib is not None and self._zlib.eof
+
+    def feed(self, chunk: bytes, room: int) -> bytes:
+        """At most `room` decoded bytes; room that is filled means the bound is crossed."""
+        if self._zlib is None:
+            chunk = self._head = self._head + chunk
+            if len(chunk) < _MAGIC_BYTES:
+                return b""
+            self._zlib = zlib.decompressobj(_window_bits(chunk))
+        made = bytearray()
+        try:
+            while chunk and len(made) < room and not self._zlib.eof:
+                made += self._zlib.decompress(chunk, min(_INFLATE_STEP_BYTES, room - len(made)))
+                chunk = self._zlib.unconsumed_tail
+        except zlib.error:
+            raise BodyBroken("the compressed body is corrupt") from None
+        return bytes(made)
+
+
+def _window_bits(head: bytes) -> int:
+    """How zlib is told which of the three it is. Source: RFC 1950, section 2.2 (CMF and FLG)."""
+    is_zlib = head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(head[:2], "big") % 31 == 0
+    return zlib.MAX_WBITS | 32 if is_zlib or head.startswith(b"\x1f\x8b") else -zlib.MAX_WBITS

@@ -1,0 +1,35 @@
+"""Addresses the operator has configured: dialled as they are, whatever they are."""
+
+import base64
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from assay.net.egress.url import Target
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """Where a configured address leads, and the headers its user and password become."""
+
+    target: Target
+    path_and_query: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
+
+
+def configured(url: str) -> Configured:
+    """Raises `ValueError` for what is no http(s) address."""
+    parts = urlsplit(url)
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+        raise ValueError("not an http(s) address")
+    scheme = "https" if parts.scheme == "https" else "http"
+    port = parts.port or _DEFAULT_PORTS[scheme]
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    host = parts.hostname if parts.hostname.isascii() else parts.hostname.encode("idna").decode()
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers = ((b"authorization", b"Basic " + base64.b64encode(pair.encode())),)
+    target = Target(scheme, host, port, path, is_literal_ip=False)
+    return Configured(target, path.encode("ascii", "strict"), headers)

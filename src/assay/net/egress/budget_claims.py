@@ -1,0 +1,153 @@
+"""Claims on budgets, and who waits for whom: requests under way have claimed more than they use."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from assay.common.egress_budget import (
+    ACCOUNT_PART,
+    SHARED_PART,
+    BudgetLedger,
+    Claim,
+    Spent,
+    UseClass,
+)
+from assay.common.errors import Unavailable
+from assay.net.egress.host_timeout import current_party, own_wait
+from assay.net.egress.ports import EgressError, Failure
+from assay.net.egress.request_slots import Holder, Share, Slots
+
+BYTES_EACH = 64 * 1024
+"""A budget has so many bytes for each request of this process under way on it: four on the small
+one. More would all hold what each of them needs to end. The shared class has half of them, and one
+account of it a quarter, so that slow answers to strangers leave room for a gate."""
+
+
+@dataclass(slots=True)
+class _Busy:
+    """Requests of this process under way on one budget, and those that wait for their end."""
+
+    active: int = 0
+    waiting: int = 0
+    """Of the active ones, those that wait for more themselves."""
+    waiters: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
+
+
+class ClaimQueue:
+    """Claims for the requests of one process. What is kept is of requests under way alone."""
+
+    def __init__(self, ledger: BudgetLedger) -> None:
+        self._ledger = ledger
+        self._slots = Slots()
+        self._busy: dict[str, _Busy] = {}
+        self._placed: dict[tuple[str, str], Holder] = {}
+
+    async def claim(self, claim: Claim, held: tuple[Claim, ...], wait_s: float) -> None:
+        """Count a claim beside those `held`, waiting for requests of this process under way.
+
+        Raises `EgressError` when there is no room after that.
+        """
+        ends_s = asyncio.get_running_loop().time() + wait_s
+        places = _places(claim)
+        holder = Holder(claim.use.use_class is UseClass.SHARED, current_party())
+        with self._waiting(held):
+            while True:
+                await self._slots.take(places, holder, ends_s)
+                spent = None
+                try:
+                    spent = await self._count(claim)
+                    if spent is None:
+                        self._busy.setdefault(claim.key, _Busy()).active += 1
+                        self._placed[claim.exchange, claim.key] = holder
+                        return
+                finally:
+                    if (claim.exchange, claim.key) not in self._placed:
+                        self._slots.give_back(places, holder)
+                if not await self._one_ends(self._movable([claim.key]), ends_s):
+                    why = "its host has had its share of requests"
+                    raise refused_for_budget(why, spent.retry_s)
+
+    async def _count(self, claim: Claim) -> Spent | None:
+        with own_wait():
+            try:
+                return await self._ledger.claim(claim)
+            except Unavailable as error:
+                raise refused_for_budget("the budget cannot be read", 1.0) from error
+
+    async def extend(self, claims: tuple[Claim, ...], wanted_bytes: int) -> int:
+        """More bytes for a request under way, 0 when there are none."""
+        if not claims:
+            return wanted_bytes
+        ends_s = asyncio.get_running_loop().time() + claims[0].ends_s
+        with self._waiting(claims):
+            while True:
+                try:
+                    with own_wait():
+                        granted = await self._ledger.extend(claims, wanted_bytes)
+                except Unavailable:
+                    return 0
+                movable = self._movable([claim.key for claim in claims])
+                if granted or not await self._one_ends(movable, ends_s):
+                    return granted
+
+    def release(self, claims: tuple[Claim, ...]) -> None:
+        """The request on these claims is over: those that wait try again."""
+        for claim in claims:
+            self._slots.give_back(_places(claim), self._placed.pop((claim.exchange, claim.key)))
+            busy = self._busy[claim.key]
+            busy.active -= 1
+            for waiter in busy.waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+            if not busy.active:
+                del self._busy[claim.key]
+
+    @contextmanager
+    def _waiting(self, held: tuple[Claim, ...]) -> Generator[None]:
+        """A waiting request holds what it has: not all may wait for one another."""
+        busy = [self._busy[claim.key] for claim in held]
+        for one in busy:
+            one.waiting += 1
+        try:
+            yield
+        finally:
+            for one in busy:
+                one.waiting -= 1
+
+    def _movable(self, keys: list[str]) -> _Busy | None:
+        """The requests on one of the budgets, where any of them does not wait itself."""
+        found = (self._busy.get(key) for key in keys)
+        return next((busy for busy in found if busy and busy.active > busy.waiting), None)
+
+    @staticmethod
+    async def _one_ends(busy: _Busy | None, ends_s: float) -> bool:
+        """Whether one of the requests under way ended before that moment."""
+        if busy is None:
+            return False
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        busy.waiters.add(waiter)
+        try:
+            with own_wait():
+                async with asyncio.timeout_at(ends_s):
+                    await waiter
+        except TimeoutError:
+            return False
+        finally:
+            busy.waiters.discard(waiter)
+        return True
+
+
+def _places(claim: Claim) -> dict[str, Share]:
+    """The slots that a request on this claim takes."""
+    total = max(1, claim.ceiling.size_bytes // BYTES_EACH)
+    places = {claim.key: Share(total, max(1, total // SHARED_PART))}
+    if claim.use.use_class is UseClass.SHARED and claim.use.account:
+        most = max(1, total // ACCOUNT_PART)
+        places[f"{claim.key} of account {claim.use.account}"] = Share(most, most)
+    return places
+
+
+def refused_for_budget(why: str, retry_s: float) -> EgressError:
+    """A refusal before anything was sent."""
+    return EgressError(Failure.BUDGET, why, retry_s=retry_s)

@@ -1,0 +1,60 @@
+"""Who may have how many of the connections to addresses that others gave us."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from assay.common.costs import SERVICE, current_bearer
+from assay.common.egress_budget import current_use
+from assay.net.egress.domain import domain_of
+from assay.net.egress.host_timeout import current_party
+from assay.net.egress.request_slots import Share, Slots, new_holder
+
+VISITS = Share(120, 80)
+"""Requests that judge agents have connections of their own, a third of them for gates."""
+
+CALLS = Share(80, 80)
+"""Requests made for callers: proxy, playground, webhooks."""
+
+CONNECTIONS_MAX = VISITS.total + CALLS.total
+"""At once, over all hosts."""
+
+DOMAIN = Share(32, 16)
+"""To one domain, for visits and for calls each."""
+
+ACCOUNT = Share(8, 8)
+VISIT = Share(16, 16)
+"""A visit puts six questions at a time, but asks all its services first whether it may."""
+
+CALLER = Share(VISITS.total, VISIT.shared)
+"""All visits together that one network of callers without an account has begun: a fifth of what
+such visits have. Gates are not counted, nor are visits that nobody asked for."""
+
+
+class ConnectionSlots:
+    """The shares of one client's connections."""
+
+    def __init__(self) -> None:
+        self._slots = Slots()
+
+    @asynccontextmanager
+    async def one(self, host: str, wait_s: float) -> AsyncGenerator[None]:
+        """Hold one connection in the block, waiting for it so long at most.
+
+        Raises `EgressError` as `Slots.take`.
+        """
+        party, account = current_party(), current_use().account
+        kind, all_of_kind = ("visits", VISITS) if party and party.is_visit else ("calls", CALLS)
+        places = {kind: all_of_kind, f"{kind} to {domain_of(host)}": DOMAIN}
+        if account:
+            places[f"account {account}"] = ACCOUNT
+        elif party:
+            places[f"visit {id(party)}"] = VISIT
+            if party.is_visit and (bearer := current_bearer()) is not SERVICE:
+                places[f"caller {bearer.name}"] = CALLER
+        holder = new_holder()
+        await self._slots.take(places, holder, asyncio.get_running_loop().time() + wait_s)
+        try:
+            yield
+        finally:
+            self._slots.give_back(places, holder)

@@ -1,0 +1,168 @@
+"""Connections to exactly the addresses that were judged: one look-up, then no name any more."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+import httpcore2
+from typing_extensions import override
+
+from assay.net.egress.budget_client import current_exchange
+from assay.net.egress.counted_stream import dial_counted
+from assay.net.egress.host_timeout import host_timeout
+from assay.net.egress.ports import EgressError, Failure
+from assay.net.egress.url import EgressPolicy, Scheme
+from assay.net.resolver import Resolver
+
+DIAL_ATTEMPTS_MAX = 3
+"""Addresses of one name tried before giving up; they share the connect time."""
+
+
+PROXY_HEAD_BYTES_MAX = 8_192
+_TUNNELLED = re.compile(rb"HTTP/1\.[01] 2[0-9][0-9]")
+
+
+class JudgingBackend(httpcore2.AsyncNetworkBackend):
+    """The pool's way to the network: resolves, judges every answer, dials a judged address.
+
+    The pool keys its connections by scheme, name and port, so a connection made for one name is
+    never used for another, and TLS and Host keep the name.
+    """
+
+    def __init__(
+        self, policy: EgressPolicy, resolver: Resolver, proxy: "HttpProxy | None" = None
+    ) -> None:
+        self._policy = policy
+        self._resolver = resolver
+        self._proxy = proxy
+
+    @override
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        try:
+            async with host_timeout(timeout):
+                addresses = await judged_addresses(host, port, self._policy, self._resolver)
+                return await self._dial_one(addresses, port, timeout)
+        except TimeoutError:
+            raise EgressError(Failure.TIMEOUT, f"connecting to {host} took too long") from None
+
+    async def _dial_one(
+        self, addresses: Sequence[str], port: int, timeout_s: float | None
+    ) -> httpcore2.AsyncNetworkStream:
+        tried = _first_of_each_family(addresses)[:DIAL_ATTEMPTS_MAX]
+        share = None if timeout_s is None else timeout_s / len(tried)
+        failures: list[str] = []
+        timed_out = False
+        for address in tried:
+            try:
+                return await self._connect(address, port, share)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failures.append(f"{address}: {type(error).__name__} {error}")
+                timed_out = isinstance(error, httpcore2.ConnectTimeout)
+        failure = Failure.TIMEOUT if timed_out else Failure.CONNECT
+        raise EgressError(failure, "; ".join(failures))
+
+    async def _connect(
+        self, address: str, port: int, share_s: float | None
+    ) -> httpcore2.AsyncNetworkStream:
+        exchange = current_exchange()
+        if exchange is not None:
+            await exchange.connect(address)
+        if self._proxy is None:
+            return await dial_counted(address, port, share_s, exchange)
+        return await self._proxy.connect(address, port, share_s, self._resolver)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpProxy:
+    """An HTTP proxy of the operator's: it is given addresses that were judged, never names."""
+
+    host: str
+    port: int
+    authorization: str = ""
+    """Value of `Proxy-Authorization`; empty: none is sent."""
+
+    async def connect(
+        self, address: str, port: int, timeout_s: float | None, resolver: Resolver
+    ) -> httpcore2.AsyncNetworkStream:
+        """A tunnel to the address. Raises `httpcore2.ConnectError`. Source: RFC 9110, 9.3.6."""
+        try:
+            own = (await resolver.resolve(self.host, self.port))[0]
+        except (OSError, IndexError) as error:
+            raise httpcore2.ConnectError("the proxy has no address") from error
+        exchange = current_exchange()
+        stream = await dial_counted(address, port, timeout_s, exchange, (own, self.port))
+        target = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        proof = f"Proxy-Authorization: {self.authorization}\r\n" if self.authorization else ""
+        asked = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{proof}\r\n"
+        try:
+            await stream.write(asked.encode("ascii"), timeout_s)
+            answer = await _head(stream, timeout_s)
+        except BaseException:
+            await stream.aclose()
+            raise
+        if not _TUNNELLED.match(answer):
+            await stream.aclose()
+            raise httpcore2.ConnectError("the proxy makes no tunnel")
+        return stream
+
+
+async def _head(stream: httpcore2.AsyncNetworkStream, timeout_s: float | None) -> bytes:
+    """The head of the proxy's answer: read byte by byte, as what follows is the tunnel's."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        byte = await stream.read(1, timeout_s)
+        if not byte or len(head) > PROXY_HEAD_BYTES_MAX:
+            raise httpcore2.ConnectError("the proxy does not speak HTTP")
+        head += byte
+    return head
+
+
+async def judged_addresses(
+    host: str,
+    port: int,
+    policy: EgressPolicy | None,
+    resolver: Resolver,
+    scheme: Scheme = "https",
+) -> Sequence[str]:
+    """The addresses of `host`; refused as a whole when any of them is denied.
+
+    A name that mixes public and private answers is an attack or a mistake: picking the good
+    ones would let its owner try until we pick wrong. Only a policy with opened addresses asks
+    for the `scheme`. Raises `EgressError`.
+    """
+    try:
+        ip_address(host)
+        addresses: Sequence[str] = (host,)
+    except ValueError:
+        addresses = await _resolve(host, port, resolver)
+    for address in addresses:
+        if policy is not None and (why := policy.refusal(scheme, host, port, address)):
+            raise EgressError(Failure.REFUSED_ADDRESS, f"{host}: {why}")
+    return addresses
+
+
+async def _resolve(host: str, port: int, resolver: Resolver) -> Sequence[str]:
+    try:
+        addresses = await resolver.resolve(host, port)
+    except TimeoutError:
+        raise  # an OSError too, but it is the time that ran out
+    except OSError as error:
+        raise EgressError(Failure.NAME, f"{host}: {error}") from error
+    if not addresses:
+        raise EgressError(Failure.NAME, f"{host} has no address")
+    return addresses
+
+
+def _first_of_each_family(addresses: Sequence[str]) -> list[str]:
+    """The resolver's order, but a machine without IPv6 must not spend every attempt on it."""
+    versions = {ip_address(a).version: a for a in reversed(addresses)}
+    firsts = [a for a in addresses if a in versions.values()]
+    return firsts + [a for a in addresses if a not in firsts]

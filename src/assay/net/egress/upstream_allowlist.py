@@ -1,0 +1,161 @@
+"""Private addresses that `ASSAY_UPSTREAM_ALLOW` opens for upstreams of named operators. Pure."""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Final, TypeAlias
+
+from assay.net.egress.address import Address, Denial, Reason, classify
+from assay.net.egress.called_ports import PORT_MAX, is_called
+
+Network: TypeAlias = IPv4Network | IPv6Network
+
+_NEVER: Final = frozenset(
+    {Reason.MALFORMED, Reason.UNSPECIFIED, Reason.MULTICAST, Reason.BROADCAST, Reason.ZONE}
+    | {Reason.MAPPED, Reason.COMPATIBLE, Reason.TRANSLATED, Reason.NAT64, Reason.SIX_TO_FOUR}
+    | {Reason.TEREDO, Reason.ISATAP}
+)
+"""No host has these, or they hide another address: not opened by an exact entry either."""
+
+_BY_NAME: Final = frozenset({Reason.PRIVATE, Reason.CGNAT})
+"""What a listed name may lead to. Loopback only for `localhost`: whoever controls a name's DNS
+must not reach what listens on this machine."""
+
+_BY_NAME_HERE: Final = frozenset({*_BY_NAME, Reason.LOOPBACK})
+_NAME: Final = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+    r"(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*"
+)
+_NUMBER: Final = re.compile(r"([0-9]+|0x[0-9a-f]*)")
+_PORT: Final = re.compile(r"[0-9]{1,5}")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedEntry:
+    """A network or a host name, and its port; without one, every port that is called anyway."""
+
+    where: Network | str
+    port: int | None = None
+
+    def opens(self, host: str, address: Address, denial: Denial) -> bool:
+        """Whether it opens a denied address that `host` leads to."""
+        if isinstance(self.where, str):
+            kinds = _BY_NAME_HERE if is_localhost(host) else _BY_NAME
+            return host == self.where and denial.reason in kinds
+        # Metadata, link-local and reserved addresses only where they are written exactly.
+        return address in self.where and (denial.is_own_network or self.where.num_addresses == 1)
+
+    @property
+    def is_network(self) -> bool:
+        """Whether it is a network, of one address or more."""
+        return not isinstance(self.where, str)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedAddresses:
+    """The entries of `ASSAY_UPSTREAM_ALLOW`."""
+
+    entries: tuple[OpenedEntry, ...] = ()
+    own_ports: frozenset[int] = frozenset()
+    """Where this service and its stores listen: opened only by an entry that names the port."""
+
+    def opens(self, host: str, address: str | Address, port: int) -> bool:
+        """Whether a connection to this private address may be made for a URL with this host.
+
+        The address is the one that is dialled: a network opens what it contains, whatever the name;
+        a name opens ordinary private addresses that it resolves to.
+        """
+        denial = classify(address) if self.entries else None
+        if denial is None or denial.reason in _NEVER:
+            return False
+        found = ip_address(address) if isinstance(address, str) else address
+        return any(
+            self._has_port(entry, port) and entry.opens(host, found, denial)
+            for entry in self.entries
+        )
+
+    def may_lead(self, host: str, port: int) -> bool:
+        """Whether a host name can lead to an opened address; which one is seen when it is dialled.
+
+        Any name can, where a network is opened at this port.
+        """
+        return any(
+            self._has_port(entry, port) and (entry.where == host or entry.is_network)
+            for entry in self.entries
+        )
+
+    def _has_port(self, entry: OpenedEntry, port: int) -> bool:
+        if entry.port is None:
+            return is_called(port) and port not in self.own_ports
+        return entry.port == port
+
+
+NOTHING: Final = OpenedAddresses()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedForOperators:
+    """What is opened, and the ids of the accounts whose wrappers may use it."""
+
+    addresses: OpenedAddresses = NOTHING
+    operators: frozenset[str] = frozenset()
+
+
+NO_OPERATORS: Final = OpenedForOperators()
+
+
+def opened_entry(text: str) -> OpenedEntry:
+    """One entry of the setting, such as `10.0.3.0/24`, `[fd12::7]:8443` or `api.internal:8443`.
+
+    Raises `ValueError` with a sentence.
+    """
+    host, port = _split(text.strip().lower().removesuffix("."))
+    network = _network(text, host)
+    if network is None and not _is_name(host):
+        raise ValueError(f"{text!r} is not a network, an address or a host name")
+    return OpenedEntry(host if network is None else network, port)
+
+
+def is_localhost(host: str) -> bool:
+    """Whether a name is this machine by definition. Source: RFC 6761, section 6.3."""
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def _split(text: str) -> tuple[str, int | None]:
+    if text.startswith("["):
+        host, closed, tail = text[1:].partition("]")
+        if not closed or (tail and not tail.startswith(":")):
+            raise ValueError(f"{text!r}: write an IPv6 network with a port as [fd12::/64]:8443")
+        return host, _port(text, tail[1:]) if tail else None
+    if text.count(":") > 1:
+        return text, None
+    host, colon, port = text.partition(":")
+    return host, _port(text, port) if colon else None
+
+
+def _port(text: str, port: str) -> int:
+    if not _PORT.fullmatch(port) or not 1 <= int(port) <= PORT_MAX:
+        raise ValueError(f"{text!r}: the port must be 1 to {PORT_MAX}")
+    return int(port)
+
+
+def _network(text: str, host: str) -> Network | None:
+    """The network, or None for what can only be a name."""
+    if "%" in host:
+        return None  # `ip_network` would drop the zone, and no name has one
+    try:
+        network = ip_network(host)
+    except ValueError as error:
+        if "/" in host or ":" in host:
+            raise ValueError(f"{text!r}: {error}") from None
+        return None
+    ends = classify(network.network_address), classify(network.broadcast_address)
+    reasons = {end.reason for end in ends if end is not None}
+    if len(reasons) == 1 and reasons <= _NEVER:
+        raise ValueError(f"{text!r} is {reasons.pop()}, which is never opened")
+    return network
+
+
+def _is_name(host: str) -> bool:
+    # A name whose last label is a number is read as an IPv4 address. Source: WHATWG URL, 3.5.
+    return bool(_NAME.fullmatch(host)) and not _NUMBER.fullmatch(host.rpartition(".")[2])

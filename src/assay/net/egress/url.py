@@ -1,0 +1,269 @@
+"""Reading an address somebody gave us, so strictly that nobody can read it differently.
+
+One spelling in, one meaning out: what is dialled is the `Target`, never the original text. Pure.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, IPv6Address
+from typing import Literal, cast
+from urllib.parse import quote
+
+import idna
+
+from assay.net.egress.address import Address, Denial, classify
+from assay.net.egress.called_ports import is_called
+from assay.net.egress.upstream_allowlist import (
+    NO_OPERATORS,
+    NOTHING,
+    OpenedAddresses,
+    OpenedForOperators,
+)
+
+URL_CHARS_MAX = 8192
+"""Longer addresses are refused unread."""
+
+HOST_CHARS_MAX = 253
+"""Longest name. Source: RFC 1035, section 2.3.4 (255 octets on the wire)."""
+
+_INSIDE_SUFFIXES = frozenset(
+    {"localhost", "localdomain", "local", "internal", "intranet", "lan", "home", "corp", "onion"}
+    | {"private"}
+)
+"""Top labels that mean some inside network. Sources: RFC 6761, RFC 6762, RFC 7686, ICANN's
+reservation of .internal and its name-collision list."""
+
+_SCHEME = re.compile(r"(https?)://", re.IGNORECASE | re.ASCII)  # else a long s is an s
+_HIDDEN = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029]")
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_PORT = re.compile(r"[0-9]{1,5}")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+Scheme = Literal["http", "https"]
+
+
+@dataclass(frozen=True, slots=True)
+class EgressPolicy:
+    """What the operator lets through. The defaults are for the open internet.
+
+    `allow_private` is for development: loopback, private and carrier-grade NAT addresses and
+    inside names are dialled. Metadata services, link-local and the rest stay shut even then.
+    `opened` are single private addresses; over them plain http is spoken too.
+    """
+
+    allow_private: bool = False
+    require_https: bool = True
+    opened: OpenedAddresses = NOTHING
+    opened_for: OpenedForOperators = NO_OPERATORS
+    """What `of` opens to some operators; to nobody else."""
+
+    def of(self, operator_id: str) -> "EgressPolicy":
+        """This policy for the wrappers of one operator."""
+        if operator_id not in self.opened_for.operators:
+            return self
+        return replace(self, opened=self.opened_for.addresses)
+
+    def judge(self, address: str | Address) -> Denial | None:
+        """Why this policy does not let `address` be dialled, or None; what is `opened` aside."""
+        denial = classify(address)
+        if denial is not None and self.allow_private and denial.is_own_network:
+            return None
+        return denial
+
+    def refusal(self, scheme: str, host: str, port: int, address: str | Address) -> str | None:
+        """Why `address` is not dialled for a URL of this scheme, host and port, or None.
+
+        For an address that is not opened, what `parse_target` left undecided is decided here.
+        """
+        if self.opened.opens(host, address, port):
+            return None
+        denial = self.judge(address)
+        if denial is not None:
+            return str(denial)
+        return self.public_refusal(scheme, port)
+
+    def public_refusal(self, scheme: str, port: int) -> str | None:
+        """Why nothing is called by this scheme or at this port, outside what is opened, or None."""
+        if scheme == "http" and self.require_https:
+            return "only https addresses are called"
+        return None if is_called(port) else f"port {port} is not called"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a request goes: `host` is lower-case ASCII (an IPv6 address without brackets)."""
+
+    scheme: Scheme
+    host: str
+    port: int
+    path_and_query: str
+    is_literal_ip: bool
+
+    @property
+    def authority(self) -> str:
+        """The value of the Host header: brackets for IPv6, no port when it is the default."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An address that is not dialled, and why in a sentence."""
+
+    why: str
+
+
+class _Refuse(Exception):
+    """Carries the sentence from where it is found to `parse_target`."""
+
+
+def parse_target(url: str, policy: EgressPolicy) -> Target | Refused:
+    """Where `url` leads, or why `policy` does not let us go there.
+
+    A literal address is judged here. A name still has to be resolved, and every address it
+    resolves to judged (`EgressPolicy.judge`) before it is dialled.
+    """
+    try:
+        return _parse(url, policy)
+    except _Refuse as refusal:
+        return Refused(str(refusal))
+
+
+def _parse(url: str, policy: EgressPolicy) -> Target:
+    if len(url) > URL_CHARS_MAX:
+        raise _Refuse(f"the address is longer than {URL_CHARS_MAX} characters")
+    if any("\ud800" <= char <= "\udfff" for char in url):
+        raise _Refuse("the address is not Unicode text")  # half a surrogate pair, from JSON
+    found = _SCHEME.match(url)
+    if found is None:
+        raise _Refuse("the address does not begin with http:// or https://")
+    scheme = cast("Scheme", found[1].lower())  # the pattern knows no third one
+    rest = url[found.end() :]
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    host_text, port_text = _split_authority(authority)
+    port = _port(port_text) if port_text else _DEFAULT_PORTS[scheme]
+    host = _host(host_text)
+    is_literal = not isinstance(host, str)
+    if isinstance(host, str):
+        _refuse_name(scheme, host, port, policy)
+    elif (why := policy.refusal(scheme, str(host), port, host)) is not None:
+        raise _Refuse(why)
+    return Target(scheme, str(host), port, _path_and_query(rest[len(authority) :]), is_literal)
+
+
+def _split_authority(authority: str) -> tuple[str, str]:
+    """Host and port texts; an IPv6 host keeps its brackets."""
+    if "@" in authority:
+        raise _Refuse("the address carries a user name or password")
+    if "%" in authority or "\\" in authority or _HIDDEN.search(authority):
+        raise _Refuse("the address has characters that no host name has")
+    if authority.startswith("["):
+        host, closed, tail = authority.partition("]")
+        if not closed or (tail and not tail.startswith(":")):
+            raise _Refuse("the IPv6 address is not closed by a bracket")
+        return host + closed, tail[1:]
+    host, _, port = authority.partition(":")
+    return host, port
+
+
+def _port(text: str) -> int:
+    # `_PORT` has only ASCII digits: int() would also read full-width ones.
+    if not _PORT.fullmatch(text):
+        raise _Refuse("the port is not a number")
+    return int(text)
+
+
+def _host(text: str) -> str | Address:
+    """The name in its only spelling, or the literal address."""
+    if text.startswith("["):
+        return _ipv6(text[1:-1])
+    name = _ascii(text).removesuffix(".")
+    labels = name.split(".")
+    if len(name) > HOST_CHARS_MAX or not all(_LABEL.fullmatch(label) for label in labels):
+        raise _Refuse("the host name is not well formed")
+    # A name whose last label is a number is an IPv4 address or nothing. Source: WHATWG URL, 3.5.
+    if _NUMBER.fullmatch(labels[-1]):
+        return _ipv4(labels)
+    for label in labels:
+        if label.startswith("xn--"):
+            _check_a_label(label)
+    return name
+
+
+def _ascii(text: str) -> str:
+    """Lower-case ASCII; full-width letters, digits and dots become what they look like."""
+    if text.isascii():
+        return text.lower()
+    if len(text) > HOST_CHARS_MAX:
+        raise _Refuse("the host name is not well formed")
+    try:
+        mapped = idna.uts46_remap(text, std3_rules=True, transitional=False)
+        return mapped if mapped.isascii() else idna.encode(mapped).decode("ascii")
+    except (idna.IDNAError, UnicodeError):
+        raise _Refuse("the host name is not a valid international name") from None
+
+
+def _check_a_label(label: str) -> None:
+    try:
+        idna.ulabel(label)
+    except (idna.IDNAError, UnicodeError):
+        raise _Refuse("the host name is not a valid international name") from None
+
+
+def _ipv6(text: str) -> IPv6Address:
+    try:
+        return IPv6Address(text)
+    except ValueError:
+        raise _Refuse("the IPv6 address is not well formed") from None
+
+
+def _ipv4(labels: list[str]) -> IPv4Address:
+    """As `inet_aton` reads it: 1 to 4 parts, decimal, octal (0...) or hexadecimal (0x...)."""
+    numbers = [_number(label) for label in labels]
+    *leading, last = numbers
+    if len(numbers) > 4 or any(n > 0xFF for n in leading) or last >= 256 ** (5 - len(numbers)):  # noqa: PLR2004 - the octets of an IPv4 address
+        raise _Refuse("the host is a number that is not an IPv4 address")
+    value = last + sum(n << (8 * (3 - place)) for place, n in enumerate(leading))
+    return IPv4Address(value)
+
+
+def _number(label: str) -> int:
+    if not _NUMBER.fullmatch(label):  # `int` would also read a sign and underscores
+        raise _Refuse("the host is a number that is not an IPv4 address")
+    try:
+        if label.startswith("0x"):
+            return int(label[2:] or "0", 16)
+        return int(label, 8 if label.startswith("0") and label.isdigit() else 10)
+    except ValueError:
+        raise _Refuse("the host is a number that is not an IPv4 address") from None
+
+
+def is_inside_name(name: str) -> bool:
+    """Whether a lower-case name can only mean an inside network."""
+    suffix = name.rpartition(".")[2]
+    return "." not in name or suffix in _INSIDE_SUFFIXES or name.endswith(".home.arpa")
+
+
+def _refuse_name(scheme: str, name: str, port: int, policy: EgressPolicy) -> None:
+    """What needs no look-up to be refused; the rest is decided when the name is resolved."""
+    if policy.opened.may_lead(name, port):
+        return
+    if (why := policy.public_refusal(scheme, port)) is not None:
+        raise _Refuse(why)
+    if policy.allow_private:
+        return
+    if "." not in name:
+        raise _Refuse("a host name without a dot belongs to an inside network")
+    if is_inside_name(name):
+        raise _Refuse("the host name belongs to an inside network")
+
+
+def _path_and_query(text: str) -> str:
+    """Without the fragment, starting with a slash, printable ASCII only."""
+    if re.search(r"[\x00-\x1f\x7f]", text):
+        raise _Refuse("the address has control characters")
+    text = text.partition("#")[0]
+    if not text.startswith("/"):
+        text = "/" + text
+    return quote(text, safe="/?%:@!$&'()*+,;=-._~[]")

@@ -1,0 +1,115 @@
+"""Names to addresses, by the system's resolver, in threads of its own.
+
+A look-up cannot be ended: its thread is held until the system gives up. So the threads are shared
+out by domain and account, and a look-up is counted until its thread is really free.
+"""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from assay.common.egress_budget import current_use
+from assay.net.egress.domain import domain_of
+from assay.net.egress.host_timeout import current_party
+from assay.net.egress.request_slots import Holder, Share, Slots, new_holder
+
+LOOKUPS_MAX = 64
+"""Threads of one resolver. A pool of its own keeps slow names of hostile agents away from the
+threads that hash passwords."""
+
+LOOKUPS = Share(LOOKUPS_MAX, LOOKUPS_MAX // 2)
+"""Half of them is kept for gates, where there are any."""
+
+DOMAIN = Share(4, 2)
+"""Look-ups of names of one domain."""
+
+ACCOUNT = Share(2, 2)
+VISIT = Share(8, 8)
+"""A visit puts six questions at a time, but asks all its services first whether it may."""
+
+LOOKUP_S = 3.0
+"""What a request waits for a look-up at most."""
+
+WAIT_S = 3.0
+"""What a look-up waits for a thread at most."""
+
+
+class Resolver(Protocol):
+    """Whatever turns a name into addresses; asked once for each connection."""
+
+    async def resolve(self, host: str, port: int) -> Sequence[str]:
+        """Every address of `host`, best first. Raises `OSError` when there is none.
+
+        Raises `EgressError` (`BUDGET`) when it could not be asked for now.
+        """
+        ...
+
+
+class SystemResolver:
+    """`getaddrinfo`: the hosts file, then the configured name servers.
+
+    All requests for a name that is being looked up wait for the same answer.
+    """
+
+    def __init__(self, lookups: Share | None = LOOKUPS) -> None:
+        """Without `lookups`, for names that no stranger chooses: no shares."""
+        self._lookups = lookups
+        self._slots = Slots()
+        self._under_way: dict[tuple[str, int], asyncio.Future[list[str]]] = {}
+        self._threads = ThreadPoolExecutor(LOOKUPS_MAX, thread_name_prefix="resolve")
+
+    async def resolve(self, host: str, port: int) -> Sequence[str]:
+        asked = (host, port)
+        looking_up = self._under_way.get(asked)
+        if looking_up is None:
+            places, holder = self._places(host), new_holder()
+            ends_s = asyncio.get_running_loop().time() + WAIT_S
+            await self._slots.take(places, holder, ends_s)
+            looking_up = self._under_way.get(asked)
+            if looking_up is None:
+                looking_up = self._look_up(asked, places, holder)
+            else:  # somebody has asked for it meanwhile
+                self._slots.give_back(places, holder)
+        async with asyncio.timeout(LOOKUP_S):
+            return tuple(dict.fromkeys(await asyncio.shield(looking_up)))
+
+    def close(self) -> None:
+        """Let the threads end; look-ups that still wait for one are dropped."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _places(self, host: str) -> dict[str, Share]:
+        if self._lookups is None:
+            return {}
+        places = {"all": self._lookups, f"domain {domain_of(host)}": DOMAIN}
+        account, party = current_use().account, current_party()
+        if account:
+            places[f"account {account}"] = ACCOUNT
+        elif party:
+            places[f"visit {id(party)}"] = VISIT
+        return places
+
+    def _look_up(
+        self, asked: tuple[str, int], places: dict[str, Share], holder: Holder
+    ) -> asyncio.Future[list[str]]:
+        loop = asyncio.get_running_loop()
+        made = loop.run_in_executor(self._threads, _look_up, *asked)
+        self._under_way[asked] = made
+
+        def ended(done: asyncio.Future[list[str]]) -> None:
+            if not done.cancelled():
+                done.exception()  # the request may have gone away
+            del self._under_way[asked]
+            self._slots.give_back(places, holder)
+
+        made.add_done_callback(ended)
+        return made
+
+
+def _look_up(host: str, port: int) -> list[str]:
+    try:
+        rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:  # the idna codec refuses what the resolver would have to
+        raise OSError(str(error)) from error
+    return [str(row[4][0]) for row in rows]

@@ -1,0 +1,148 @@
+"""The chain as the witness: how deep a payment must be, and what ends one for good (ADR 0019).
+
+Where a network has two endpoints or more, nothing ends as refused on the word of one: every other
+one is asked. What is settled is looked at again by `watcher`.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+from typing import Protocol as Port
+
+from assay.common.clock import Clock
+from assay.common.errors import Unavailable
+from assay.payments.model import Entry, PaymentNetwork
+from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
+from assay.payments.ports import PaymentProtocol, ProtocolNeeds
+from assay.payments.watched_payments import WatchedPayment, watched_payment
+
+POLL_S: Final = 0.1
+POLL_MAX_S: Final = 1.0
+
+
+class Receipts(Port):
+    """What a network's endpoints show of transactions."""
+
+    async def depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
+        """In how many blocks each payment stands, its own and those on top of it.
+
+        0 where its transaction is not shown, or did not pay. Of any number of payments few
+        exchanges. Raises `Unavailable`.
+        """
+        ...
+
+    async def agreed_depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
+        """The same by the endpoint that shows each least deep: of two where there are two.
+
+        Of all that answer. Raises `Unavailable`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Endpoints that are asked as one."""
+
+    needs: ProtocolNeeds
+    receipts: Receipts
+
+
+class Witness:
+    """Says of an outcome whether it stands."""
+
+    def __init__(
+        self,
+        networks: Mapping[str, PaymentNetwork],
+        protocols: Mapping[str, PaymentProtocol],
+        first: View,
+        others: Mapping[str, View],
+        clock: Clock,
+        wait_s: float,
+    ) -> None:
+        """`others`: by network the view without its first endpoint, where it has another."""
+        self._networks = networks
+        self._protocols = protocols
+        self._first = first
+        self._others = others
+        self._clock = clock
+        self._wait_s = wait_s
+
+    @property
+    def networks(self) -> Collection[str]:
+        """Every network's id."""
+        return self._networks
+
+    def views(self, network: str) -> Sequence[View]:
+        """The usual one, and the one without the first endpoint where there is any."""
+        other = self._others.get(network)
+        return (self._first,) if other is None else (self._first, other)
+
+    def is_final(self, network: str, depth: int) -> bool:
+        """Whether a payment so deep is looked at no more."""
+        return self._networks[network].is_final(depth)
+
+    def protocol(self, entry: Entry) -> PaymentProtocol:
+        """The protocol of an entry."""
+        return self._protocols[entry.protocol]
+
+    async def told(self, entry: Entry, view: View) -> Outcome:
+        """What became of an entry, as one view says; nothing is sent."""
+        return await self.protocol(entry).outcome(entry, view.needs)
+
+    async def told_by_all(self, entry: Entry) -> Outcome:
+        """What became of an entry, as every endpoint says. Raises `Unavailable`."""
+        protocol, needs = self.protocol(entry), self._first.needs
+        (found,) = await protocol.outcomes([entry], needs, every_node=True)
+        return found
+
+    async def judged(self, entry: Entry, found: Outcome, *, waits: bool) -> Outcome:
+        """The outcome if it stands, what stands instead, or `Undecided`.
+
+        Nothing is asked about what is settled on a network that wants one confirmation. Where it
+        wants more, they are waited for if `waits`.
+        """
+        if isinstance(found, Rejected):
+            found = await self._agreed(entry, found)
+        if isinstance(found, Settled):
+            return await self._deep(entry, found, self._wait_s if waits else 0.0)
+        return found
+
+    async def _agreed(self, entry: Entry, found: Rejected) -> Outcome:
+        """A refusal that the endpoints agree with; what any of them shows of a transfer counts."""
+        if entry.network not in self._others or found.is_agreed:
+            return found
+        try:
+            said = await self.told_by_all(entry)
+        except Unavailable as error:
+            return Undecided(f"{found.reason}, says one endpoint: {error.detail or error.message}")
+        if isinstance(said, Settled):
+            return said
+        if isinstance(said, Rejected) or said.is_unused:  # a refusal that moved nothing
+            return found
+        return replace(said, detail=f"{found.reason}, says one endpoint; all: {said.detail}")
+
+    async def _deep(self, entry: Entry, found: Settled, wait_s: float) -> Outcome:
+        wanted = self._networks[entry.network].confirmations
+        if wanted <= 1:
+            return found
+        shown = watched_payment(entry, found.transaction)
+        deadline_s, pause_s = self._clock.monotonic_s() + wait_s, POLL_S
+        while True:
+            depth = await self._depth(entry.network, shown)
+            if depth >= wanted:
+                return found
+            if self._clock.monotonic_s() + pause_s > deadline_s:
+                return Undecided(f"{depth} of {wanted} confirmations", is_used=True)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, POLL_MAX_S)
+
+    async def _depth(self, network: str, shown: WatchedPayment) -> int:
+        """How deep a payment is: as the usual view says, or else another that shows it."""
+        for view in self.views(network):
+            with suppress(Unavailable):
+                (depth,) = await view.receipts.depths(network, [shown])
+                if depth:
+                    return depth
+        return 0

@@ -1,0 +1,1 @@
+"""Payments by MPP: charges on Tempo."""

@@ -1,0 +1,278 @@
+"""MPP charges on Tempo, by the protocol's own library (`pympp`).
+
+The library makes and reads challenges and credentials; the ledger, not its store, is what keeps a
+credential from being used twice. It is imported when the first challenge is asked for: its EVM
+parts take most of a second. Source: facts, payments 4.
+"""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from assay.chains.evm.abi import BadAnswer, Reader, address_word
+from assay.chains.model import ChainUnavailable, Network
+from assay.chains.rpc import Call, Returned, Reverted, Rpc
+from assay.common.clock import Clock, iso
+from assay.common.errors import Unavailable
+from assay.common.keccak import keccak256
+from assay.payments.model import (
+    Demand,
+    Entry,
+    Fees,
+    Payment,
+    PaymentRefused,
+    PaymentsUnavailable,
+    Quote,
+)
+from assay.payments.mpp.credentials import (
+    as_asked,
+    at_realm,
+    authorization_of,
+    kept_credential,
+    present_credential,
+    read_credential,
+)
+from assay.payments.mpp.envelope import attempt_of_entry
+from assay.payments.mpp.library import Library, LibraryLoader
+from assay.payments.mpp.outcomes import EXPIRED, MppOutcomes
+from assay.payments.mpp.tempo_fees import Validity, fees_of, validity_of
+from assay.payments.mpp.terms import meta_of, terms_of
+from assay.payments.mpp.validity import (
+    bounded_validity,
+    challenge_life,
+    challenge_needed_s,
+    require_challenge_time,
+    require_transaction_time,
+    work_left_s,
+)
+from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
+from assay.payments.ports import Balances, Note
+from assay.payments.requests import Presented
+
+LATE = timedelta(minutes=10)
+"""How long after its challenge a transaction may be valid; then it is looked for once more."""
+
+_BALANCE_OF = keccak256(b"balanceOf(address)")[:4]
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+"""What the library raises where a member of a credential is of another type than it expects."""
+
+
+class TempoCharges:
+    """Implements `payments.ports.MppCharges`."""
+
+    def __init__(
+        self,
+        loader: LibraryLoader,
+        chains: Mapping[str, Network],
+        rpc: Rpc,
+        clock: Clock,
+        *,
+        challenge_ttl: timedelta,
+    ) -> None:
+        self._loader = loader
+        self._chains = chains
+        self._rpc = rpc
+        self._clock = clock
+        self._challenge_ttl = challenge_ttl
+        self._outcomes = MppOutcomes(rpc, chains, clock)
+
+    async def challenge(self, quote: Quote, problem: str) -> Demand:
+        library = await self._loader.get()
+        handler = library.engines[quote.network.id][0].tempo.charge(
+            **terms_of(quote), meta=meta_of(quote), description=quote.description or None,
+            body=quote.body or None, expires_in=challenge_life(quote, self._challenge_ttl),
+        )  # fmt: skip
+        asked = await handler(library.server.Request(quote.method, quote.url))
+        headers = tuple(
+            (name.lower().encode(), value.encode())
+            for name, value in asked.challenge.headers.multi_items()
+            if name.lower() == "www-authenticate"
+        )
+        kind = "payment-required" if problem == "payment_required" else problem
+        extras = {
+            "type": f"https://paymentauth.org/problems/{kind}",
+            "title": "Payment Required",
+            "status": 402,
+            "reason": problem,
+        }
+        return Demand(headers, extras)
+
+    def challenge_s(self, quote: Quote) -> tuple[float, float]:
+        ttl = self._challenge_ttl
+        return challenge_life(quote, ttl).total_seconds(), challenge_needed_s(quote, ttl)
+
+    def is_good(self, entry: Entry, quote: Quote) -> bool:
+        now, ttl = self._clock.now(), self._challenge_ttl
+        try:
+            require_challenge_time(entry.expires_at - LATE, quote, now, ttl, "")
+            require_transaction_time(validity_of(entry.credential), quote, now, ttl, "")
+        except PaymentRefused:
+            return False
+        return True
+
+    async def present(self, credential: str) -> Presented:
+        library = await self._loader.get()
+        return present_credential(*read_credential(library, credential))
+
+    async def read(self, presented: Presented, quote: Quote) -> Payment:
+        library = await self._loader.get()
+        parsed: Any = presented.parsed
+        kept = kept_credential(parsed)
+        quote = as_asked(quote, parsed)
+        digest, ttl = presented.digest, self._challenge_ttl
+        found = await self._validated(library, parsed, quote, digest)
+        now = self._clock.now()
+        expires = _expiry(parsed.challenge.expires)
+        most_s = require_challenge_time(expires, quote, now, ttl, digest)
+        payer = found.payer
+        if payer is None:
+            raise PaymentRefused("verification-failed", "The payment has no single payer.")
+        fee_payee = quote.direct_fee.payee if quote.direct_fee else ""
+        if payer.lower() in {quote.pay_to, fee_payee}:
+            raise PaymentRefused("verification-failed", "The payer is the payee.")
+        payload = parsed.payload
+        pushed = str(payload["hash"]).lower() if payload.get("type") == "hash" else ""
+        validity = Validity() if pushed else bounded_validity(kept, expires + LATE)
+        work_s = require_transaction_time(validity, quote, now, ttl, digest)
+        chain = self._chains[quote.network.id]
+        fees = Fees() if pushed else await fees_of(self._rpc, chain, quote.network, payer, kept)
+        return Payment(
+            quote=replace(quote, work_s=min(work_s, most_s)),
+            payer=payer.lower(),
+            # For a hash too: a transaction we sent and its hash would else be two payments.
+            nonce=parsed.challenge.id,
+            digest=digest,
+            expires_at=expires + LATE,
+            credential=kept,
+            paid_by=pushed,
+            fees=fees,
+        )
+
+    async def _validated(
+        self,
+        library: Library,
+        parsed: Any,  # noqa: ANN401 - the library's own shape
+        quote: Quote,
+        digest: str,
+    ) -> Any:  # noqa: ANN401 - the same
+        """What the library says of a credential. Raises as `read`."""
+        try:
+            return await library.by_any(
+                quote.network.id,
+                lambda engine: at_realm(engine, parsed).validate_credential(
+                    parsed,
+                    intent="charge",
+                    request=terms_of(quote),
+                    meta=meta_of(quote),
+                    body=quote.body or None,
+                ),
+            )
+        except library.errors.PaymentExpiredError as error:
+            raise PaymentRefused(EXPIRED, "The challenge has expired.", digest=digest) from error
+        except library.errors.InternalPaymentError as error:
+            raise _unavailable(repr(error.__cause__)) from error
+        except library.errors.PaymentError as error:
+            raise PaymentRefused(_word(error), "The payment does not pay for this.") from error
+        except _UNREADABLE as error:
+            raise PaymentRefused("invalid-payload", "The payment is malformed.") from error
+
+    async def verify(self, payment: Payment) -> Balances | None:
+        if payment.paid_by:
+            return None
+        now, ttl = self._clock.now(), self._challenge_ttl  # it may have waited since it was read
+        require_challenge_time(payment.expires_at - LATE, payment.quote, now, ttl, "")
+        require_transaction_time(validity_of(payment.credential), payment.quote, now, ttl, "")
+        network = payment.quote.network
+        tokens = list(dict.fromkeys(t for t in (network.asset.address, payment.fees.token) if t))
+        calls = [Call(token, _BALANCE_OF + address_word(payment.payer)) for token in tokens]
+        try:
+            answers = await self._rpc.call_newest(self._chains[network.id], calls)
+        except ChainUnavailable as error:
+            raise _unavailable(error.detail or error.message) from error
+        held = (_number(answer) for answer in answers)
+        return dict(zip(tokens, held, strict=True))
+
+    def work_s(self, payment: Payment) -> float:
+        before = None if payment.paid_by else validity_of(payment.credential).before
+        challenge_end_s = (payment.expires_at - LATE).timestamp()
+        ends_s = [challenge_end_s] if before is None else [challenge_end_s, before]
+        return work_left_s(payment.quote, ends_s, self._clock.now())
+
+    async def settle(self, entry: Entry, note: Note) -> Outcome:
+        library = await self._loader.get()
+        attempt = attempt_of_entry(entry)
+        await note(attempt)
+        try:
+            authorization = authorization_of(entry.credential)
+            parsed = library.credential.from_authorization(authorization)
+            receipt = await library.by_any(
+                entry.network,
+                lambda engine: at_realm(engine, parsed).broadcast_credential(
+                    authorization, intent="charge"
+                ),
+            )
+        except library.errors.PaymentOutcomeUnknownError as error:
+            return Undecided(repr(error.cause))
+        except library.errors.InternalPaymentError as error:
+            return Undecided(repr(error.__cause__))
+        except library.errors.PaymentError as error:
+            found = await self.outcome(entry)  # a refusal after it was sent is still paid
+            return found if isinstance(found, Settled) else Rejected(_word(error))
+        return Settled(str(receipt.reference))
+
+    async def outcome(self, entry: Entry) -> Outcome:
+        try:
+            (found,) = await self.outcomes([entry])
+        except Unavailable as error:
+            return Undecided(error.detail or error.message)
+        return found
+
+    async def outcomes(
+        self, entries: Sequence[Entry], *, every_node: bool = False
+    ) -> Sequence[Outcome]:
+        return await self._outcomes.find(entries, every_node=every_node)
+
+    async def resend(self, entry: Entry, note: Note) -> Outcome:
+        del note  # the client's own transaction: there is no other to be made
+        chain, raw = self._chains[entry.network], entry.attempt.raw
+        try:
+            await self._rpc.request(chain, "eth_sendRawTransaction", (raw,))
+        except Unavailable as error:
+            return Undecided(error.detail or error.message)
+        return Undecided("sent again")
+
+    def receipt(self, entry: Entry) -> bytes:
+        said = {
+            "method": "tempo",
+            "reference": entry.attempt.transaction,
+            "status": "success",
+            "timestamp": iso(entry.settled_at or entry.updated_at),
+        }
+        text = json.dumps(said, separators=(",", ":")).encode()
+        return base64.urlsafe_b64encode(text).rstrip(b"=")
+
+
+def _number(answer: Returned | Reverted) -> int:
+    """A token's answer; what is no token gives none, and so nobody has anything of it."""
+    try:
+        return Reader(answer.data).number(0) if isinstance(answer, Returned) else 0
+    except BadAnswer:
+        return 0
+
+
+def _expiry(text: str | None) -> datetime:
+    return datetime.fromisoformat(text or "").astimezone(UTC)
+
+
+def _word(error: Any) -> str:  # noqa: ANN401 - the library's own errors
+    """The problem's own word: the last part of its type."""
+    return str(getattr(error, "type", "verification-failed")).rsplit("/", 1)[-1][:60]
+
+
+def _unavailable(detail: str) -> PaymentsUnavailable:
+    return PaymentsUnavailable(
+        "Payments cannot be checked now.", detail=f"tempo: {detail}", retry_after_s=5
+    )

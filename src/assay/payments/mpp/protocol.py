@@ -1,0 +1,112 @@
+"""MPP: the `Payment` HTTP authentication scheme, intent `charge`, method `tempo`.
+
+The protocol's own library makes challenges and reads credentials; here is only where they stand in
+a request. Source: IETF draft "The Payment HTTP Authentication Scheme"; facts, payments 4.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from assay.common.http_heads import Headers
+from assay.payments.claims import Sighting
+from assay.payments.model import Demand, Entry, Payment, PaymentRefused, Protocol, Quote
+from assay.payments.outcomes import Outcome
+from assay.payments.ports import Balances, Note, PaidRequest, PaymentProtocol, ProtocolNeeds
+from assay.payments.requests import Presented
+
+HEADER_BYTES_MAX = 64 * 1024
+"""Largest credential read. Source: facts, payments 4.2."""
+
+_SCHEME = b"payment "
+
+
+class Mpp:
+    """One credential a request, in `Authorization`."""
+
+    name: ClassVar[Protocol] = "mpp"
+    binds_body: ClassVar[bool] = True
+    spends_gas: ClassVar[bool] = False  # the payer's own transaction is sent
+    receipts_refusals: ClassVar[bool] = False  # a receipt stands on a 2xx alone (draft, "Receipt")
+    publishes: ClassVar[bool] = False  # the challenge it echoes stays between client and server
+
+    async def demand(
+        self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""
+    ) -> Demand:
+        del transaction
+        return await needs.charges.challenge(quote, reason)
+
+    def is_attached(self, headers: Headers) -> bool:
+        return bool(_credentials(headers))
+
+    async def present(self, headers: Headers, needs: ProtocolNeeds) -> Presented | None:
+        try:
+            return await needs.charges.present(_credential(headers))
+        except PaymentRefused:
+            return None
+
+    def needed_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+        return needs.charges.challenge_s(quote)[1]
+
+    def is_good(self, entry: Entry, quote: Quote, needs: ProtocolNeeds) -> bool:
+        return needs.charges.is_good(entry, quote)
+
+    def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+        return needs.charges.challenge_s(quote)[0]
+
+    async def read(self, request: PaidRequest, quote: Quote, needs: ProtocolNeeds) -> Payment:
+        presented = request.presented
+        if presented is None:
+            presented = await needs.charges.present(_credential(request.headers))
+        return await needs.charges.read(presented, quote)
+
+    async def verify(
+        self, payment: Payment, needs: ProtocolNeeds, sighting: Sighting
+    ) -> Balances | None:
+        # Its payer can send it at any time, and for this challenge alone.
+        sighting.was_unused = sighting.may_have_moved = True
+        return await needs.charges.verify(payment)
+
+    def work_s(self, payment: Payment, needs: ProtocolNeeds) -> float:
+        return needs.charges.work_s(payment)
+
+    async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
+        return await needs.charges.settle(entry, note)
+
+    async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
+        return await needs.charges.outcome(entry)
+
+    async def outcomes(
+        self, entries: Sequence[Entry], needs: ProtocolNeeds, *, every_node: bool = False
+    ) -> Sequence[Outcome]:
+        return await needs.charges.outcomes(entries, every_node=every_node)
+
+    async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
+        return await needs.charges.resend(entry, note)
+
+    def receipt(self, entry: Entry, needs: ProtocolNeeds) -> Headers:
+        return ((b"payment-receipt", needs.charges.receipt(entry)),)
+
+    def pending(self, entry: Entry) -> Headers:
+        del entry
+        return ()
+
+
+def _credential(headers: Headers) -> str:
+    """The one credential of a request. Raises `PaymentRefused`."""
+    found = _credentials(headers)
+    if len(found) != 1:
+        raise PaymentRefused("malformed-credential", "One Payment credential is taken.")
+    if len(found[0]) > HEADER_BYTES_MAX or not found[0].isascii():
+        raise PaymentRefused("malformed-credential", "The Payment credential is malformed.")
+    return found[0].decode("ascii")
+
+
+def _credentials(headers: Headers) -> list[bytes]:
+    return [
+        value
+        for name, value in headers
+        if name == b"authorization" and value[: len(_SCHEME)].lower() == _SCHEME
+    ]
+
+
+PROTOCOL: Final[PaymentProtocol] = Mpp()

@@ -1,0 +1,297 @@
+"""The wallet that payouts and refunds are sent from: plain ERC-20 transfers, each of one nonce.
+
+A node may lie, swallow a transaction or say that it failed. So every node of a network is asked by
+itself: nothing is paid by the word of one where there are two, nothing has failed before all of
+them show it, and nothing that was signed once is ever signed with another nonce. Source: ERC-20;
+EIP-1559; ADR 0021.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeVar
+
+from assay.chains.evm.abi import BadAnswer, Reader, address_word, word
+from assay.chains.evm.transactions import Transaction, TransactionSigner
+from assay.chains.model import ChainUnavailable, Network
+from assay.chains.rpc import Call, Returned, Rpc, RpcRefused
+from assay.common.clock import Clock
+from assay.common.errors import InvalidRequest
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.keccak import keccak256
+from assay.common.numbers import NotANumber, hex_number
+from assay.payments.model import PaymentsUnavailable
+from assay.payments.receipts import depth_of
+from assay.payments.transfer_model import Draft, Found, Signed, Transfer
+from assay.payments.x402.eip3009_contract import balance_of
+from assay.payments.x402.transaction_sender import quantity
+
+GAS_MIN: Final = 100_000
+GAS_MAX: Final = 500_000
+"""What a transfer may burn: a node that says less would make it fail. On Tempo the first payment to
+an account makes its storage."""
+
+FEE_MAX_WEI: Final = 10**16
+"""Most that one transfer may cost, in the chain's smallest unit: a hundredth of an ether, or a cent
+of Tempo's dollars. Nodes say what gas costs, and may lie."""
+
+RAISE: Final = (9, 8)
+"""What a transaction must offer to take another one's place: an eighth more. Source: geth's tenth,
+erigon's and reth's."""
+
+STUCK_S: Final = 60.0
+LOST_S: Final = 600.0
+"""How long a nonce must have been used by something else before a transfer counts as failed: nodes
+behind one address may know a nonce before its receipt."""
+
+_TRANSFER: Final = keccak256(b"transfer(address,uint256)")[:4]
+_TRANSFERRED: Final = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
+_REVERTED: Final = "0x0"
+_ETHER: Final = "eip155:"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What one node shows: a receipt or None for each transaction, and its newest block."""
+
+    receipts: Sequence[JsonValue]
+    height: int
+
+
+class PayoutWallet:
+    """Implements `payments.transfer_model.TransferChain`."""
+
+    def __init__(
+        self,
+        rpc: Rpc,
+        networks: Mapping[str, Network],
+        signer: TransactionSigner | None,
+        clock: Clock,
+        fee_max_wei: int = FEE_MAX_WEI,
+    ) -> None:
+        self._rpc = rpc
+        self._fee_max_wei = fee_max_wei
+        self._networks = networks
+        self._signer = signer
+        self._clock = clock
+        self.wallet = None if signer is None else signer.address
+
+    def calldata(self, transfer: Transfer) -> bytes:
+        """Source: ERC-20, `transfer`."""
+        return _TRANSFER + address_word(transfer.recipient) + word(transfer.amount)
+
+    async def draft(self, transfer: Transfer) -> Draft:
+        signer, network = self._signer, self._networks[transfer.network]
+        if signer is None:
+            raise PaymentsUnavailable("This service has no wallet to pay from.", detail="no key")
+        try:
+            await self._require_balance(transfer)
+            gas = await self._gas(transfer)
+            fee, tip = await self._price(network, gas)
+            await self._require_gas(transfer, network, fee * gas)
+            counts = await self._counts(network, signer.address)
+        except ChainUnavailable as error:
+            raise _unavailable(error) from error
+        known = [count for count in counts if count is not None]
+        if not known:
+            raise PaymentsUnavailable("No node says how many transactions the wallet has sent.")
+
+        def sign(nonce: int) -> Signed:
+            return self._signed(signer, transfer, nonce, gas, (fee, tip))
+
+        # The lowest: a node that says too much would leave a gap that nothing is mined behind.
+        return Draft(min(known), sign)
+
+    async def send(self, transfer: Transfer, signed: Signed) -> str:
+        network = self._networks[transfer.network]
+        method = "eth_sendRawTransaction"
+        answers = await self._of_each(
+            network, lambda node: self._rpc.request(node, method, (signed.raw,))
+        )
+        problems = [one for one in answers if isinstance(one, ChainUnavailable)]
+        return "; ".join(one.detail or one.message for one in problems)
+
+    async def dearer(self, transfer: Transfer, signed: Signed) -> Signed | None:
+        signer, nonce = self._signer, transfer.nonce
+        if signer is None or nonce is None or signer.address != transfer.sender:
+            return None
+        if (self._clock.now() - transfer.updated_at).total_seconds() < STUCK_S:
+            return None
+        try:
+            gas = await self._gas(transfer)
+            fee, tip = await self._price(self._networks[transfer.network], gas)
+        except (ChainUnavailable, PaymentsUnavailable, InvalidRequest):
+            return None
+        more, than = RAISE
+        if fee * than < signed.fee * more:
+            return None
+        tip = max(tip, -(-signed.tip * more // than))
+        return self._signed(signer, transfer, nonce, gas, (max(fee, tip), tip))
+
+    async def found(self, transfer: Transfer, transactions: Sequence[str]) -> Found:
+        network = self._networks[transfer.network]
+        views = await self._of_each(network, partial(self._view, transactions))
+        told = [view for view in views if not isinstance(view, ChainUnavailable)]
+        if len(told) < min(2, len(views)):
+            return Found()
+        is_unanimous = len(told) == len(views)
+        for place, transaction in enumerate(transactions):
+            receipts = [view.receipts[place] for view in told]
+            depth = min(depth_of(view.receipts[place], view.height) for view in told)
+            if depth and all(transfers(one, transfer) for one in receipts):
+                return Found(paid=transaction, depth=depth)
+            if depth and is_unanimous and all(map(_is_reverted, receipts)):
+                return Found(reverted=transaction, depth=depth)
+        if transfer.nonce is None or not is_unanimous or any(any(one.receipts) for one in told):
+            return Found()
+        counts = await self._counts(network, transfer.sender)
+        known = [count for count in counts if count is not None]
+        if len(known) < len(counts):
+            return Found()
+        is_late = (self._clock.now() - transfer.updated_at).total_seconds() > LOST_S
+        is_lost = is_late and min(known) > transfer.nonce
+        return Found(is_lost=is_lost, is_gone=max(known) <= transfer.nonce)
+
+    async def _view(self, transactions: Sequence[str], node: Network) -> _View:
+        """What one node shows of transactions. Raises `ChainUnavailable`."""
+        method = "eth_getTransactionReceipt"
+        receipts = [await self._rpc.request(node, method, (one,)) for one in transactions]
+        # The height comes last: no receipt is then of a block above it.
+        return _View(receipts, quantity(await self._rpc.request(node, "eth_blockNumber", ())))
+
+    async def _counts(self, network: Network, wallet: str) -> Sequence[int | None]:
+        """How many transactions of the wallet each node has seen mined; None: it does not say."""
+        method = "eth_getTransactionCount"
+        answers = await self._of_each(
+            network, lambda node: self._rpc.request(node, method, (wallet, "latest"))
+        )
+        return [None if isinstance(one, ChainUnavailable) else _count(one) for one in answers]
+
+    async def _require_gas(self, transfer: Transfer, network: Network, cost: int) -> None:
+        """Where gas is paid in a coin of its own. On Tempo it is paid in the asset."""
+        if not network.slug.startswith(_ETHER):
+            return
+        params = (transfer.sender, "latest")
+        answer = await self._rpc.request(network, "eth_getBalance", params)
+        try:
+            held = hex_number(answer, 256)
+        except NotANumber:
+            held = 0
+        if held < cost:
+            message = f"The payout wallet {transfer.sender} has too little for gas"
+            raise InvalidRequest(f"{message} on {transfer.network}: {held} of {cost} wei.")
+
+    async def _require_balance(self, transfer: Transfer) -> None:
+        call = Call(transfer.asset, balance_of(transfer.sender))
+        (found,) = await self._rpc.call_newest(self._networks[transfer.network], (call,))
+        try:
+            held = Reader(found.data).number(0) if isinstance(found, Returned) else 0
+        except BadAnswer:
+            held = 0
+        if held < transfer.amount:
+            short = f"The payout wallet {transfer.sender} has {held} base units of {transfer.asset}"
+            raise InvalidRequest(f"{short} on {transfer.network}: fewer than {transfer.amount}.")
+
+    async def _gas(self, transfer: Transfer) -> int:
+        """What it burns, and a quarter more. Raises `InvalidRequest` where it would revert."""
+        asked: JsonObject = {
+            "from": transfer.sender,
+            "to": transfer.asset,
+            "data": "0x" + self.calldata(transfer).hex(),
+        }
+        network = self._networks[transfer.network]
+        try:
+            gas = quantity(await self._rpc.request(network, "eth_estimateGas", (asked,)))
+        except RpcRefused as error:
+            message = f"The asset's contract refuses this transfer: {error.rpc_message[:200]}"
+            raise InvalidRequest(message) from error
+        return min(max(gas * 5 // 4, GAS_MIN), GAS_MAX)
+
+    async def _price(self, network: Network, gas: int) -> tuple[int, int]:
+        """Most per gas and of it the tip; twice the price of now outlasts six full blocks.
+
+        Raises `PaymentsUnavailable` where it would cost more than a transfer may.
+        """
+        price = quantity(await self._rpc.request(network, "eth_gasPrice", ()))
+        tip = max(1, price // 10)
+        fee = 2 * price + tip
+        if fee * gas > self._fee_max_wei:
+            detail = f"{fee} wei a gas"
+            raise PaymentsUnavailable("Gas costs too much for a transfer now.", detail=detail)
+        return fee, tip
+
+    def _signed(
+        self,
+        signer: TransactionSigner,
+        transfer: Transfer,
+        nonce: int,
+        gas: int,
+        prices: tuple[int, int],
+    ) -> Signed:
+        fee, tip = prices
+        chain_id, data = self._networks[transfer.network].chain_id, self.calldata(transfer)
+        made = Transaction(chain_id, nonce, tip, fee, gas, transfer.asset, data)
+        raw, transaction = signer.sign(made)
+        return Signed(transaction, raw, fee, tip)
+
+    async def _of_each(
+        self, network: Network, ask: Callable[[Network], Awaitable[T]]
+    ) -> list[T | ChainUnavailable]:
+        """What each node of the network answers by itself, in their order, or why it does not."""
+
+        async def answer(url: str) -> T | ChainUnavailable:
+            try:
+                return await ask(replace(network, rpc_urls=(url,)))
+            except ChainUnavailable as error:
+                return error
+
+        async with asyncio.TaskGroup() as group:
+            urls = dict.fromkeys(network.rpc_urls)
+            tasks = [group.create_task(answer(url)) for url in urls]
+        return [task.result() for task in tasks]
+
+
+def transfers(receipt: JsonValue, transfer: Transfer) -> bool:
+    """Whether the transaction moved exactly this amount of the asset, from and to the two."""
+    if not is_object(receipt) or receipt.get("status") != "0x1":
+        return False
+    parties = (address_word(transfer.sender).hex(), address_word(transfer.recipient).hex())
+    wanted = [_TRANSFERRED, *("0x" + one for one in parties)]
+    logs = receipt.get("logs")
+    return any(
+        is_object(log)
+        and str(log.get("address")).lower() == transfer.asset
+        and _topics(log.get("topics")) == wanted
+        and _number(log.get("data")) == transfer.amount
+        for log in (logs if is_array(logs) else ())
+    )
+
+
+def _is_reverted(receipt: JsonValue) -> bool:
+    return is_object(receipt) and receipt.get("status") == _REVERTED
+
+
+def _count(value: JsonValue) -> int | None:
+    try:
+        return hex_number(value, 64)
+    except NotANumber:
+        return None
+
+
+def _topics(value: JsonValue) -> list[str]:
+    return [str(topic).lower() for topic in value] if is_array(value) else []
+
+
+def _number(value: JsonValue) -> int:
+    try:
+        return hex_number(value, 256)
+    except NotANumber:
+        return -1
+
+
+def _unavailable(error: ChainUnavailable) -> PaymentsUnavailable:
+    detail = error.detail or error.message
+    return PaymentsUnavailable("The chain cannot be asked now.", detail=detail, retry_after_s=5)

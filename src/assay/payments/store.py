@@ -1,0 +1,282 @@
+"""The payment ledger in SQL."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import delete, select
+
+from assay.analytics.store_rollups import RollupWriter, tally_move
+from assay.common.clock import Clock
+from assay.common.dataclass_copy import changed
+from assay.common.tasks import finish
+from assay.db.engine import Database, to_us
+from assay.db.schema.everything import paid_responses, payments
+from assay.db.sql_transaction import Desk, Row
+from assay.payments.claims import Claim, Committed, carried_look
+from assay.payments.gas import GasTerms, closed
+from assay.payments.gas_cost import NO_GAS
+from assay.payments.model import Entry, IdentifierReused, Payment, State, Stored
+from assay.payments.outcomes import Attempt
+from assay.payments.recheck_schedule import Look
+from assay.payments.store_gas import GasReservations
+from assay.payments.store_ledger_statements import (
+    BY_DIGEST,
+    BY_KEY,
+    COMMITTED,
+    HAS_PAID,
+    INSERT,
+    LEASE,
+    OF_A_CLAIM,
+    PUT_OFF,
+    PUT_OFF_ALL,
+    PUTTING_OFF,
+    REUSED,
+    STORED,
+    STORED_BYTES,
+    TAKE_OVER,
+    storing,
+    writing,
+)
+from assay.payments.store_paid_responses import packed, unpacked
+from assay.payments.store_rows import entry_of, look_us, moved_values, values_of
+from assay.payments.unfinished_payments import Due
+from assay.payments.upstream_keys import carried_secret
+from assay.payments.watched_payments import first_look
+
+_WATCHED = (State.SETTLED, State.FAILED, State.REVERSED)
+
+
+class SqlLedgerStore:
+    """Implements `payments.ports.LedgerStore` and `payments.unpaid_rows.PayerStore`.
+
+    `moves` counts a row's changes, so that one made from an old reading comes to nothing.
+    """
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._rollups = RollupWriter(database.kind)
+        self._gas = GasReservations(database)
+        self._storing = storing(database.kind)
+
+    async def claim(
+        self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
+    ) -> Claim:
+        async def work(desk: Desk) -> Claim:
+            # One payer's claims in one order: what is in flight is then counted exactly.
+            await desk.lock(f"payer {fresh.network} {fresh.payer}")
+            entry, is_ours = await self._claim(desk, fresh, gas)
+            if not is_ours:
+                return Claim(entry, is_ours=False, committed=Committed(), failures=0)
+            values = _in_flight(entry, self._clock.now()) | {"since_us": to_us(failures_since)}
+            (row,) = await desk.rows(OF_A_CLAIM, values)
+            failures = int(row["failures"])
+            return Claim(entry, is_ours=True, committed=_committed_of(row), failures=failures)
+
+        return await finish(self._database.change(work))
+
+    async def committed(self, entry: Entry) -> Committed:
+        values = _in_flight(entry, self._clock.now())
+        (row,) = await self._database.look(lambda desk: desk.rows(COMMITTED, values))
+        return _committed_of(row)
+
+    async def has_paid(self, payment: Payment) -> bool:
+        network = payment.quote.network
+        values = {"a_network": network.id, "an_asset": network.asset.address}
+        rows = await self._database.look(
+            lambda desk: desk.rows(HAS_PAID, {**values, "a_payer": payment.payer})
+        )
+        return bool(rows)
+
+    async def find(self, network: str, digest: str) -> Entry | None:
+        values = {"a_network": network, "a_digest": digest}
+        rows = await self._database.look(lambda desk: desk.rows(BY_DIGEST, values))
+        return entry_of(rows[0]) if rows else None
+
+    async def move(
+        self,
+        entry: Entry,
+        state: State,
+        *,
+        attempt: Attempt | None = None,
+        reason: str = "",
+        lease_until: datetime | None = None,
+        stored: Stored | None = None,
+    ) -> Entry | None:
+        now = self._clock.now()
+        moved = changed(
+            entry,
+            state=state,
+            settled_at=entry.settled_at or (now if state is State.SETTLED else None),
+            attempt=attempt or entry.attempt,
+            reason=reason[:500],
+            lease_until=lease_until or entry.lease_until,
+            updated_at=now,
+            moves=entry.moves + 1,
+        )
+        moved = _with_gas(entry, moved)
+        tally = tally_move(entry, moved)
+
+        values = moved_values(entry, moved)
+        if moved.state is State.RELEASED or (
+            moved.state in _WATCHED and moved.state is not entry.state
+        ):
+            values |= _watch(moved)
+        statement = writing(frozenset(values))
+        values |= _as_read(entry)
+        kept = None if stored is None else packed(moved.id, to_us(now), stored)
+
+        async def work(desk: Desk) -> bool:
+            if await desk.change(statement, values) != 1:
+                return False
+            if kept is not None:
+                await desk.change(self._storing, kept)
+            await self._gas.settle_up(desk, entry, moved)
+            if tally is not None:
+                await self._rollups.write(desk.connection, tally)
+            return True
+
+        if not await self._database.change(work, is_sure=True):
+            return None
+        if tally is not None:
+            self._rollups.written(tally)
+        return moved
+
+    async def stored_bytes(self, entry_id: str) -> int | None:
+        values = {"an_id": entry_id}
+        rows = await self._database.look(lambda desk: desk.rows(STORED_BYTES, values))
+        return int(rows[0]["size"]) if rows else None
+
+    async def stored(self, entry_id: str) -> Stored | None:
+        values = {"an_id": entry_id}
+        rows = await self._database.look(lambda desk: desk.rows(STORED, values))
+        return unpacked(rows[0]) if rows else None
+
+    async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[Entry]:
+        values = {
+            "a_network": due.network,
+            "free_us": to_us(due.free_at),
+            "due_us": 2**62 if due.look_at is None else to_us(due.look_at),
+            "at_most": due.at_most,
+            "of_payer": due.of_payer,
+            "until_us": to_us(lease_until),
+        }
+
+        async def work(desk: Desk) -> list[Entry]:
+            # Of two at once the second takes the next ones.
+            await desk.lock(f"unfinished payments {due.network}")
+            return [entry_of(row) for row in await desk.rows(LEASE, values)]
+
+        return await self._database.change(work)
+
+    async def put_off(self, entries: Sequence[Entry]) -> None:
+        now = self._clock.now()
+
+        async def work(desk: Desk) -> None:
+            for entry in entries:
+                moves = entry.moves + 1
+                moved = changed(entry, state=State.PENDING, updated_at=now, moves=moves)
+                values = values_of(moved)
+                put_off = {name: values[name] for name in PUTTING_OFF}
+                await desk.change(PUT_OFF, put_off | _as_read(entry))
+
+        await self._database.change(work)
+
+    async def put_off_all(self, leased: Entry, look: Look, reason: str) -> None:
+        values = {
+            "a_network": leased.network,
+            "a_look_us": look_us(look),
+            "the_misses": look.misses,
+            "leased_us": to_us(leased.lease_until),
+            "now_us": to_us(self._clock.now()),
+            "a_reason": reason[:500],
+        }
+        await self._database.change(lambda desk: desk.change(PUT_OFF_ALL, values))
+
+    async def purge_stored(self, before: datetime) -> int:
+        statement = delete(paid_responses).where(paid_responses.c.stored_us < to_us(before))
+        async with self._database.write() as connection:
+            return (await connection.execute(statement)).rowcount
+
+    async def list(
+        self, operator_id: str | None, states: Sequence[State], at_most: int
+    ) -> Sequence[Entry]:
+        statement = select(payments).order_by(payments.c.created_us.desc()).limit(at_most)
+        if operator_id is not None:
+            statement = statement.where(payments.c.operator_id == operator_id)
+        if states:
+            statement = statement.where(payments.c.state.in_(states))
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [entry_of(row) for row in rows]
+
+    async def _claim(self, desk: Desk, fresh: Entry, gas: GasTerms | None) -> tuple[Entry, bool]:
+        """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
+        if fresh.identifier is not None:
+            await _refuse_reuse(desk, fresh)
+        found = await desk.rows(BY_KEY, _key(fresh))
+        known = entry_of(found[0]) if found else None
+        if known is not None and not _may_take_over(known, fresh.created_at):
+            return known, False
+        if known is not None:  # what a process that is gone had reserved
+            await self._gas.settle_up(desk, known, changed(known, gas=NO_GAS))
+        if gas is not None:
+            fresh = changed(fresh, gas=await self._gas.reserve(desk, fresh, gas))
+        if known is None:
+            await desk.change(INSERT, values_of(fresh) | _watch(fresh))
+            return fresh, True
+        taken = changed(
+            fresh,
+            id=known.id,
+            moves=known.moves + 1,
+            look=carried_look(known),
+            idempotency_key=carried_secret(known, fresh),
+        )
+        values = values_of(taken)
+        del values["id"]
+        await desk.change(TAKE_OVER, values | _watch(taken) | _as_read(known))
+        return taken, True
+
+
+def _with_gas(entry: Entry, moved: Entry) -> Entry:
+    gas = closed(entry, moved)
+    return moved if gas is moved.gas else changed(moved, gas=gas)
+
+
+def _may_take_over(known: Entry, now: datetime) -> bool:
+    abandoned = known.state is State.CLAIMED and known.lease_until <= now
+    return known.state is State.RELEASED or abandoned
+
+
+def _in_flight(entry: Entry, now: datetime) -> dict[str, object]:
+    """Of one network all payments are in one asset, so its index finds them."""
+    return {**_key(entry), "now_us": to_us(now), "a_fee_token": entry.fees.token}
+
+
+def _committed_of(row: Row) -> Committed:
+    return Committed(*(int(row[name]) for name in ("amount", "fees", "sent", "mark")))
+
+
+async def _refuse_reuse(desk: Desk, fresh: Entry) -> None:
+    values = {**_key(fresh), "an_operator": fresh.operator_id, "an_identifier": fresh.identifier}
+    if await desk.rows(REUSED, values):
+        raise IdentifierReused("This payment-identifier belongs to another payment.")
+
+
+def _as_read(known: Entry) -> dict[str, object]:
+    """What a statement finds the row by, if it is still as it was read."""
+    return {"an_id": known.id, "moves_read": known.moves}
+
+
+def _watch(moved: Entry) -> dict[str, object]:
+    look = first_look(moved)
+    return {"watch_us": None if look is None else to_us(look)}
+
+
+def _key(entry: Entry) -> dict[str, object]:
+    return {
+        "a_network": entry.network,
+        "an_asset": entry.asset,
+        "a_payer": entry.payer,
+        "a_nonce": entry.nonce,
+    }

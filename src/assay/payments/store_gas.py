@@ -1,0 +1,276 @@
+"""Budgets of gas in SQL. Implements `payments.gas.GasStore`, and what the ledger does with gas.
+
+A claim reserves in its own transaction, from rows that any number of processes share: nothing is
+spent twice. A reservation ends with the change of the ledger that ends the settlement.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from math import ceil
+
+from sqlalchemy import and_, bindparam, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from assay.audit.service import Note
+from assay.audit.store import write_note
+from assay.common.cache import BoundedMap
+from assay.db.daily_budgets import DailyBudgets
+from assay.db.engine import Database, to_us
+from assay.db.schema.accounts import operators
+from assay.db.schema.everything import payments, wrappers
+from assay.db.schema.gas import gas_accounts
+from assay.db.sql_transaction import Desk, Row
+from assay.payments.gas import DAY_US, RETRY_S, GasAccount, GasSpent, GasTerms, SoldOn
+from assay.payments.gas_cost import Gas, GasPayer
+from assay.payments.model import Entry, State
+from assay.payments.store_gas_in_flight import IN_FLIGHT, LIVE_CLAIM
+
+SHARED = "settlements of self-registered accounts"
+ALL = "settlements"
+OPERATORS_KNOWN = 10_000
+
+_ACCOUNT = (
+    gas_accounts.c.operator_id == bindparam("an_operator"),
+    gas_accounts.c.currency == bindparam("a_currency"),
+)
+_SPEND = (
+    update(gas_accounts)
+    .where(*_ACCOUNT, gas_accounts.c.balance >= bindparam("an_amount"))
+    .values(balance=gas_accounts.c.balance - bindparam("an_amount"))
+)
+_ADJUST = (
+    update(gas_accounts)
+    .where(*_ACCOUNT)
+    .values(balance=gas_accounts.c.balance + bindparam("an_amount"))
+)
+_ORIGIN = select(operators.c.self_registered).where(operators.c.id == bindparam("an_operator"))
+_CLAIMED = select(func.count().label("total")).where(
+    LIVE_CLAIM,
+    or_(
+        and_(payments.c.operator_id == bindparam("an_operator"), payments.c.gas_payer != ""),
+        payments.c.gas_payer == bindparam("a_payer"),
+    ),
+)
+
+_SOLD = (
+    select(
+        wrappers.c.payment_network,
+        wrappers.c.payment_protocol,
+        func.max(wrappers.c.price).label("highest"),
+    )
+    .where(wrappers.c.active.is_(True), wrappers.c.price > 0)
+    .group_by(wrappers.c.payment_network, wrappers.c.payment_protocol)
+    .order_by(wrappers.c.payment_network)
+)
+_ABANDONED = (
+    select(
+        *(payments.c.id, payments.c.moves, payments.c.operator_id),
+        *(payments.c.gas_currency, payments.c.gas_reserved),
+    )
+    .where(
+        payments.c.state == State.CLAIMED,
+        payments.c.lease_us < bindparam("us"),
+        payments.c.gas_payer == "prepaid",
+    )
+    .limit(bindparam("n"))
+)
+_RELEASE = (
+    update(payments)
+    .where(payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("moves_read"))
+    .values(
+        state=State.RELEASED,
+        gas_payer="",
+        gas_currency="",
+        gas_reserved=0,
+        reason="abandoned",
+        look_us=payments.c.lease_us,  # somebody may have been shown it: the chain is asked first
+        moves=bindparam("moves_read") + 1,
+    )
+)
+
+
+def name_of(operator_id: str) -> str:
+    """The name of an account's free budget."""
+    return f"{ALL} {operator_id}"
+
+
+class GasReservations:
+    """What the ledger's transactions do: reserve, give back, charge."""
+
+    def __init__(self, database: Database) -> None:
+        self._budgets = DailyBudgets(database)
+        self._is_stranger: BoundedMap[str, bool] = BoundedMap(OPERATORS_KNOWN)
+        self._free_until: BoundedMap[str, int] = BoundedMap(OPERATORS_KNOWN)
+        """The day on which an account's free budget was found used up."""
+
+    async def reserve(self, desk: Desk, fresh: Entry, terms: GasTerms) -> Gas:
+        """Reserve for a claim that was just made. Raises `GasSpent`."""
+        day = to_us(fresh.created_at) // DAY_US
+        spent_free = self._free_until.get(fresh.operator_id) == day
+        for is_free in (False, True) if spent_free else (True, False):
+            if is_free:
+                payer = await self._free(desk, fresh.operator_id, day, terms)
+            else:
+                payer = await _prepaid(desk, fresh.operator_id, terms)
+            if payer:
+                return Gas(payer, terms.currency, terms.most)
+        raise GasSpent(await self._wait_s(desk, fresh))
+
+    async def settle_up(self, desk: Desk, entry: Entry, moved: Entry) -> None:
+        """Give back what a change of the ledger has not spent of a reservation.
+
+        `moved.gas` is what `payments.gas.closed` says of the change.
+        """
+        before, after = entry.gas, moved.gas
+        if before == after or not before.payer:  # nothing was reserved, or it was given back before
+            return
+        if before.payer == "prepaid":
+            left = before.reserved - (after.spent or 0)
+            values = {"an_operator": entry.operator_id, "a_currency": before.currency}
+            if left:
+                await desk.change(_ADJUST, values | {"an_amount": left})
+        elif not after.payer:
+            await self.give_back_free(desk, entry)
+
+    async def give_back_free(self, desk: Desk, entry: Entry) -> None:
+        """A free settlement that was not needed."""
+        day = to_us(entry.created_at) // DAY_US
+        await self._budgets.give_back_within(desk, name_of(entry.operator_id), day)
+        if entry.gas.payer == "shared":
+            await self._budgets.give_back_within(desk, SHARED, day)
+        self._free_until.pop(entry.operator_id)
+
+    async def _free(self, desk: Desk, operator_id: str, day: int, terms: GasTerms) -> GasPayer:
+        is_stranger = await self._is_self_registered(desk, operator_id)
+        mine = name_of(operator_id)
+        if await self._budgets.take_within(desk, mine, day, terms.free_per_account):
+            if not is_stranger:
+                return "free"
+            if await self._budgets.take_within(desk, SHARED, day, terms.free_shared):
+                return "shared"
+            await self._budgets.give_back_within(desk, mine, day)
+        self._free_until.put(operator_id, day)
+        return ""
+
+    async def _is_self_registered(self, desk: Desk, operator_id: str) -> bool:
+        known = self._is_stranger.get(operator_id)
+        if known is None:
+            rows = await desk.rows(_ORIGIN, {"an_operator": operator_id})
+            known = bool(rows[0]["self_registered"]) if rows else True
+            self._is_stranger.put(operator_id, known)
+        return known
+
+    async def _wait_s(self, desk: Desk, fresh: Entry) -> int:
+        """Until tomorrow; or soon, while claims hold what they may give back."""
+        now_us = to_us(fresh.created_at)
+        is_stranger = await self._is_self_registered(desk, fresh.operator_id)
+        whose = {"an_operator": fresh.operator_id, "a_payer": "shared" if is_stranger else "none"}
+        claimed = (await desk.rows(_CLAIMED, {**whose, "now_us": now_us}))[0]["total"]
+        return RETRY_S if claimed else ceil((DAY_US - now_us % DAY_US) / 1_000_000)
+
+
+async def _prepaid(desk: Desk, operator_id: str, terms: GasTerms) -> GasPayer:
+    values = {"an_operator": operator_id, "a_currency": terms.currency, "an_amount": terms.most}
+    return "prepaid" if await desk.change(_SPEND, values) == 1 else ""
+
+
+class SqlGasStore:
+    """Implements `payments.gas.GasStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._budgets = DailyBudgets(database)
+
+    async def in_flight(self, network: str, now: datetime, since: datetime) -> int:
+        values = {"a_network": network, "now_us": to_us(now), "since_us": to_us(since)}
+        rows = await self._database.look(lambda desk: desk.rows(IN_FLIGHT, values))
+        return int(rows[0]["total"])
+
+    async def account(self, operator_id: str, day: int) -> GasAccount:
+        balances = select(gas_accounts.c.currency, gas_accounts.c.balance).where(
+            gas_accounts.c.operator_id == operator_id
+        )
+        spent = (
+            select(payments.c.gas_currency, func.sum(payments.c.gas_spent))
+            .where(
+                payments.c.operator_id == operator_id,
+                payments.c.created_us >= day * DAY_US,
+                payments.c.gas_spent.is_not(None),
+            )
+            .group_by(payments.c.gas_currency)
+        )
+        async with self._database.read() as connection:
+            prepaid = {name: int(amount) for name, amount in await connection.execute(balances)}
+        async with self._database.read() as connection:
+            costs = {name: int(amount) for name, amount in await connection.execute(spent)}
+        async with self._database.read() as connection:
+            origin = await connection.execute(_ORIGIN, {"an_operator": operator_id})
+            is_stranger = bool(origin.scalar_one_or_none())
+        mine = name_of(operator_id)
+        used = (await self._budgets.used([mine], day)).get(mine, 0)
+        return GasAccount(prepaid, costs, used, is_stranger)
+
+    async def shared_used(self, day: int) -> int:
+        return (await self._budgets.used([SHARED], day)).get(SHARED, 0)
+
+    async def credit_for_admin(
+        self, operator_id: str, currency: str, amount: int, note: Note
+    ) -> int:
+        made = (sqlite_insert if self._database.kind == "sqlite" else postgresql_insert)(
+            gas_accounts
+        ).values(operator_id=operator_id, currency=currency, balance=amount)
+        add = made.on_conflict_do_update(
+            index_elements=[gas_accounts.c.operator_id, gas_accounts.c.currency],
+            set_={"balance": gas_accounts.c.balance + made.excluded.balance},
+        ).returning(gas_accounts.c.balance)
+        async with self._database.write() as connection:
+            balance = (await connection.execute(add)).scalar_one()
+            await write_note(connection, note)
+        return int(balance)
+
+    async def sold(self) -> Sequence[SoldOn]:
+        async with self._database.read() as connection:
+            found = (await connection.execute(_SOLD)).all()
+        return [SoldOn(str(one[0]), str(one[1]), int(one.highest)) for one in found]
+
+    async def release_abandoned(self, before: datetime, at_most: int) -> int:
+        async with self._database.read() as connection:
+            found = (
+                await connection.execute(_ABANDONED, {"us": to_us(before), "n": at_most})
+            ).all()
+
+        async def work(desk: Desk) -> int:
+            released = 0
+            for row in found:
+                if await desk.change(_RELEASE, {"an_id": row.id, "moves_read": row.moves}) == 1:
+                    await desk.change(
+                        _ADJUST,
+                        {
+                            "an_operator": row.operator_id,
+                            "a_currency": row.gas_currency,
+                            "an_amount": row.gas_reserved,
+                        },
+                    )
+                    released += 1
+            return released
+
+        return await self._database.change(work) if found else 0
+
+    async def forget(self, before_day: int) -> int:
+        return await self._budgets.forget(before_day)
+
+
+def gas_values(gas: Gas) -> dict[str, object]:
+    """The columns of a payment's gas."""
+    return {
+        "gas_payer": gas.payer,
+        "gas_currency": gas.currency,
+        "gas_reserved": gas.reserved,
+        "gas_spent": gas.spent,
+    }
+
+
+def gas_of(row: Row) -> Gas:
+    """The gas of a payment's row."""
+    return Gas(row["gas_payer"], row["gas_currency"], row["gas_reserved"], row["gas_spent"])

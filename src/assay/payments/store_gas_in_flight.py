@@ -1,0 +1,30 @@
+"""What our key has still to pay for, in SQL: counted over all processes."""
+
+from sqlalchemy import BigInteger, ColumnElement, ScalarSelect, and_, bindparam, func, select
+
+from assay.db.schema.everything import payments
+from assay.payments.model import State
+
+LIVE_CLAIM = and_(payments.c.state == State.CLAIMED, payments.c.lease_us > bindparam("now_us"))
+"""One that a process is working on."""
+
+
+def _count_of(*which: ColumnElement[bool]) -> ScalarSelect[int]:
+    # The network as an expression: else SQLite takes its index, and reads every payment there.
+    network = payments.c.network.concat("") == bindparam("a_network")
+    wanted = (network, payments.c.gas_payer != "", *which)
+    return select(func.count()).where(*wanted).scalar_subquery()
+
+
+_SINCE = bindparam("since_us", type_=BigInteger())
+IN_FLIGHT = select(
+    (
+        _count_of(LIVE_CLAIM)
+        + _count_of(payments.c.state == State.SETTLING)
+        + _count_of(payments.c.state == State.PENDING)
+        + _count_of(payments.c.settled_us >= _SINCE)
+        # What failed on the chain has spent gas, while a process had it leased.
+        + _count_of(payments.c.state == State.FAILED, payments.c.lease_us >= _SINCE)
+    ).label("total")
+)
+"""By an index each: nothing that ended earlier is read."""

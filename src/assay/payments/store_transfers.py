@@ -1,0 +1,254 @@
+"""Payouts and refunds in SQL."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from sqlalchemy import and_, case, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.audit.service import Note
+from assay.audit.store import write_note
+from assay.common.clock import Clock
+from assay.common.errors import Conflict
+from assay.db.engine import Database, from_us, to_us
+from assay.db.schema.everything import payments, transfer_transactions, transfers
+from assay.payments.model import State
+from assay.payments.statement import lines_of
+from assay.payments.store_statement import sums_of
+from assay.payments.store_transfer_rows import transfer_of, values_of
+from assay.payments.transfer_model import (
+    Draft,
+    NotOwed,
+    Received,
+    Signed,
+    Transfer,
+    TransferState,
+)
+
+CHECK_MIN: Final = timedelta(seconds=4)
+CHECK_MAX: Final = timedelta(minutes=10)
+"""How long a process that looks at a transfer has it for itself: a tenth of its age, and half of
+the time since it was paid."""
+
+NEVER_US: Final = to_us(datetime.max.replace(tzinfo=UTC))
+"""When a transfer that is final is looked at next."""
+
+
+class SqlTransferStore:
+    """Implements `payments.transfer_model.TransferStore`. `payees` are the platform's wallets."""
+
+    def __init__(self, database: Database, payees: Iterable[str], clock: Clock) -> None:
+        self._database = database
+        self._payees = tuple(sorted(payees))
+        self._clock = clock
+
+    async def payment_for_admin(self, payment_id: str) -> Received | None:
+        statement = select(payments).where(payments.c.id == payment_id)
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        if row is None:
+            return None
+        names = ("id", "operator_id", "network", "asset", "payer", "pay_to", "amount", "direct_fee")
+        return Received(
+            **{name: row[name] for name in names},
+            state=State(row["state"]),
+            fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
+            settled_at=_moment(row["settled_us"]),
+            watch_at=_moment(row["watch_us"]),
+        )
+
+    async def add(self, made: Transfer, draft: Draft | None, told: Note) -> Transfer:
+        try:
+            async with self._database.write() as connection:
+                # One operator's transfers in one order: none is made of what another has taken.
+                await self._database.lock(connection, f"balance {made.operator_id}")
+                if draft is None:
+                    await connection.execute(insert(transfers).values(values_of(made)))
+                else:
+                    nonce = await self._next_nonce(connection, made, draft)
+                    signed = draft.sign(nonce)
+                    made = replace(made, nonce=nonce, transaction=signed.transaction)
+                    await connection.execute(insert(transfers).values(values_of(made)))
+                    await self._keep(connection, made, signed)
+                if made.of_balance:
+                    await self._require_owed(connection, made)
+                await write_note(connection, told)
+        except IntegrityError as error:
+            raise Conflict("This payment has been given back, or is being.") from error
+        return made
+
+    async def sign_again(self, known: Transfer, signed: Signed) -> Transfer | None:
+        moved = self._moved(known, known.state, signed.transaction, known.reason)
+        async with self._database.write() as connection:
+            if not await _update(connection, known, moved):
+                return None
+            await self._keep(connection, moved, signed)
+        return moved
+
+    async def move(
+        self,
+        known: Transfer,
+        state: TransferState,
+        *,
+        transaction: str = "",
+        reason: str = "",
+        told: Note | None = None,
+    ) -> Transfer | None:
+        moved = self._moved(known, state, transaction or known.transaction, reason)
+        try:
+            async with self._database.write() as connection:
+                if not await _update(connection, known, moved):
+                    return None
+                if transaction:
+                    await self._claim(connection, moved)
+                await write_note(connection, told)
+        except IntegrityError as error:
+            raise Conflict("That transaction is another transfer's.") from error
+        return moved
+
+    async def due(
+        self, now: datetime, since: Mapping[TransferState, datetime], limit: int
+    ) -> Sequence[Transfer]:
+        is_signed = transfers.c.state == TransferState.SIGNED
+        recent = [
+            and_(transfers.c.state == state, transfers.c.updated_us > to_us(moment))
+            for state, moment in since.items()
+        ]
+        statement = (
+            select(transfers)
+            .where(or_(is_signed, *recent), transfers.c.check_us <= to_us(now))
+            .order_by(case((is_signed, 0), else_=1), transfers.c.nonce)
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [taken for row in rows if (taken := await self._take(transfer_of(row), now))]
+
+    async def finish(self, known: Transfer) -> None:
+        unmoved = (transfers.c.id == known.id, transfers.c.moves == known.moves)
+        async with self._database.write() as connection:
+            await connection.execute(update(transfers).where(*unmoved).values(check_us=NEVER_US))
+
+    async def transactions(self, transfer_id: str) -> Sequence[Signed]:
+        own = transfer_transactions
+        statement = (
+            select(own)
+            .where(own.c.transfer_id == transfer_id)
+            .order_by(own.c.fee, own.c.created_us)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [Signed(row["tx"], row["raw_tx"], row["fee"], row["tip"]) for row in rows]
+
+    async def find_for_admin(self, transfer_id: str) -> Transfer | None:
+        is_it = or_(transfers.c.id == transfer_id, transfers.c.payment_id == transfer_id)
+        # A refund that was cancelled may stand beside the one that was made instead.
+        newest = select(transfers).where(is_it).order_by(transfers.c.created_us.desc()).limit(1)
+        async with self._database.read() as connection:
+            row = (await connection.execute(newest)).mappings().one_or_none()
+        return None if row is None else transfer_of(row)
+
+    async def list_for_admin(self, operator_id: str | None, limit: int) -> Sequence[Transfer]:
+        statement = select(transfers).order_by(transfers.c.created_us.desc()).limit(limit)
+        if operator_id is not None:
+            statement = statement.where(transfers.c.operator_id == operator_id)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [transfer_of(row) for row in rows]
+
+    async def _next_nonce(self, connection: AsyncConnection, made: Transfer, draft: Draft) -> int:
+        """Above every nonce that the chain has seen and every one that was ever signed with."""
+        await self._database.lock(connection, f"nonces {made.network} {made.sender}")
+        last = select(func.max(transfers.c.nonce)).where(
+            transfers.c.network == made.network, transfers.c.sender == made.sender
+        )
+        used = (await connection.execute(last)).scalar_one()
+        return draft.nonce_min if used is None else max(draft.nonce_min, used + 1)
+
+    async def _require_owed(self, connection: AsyncConnection, made: Transfer) -> None:
+        """The row is there already: what is owed without it may not be less than nothing."""
+        sums = await sums_of(connection, self._payees, made.operator_id)
+        for line in lines_of(sums):
+            if (line.network, line.asset) == (made.network, made.asset) and line.payable < 0:
+                message = "The operator is owed less than that of payments that are final."
+                raise NotOwed(message)
+
+    async def _keep(self, connection: AsyncConnection, made: Transfer, signed: Signed) -> None:
+        values = {
+            "network": made.network,
+            "tx": signed.transaction,
+            "transfer_id": made.id,
+            "raw_tx": signed.raw,
+            "fee": signed.fee,
+            "tip": signed.tip,
+            "created_us": to_us(self._clock.now()),
+        }
+        await connection.execute(insert(transfer_transactions).values(values))
+
+    async def _claim(self, connection: AsyncConnection, moved: Transfer) -> None:
+        """That the transaction is this transfer's alone, and paid for nothing."""
+        own, bought = transfer_transactions, payments
+        mine = select(own.c.transfer_id).where(
+            own.c.network == moved.network, own.c.tx == moved.transaction
+        )
+        if (await connection.execute(mine)).scalar_one_or_none() == moved.id:
+            return
+        paying = select(bought.c.id).where(
+            bought.c.network == moved.network,
+            bought.c.asset == moved.asset,
+            bought.c.payer == moved.sender,
+            func.lower(bought.c.tx) == moved.transaction,
+        )
+        if (await connection.execute(paying)).first() is not None:
+            raise Conflict("That transaction paid for calls: it gave nothing back.")
+        await self._keep(connection, moved, Signed(moved.transaction, "", 0, 0))
+
+    async def _take(self, known: Transfer, now: datetime) -> Transfer | None:
+        """The row for one process, for a while; None when another one has it."""
+        share = 2 if known.state is TransferState.PAID else 10
+        pause = min(max((now - known.updated_at) / share, CHECK_MIN), CHECK_MAX)
+        until_us = to_us(now + pause)
+        statement = (
+            update(transfers)
+            .where(transfers.c.id == known.id, transfers.c.check_us == to_us(known.check_at))
+            .values(check_us=until_us)
+        )
+        async with self._database.write() as connection:
+            taken = (await connection.execute(statement)).rowcount == 1
+        return replace(known, check_at=now + pause) if taken else None
+
+    def _moved(
+        self, known: Transfer, state: TransferState, transaction: str, reason: str
+    ) -> Transfer:
+        return replace(
+            known,
+            state=state,
+            transaction=transaction,
+            reason=reason[:500],
+            updated_at=self._clock.now(),
+            moves=known.moves + 1,
+        )
+
+
+async def _update(connection: AsyncConnection, known: Transfer, moved: Transfer) -> bool:
+    """Whether the row was still as it was read."""
+    statement = (
+        update(transfers)
+        .where(transfers.c.id == known.id, transfers.c.moves == known.moves)
+        .values(
+            state=moved.state.value,
+            tx=moved.transaction,
+            reason=moved.reason,
+            updated_us=to_us(moved.updated_at),
+            moves=moved.moves,
+        )
+    )
+    return (await connection.execute(statement)).rowcount == 1
+
+
+def _moment(microseconds: int | None) -> datetime | None:
+    return None if microseconds is None else from_us(microseconds)

@@ -1,0 +1,279 @@
+"""x402 on the wire: what a 402 says and what a payment header holds, read strictly.
+
+Source: x402 specification v1 and v2, `schemes/exact/scheme_exact_evm.md`; facts, payments 1.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from pydantic_core import to_json
+
+from assay.common.http_heads import Headers
+from assay.common.json import JsonObject, JsonValue, is_nested_beyond, is_object
+from assay.payments.buyer import ECHOED
+from assay.payments.model import PaymentRefused, Quote
+from assay.payments.ports import Authorization
+
+HEADER_BYTES_MAX = 16 * 1024
+"""Largest payment header read; a real one has 1 KiB. Source: facts, payments 6, row 8."""
+
+DEPTH_MAX = 12
+
+SETTLE_S = 15
+"""Seconds an authorisation must outlive the upstream's own time, for settling."""
+
+SIGN_S = 45
+"""Seconds a client gets to sign and send, on top of what must be left when it arrives."""
+
+V1, V2 = b"x-payment", b"payment-signature"
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_NONCE = re.compile(r"0x[0-9a-fA-F]{64}")
+_SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}")
+_UINT = re.compile(r"0|[1-9][0-9]{0,77}")
+_IDENTIFIER = re.compile(r"[a-zA-Z0-9_-]{16,128}")
+"""Source: x402 extension payment-identifier."""
+
+_AUTHORIZATION_FIELDS = ("from", "to", "value", "validAfter", "validBefore", "nonce")
+
+
+class Malformed(Exception):
+    """What was sent is not a payment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A payment header, taken apart but believed in nothing."""
+
+    version: int
+    scheme: str
+    network: str
+    accepted: JsonObject | None
+    resource: JsonObject | None
+    authorization: Authorization
+    identifier: str | None
+
+
+def required_v2(quote: Quote, reason: str) -> JsonObject:
+    """The version 2 answer; no member is ever null, for clients choke on it."""
+    return {
+        "x402Version": 2,
+        "error": reason,
+        "resource": {
+            "url": quote.url,
+            "description": quote.description,
+            "mimeType": "application/json",
+        },
+        "accepts": [
+            {
+                "scheme": "exact",
+                "network": quote.network.id,
+                "asset": quote.network.asset.address,
+                "amount": str(quote.amount),
+                "payTo": quote.pay_to,
+                "maxTimeoutSeconds": timeout_s(quote),
+                "extra": {**_extra(quote), ECHOED: secrets.token_urlsafe(16)},
+            }
+        ],
+        "extensions": {},
+    }
+
+
+def requirement_v1(quote: Quote) -> JsonObject:
+    """Version 1 names only: one CAIP-2 network in it and version 1 clients refuse the whole."""
+    return {
+        "scheme": "exact",
+        "network": quote.network.short_name,
+        "maxAmountRequired": str(quote.amount),
+        "resource": quote.url,
+        "description": quote.description,
+        "mimeType": "application/json",
+        "payTo": quote.pay_to,
+        "maxTimeoutSeconds": timeout_s(quote),
+        "asset": quote.network.asset.address,
+        "extra": _extra(quote),
+    }
+
+
+def _extra(quote: Quote) -> JsonObject:
+    domain: dict[str, JsonValue] = {
+        "name": quote.network.asset.eip712_name,
+        "version": quote.network.asset.eip712_version,
+    }
+    return {**domain, "paymentFlow": "upfront"} if quote.settles_first else domain
+
+
+def needed_s(quote: Quote) -> int:
+    """Seconds that must be left of an authorisation when it arrives."""
+    return ceil(SETTLE_S if quote.settles_first else quote.work_s + SETTLE_S)
+
+
+def timeout_s(quote: Quote) -> int:
+    """Seconds for which a client is asked to sign: `maxTimeoutSeconds`."""
+    return needed_s(quote) + SIGN_S
+
+
+def encoded(value: Mapping[str, object]) -> bytes:
+    """JSON in base64, as every header of the protocol."""
+    return base64.b64encode(json.dumps(value, separators=(",", ":")).encode())
+
+
+def payment_header(headers: Headers) -> bytes:
+    """The one payment header: version 2's wins over version 1's, two of a name are none."""
+    for wanted in (V2, V1):
+        found = [value for name, value in headers if name == wanted]
+        if len(found) > 1:
+            raise Malformed("the header comes twice")
+        if found:
+            return found[0]
+    raise Malformed("there is none")
+
+
+def parse(header: bytes) -> Envelope:
+    """The header taken apart; raises `Malformed`, and `PaymentRefused` for another version."""
+    if len(header) > HEADER_BYTES_MAX:
+        raise Malformed(f"it has more than {HEADER_BYTES_MAX} bytes")
+    try:
+        text = base64.b64decode(header, validate=True)
+    except (binascii.Error, ValueError):
+        raise Malformed("it is not base64") from None
+    if is_nested_beyond(text, DEPTH_MAX):
+        raise Malformed("it is nested too deeply")
+    try:
+        # As UTF-8 and nothing else: in what `loads` would guess, brackets could not be counted.
+        value: object = json.loads(
+            text.decode(), object_pairs_hook=_once, parse_constant=_no_constant
+        )
+    except (ValueError, RecursionError):
+        raise Malformed("it is not JSON") from None
+    if not is_object(value):
+        raise Malformed("it is not a JSON object")
+    return _envelope(value)
+
+
+def _envelope(value: JsonObject) -> Envelope:
+    version = value.get("x402Version")
+    if type(version) is not int or version not in (1, 2):
+        raise PaymentRefused("invalid_x402_version", "x402Version must be 1 or 2.")
+    accepted = _object(value, "accepted") if version == 2 else None  # noqa: PLR2004 - the version
+    head = value if accepted is None else accepted
+    resource = value.get("resource")
+    return Envelope(
+        version=1 if version == 1 else 2,
+        scheme=_text(head, "scheme"),
+        network=_text(head, "network"),
+        accepted=accepted,
+        resource=resource if is_object(resource) else None,
+        authorization=_authorization(_object(value, "payload")),
+        identifier=_identifier(value.get("extensions")),
+    )
+
+
+def _authorization(payload: JsonObject) -> Authorization:
+    signed = _object(payload, "authorization")
+    payer, to = (_shaped(signed, name, _ADDRESS).lower() for name in ("from", "to"))
+    value, after, before = (_uint256(signed, name) for name in _AUTHORIZATION_FIELDS[2:5])
+    return Authorization(
+        payer=payer,
+        to=to,
+        value=value,
+        valid_after=after,
+        valid_before=before,
+        nonce=_shaped(signed, "nonce", _NONCE).lower(),
+        signature=_shaped(payload, "signature", _SIGNATURE).lower(),
+    )
+
+
+def credential_of(signed: Authorization) -> JsonObject:
+    """The payload in its only spelling, its members sorted: they are digested as they are."""
+    return {
+        "authorization": {
+            "from": signed.payer,
+            "nonce": signed.nonce,
+            "to": signed.to,
+            "validAfter": str(signed.valid_after),
+            "validBefore": str(signed.valid_before),
+            "value": str(signed.value),
+        },
+        "signature": signed.signature,
+    }
+
+
+def authorization_of(credential: JsonObject) -> Authorization:
+    """The authorisation in what `credential_of` made."""
+    signed = _object(credential, "authorization")
+    return Authorization(
+        payer=_text(signed, "from"),
+        to=_text(signed, "to"),
+        value=int(_text(signed, "value")),
+        valid_after=int(_text(signed, "validAfter")),
+        valid_before=int(_text(signed, "validBefore")),
+        nonce=_text(signed, "nonce"),
+        signature=_text(credential, "signature"),
+    )
+
+
+def credential_digest(signed: Authorization) -> str:
+    """SHA-256 of the payload's canonical form: of plain texts alone, that is sorted JSON."""
+    return hashlib.sha256(to_json(credential_of(signed))).hexdigest()
+
+
+def _identifier(extensions: JsonValue) -> str | None:
+    """The payment-identifier, when the client sends one."""
+    if not is_object(extensions):
+        return None
+    extension = extensions.get("payment-identifier")
+    info = extension.get("info") if is_object(extension) else None
+    given = info.get("id") if is_object(info) else None
+    if given is None:
+        return None
+    if not isinstance(given, str) or not _IDENTIFIER.fullmatch(given):
+        raise Malformed("its payment-identifier is not 16 to 128 of a-z, A-Z, 0-9, _ and -")
+    return given
+
+
+def _object(value: JsonObject, name: str) -> JsonObject:
+    found = value.get(name)
+    if not is_object(found):
+        raise Malformed(f"{name} is not an object")
+    return found
+
+
+def _text(value: JsonObject, name: str) -> str:
+    found = value.get(name)
+    if not isinstance(found, str):
+        raise Malformed(f"{name} is not a string")
+    return found
+
+
+def _uint256(value: JsonObject, name: str) -> int:
+    """A number the signature has a word for: 78 digits can say more."""
+    number = int(_shaped(value, name, _UINT))
+    if number >> 256:
+        raise Malformed(f"{name} is not of its form")
+    return number
+
+
+def _shaped(value: JsonObject, name: str, shape: re.Pattern[str]) -> str:
+    found = _text(value, name)
+    if not shape.fullmatch(found) or not found.isascii():
+        raise Malformed(f"{name} is not of its form")
+    return found
+
+
+def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """A name that comes twice could be read two ways."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name twice")
+    return made
+
+
+def _no_constant(name: str) -> JsonValue:
+    raise ValueError(name)

@@ -1,0 +1,298 @@
+"""Sending settlements from our key: all that wait on a network take their nonces in one turn.
+
+Nonces are asked for, never counted from one turn to the next: a transaction that was refused
+leaves no gap. What cannot be mined at its price is replaced under its nonce. However many of a
+payment's transactions are mined, its authorisation moves money once. Source: facts, payments 2 and
+6, row 15; ADR 0018.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from assay.chains.evm.transactions import Transaction, TransactionSigner, transaction_of
+from assay.chains.model import ChainUnavailable, Network
+from assay.chains.rpc import Rpc
+from assay.common.errors import Unavailable
+from assay.common.json import JsonValue, is_object
+from assay.common.numbers import NotANumber, hex_number
+from assay.common.single_flight import SingleFlight
+from assay.common.tasks import all_results
+from assay.payments.attempts import ATTEMPTS_MAX, may_take_another_nonce
+from assay.payments.gas_rules import GAS_MAX, NO_FEE, FeePerGas
+from assay.payments.model import Entry
+from assay.payments.outcomes import Attempt, Undecided
+from assay.payments.ports import Note
+from assay.payments.x402.codec import authorization_of
+from assay.payments.x402.eip3009_contract import transfer_data
+from assay.payments.x402.gas_price import FeeAboveCap, GasPrices, believable
+from assay.payments.x402.offered_fees import can_be_mined, replacing
+from assay.payments.x402.send_answers import Again, meaning
+from assay.payments.x402.stuck_nonces import KeyNow, StuckNonces
+
+AT_ONCE = 32
+"""Transactions of one turn."""
+
+NONCE_TRIES = 10
+NONCE_PAUSE_S = 0.05
+
+CHEAP_TRIES = 2
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """One settlement in a turn; `transaction` once it is signed."""
+
+    entry: Entry
+    note: Note
+    sent: asyncio.Future[str | Undecided | Again]
+    nonce: int = 0
+    raw: str = ""
+    transaction: str = ""
+    price: int = 0
+    """Least that a gas is known to cost, whatever was said before."""
+    fees: FeePerGas = NO_FEE
+
+
+@dataclass(slots=True)
+class Sender:
+    """One network's turns. Every attempt is written down before it is sent."""
+
+    rpc: Rpc
+    network: Network
+    signer: TransactionSigner
+    prices: GasPrices
+    _asked: SingleFlight[KeyNow] = field(default_factory=SingleFlight[KeyNow])
+    _queue: list[_Waiting] = field(default_factory=list[_Waiting])
+    _runner: asyncio.Task[None] | None = None
+    _stuck: StuckNonces = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stuck = StuckNonces(self.rpc, self.network, self.signer, self.prices)
+
+    async def send(self, entry: Entry, note: Note) -> str | Undecided:
+        """The hash of the transaction that went out; `Undecided` when perhaps none did.
+
+        Whoever is cancelled before his turn began is left out of it.
+        """
+        problem, price, cheap = "", 0, 0
+        for signed in range(NONCE_TRIES):
+            if not may_take_another_nonce(entry.attempt, signed):
+                problem = problem or "it has had too many nonces"
+                break
+            outcome = await self._turn(entry, note, price)
+            if not isinstance(outcome, Again):
+                return outcome
+            problem, cheap = outcome.problem, cheap + outcome.is_cheap
+            if cheap >= CHEAP_TRIES:
+                break
+            if outcome.is_cheap:
+                price = (await self._chain_now()).base_fee
+            await asyncio.sleep(random.uniform(0, NONCE_PAUSE_S))  # noqa: S311 - who goes first
+        return Undecided(f"not sent: {problem}")
+
+    async def push(self, entry: Entry, note: Note) -> str | Undecided | None:
+        """Send what was signed once more, or what has to replace it, as `mend` does.
+
+        None where its nonce is used, or an earlier key's: its receipt says what became of it.
+        """
+        chain = await self._chain_now()
+        raw = entry.attempt.raw
+        if not self.signer.has_signed(raw) or transaction_of(raw).nonce < chain.used:
+            return None
+        mended = await self._mended(entry, note, chain)
+        if mended is not None:
+            return mended
+        (refused,) = await all_results([self._ask("eth_sendRawTransaction", entry.attempt.raw)])
+        found = meaning(entry.attempt.transaction, refused)
+        return Undecided(f"not sent: {found.problem}") if isinstance(found, Again) else found
+
+    async def mend(self, entry: Entry, note: Note) -> str | Undecided | None:
+        """Replace what was signed where it cannot be mined: too cheap now, or behind a gap.
+
+        None where nothing is to be done, or nothing may be signed any more. Raises
+        `ChainUnavailable`.
+        """
+        return await self._mended(entry, note, await self._chain_now())
+
+    async def _mended(self, entry: Entry, note: Note, chain: KeyNow) -> str | Undecided | None:
+        signed = transaction_of(entry.attempt.raw)
+        is_ours = self.signer.has_signed(entry.attempt.raw)
+        if not is_ours or signed.nonce < chain.used or len(entry.attempt.earlier) >= ATTEMPTS_MAX:
+            return None
+        if signed.nonce > chain.next:
+            may = may_take_another_nonce(entry.attempt)
+            return await self.send(entry, note) if may else None
+        if can_be_mined(signed.fee, chain.base_fee):
+            return None
+        price = max(await self.prices.price(self.network.slug), chain.base_fee)
+        one = _Waiting(entry, note, asyncio.get_running_loop().create_future(), signed.nonce)
+        least = replacing(FeePerGas(signed.priority_fee, signed.fee))
+        try:
+            one.fees = self.prices.fees(entry, price, least)
+        except FeeAboveCap:
+            return None
+        self._sign(one)
+        await note(Attempt(one.transaction, one.raw))
+        (answer,) = await all_results([self._ask("eth_sendRawTransaction", one.raw)])
+        found = meaning(one.transaction, answer)
+        return Undecided(f"not replaced: {found.problem}") if isinstance(found, Again) else found
+
+    async def _turn(self, entry: Entry, note: Note, price: int) -> str | Undecided | Again:
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(entry, note, loop.create_future(), price=price)
+        self._queue.append(waiting)
+        if self._runner is None:
+            self._runner = loop.create_task(self._run())
+        return await waiting.sent
+
+    async def _run(self) -> None:
+        some: list[_Waiting] = []
+        try:
+            while self._queue:
+                some, self._queue = self._queue[:AT_ONCE], self._queue[AT_ONCE:]
+                some = [one for one in some if not one.sent.cancelled()]
+                try:
+                    await self._send_all(some)
+                except Exception as error:  # noqa: BLE001 - told to each, in their own tasks
+                    _tell(some, error)
+        finally:
+            self._runner = None
+            left, self._queue = (*some, *self._queue), []
+            _tell(left, ChainUnavailable("Nothing is sent any more."))  # if this was called off
+
+    async def _send_all(self, some: Sequence[_Waiting]) -> None:
+        """One turn: nonces, signatures, the ledger, and only then the chain."""
+        price = await self.prices.price(self.network.slug)
+        first = quantity(await self._ask("eth_getTransactionCount", self.signer.address, "pending"))
+        some = await self._noted(self._priced(some, price), first)
+        refused = await self._sent(some)
+        pairs = zip(some, refused, strict=True)
+        outcomes = [meaning(one.transaction, found) for one, found in pairs]
+        await self._close_gaps(some, outcomes)
+        for one, outcome in zip(some, outcomes, strict=True):
+            _answer(one, outcome)
+
+    async def _sent(self, some: Sequence[_Waiting]) -> list[object]:
+        """What each was answered: all at once, then in their order those that came too early.
+
+        Where batches are not taken, a node may hear of a nonce before the one below it, and not all
+        keep it until then.
+        """
+        asked = [self._ask("eth_sendRawTransaction", one.raw) for one in some]
+        refused: list[object] = [*await all_results(asked)]
+        for place, one in enumerate(some):
+            found = meaning(one.transaction, refused[place])
+            if isinstance(found, Again) and not found.is_cheap:
+                (refused[place],) = await all_results(
+                    [self._ask("eth_sendRawTransaction", one.raw)]
+                )
+                if meaning(one.transaction, refused[place]) != one.transaction:
+                    break  # it is not there, so nothing above it will be taken
+        return refused
+
+    def _priced(self, some: Sequence[_Waiting], price: int) -> Sequence[_Waiting]:
+        """Those that can be mined at what they may cost: another would block what is behind it."""
+        fine: list[_Waiting] = []
+        for one in some:
+            try:
+                one.fees = self.prices.fees(one.entry, max(price, one.price))
+            except FeeAboveCap as error:
+                _answer(one, error)
+            else:
+                fine.append(one)
+        return fine
+
+    async def _noted(self, some: Sequence[_Waiting], first: int) -> Sequence[_Waiting]:
+        """Those whose transactions are signed, without a gap, and written down."""
+        while some:
+            for place, one in enumerate(some):
+                one.nonce = first + place
+                self._sign(one)
+            found = await all_results([one.note(Attempt(one.transaction, one.raw)) for one in some])
+            fine: list[_Waiting] = []
+            for one, error in zip(some, found, strict=True):
+                if isinstance(error, Exception):
+                    _answer(one, error)
+                else:
+                    fine.append(one)
+            if len(fine) == len(some):
+                break
+            some = fine  # signed anew: who is left out must leave no gap
+        return some
+
+    def _sign(self, one: _Waiting) -> None:
+        entry, fees = one.entry, one.fees
+        data = transfer_data(authorization_of(entry.credential))
+        one.raw, one.transaction = self.signer.sign(
+            Transaction(
+                self.network.chain_id,
+                one.nonce,
+                fees.priority,
+                fees.most,
+                GAS_MAX,
+                entry.asset,
+                data,
+            )
+        )
+
+    async def _close_gaps(
+        self, some: Sequence[_Waiting], outcomes: Sequence[str | Undecided | Again]
+    ) -> None:
+        """Spend on nothing the nonces that were refused below one that was taken.
+
+        What was taken would else wait for them. Where a nonce was used after all, the node says so;
+        where nothing is taken for it, the next turn begins at the gap.
+        """
+        pairs = list(zip(some, outcomes, strict=True))
+        taken = max((one.nonce for one, found in pairs if isinstance(found, str)), default=-1)
+        self.prices.note_sent(self.network.slug, taken)
+        gaps = [one for one, found in pairs if isinstance(found, Undecided) and one.nonce < taken]
+        await all_results([self._stuck.spend(one.nonce, one.fees) for one in gaps])
+
+    async def _chain_now(self) -> KeyNow:
+        """Asked once by all who ask at the same time. Raises `ChainUnavailable`.
+
+        A nonce that holds up all behind it is spent on nothing meanwhile.
+        """
+        return await self._asked.run("now", self._ask_now)
+
+    async def _ask_now(self) -> KeyNow:
+        mine = self.signer.address
+        counts = [("eth_getTransactionCount", (mine, tag)) for tag in ("latest", "pending")]
+        asked = (*counts, ("eth_getBlockByNumber", ("latest", False)))
+        used, following, block = await self.rpc.request_all(self.network, asked)
+        if not is_object(block):
+            raise ChainUnavailable("The chain gave no block.")
+        base_fee, time_s = (quantity(block.get(name)) for name in ("baseFeePerGas", "timestamp"))
+        now = KeyNow(quantity(used), quantity(following), believable(base_fee), time_s)
+        await self._stuck.free(now)
+        return now
+
+    async def _ask(self, method: str, *params: JsonValue) -> JsonValue:
+        return await self.rpc.request(self.network, method, params)
+
+
+def quantity(value: JsonValue) -> int:
+    """A number below 2^64 as nodes write it. Raises `ChainUnavailable`."""
+    try:
+        return hex_number(value, 64)
+    except NotANumber:
+        raise ChainUnavailable("The chain gave no number.", detail=ascii(value)[:100]) from None
+
+
+def _answer(one: _Waiting, outcome: str | Undecided | Again | Exception) -> None:
+    if one.sent.done():
+        return
+    if isinstance(outcome, Unavailable):
+        one.sent.set_result(Undecided(outcome.detail or outcome.message))
+    elif isinstance(outcome, Exception):
+        one.sent.set_exception(outcome)
+    else:
+        one.sent.set_result(outcome)
+
+
+def _tell(some: Sequence[_Waiting], error: Exception) -> None:
+    for one in some:
+        _answer(one, error)

@@ -1,0 +1,1 @@
+"""Proofs that a human stands behind an agent."""

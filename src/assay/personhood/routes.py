@@ -1,0 +1,61 @@
+"""Proofs of personhood (spec 4.4)."""
+
+from fastapi import APIRouter, Request
+
+from assay.accounts.auth import Credential
+from assay.personhood import schemas as wire
+from assay.registries.schemas_parameters import AgentId, OnNetwork
+from assay.server.route import app_of, read, route
+
+router = APIRouter(tags=["Personhood"])
+
+
+@route(
+    router,
+    "POST",
+    "/operator/personhood/verify/{agentId}",
+    operation="verify_personhood",
+    credential=Credential.NONE,
+    body=wire.ProofRequest,
+    answers=wire.PersonhoodVerifiedResponse,
+    also=(409,),
+)
+async def verify_personhood(
+    request: Request, agent_id: AgentId, network: OnNetwork
+) -> wire.PersonhoodVerifiedResponse:
+    """Prove that a human stands behind the agent; the bonus applies from now on."""
+    body = read(wire.ProofRequest, await request.body())
+    found = await app_of(request).personhoods.verify(network, agent_id, body.parsed())
+    return wire.verified(found)
+
+
+@route(
+    router,
+    "GET",
+    "/operator/personhood/status/{agentId}",
+    operation="personhood_status",
+    credential=Credential.NONE,
+    answers=wire.StatusResponse,
+)
+async def personhood_status(
+    request: Request, agent_id: AgentId, network: OnNetwork
+) -> wire.StatusResponse:
+    """Whether a human proved to stand behind the agent."""
+    _, found = await app_of(request).personhoods.find(network, agent_id)
+    return wire.status(found)
+
+
+@route(
+    router,
+    "GET",
+    "/operator/personhood/profile/{agentId}",
+    operation="personhood_profile",
+    credential=Credential.NONE,
+    answers=wire.PersonhoodProfileResponse,
+)
+async def personhood_profile(
+    request: Request, agent_id: AgentId, network: OnNetwork
+) -> wire.PersonhoodProfileResponse:
+    """The agent, and the human behind it."""
+    canonical, found = await app_of(request).personhoods.find(network, agent_id)
+    return wire.PersonhoodProfileResponse(agent_id=canonical, personhood=wire.status(found))

@@ -1,0 +1,78 @@
+"""Proofs of personhood (spec 2.10, 4.4)."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from assay.common.clock import iso
+from assay.personhood.model import Personhood, PersonhoodProof
+from assay.personhood.service import parse_proof
+from assay.server.schemas_base import Answer, Body, Timestamp
+
+Number = Annotated[str, Field(max_length=80, description="In hex with 0x, or decimal.")]
+
+
+class ProofRequest(Body):
+    """A World ID proof, its members named as the provider names them."""
+
+    model_config = ConfigDict(
+        alias_generator=None, frozen=True, strict=True, extra="forbid", allow_inf_nan=False
+    )
+
+    merkle_root: Number
+    nullifier_hash: Number
+    proof: Annotated[
+        str, Field(max_length=4096, description="256 bytes in hex, or a JSON list of 8 numbers.")
+    ]
+    signal: Annotated[
+        str, Field(max_length=200, description="What the proof was made for: it names the agent.")
+    ]
+    verification_level: Annotated[str | None, Field(max_length=32)] = None
+
+    def parsed(self) -> PersonhoodProof:
+        """The proof; raises `InvalidRequest`."""
+        return parse_proof(
+            merkle_root=self.merkle_root,
+            nullifier_hash=self.nullifier_hash,
+            proof=self.proof,
+            signal=self.signal,
+            level=self.verification_level,
+        )
+
+
+class StatusResponse(Answer):
+    """Whether a human proved to stand behind the agent."""
+
+    verified: bool
+    level: str | None
+    verified_at: Timestamp | None
+
+
+class PersonhoodVerifiedResponse(StatusResponse):
+    """The same, of a named agent."""
+
+    agent_id: str
+
+
+class PersonhoodProfileResponse(Answer):
+    """An agent and the human behind it."""
+
+    agent_id: str
+    personhood: StatusResponse
+
+
+def status(found: Personhood | None) -> StatusResponse:
+    """What is known, on the wire."""
+    if found is None:
+        return StatusResponse(verified=False, level=None, verified_at=None)
+    return StatusResponse(verified=True, level=found.level, verified_at=iso(found.verified_at))
+
+
+def verified(found: Personhood) -> PersonhoodVerifiedResponse:
+    """The answer to a proof that holds."""
+    return PersonhoodVerifiedResponse(
+        agent_id=found.agent_id,
+        verified=True,
+        level=found.level,
+        verified_at=iso(found.verified_at),
+    )

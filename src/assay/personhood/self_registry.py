@@ -1,0 +1,46 @@
+"""Self's registry of agents with a human behind them: calls and answers. Pure.
+
+Source: self-agent-id contracts (`SelfAgentRegistry`, read functions); facts, evm 7.3.
+"""
+
+from assay.chains.evm.abi import WORD, Reader, address_word, word
+from assay.chains.rpc import Call
+
+
+def agent_id(registry: str, address: str) -> Call:
+    """`getAgentId(bytes32)` of the key that is an address."""
+    return _call(registry, "bc936c52", address_word(address))
+
+
+def is_fresh(registry: str, agent: int) -> Call:
+    """`isProofFresh(uint256)`: not revoked and not expired, unlike `hasHumanProof`."""
+    return _call(registry, "7d08e2f3", word(agent))
+
+
+def provider_of(registry: str, agent: int) -> Call:
+    """`getProofProvider(uint256)`."""
+    return _call(registry, "4a9a1a28", word(agent))
+
+
+def own_provider(registry: str) -> Call:
+    """`selfProofProvider()`."""
+    return _call(registry, "f22e4593", b"")
+
+
+def human_of(registry: str, agent: int) -> Call:
+    """`getHumanNullifier(uint256)`."""
+    return _call(registry, "5b0ad7ca", word(agent))
+
+
+def agents_of(registry: str, human: int) -> Call:
+    """`getAgentCountForHuman(uint256)`."""
+    return _call(registry, "c85a34fa", word(human))
+
+
+def read_number(data: bytes) -> int:
+    """One number. Raises `BadAnswer`."""
+    return Reader(data[:WORD]).number(0)
+
+
+def _call(registry: str, selector: str, argument: bytes) -> Call:
+    return Call(registry, bytes.fromhex(selector) + argument)

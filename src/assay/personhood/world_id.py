@@ -1,0 +1,50 @@
+"""World ID proofs, version 3: what is hashed, and the router's call. Pure.
+
+Source: worldcoin/world-id-contracts (`WorldIDRouter`, `ByteHasher`); facts, evm 7.1. A real proof
+is the vector `tests/vectors/world_id.json`.
+"""
+
+import re
+
+from assay.chains.evm.abi import word
+from assay.chains.rpc import Call
+from assay.common.keccak import keccak256
+
+FIELD = 21888242871839275222246405745257275088548364400416034343698204186575808495617
+"""Order of the scalar field of BN254: every public input is below it. Source: EIP-196."""
+
+ORB_GROUP = 1
+"""The only group on chain. Source: facts, evm 7.1."""
+
+ROOT_REVERTS = frozenset({bytes.fromhex("ddae3b71"), bytes.fromhex("3ae7359e")})
+"""`NonExistentRoot`, `ExpiredRoot`."""
+
+PROOF_WORDS = 8
+_HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
+
+
+def hash_to_field(content: bytes) -> int:
+    """keccak-256, shifted to fit the field."""
+    return int.from_bytes(keccak256(content)) >> 8
+
+
+def signal_hash(signal: str) -> int:
+    """Of what the proof was made for: hex as the bytes it says, else the text."""
+    content = bytes.fromhex(signal[2:]) if _HEX.fullmatch(signal) else signal.encode()
+    return hash_to_field(content)
+
+
+def external_nullifier(app_id: str, action: str) -> int:
+    """One human has one nullifier for each of these."""
+    return hash_to_field(word(hash_to_field(app_id.encode())) + action.encode())
+
+
+def verify_proof(
+    router: str, root: int, signal: int, nullifier: int, external: int, proof: tuple[int, ...]
+) -> Call:
+    """`verifyProof(root, groupId, signalHash, nullifierHash, externalNullifierHash, proof)`.
+
+    It answers nothing for a proof that holds, and reverts for any other.
+    """
+    words = (root, ORB_GROUP, signal, nullifier, external, *proof)
+    return Call(router, bytes.fromhex("3bc778e3") + b"".join(word(number) for number in words))

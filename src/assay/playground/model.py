@@ -1,0 +1,55 @@
+"""A call made for an operator, and what came of it (spec 2.16, 4.2, 4.6)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from assay.common.errors import ServiceError, TooMany
+from assay.gate.model import Decision
+
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+HEADERS_MAX: Final = 64
+HEADER_CHARS_MAX: Final = 8192
+
+
+class ProxyFailed(ServiceError):
+    """The target did not answer, or not with HTTP; `reason` says which."""
+
+    code = "proxy_request_failed"
+
+
+class EgressBudgetSpent(TooMany):
+    """The target's host has had its share of requests or bytes for now (decision 0016)."""
+
+    code = "egress_budget"
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyCall:
+    """What is to be sent where."""
+
+    url: str
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyReply:
+    """What the target answered. A body that is no text is given in base64."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: str
+    encoding: Literal["utf-8", "base64"]
+    truncated: bool
+    elapsed_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Proxied:
+    """The target's answer beside what is thought of the agent."""
+
+    reply: ProxyReply
+    decision: Decision

@@ -1,0 +1,57 @@
+"""Calls made for operators: the Pro plan's proxy, and the playground (spec 4.2, 4.6)."""
+
+from fastapi import APIRouter, Request
+
+from assay.accounts.auth import Credential
+from assay.accounts.model import Operator
+from assay.playground import schemas as wire
+from assay.registries.schemas_parameters import AgentId, OnNetwork
+from assay.server.request_context import exchange_of
+from assay.server.route import app_of, read, route
+
+router = APIRouter(tags=["Proxy and playground"])
+
+
+@route(
+    router,
+    "POST",
+    "/operator/proxy/{agentId}",
+    operation="proxy",
+    credential=Credential.OP_KEY,
+    body=wire.ProxyRequest,
+    answers=wire.ProxyResponse,
+    also=(502,),
+)
+async def proxy(request: Request, agent_id: AgentId, network: OnNetwork) -> wire.ProxyResponse:
+    """Call a target through guarded egress, with the agent's grade beside it. Pro plan only."""
+    asked = read(wire.ProxyRequest, await request.body())
+    found = await app_of(request).proxy.call(_operator(request), network, agent_id, asked.call())
+    return wire.proxied(found)
+
+
+@route(
+    router,
+    "POST",
+    "/operator/playground",
+    operation="playground",
+    credential=Credential.JWT,
+    body=wire.PlaygroundRequest,
+    answers=wire.PlaygroundResponse,
+    also=(502,),
+)
+async def playground(request: Request) -> wire.PlaygroundResponse:
+    """Try one of your wrappers, or any address, as an agent would; nobody is charged."""
+    asked = read(wire.PlaygroundRequest, await request.body())
+    app = app_of(request)
+    slug = app.networks.default.slug if asked.chain is None else asked.chain
+    network = app.networks.by_slug(slug, where="body")
+    who = _operator(request).id
+    if asked.dry_run:
+        return wire.dry(await app.playground.dry_run(who, network, asked.trial()))
+    found = await app.playground.call(who, network, asked.trial())
+    return wire.tried(found, exchange_of(request.scope).request_id)
+
+
+def _operator(request: Request) -> Operator:
+    """Who the declared credential found."""
+    return request.state.principal

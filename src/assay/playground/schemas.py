@@ -1,0 +1,163 @@
+"""The proxy and the playground (spec 2.16, 4.2, 4.6)."""
+
+import json
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from assay.common.money import usd
+from assay.playground.model import Proxied, ProxyCall, ProxyReply
+from assay.playground.playground import DryRun, Trial, Tried
+from assay.server.errors import envelope
+from assay.server.schemas_base import Answer, Body
+from assay.wrappers.model import TrustDenied
+
+Address = Annotated[str, Field(min_length=1, max_length=8192)]
+Method = Annotated[str, Field(max_length=16, examples=["GET"])]
+Headers = Annotated[dict[str, str], Field(max_length=200)]
+
+FREE = usd(0)
+"""Neither the proxy nor the playground charges for a call."""
+
+
+class ProxyRequest(Body):
+    """What to send where."""
+
+    target_url: Annotated[Address, Field(examples=["https://api.example.com/v1/quote"])]
+    method: Method = "GET"
+    headers: Headers | None = None
+    body: str | None = None
+
+    def call(self) -> ProxyCall:
+        """As the use case takes it."""
+        return ProxyCall(self.target_url, self.method.upper(), self.headers or {}, self.body)
+
+
+class ProxyResponse(Answer):
+    """What the target answered, and what is thought of the agent."""
+
+    status_code: int
+    response_headers: dict[str, str]
+    response_body: str
+    response_body_encoding: Literal["utf-8", "base64"]
+    truncated: bool
+    response_ms: float
+    cost_charged: str
+    route: str
+    tier_resolved: str
+
+
+class PlaygroundRequest(Body):
+    """What to try: a path of one's own wrappers, or an absolute URL."""
+
+    path: Annotated[Address, Field(examples=["/quote"])]
+    agent_id: Annotated[str, Field(min_length=1, max_length=100, examples=["22"])]
+    method: Method = "GET"
+    headers: Headers | None = None
+    body: str | None = None
+    chain: Annotated[str | None, Field(max_length=64, examples=["ethereum"])] = None
+    dry_run: bool = False
+
+    def trial(self) -> Trial:
+        """As the use case takes it."""
+        call = ProxyCall(self.path, self.method.upper(), self.headers or {}, self.body)
+        return Trial(self.agent_id, call)
+
+
+class PlaygroundResponse(Answer):
+    """The answer; in a dry run status, statusText and time are null."""
+
+    ok: bool
+    status_code: int | None
+    status_text: str | None
+    response_headers: dict[str, str]
+    response_body: str
+    response_body_encoding: Literal["utf-8", "base64"]
+    truncated: bool
+    response_ms: float | None
+    cost_charged: str
+    route: str | None
+    tier_resolved: str | None
+
+
+def proxied(found: Proxied) -> ProxyResponse:
+    """The proxy's result on the wire."""
+    reply, grade = found.reply, found.decision.grade
+    return ProxyResponse(
+        status_code=reply.status,
+        response_headers=dict(reply.headers),
+        response_body=reply.body,
+        response_body_encoding=reply.encoding,
+        truncated=reply.truncated,
+        response_ms=reply.elapsed_ms,
+        cost_charged=FREE,
+        route=grade.route,
+        tier_resolved=grade.tier,
+    )
+
+
+def tried(found: Tried, request_id: str) -> PlaygroundResponse:
+    """The playground's result on the wire; a refusal by trust is an answer like the wrapper's."""
+    grade = found.decision.grade
+    reply = found.reply or _denied(found, request_id)
+    return PlaygroundResponse(
+        ok=HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES,
+        status_code=reply.status,
+        status_text=_phrase(reply.status),
+        response_headers=dict(reply.headers),
+        response_body=reply.body,
+        response_body_encoding=reply.encoding,
+        truncated=reply.truncated,
+        response_ms=reply.elapsed_ms,
+        cost_charged=FREE,
+        route=grade.route,
+        tier_resolved=grade.tier,
+    )
+
+
+def dry(found: DryRun) -> PlaygroundResponse:
+    """A dry run on the wire (spec 2.16)."""
+    known = "this path and method are registered" if found.registered else "nothing is registered"
+    told = {
+        "dryRun": True,
+        "message": f"Nothing was called; {known}.",
+        "agentId": found.agent_id,
+        "chain": found.chain,
+        "tier": found.tier,
+        "route": found.route,
+        "pricePerCall": None if found.price is None else usd(found.price),
+        "endpointRegistered": found.registered,
+        "trustProfile": {
+            "onchainScore": found.onchain_score,
+            "feedbackCount": str(found.feedback_count),
+            "routingDecision": found.route,
+        },
+    }
+    return PlaygroundResponse(
+        ok=True,
+        status_code=None,
+        status_text=None,
+        response_headers={},
+        response_body=json.dumps(told),
+        response_body_encoding="utf-8",
+        truncated=False,
+        response_ms=None,
+        cost_charged=FREE,
+        route=found.route,
+        tier_resolved=found.tier,
+    )
+
+
+def _denied(found: Tried, request_id: str) -> ProxyReply:
+    """The refusal that a caller of the wrapper would get, to the letter."""
+    body = envelope(TrustDenied.of(found.decision), request_id).decode()
+    headers = {"content-type": "application/json"}
+    return ProxyReply(HTTPStatus.FORBIDDEN, headers, body, "utf-8", False, 0.0)  # noqa: FBT003
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""

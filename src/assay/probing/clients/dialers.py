@@ -1,0 +1,49 @@
+"""The dialers of the official client libraries. Implements `AgentDialers`."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from assay.net.egress.ports import SafeHttp
+from assay.probing.ports import A2aConversation, McpConversation
+
+
+class StockDialers:
+    """Opens MCP and A2A conversations; every request they make goes through the given `http`.
+
+    The libraries take a second to import, so that is done by the first call that needs them, in
+    a thread: the loop goes on answering meanwhile.
+    """
+
+    def __init__(self, client_name: str | None = "assay") -> None:
+        """Without a `client_name` clients are named as their libraries name them."""
+        self._client_name = client_name
+        self._parsing = asyncio.Lock()
+
+    @asynccontextmanager
+    async def mcp(self, url: str, http: SafeHttp) -> AsyncGenerator[McpConversation]:
+        dial = await asyncio.to_thread(_load_mcp)
+        async with dial(url, http, self._client_name) as conversation:
+            yield conversation
+
+    @asynccontextmanager
+    async def a2a(self, url: str, http: SafeHttp) -> AsyncGenerator[A2aConversation]:
+        dial = await asyncio.to_thread(_load_a2a)
+        async with dial(url, http, self._parsing) as conversation:
+            yield conversation
+
+
+def _load_mcp() -> Callable[
+    [str, SafeHttp, str | None], AbstractAsyncContextManager[McpConversation]
+]:
+    from assay.probing.clients.mcp import dial_mcp  # noqa: PLC0415 - heavy, see the class
+
+    return dial_mcp
+
+
+def _load_a2a() -> Callable[
+    [str, SafeHttp, asyncio.Lock], AbstractAsyncContextManager[A2aConversation]
+]:
+    from assay.probing.clients.a2a import dial_a2a  # noqa: PLC0415 - heavy, see the class
+
+    return dial_a2a

@@ -1,0 +1,124 @@
+"""What lies between a stock client library and the visit's `SafeHttp`.
+
+The libraries tear a whole session down when one request of it fails, and blur why: a 503 and a
+dropped connection both come out as "internal error". So a failed request is answered to the
+library with a 502 of our own, and what really happened is noted for the call that caused it.
+"""
+
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from assay.common.json import has_values_beyond, is_nested_beyond
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.probing.ports import AgentCallFailed, BudgetExhausted
+from assay.probing.probe_client import JSON_DEPTH_MAX, JSON_VALUES_MAX, retry_after_s
+
+LIMITS = Limits(connect_s=2.0, total_s=4.0)
+"""What one request of a conversation may cost."""
+
+_OWN_FAILURE = Reply(502, (), b"", truncated=False, elapsed_ms=0.0)
+
+_HTTP_SPEAKS = frozenset({401, 402, 403, 407, 429, 503})
+"""Statuses that say more than any protocol error in their body: pay, prove yourself, wait."""
+
+_GATEWAY_SPEAKS = frozenset({502, 504})
+"""A proxy that says the agent behind it is not there. Source: RFC 9110, 15.6.3 and 15.6.5."""
+
+_SERVER_ERROR = 500
+
+_KINDS: dict[Failure, Literal["timeout", "protocol"]] = {
+    Failure.TIMEOUT: "timeout",
+    Failure.PROTOCOL: "protocol",
+}
+
+
+@dataclass(slots=True)
+class Noted:
+    """What happened on the wire during one call."""
+
+    status: int | None = None
+    failure: Failure | None = None
+    exhausted: bool = False
+    wait_s: float | None = None
+    """Longest wait for one answer of this call, where it is not that of `LIMITS`."""
+    retry_s: float | None = None
+
+
+_call: ContextVar[Noted] = ContextVar("assay_agent_call")
+# The libraries run a request in the context of whoever asked for it, also from tasks of their
+# own, so concurrent calls over one session each find their own note here.
+
+
+def note_call(wait_s: float | None = None) -> Noted:
+    """Begin a call: what the wire does from here on, in this context, is noted in the result."""
+    noted = Noted(wait_s=wait_s)
+    _call.set(noted)
+    return noted
+
+
+class Wire:
+    """A `SafeHttp` that never fails and notes what happened instead."""
+
+    def __init__(self, http: SafeHttp) -> None:
+        self._http = http
+
+    async def send(self, request: Outgoing, limits: Limits = LIMITS) -> Reply:
+        """The reply, or a 502 of our own."""
+        noted = _call.get(None) or Noted()
+        if noted.exhausted or noted.failure is not None:
+            # The call has failed already; the libraries would go on to try older protocols and
+            # resumptions, and a service that keeps us waiting would do so once for each.
+            return _OWN_FAILURE
+        if noted.wait_s is not None:
+            limits = replace(limits, total_s=noted.wait_s)
+        try:
+            reply = await self._http.send(request, limits)
+        except EgressError as error:
+            noted.failure = error.failure
+            return _OWN_FAILURE
+        except BudgetExhausted:
+            noted.exhausted = True
+            return _OWN_FAILURE
+        if reply.truncated or not is_readable(reply.body):
+            noted.failure = Failure.PROTOCOL
+            return _OWN_FAILURE
+        noted.status = reply.status
+        noted.retry_s = retry_after_s(reply)
+        return reply
+
+
+def is_readable(body: bytes) -> bool:
+    """Whether the libraries' parsers are safe with it.
+
+    They would also read UTF-16 and UTF-32, in which brackets cannot be counted, and which JSON
+    between systems may not use. Source: RFC 8259, 8.1.
+    """
+    return (
+        b"\0" not in body
+        and not has_values_beyond(body, JSON_VALUES_MAX)
+        and not is_nested_beyond(body, JSON_DEPTH_MAX)
+    )
+
+
+def failed(noted: Noted, error: Exception, code: int | None) -> AgentCallFailed | BudgetExhausted:
+    """What the call's failure was, by what the wire saw and then by what the library says.
+
+    `code` is the protocol error the agent answered with, where the library knows of one.
+    """
+    detail = f"{type(error).__name__}: {error}"[:300]
+    if noted.exhausted:
+        return BudgetExhausted()
+    if noted.failure is not None:
+        return AgentCallFailed(_KINDS.get(noted.failure, "unreachable"), detail)
+    if noted.status in _GATEWAY_SPEAKS:
+        return AgentCallFailed("unreachable", detail)
+    if (
+        noted.status is not None
+        and noted.status >= _SERVER_ERROR
+        and noted.status not in _HTTP_SPEAKS
+    ):
+        return AgentCallFailed("protocol", detail)
+    number = noted.status if noted.status in _HTTP_SPEAKS else code
+    kind = "protocol" if number is None else "error"
+    return AgentCallFailed(kind, detail, number, retry_s=noted.retry_s)

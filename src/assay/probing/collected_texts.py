@@ -1,0 +1,63 @@
+"""All that an agent's services answered in a visit, for who reads what they say."""
+
+from collections.abc import Sequence
+
+from assay.common.json import JsonObject
+from assay.probing.answers import named_data, parts_said
+from assay.probing.carried_over_input import repeated_by_takers
+from assay.probing.conversations import a2a_talk
+from assay.probing.malformed_requests import Provoked, provoked
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, Visit
+from assay.probing.probe_client import first
+from assay.probing.shared_dialers import SharedDialers
+from assay.probing.text_inputs import heard_by_takers
+from assay.probing.text_tools import handed, mistaken
+from assay.probing.tool_listing import Called, ListedOnce
+from assay.probing.wrong_values import wrongly_asked
+
+
+async def heard_of(visit: Visit) -> Sequence[Provoked]:
+    """What was made of requests of all kinds, those of the proof of function included."""
+    await repeated_by_takers(visit)
+    first_ones = [*await provoked(visit), *await mistaken(visit), *(await handed(visit)).results]
+    first_ones += await wrongly_asked(visit)
+    return [*first_ones, *await heard_by_takers(visit), *await _called(visit)]
+
+
+async def _called(visit: Visit) -> Sequence[Provoked]:
+    """The results of ordinary calls of tools."""
+    service = first(visit, "mcp")
+    if service is None:
+        return []
+    url = service.service.endpoint
+    try:
+        async with visit.dialers.mcp(url, visit.http) as server:
+            calls = [*server.called] if isinstance(server, ListedOnce) else []
+    except AgentCallFailed:
+        return []
+    return [_as_provoked(visit, url, call) for call in calls]
+
+
+def _as_provoked(visit: Visit, url: str, call: Called) -> Provoked:
+    async def again() -> str:
+        try:
+            async with visit.dialers.mcp(url, visit.http) as server:
+                result = await server.call_tool(call.name, call.arguments)
+        except (AgentCallFailed, BudgetExhausted):
+            return ""
+        return _text_of(result)
+
+    return Provoked("tools/call", _text_of(call.result), again)
+
+
+def _text_of(result: JsonObject) -> str:
+    """What a result says, and the names of its members."""
+    return "\n".join([*parts_said(result), *filter(None, [named_data(result)])])
+
+
+async def said_by_agent(visit: Visit) -> Sequence[str]:
+    """What an A2A agent answered; to the proof of function as well, where it shares the lines."""
+    talk = await a2a_talk(visit)
+    if isinstance(visit.dialers, SharedDialers):
+        return ["\n".join(parts_said(answer)) for answer in visit.dialers.answers]
+    return talk.texts if talk else []

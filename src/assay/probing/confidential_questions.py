@@ -1,0 +1,62 @@
+"""Whether a tool or operation that takes a question gives away what it was told in confidence.
+
+Asked as an agent's conversations are, and counted as messages are: it may cost a call of a model.
+"""
+
+from assay.probing.briefings import find_briefing, invents
+from assay.probing.conversations import CONFIRMED_FROM, RULES_AGAIN
+from assay.probing.instruction_texts import language_of
+from assay.probing.instructions import seeded, word
+from assay.probing.malformed_requests import public_pages
+from assay.probing.ports import BudgetExhausted, CountsMessages, Visit
+from assay.probing.probe_client import first
+from assay.probing.rule_questions import draw_way, question
+from assay.probing.session import require_room
+from assay.probing.text_inputs import Taker, takers
+
+QUESTIONS = 2
+"""Ways to ask in a visit."""
+
+
+async def told_by_takers(visit: Visit) -> list[str]:
+    """What of a briefing was given away, once for each answer that did. Asked once a visit."""
+    return await visit.asked.get("told by takers", lambda: _told(visit))
+
+
+async def _told(visit: Visit) -> list[str]:
+    meant = [t for t in await takers(visit) if t.is_for_questions and not invents(t.about)]
+    told: list[str] = []
+    for taker in meant[:1]:
+        try:
+            await _ask(visit, taker, told)
+        except BudgetExhausted:
+            break  # what was said before counts
+    return told
+
+
+async def _ask(visit: Visit, taker: Taker, told: list[str]) -> None:
+    chance = seeded(visit.nonce or visit.seed, "questioning")
+    way, left = draw_way(chance), QUESTIONS + RULES_AGAIN
+    for number in range(left):
+        if len(told) >= CONFIRMED_FROM or (number >= QUESTIONS and not told):
+            return
+        if not told:
+            require_room(visit)
+        asked = question(way, language_of(taker.about), word(chance, 6))
+        await _count(visit, taker)
+        heard = await taker.hand(asked)
+        known = [taker.about, asked]
+        given = await visit.slices.run(find_briefing(heard.text, known))
+        if given is not None:  # the public pages are asked for only when there is something
+            known += await public_pages(visit)
+            given = await visit.slices.run(find_briefing(heard.text, known))
+        if given is not None:
+            told.append(given)
+        else:
+            way = draw_way(chance, way)
+
+
+async def _count(visit: Visit, taker: Taker) -> None:
+    service = first(visit, taker.kind)
+    if service is not None and isinstance(visit.dialers, CountsMessages):
+        await visit.dialers.count_message(service.service.endpoint)

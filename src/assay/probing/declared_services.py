@@ -1,0 +1,108 @@
+"""The services an agent declares: which are visited, and what to ask each of them first.
+
+A name only hints at what is spoken: services under names that say nothing are asked as well, and
+probed as what they are found to speak. Source: the design of evidence, section 2.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from assay.common.json import JsonObject
+from assay.probing.ports import ServiceKind, Visited
+from assay.registries.model import Service
+from assay.registries.subject import Subject
+
+SERVICES_MAX = 6
+"""Services visited, in the order declared; the first of a kind is probed in depth. Those whose name
+or address says what is spoken go before the others."""
+
+URL_MAX = 2048
+
+_HINTS: Final = {
+    "a2a": ("a2a", "agent-card", "agentcard", "agent.json"),
+    "mcp": ("mcp", "/sse"),
+    "grpc": ("grpc",),
+    "x402": ("x402",),
+}
+_HTTP_NAMES: Final = frozenset({"web", "http", "https", "api", "openapi", "rest"})
+"""Names, in lower case, under which HTTP is declared. Source: EIP-8004's examples and facts
+(evm, section 1.4) for names in the wild."""
+
+
+def hint_of(service: Service) -> str:
+    """What to ask first, by name and then by address: `a2a`, `mcp`, `grpc`, `x402` or `http`."""
+    if service.endpoint.casefold().startswith("grpc"):
+        return "grpc"
+    for text in (service.name.casefold(), urlsplit(service.endpoint).path.casefold()):
+        for kind, marks in _HINTS.items():
+            if any(mark in text for mark in marks):
+                return kind
+    return "http"
+
+
+def declared_services(subject: Subject) -> tuple[list[Visited], list[str]]:
+    """The services that can be visited, in the order declared, and the names of the others."""
+    registration = subject.agent.registration if subject.agent else None
+    found: list[Visited] = []
+    ignored: set[str] = set()
+    for service in registration.services if registration else ():
+        hint = hint_of(service) if _is_address(service.endpoint) else "grpc"
+        if hint == "grpc":  # no HTTP is spoken there
+            ignored.add(_clean(service.name)[:64])
+            continue
+        is_known = hint != "http" or service.name.strip().lower() in _HTTP_NAMES
+        found.append(Visited(_kind(hint), service, is_known))
+    kept = sorted(range(len(found)), key=lambda place: not found[place].is_known)[:SERVICES_MAX]
+    ignored |= {_clean(v.service.name)[:64] for n, v in enumerate(found) if n not in kept}
+    return [found[place] for place in sorted(kept)], sorted(ignored)
+
+
+def as_spoken(services: Sequence[Visited], spoken: Mapping[str, str]) -> tuple[Visited, ...]:
+    """The services to probe, each as what it was found to speak.
+
+    One whose name says nothing is left out if it is a page, and, where there are others, until it
+    was heard to speak.
+    """
+    found: list[Visited] = []
+    kinds = {visited.kind for visited in services}
+    for visited in services:
+        heard = spoken.get(visited.service.endpoint)
+        if heard in kinds and visited.is_known:
+            heard = visited.kind  # of one host: what is declared beside it speaks for itself
+        if heard in {None, "page"}:
+            found += [visited] if visited.is_known else []
+        elif visited.kind == "http" or heard in {"a2a", "mcp"}:
+            found.append(Visited(_kind(str(heard)), visited.service))
+        else:
+            found.append(visited)  # declared as what it does not speak: that is found
+    unheard = (v for v in services if spoken.get(v.service.endpoint) != "page")
+    return tuple(found) or tuple(unheard)
+
+
+def _kind(spoken: str) -> ServiceKind:
+    return "a2a" if spoken == "a2a" else "mcp" if spoken == "mcp" else "http"
+
+
+def _is_address(endpoint: str) -> bool:
+    """Whether it is http(s), and can be taken apart: one that cannot would end every probe."""
+    try:
+        parts = urlsplit(endpoint)
+        return len(endpoint) <= URL_MAX and parts.scheme in {"http", "https"}
+    except ValueError:
+        return False
+
+
+def service_row(visited: Visited, state: str) -> JsonObject:
+    """One service, as it stands in the evidence."""
+    return {
+        "kind": visited.kind,
+        "name": _clean(visited.service.name)[:64],
+        "endpoint": _clean(visited.service.endpoint),
+        "state": state,
+    }
+
+
+def _clean(text: str) -> str:
+    """Text as it can be hashed: without the lone surrogates that JSON escapes can smuggle in."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,293 @@
+"""How a visit enters services that are closed without a credential their owner deposited.
+
+Every request goes out without it first. Where the service refuses (401, 403, 407) it is sent again
+with the credential, and what follows in the visit to that address carries it at once. So a deposit
+for a service that is open changes nothing, and no visit needs to be told which it is. A credential
+goes to the one origin and path it was deposited for, over https or on this machine, and never into
+an unannounced visit. What comes back is read without it. Source: decision 0039.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+from typing import Final, Literal, Protocol
+from urllib.parse import quote
+
+from assay.common.json import JsonObject, JsonValue
+from assay.control.scope import Scope, document_scope, scope_of
+from assay.net.egress.deposit_rules import Place
+from assay.net.egress.ports import EgressError, Outgoing, Reply, Tap
+from assay.net.egress.redaction import Redaction, secrets_in
+from assay.registries.subject import Subject
+
+REFUSED: Final = frozenset({401, 403, 407})
+"""Answers that want a credential, or another one."""
+
+NOT_ENTERED: Final = "not_entered"
+"""Why a service was not tested by a visit that carries no credential."""
+
+CLOSED: Final = "closed"
+"""State of a service that was not entered for that."""
+
+CLOSED_MAX: Final = 64
+"""Addresses that refused a visit, of those that are remembered."""
+
+Outcome = Literal["entered", "refused", "not_needed"]
+"""What came of a deposited credential in a visit: the service let it in, refused it too, or
+answered without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationCredential:
+    """A credential that an agent's owner deposited, for an address and what is below it."""
+
+    id: str
+    scope: Scope
+    place: Place
+    name: str
+    value: str = field(repr=False)
+    others: tuple[Scope, ...] = ()
+    """Addresses below that somebody else was proven to control: it never goes there."""
+
+    def is_for(self, url: str) -> bool:
+        """Whether it may go to `url`."""
+        target = scope_of(url.partition("#")[0].partition("?")[0])
+        if target is None or not is_safe_way(target) or not self.scope.covers(target):
+            return False
+        # A path that servers read in several ways may be one of the others'.
+        return not (self.others and (target.is_exact or any(o.covers(target) for o in self.others)))
+
+    def is_in(self, request: Outgoing) -> bool:
+        """Whether the request has a header of its own where the credential would stand."""
+        name = self.name.lower()
+        return self.place == "header" and any(n.lower() == name for n in request.headers)
+
+    def put_into(self, request: Outgoing) -> Outgoing:
+        """The request with the credential; of the query it takes its name's place."""
+        if self.place == "query":
+            return replace(request, url=_with_parameter(request.url, self.name, self.value))
+        return replace(request, headers={**request.headers, self.name: self.value})
+
+
+class EvaluationCredentials(Protocol):
+    """Keeps what owners deposited."""
+
+    async def usable(self, subject: Subject) -> Sequence[EvaluationCredential]:
+        """Those that may be used for a visit to the agent now. Raises nothing."""
+        ...
+
+    async def note(self, subject: Subject, outcomes: Mapping[str, Outcome]) -> None:
+        """Keep what came of them in a visit, by id. Raises nothing."""
+        ...
+
+
+@dataclass(slots=True)
+class _Use:
+    """One credential in one visit."""
+
+    credential: EvaluationCredential
+    redaction: Redaction
+    is_sent: bool = False
+    has_entered: bool = False
+    is_told: bool = False
+    """Whether an answer repeated it."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it."""
+        if self.has_entered:
+            return "entered"
+        return "refused" if self.is_sent else "not_needed"
+
+
+class Entry:
+    """The credentials of one visit, and which services refused it without them."""
+
+    def __init__(
+        self, credentials: Sequence[EvaluationCredential] = (), *, is_carried: bool = True
+    ) -> None:
+        """Without `is_carried` none is sent; answers are read without them all the same."""
+        # The longest path first: it is the one that was deposited for the very address.
+        ordered = sorted(credentials, key=lambda one: (-len(one.scope.segments), one.id))
+        self._uses = [_Use(one, Redaction(secrets_in(one.value))) for one in ordered]
+        self._is_carried = is_carried
+        self._closed: list[Scope] = []
+        self.carried = 0
+        """Requests that went out with a credential."""
+
+    def knows(self, request: Outgoing) -> bool:
+        """Whether a credential was deposited for the request's address."""
+        return any(use.credential.is_for(request.url) for use in self._uses)
+
+    def carries(self, request: Outgoing) -> bool:
+        """Whether the request carries its credential at once: its service was closed before."""
+        use = self._use_for(request)
+        return use is not None and use.is_sent
+
+    def opens(self, request: Outgoing, reply: Reply) -> bool:
+        """Whether a request that was sent without its credential is to be sent with it."""
+        if reply.status not in REFUSED:
+            return False
+        self._note_closed(request.url)
+        use = self._use_for(request)
+        if use is None:
+            return False
+        use.is_sent = True
+        return True
+
+    def outgoing(self, request: Outgoing, *, carries: bool) -> Outgoing:
+        """The request as it goes out."""
+        use = self._use_for(request) if carries else None
+        found = request if use is None else use.credential.put_into(request)
+        self.carried += use is not None
+        if found.tap is None or not self._uses:
+            return found
+        return replace(found, tap=_CleanTap(found.tap, self.clean_line))
+
+    def read(self, request: Outgoing, reply: Reply, *, carries: bool) -> Reply:
+        """The answer without any credential in it."""
+        use = self._use_for(request) if carries else None
+        if use is not None:
+            use.has_entered = use.has_entered or reply.status not in REFUSED
+        if not self._uses:
+            return reply
+        headers = tuple((name, self._clean_text(value)) for name, value in reply.headers)
+        body = self._clean(reply.body, is_cut=reply.truncated)
+        return replace(reply, headers=headers, body=body)
+
+    def failed(self, error: EgressError) -> EgressError:
+        """The same failure, in words without any credential."""
+        if not self._uses:
+            return error
+        detail = self._clean_text(error.detail)
+        return EgressError(error.failure, detail, is_sent=error.is_sent, retry_s=error.retry_s)
+
+    def closed(self, endpoints: Sequence[str]) -> list[str]:
+        """Of declared services, those at which something was refused for want of a credential."""
+        return [url for url in endpoints if any(_is_at(url, scope) for scope in self._closed)]
+
+    def entered(self, endpoints: Sequence[str]) -> list[str]:
+        """Of declared services, those that a deposited credential opened."""
+        opened = [use.credential.scope for use in self._uses if use.has_entered]
+        return [url for url in endpoints if any(_is_at(url, scope) for scope in opened)]
+
+    def deposited(self, endpoints: Sequence[str]) -> list[str]:
+        """Of declared services, those a credential was deposited for."""
+        scopes = [use.credential.scope for use in self._uses]
+        return [url for url in endpoints if any(_is_at(url, scope) for scope in scopes)]
+
+    @property
+    def outcomes(self) -> dict[str, Outcome]:
+        """What came of each credential, by id; empty where none is carried."""
+        if not self._is_carried:
+            return {}
+        return {use.credential.id: use.outcome for use in self._uses}
+
+    def row(self, endpoints: Sequence[str]) -> JsonObject:
+        """The member `entry` of the evidence; empty where there is nothing to say.
+
+        `closed` are services that refused, `entered` those a deposited credential opened, and
+        `credentials` says what came of each, by the name it goes under.
+        """
+        used: list[JsonValue] = [
+            {
+                "at": use.credential.scope.key.partition(" ")[2],
+                "place": use.credential.place,
+                "name": use.credential.name,
+                "outcome": use.outcome if self._is_carried else "not_carried",
+                "repeated": use.is_told,
+            }
+            for use in self._uses
+        ]
+        said: dict[str, JsonValue] = {
+            "closed": [*map(_clean_url, self.closed(endpoints))],
+            "entered": [*map(_clean_url, self.entered(endpoints))],
+            "credentials": used,
+        }
+        return {name: value for name, value in said.items() if value}
+
+    def _use_for(self, request: Outgoing) -> _Use | None:
+        if not self._is_carried or request.is_bare:
+            return None
+        use = next((use for use in self._uses if use.credential.is_for(request.url)), None)
+        # What brings such a field itself asks what the service makes of that.
+        return None if use is None or use.credential.is_in(request) else use
+
+    def _note_closed(self, url: str) -> None:
+        scope = scope_of(url.partition("?")[0])
+        if scope is not None and scope not in self._closed and len(self._closed) < CLOSED_MAX:
+            self._closed.append(scope)
+
+    def _clean(self, data: bytes, *, is_cut: bool = False) -> bytes:
+        for use in self._uses:
+            cleaned = use.redaction.clean(data, is_cut=is_cut)
+            use.is_told = use.is_told or (cleaned != data and not is_cut)
+            data = cleaned
+        return data
+
+    def _clean_text(self, text: str) -> str:
+        octets = text.encode("utf-8", "surrogatepass")
+        return self._clean(octets).decode("utf-8", "surrogatepass")
+
+    def clean_line(self, line: bytes) -> bytes:
+        """A line of a stream without any credential."""
+        return self._clean(line)
+
+
+class _CleanTap:
+    """Hands a stream on line by line, which no secret spans, and none of a refusal.
+
+    What is refused may be sent again with a credential: then the stream begins with that answer.
+    """
+
+    def __init__(self, tap: Tap, clean: Callable[[bytes], bytes]) -> None:
+        self._tap = tap
+        self._clean = clean
+        self._is_refused = False
+        self._line = b""
+
+    def begin(self, status: int, headers: tuple[tuple[str, str], ...]) -> None:
+        """As `Tap.begin`."""
+        self._is_refused = status in REFUSED
+        if not self._is_refused:
+            self._tap.begin(status, headers)
+
+    def add(self, piece: bytes) -> None:
+        """As `Tap.add`."""
+        if self._is_refused:
+            return
+        whole, newline, rest = (self._line + piece).rpartition(b"\n")
+        self._line = rest
+        if newline:
+            lines = (whole + newline).splitlines(keepends=True)
+            self._tap.add(b"".join(map(self._clean, lines)))
+
+
+def is_safe_way(scope: Scope) -> bool:
+    """Whether nobody between can read what is sent there: https, or this machine itself."""
+    if scope.origin.startswith("https:") or scope.host == "localhost":
+        return True
+    try:
+        return ip_address(scope.host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_at(endpoint: str, scope: Scope) -> bool:
+    """Whether an address belongs to a declared service: below it, above it, or beside its card."""
+    service, document = scope_of(endpoint), document_scope(endpoint)
+    if service is None or document is None:
+        return False
+    return scope.covers(service) or service.covers(scope) or document.covers(scope)
+
+
+def _with_parameter(url: str, name: str, value: str) -> str:
+    """The URL with the parameter, in place of others of its name."""
+    address, _, query = url.partition("#")[0].partition("?")
+    kept = [pair for pair in query.split("&") if pair and pair.partition("=")[0] != name]
+    return f"{address}?{'&'.join([*kept, f'{name}={quote(value, safe=str())}'])}"
+
+
+def _clean_url(url: str) -> str:
+    """A declared address as it can be hashed."""
+    return url.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,178 @@
+"""Requests that make a service show how it fails, shared by the probes of leaks.
+
+Wrong ones (broken JSON, an unknown tool), well-formed ones that ask for what is not there, and
+paths that no service means to serve (`/.env`, `/.git/config`). Each can be asked again: what is
+found counts when it is seen twice. Costs at most 5 HTTP, 1 A2A and 1 MCP request; asked only in
+announced visits.
+"""
+
+import json
+from asyncio import TaskGroup
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from assay.net.egress.ports import Outgoing, Reply
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, Visit
+from assay.probing.probe_client import (
+    MALFORMED_JSON,
+    MALFORMED_RPC,
+    answer_class,
+    ask,
+    canary,
+    failure_class,
+    first,
+    is_html,
+    json_target,
+    post_json,
+    rpc_url,
+    text_of,
+    unknown_url,
+)
+from assay.probing.session import VisitHttp
+
+ENVIRONMENT = "GET /.env"
+REPOSITORY = "GET /.git/config"
+FORWARDING = "GET with an address of another host in its parameters"
+
+FORWARDED = "forwarding"
+"""What its word is made for."""
+
+SPLIT_HEADER = "x-assay-split"
+"""The header that a split answer would carry."""
+
+_FORWARDS = ("next", "url", "redirect", "return_to", "continue", "id", "lang")
+_OK = 200
+_NO_ANSWER = frozenset({"timeout", "unreachable", "busy", "cut"})
+
+
+@dataclass(frozen=True, slots=True)
+class Provoked:
+    """One request by its label, what came back as text, and how to ask it again."""
+
+    request: str
+    text: str
+    again: Callable[[], Awaitable[str]]
+    is_answered: bool = True
+    """Whether anything came back but a demand to wait."""
+
+
+async def provoked(visit: Visit) -> list[Provoked]:
+    """What each declared service says to such requests; asked once a visit."""
+    asked = await visit.asked.get("provoked", lambda: _provoked(visit))
+    return [one for kind in asked.values() for one in kind if one.text]
+
+
+async def unanswered_kinds(visit: Visit) -> list[str]:
+    """The kinds of services that answered none of them."""
+    asked = await visit.asked.get("provoked", lambda: _provoked(visit))
+    return [k for k, rows in asked.items() if rows and not any(one.is_answered for one in rows)]
+
+
+async def public_pages(visit: Visit) -> list[str]:
+    """What the HTTP service shows to everybody: the declared address and its host's first page."""
+    service = first(visit, "http")
+    if service is None:
+        return []
+    endpoint = service.service.endpoint
+    urls = dict.fromkeys([endpoint, urljoin(endpoint, "/")])
+    heard = [await ask(visit, Outgoing("GET", url)) for url in urls]
+    return [text_of(page) for page in heard if isinstance(page, Reply) and page.status == _OK]
+
+
+def forwarding_request(visit: Visit, endpoint: str) -> Outgoing:
+    """A well-formed request that names another host and a line break where a value belongs.
+
+    The host is in `.invalid`: nobody is called (RFC 2606).
+    """
+    word = canary(visit, FORWARDED)
+    values = dict.fromkeys(_FORWARDS[:5], f"https://{word}.invalid/")
+    values |= {"id": word, "lang": f"en\r\n{SPLIT_HEADER}: {word}"}
+    bare = urlsplit(endpoint)._replace(query=urlencode(values), fragment="")
+    return Outgoing("GET", bare.geturl())
+
+
+async def _provoked(visit: Visit) -> Mapping[str, list[Provoked]]:
+    if not visit.announced:
+        return {}
+    sources = {"http": _from_http, "a2a": _from_a2a, "mcp": _from_mcp}
+    async with TaskGroup() as group:
+        asked = {kind: group.create_task(provoke(visit)) for kind, provoke in sources.items()}
+    return {kind: task.result() for kind, task in asked.items()}
+
+
+async def _from_http(visit: Visit) -> list[Provoked]:
+    service = first(visit, "http")
+    if service is None:
+        return []
+    endpoint = service.service.endpoint
+    target, _ = await json_target(visit, endpoint)
+    requests: Mapping[str, Outgoing] = {
+        "GET an unknown path": Outgoing("GET", unknown_url(visit, endpoint)),
+        "POST broken JSON": post_json(target, MALFORMED_JSON),
+        FORWARDING: forwarding_request(visit, endpoint),
+        ENVIRONMENT: Outgoing("GET", urljoin(endpoint, "/.env")),
+        REPOSITORY: Outgoing("GET", urljoin(endpoint, "/.git/config")),
+    }
+    asked: list[Provoked] = []
+    for label, request in requests.items():
+        try:
+            asked.append(await _asked(visit, label, request))
+        except BudgetExhausted:
+            if not asked:
+                raise
+            break  # what was seen before counts
+    return asked
+
+
+async def _from_a2a(visit: Visit) -> list[Provoked]:
+    service = first(visit, "a2a")
+    url = None if service is None else await rpc_url(visit, service)
+    if url is None:
+        return []
+    return [await _asked(visit, "POST broken JSON-RPC", post_json(url, MALFORMED_RPC))]
+
+
+async def _asked(visit: Visit, label: str, request: Outgoing) -> Provoked:
+    async def again() -> str:
+        headers = {**request.headers, **VisitHttp.FRESH}
+        try:
+            return _shown(label, await ask(visit, _with(request, headers)))
+        except BudgetExhausted:
+            return ""
+
+    heard = await ask(visit, request)
+    is_answered = answer_class(heard) not in _NO_ANSWER
+    return Provoked(label, _shown(label, heard), again, is_answered)
+
+
+def _with(request: Outgoing, headers: Mapping[str, str]) -> Outgoing:
+    return Outgoing(request.method, request.url, headers, request.body)
+
+
+def _shown(label: str, heard: Reply | object) -> str:
+    """The text of an answer; of a path that should not be there, only a file and not a page."""
+    if not isinstance(heard, Reply):
+        return ""
+    is_file = label in {ENVIRONMENT, REPOSITORY}
+    return "" if is_file and (heard.status != _OK or is_html(heard)) else text_of(heard)
+
+
+async def _from_mcp(visit: Visit) -> list[Provoked]:
+    service = first(visit, "mcp")
+    if service is None:
+        return []
+
+    is_answered = True
+
+    async def call() -> str:
+        nonlocal is_answered
+        try:
+            async with visit.dialers.mcp(service.service.endpoint, visit.http) as server:
+                result = await server.call_tool(canary(visit, "unknown tool"), {})
+        except AgentCallFailed as error:
+            is_answered = failure_class(error) not in _NO_ANSWER
+            return error.detail
+        return json.dumps(result, ensure_ascii=False)
+
+    return [Provoked("tools/call of an unknown tool", await call(), call, is_answered)]

@@ -1,0 +1,64 @@
+"""Addresses that nobody has a reason to call: who calls one was led there.
+
+A bait is a signed word in an address of ours. Only a word of ours is noted when it is called, so
+that nobody can fill the store, and nobody but the agent it was given to knows it.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from secrets import choice
+
+from assay.common.ids import new_id
+from assay.common.keyring import MacKeys, Secrets
+from assay.common.shared_state import SharedState
+
+PREFIX = "/operator/sandbox/bait"
+KEPT_S = 30 * 86_400.0
+"""How long a call is remembered: an agent may fetch an address days later. Source: verdict, 3."""
+
+MAC_BYTES = 16
+_WORD = re.compile(r"([0-9a-f-]{36}\.([0-9a-f]{16}))\.([0-9a-f]{32})")
+
+
+class Bait:
+    """One address, and whether it was called. Implements `trust.sources.Lure`."""
+
+    def __init__(self, url: str, subject: str, state: SharedState) -> None:
+        self.url = url
+        self._subject = subject
+        self._state = state
+
+    async def was_taken(self) -> bool:
+        """Whether anybody called it, or one that the same agent was given in the last 30 days.
+
+        A call counts in one visit: what was repaired is not held against the agent again.
+        """
+        return await self._state.take(_key(self._subject)) is not None
+
+
+class Baits:
+    """Makes baits, and notes who takes them."""
+
+    def __init__(self, state: SharedState, secrets: Secrets, addresses: Sequence[str]) -> None:
+        """`addresses` lead to this service; each canary is on one of them."""
+        self._state = state
+        self._keys = MacKeys(b"bait/", secrets)
+        self._addresses = [address.rstrip("/") for address in addresses]
+
+    def new(self, subject_key: str = "") -> Bait:
+        """A bait that nobody has seen, for an agent."""
+        subject = hashlib.sha256(subject_key.encode()).hexdigest()[:16]
+        name = f"{new_id()}.{subject}"
+        word = f"{name}.{self._keys.mac(name.encode())[:MAC_BYTES].hex()}"
+        return Bait(f"{choice(self._addresses)}{PREFIX}/{word}", subject, self._state)
+
+    async def taken(self, word: str) -> None:
+        """Somebody called the address of a word; of one that is not ours nothing is noted."""
+        found = _WORD.fullmatch(word)
+        if found is not None and self._keys.is_mac(found[1].encode(), bytes.fromhex(found[3])):
+            await self._state.put(_key(found[2]), "1", KEPT_S)
+
+
+def _key(subject: str) -> str:
+    return f"bait:{subject}"

@@ -1,0 +1,286 @@
+"""How probes ask and how they sort what comes back, so that each of them is only its question.
+
+What is kept of an answer is its class, never its text, time or number: the same agent gives the
+same evidence. Source: decisions, section 5.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, cast
+from urllib.parse import urljoin, urlsplit
+
+from assay.common.json import (
+    JsonObject,
+    JsonValue,
+    has_values_beyond,
+    is_array,
+    is_nested_beyond,
+    is_object,
+)
+from assay.net.egress.grpc_address import GRPC, grpc_origins
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.probing.ports import A2aConversation, AgentCallFailed, ServiceKind, Visit, Visited
+
+AnswerClass = Literal[
+    "ok", "redirect", "closed", "busy", "refused", "broken", "timeout", "unreachable", "cut"
+]
+"""What an answer amounts to.
+
+`closed` wants credentials or payment first (401, 402, 403, 407); `busy` is 429 and 503; `refused`
+is every other 4xx, and 501; `broken` every other 5xx; `cut` came back but is not whole HTTP.
+"""
+
+LIMITS = Limits(connect_s=2.0, total_s=4.0, events_s=0.5)
+"""What one question may cost: less than the 5 s after which an answer counts as hanging."""
+
+GLANCE_BYTES = 1024
+"""Read of an answer of which only the class is wanted."""
+
+MALFORMED_JSON = b'{"assay": '
+"""Ends where a value must follow: no parser can make anything of it."""
+
+MALFORMED_RPC = b'{"jsonrpc": "2.0", "id": 1, '
+"""The same for a JSON-RPC request."""
+
+JSON_DEPTH_MAX = 100
+"""Deeper JSON is read as no JSON: no card, document or schema in use comes near."""
+
+JSON_VALUES_MAX = 40_000
+"""JSON of more values is read as no JSON: parsing it would hold up everybody."""
+
+_CLOSED = frozenset({401, 402, 403, 407})
+_BUSY = frozenset({429, 503})
+_NOT_IMPLEMENTED = 501
+_FAILURES: dict[Failure, AnswerClass] = {Failure.TIMEOUT: "timeout", Failure.PROTOCOL: "cut"}
+
+
+def first(visit: Visit, kind: ServiceKind) -> Visited | None:
+    """The first declared service of that kind: the one that is probed in depth."""
+    return next((v for v in visit.services if v.kind == kind), None)
+
+
+def canary(visit: Visit, purpose: str) -> str:
+    """A word nobody else uses, the same at every visit to this agent.
+
+    In a visit that does not say whose it is, a word of that visit without our name.
+    """
+    if not visit.announced:
+        word = hashlib.sha256(f"{visit.nonce}/{purpose}".encode()).digest()[:8]
+        return base64.b32encode(word).decode().rstrip("=").lower()
+    return "assay" + hashlib.sha256(f"{visit.seed}/{purpose}".encode()).hexdigest()[:12]
+
+
+async def ask(visit: Visit, request: Outgoing, limits: Limits = LIMITS) -> Reply | Failure:
+    """The reply, or why there is none."""
+    try:
+        return await visit.http.send(request, limits)
+    except EgressError as error:
+        return error.failure
+
+
+async def ask_class(visit: Visit, request: Outgoing) -> Reply | Failure:
+    """As `ask`, where the answer's class is all that is wanted.
+
+    Of a host that has not agreed to more only the beginning is read: many long pages are a small
+    budget.
+    """
+    if visit.may_burden(request.url):
+        return await ask(visit, request)
+    return await ask(visit, request, replace(LIMITS, body_bytes_max=GLANCE_BYTES))
+
+
+def answer_class(heard: Reply | Failure) -> AnswerClass:
+    """The class of a reply (see `AnswerClass`)."""
+    if isinstance(heard, Failure):
+        return _FAILURES.get(heard, "unreachable")
+    return status_class(heard.status)
+
+
+def status_class(status: int) -> AnswerClass:
+    """The class of an HTTP status."""
+    if status in _CLOSED:
+        return "closed"
+    if status in _BUSY:
+        return "busy"
+    if status == _NOT_IMPLEMENTED:
+        return "refused"
+    by_hundreds: dict[int, AnswerClass] = {2: "ok", 3: "redirect", 4: "refused"}
+    return by_hundreds.get(status // 100, "broken")
+
+
+def failure_class(error: AgentCallFailed) -> str:
+    """A stock client's failure: an `AnswerClass`, or `protocol`, or `error` (a protocol error)."""
+    if error.kind == "error" and error.code is not None and error.code in _CLOSED | _BUSY:
+        return status_class(error.code)
+    return error.kind
+
+
+def retry_after_s(reply: Reply) -> float | None:
+    """Seconds after which a 429 or 503 asks to be asked again, where it says so in seconds."""
+    said = (reply.header("retry-after") or "").strip()
+    if reply.status not in _BUSY or not (said.isascii() and said.isdigit() and len(said) < 6):  # noqa: PLR2004 - a day
+        return None
+    return float(said)
+
+
+def is_html(reply: Reply | Failure) -> bool:
+    """Whether the reply is a page for people."""
+    return isinstance(reply, Reply) and "html" in (reply.header("content-type") or "").lower()
+
+
+def text_of(heard: Reply | Failure) -> str:
+    """The body as text; empty when nothing came back."""
+    return heard.body.decode("utf-8", "replace") if isinstance(heard, Reply) else ""
+
+
+def decode(body: bytes) -> JsonValue:
+    """The JSON value of a body, or None when it is not JSON (or nested beyond reading)."""
+    if has_values_beyond(body, JSON_VALUES_MAX) or is_nested_beyond(body, JSON_DEPTH_MAX):
+        return None
+    try:
+        return cast("JsonValue", json.loads(body.decode("utf-8-sig")))
+    except ValueError:
+        return None
+
+
+def host_of(url: str) -> str:
+    """The host a URL names, lower case; empty when it names none."""
+    try:
+        return (urlsplit(url).hostname or "").lower().rstrip(".")
+    except ValueError:
+        return ""
+
+
+def same_site(url: str, other: str) -> bool:
+    """Whether both URLs are on one host, or one host is below the other's.
+
+    A host of one label (`com`) has nothing to do with what is below it.
+    """
+    a, b = sorted((host_of(url), host_of(other)), key=len)
+    return bool(a) and (a == b or ("." in a and b.endswith("." + a)))
+
+
+def unknown_url(visit: Visit, endpoint: str) -> str:
+    """An address below the endpoint that cannot exist.
+
+    Two segments deep, so that a route with one parameter (`/{name}`) does not rightly answer it.
+    """
+    word = canary(visit, "unknown path")
+    return urljoin(_folder(endpoint), f"{word}/{word}")
+
+
+def _folder(endpoint: str) -> str:
+    """The endpoint as a folder: without query, and without a last segment that is a file."""
+    bare = urlsplit(endpoint)._replace(query="", fragment="").geturl()
+    last = bare.rpartition("/")[2]
+    is_file = "." in last and urlsplit(bare).path not in {"", "/"}
+    return bare.removesuffix(last) if is_file else bare.rstrip("/") + "/"
+
+
+def post_json(url: str, body: bytes) -> Outgoing:
+    """A POST that says it is JSON, whether or not it is."""
+    headers = {"content-type": "application/json", "accept": "application/json"}
+    return Outgoing("POST", url, headers, body)
+
+
+async def json_target(visit: Visit, endpoint: str) -> tuple[str, bool]:
+    """Where a JSON body is read, and whether the service documents that it is.
+
+    The first operation of its OpenAPI document that takes JSON, else the endpoint itself. Only
+    bodies that cannot be parsed are ever sent there, so nothing can be changed by them.
+    """
+    root = urljoin(endpoint, "/")
+    places = [endpoint, urljoin(_folder(endpoint), "openapi.json"), root + "openapi.json"]
+    if not visit.may_burden(endpoint) and is_html(await ask(visit, Outgoing("GET", endpoint))):
+        places.remove(endpoint)  # a page for people, which is not asked for twice
+    for url in dict.fromkeys(places):
+        heard = await ask(visit, Outgoing("GET", url, {"accept": "application/json"}))
+        document = decode(heard.body) if isinstance(heard, Reply) else None
+        if is_object(document) and "openapi" in document:
+            return _documented(document, url) or endpoint, _documented(document, url) is not None
+    return endpoint, False
+
+
+def _documented(document: JsonObject, url: str) -> str | None:
+    """The address of the first documented operation that reads JSON, on the document's own site."""
+    paths = document.get("paths")
+    base = urljoin(url, _server(document))
+    for path, item in sorted(paths.items()) if is_object(paths) else ():
+        operation = item.get("post") if is_object(item) else None
+        body = operation.get("requestBody") if is_object(operation) else None
+        content = body.get("content") if is_object(body) else None
+        if "{" not in path and is_object(content) and "application/json" in content:
+            target = base.rstrip("/") + "/" + path.lstrip("/")
+            return target if same_site(target, url) else None
+    return None
+
+
+def _server(document: JsonObject) -> str:
+    servers = document.get("servers")
+    server = servers[0] if is_array(servers) and servers else None
+    url = server.get("url") if is_object(server) else None
+    return url if isinstance(url, str) else "/"
+
+
+async def rpc_url(visit: Visit, service: Visited) -> str | None:
+    """Where the A2A agent's card says JSON-RPC is spoken; None without one, or on another site.
+
+    Probes go where the registration sent them: a card must not aim them at somebody else.
+    """
+    try:
+        async with visit.dialers.a2a(service.service.endpoint, visit.http) as agent:
+            urls = [url for binding, url in interfaces(agent.card) if binding == "JSONRPC"]
+            return next((u for u in urls if same_site(u, agent.card_url)), None)
+    except AgentCallFailed:
+        return None
+
+
+def speaks(agent: A2aConversation) -> bool:
+    """Whether there is a way to talk to the agent that is on the card's own site."""
+    return any(
+        same_site(one, agent.card_url)
+        for binding, url in interfaces(agent.card)
+        for one in called_at(binding, url)
+    )
+
+
+def called_at(binding: str, url: str) -> Sequence[str]:
+    """The http(s) addresses where an interface of a card is called; empty where none is known."""
+    if binding == GRPC:
+        return grpc_origins(url)
+    return (url,) if binding in {"JSONRPC", "HTTP+JSON"} else ()
+
+
+def said(answer: JsonValue) -> str:
+    """What an agent itself said: every text of its message, task or tool result.
+
+    A task's history is left out: it repeats the question.
+    """
+    if is_object(answer):
+        own = [value for key, value in answer.items() if key != "history"]
+        text = answer.get("text")
+        return "\n".join(
+            [*([text] if isinstance(text, str) else []), *filter(None, map(said, own))]
+        )
+    if is_array(answer) and not isinstance(answer, str):
+        return "\n".join(filter(None, map(said, answer)))
+    return ""
+
+
+def interfaces(card: JsonObject) -> list[tuple[str, str]]:
+    """(binding, URL) of every interface a card declares, in the forms of A2A 1.0 and of 0.3."""
+    found: list[tuple[str, str]] = []
+    for key, binding in (
+        ("supportedInterfaces", "protocolBinding"),
+        ("additionalInterfaces", "transport"),
+    ):
+        listed = card.get(key)
+        rows = [row for row in listed if is_object(row)] if is_array(listed) else []
+        found += [(str(row.get(binding)), str(row.get("url"))) for row in rows[:16]]
+    url = card.get("url")
+    if isinstance(url, str):
+        found.insert(0, (str(card.get("preferredTransport") or "JSONRPC"), url))
+    return found

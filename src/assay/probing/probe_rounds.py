@@ -1,0 +1,70 @@
+"""The probes of one visit, in two rounds: what can be critical first, then the rest."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from typing import Final
+
+from assay.common.json import JsonObject
+from assay.probing.call_tally import odd_requests
+from assay.probing.ports import Probe, Severity, Visit
+from assay.probing.unannounced import ANNOUNCED_ONLY
+
+AT_ONCE: Final = 6
+"""Probes that run at a time: a visit must not look like a flood."""
+
+CRITICAL_ALONE: Final = 0.5
+"""Part of the probes' time in which only critical ones are asked, unless they end before."""
+
+UNFINISHED: Final = "unfinished"
+
+Seen = dict[str, JsonObject | str | None]
+"""By probe: what it saw, None where it does not apply, or `UNFINISHED`."""
+
+_LIGHTEST_LAST: Final = (Severity.CRITICAL, Severity.MAJOR, Severity.MINOR, Severity.INFO)
+
+
+async def run_probes(visit: Visit, probes: Mapping[str, Probe], deadline_s: float) -> Seen:
+    """What every probe saw within `deadline_s` and the visit's requests. Raises nothing.
+
+    What critical checks need is not left to what the others leave over. In a visit that is not
+    announced one probe follows the other, in the order given.
+    """
+    ends_at = asyncio.get_running_loop().time() + deadline_s
+    turns = asyncio.Semaphore(AT_ONCE if visit.announced else 1)
+    ordered = sorted(probes.items(), key=_turn) if visit.announced else list(probes.items())
+    async with asyncio.TaskGroup() as group:
+
+        def begin(
+            named: Iterable[tuple[str, Probe]],
+        ) -> dict[str, asyncio.Task[JsonObject | str | None]]:
+            return {n: group.create_task(_probe(n, p, visit, turns, ends_at)) for n, p in named}
+
+        tasks = begin((n, p) for n, p in ordered if visit.announced and _goes_first(n, p))
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=deadline_s * CRITICAL_ALONE)
+        tasks |= begin((n, p) for n, p in ordered if n not in tasks)
+    return {name: task.result() for name, task in sorted(tasks.items())}
+
+
+def _goes_first(name: str, probe: Probe) -> bool:
+    """Whether it decides if there is anything to judge, or can be critical."""
+    return name == "reachable" or probe.severity is Severity.CRITICAL
+
+
+def _turn(named: tuple[str, Probe]) -> tuple[bool, int, str]:
+    name, probe = named
+    return name != "reachable", _LIGHTEST_LAST.index(probe.severity), name
+
+
+async def _probe(
+    name: str, probe: Probe, visit: Visit, turns: asyncio.Semaphore, ends_at: float
+) -> JsonObject | str | None:
+    manner = odd_requests() if name in ANNOUNCED_ONLY else nullcontext()
+    try:
+        async with asyncio.timeout_at(ends_at), turns:
+            with manner:
+                return await probe.collect(visit)
+    except Exception:  # noqa: BLE001 - time, budget, or an answer nobody thought of: one hostile
+        # service must not take the whole evaluation down; what did not finish is reported.
+        return UNFINISHED

@@ -1,0 +1,37 @@
+"""Where agents deliver results of tasks (A2A push notifications). Beyond the specification."""
+
+from assay.app import App
+from assay.common.errors import NotFound
+from assay.probing.push_results import BODY_BYTES_MAX
+from assay.probing.result_callbacks import PREFIX, TOKEN_HEADER
+from assay.server.request_body import read_body
+from assay.server.request_context import JSON, Receive, Scope, Send, exchange_of
+
+_ANSWER = b"{}"
+
+
+class CallbackLane:
+    """Answers every delivery alike: nobody learns whether an address was one, or still is.
+
+    How often one caller may ask is bounded as for everybody without a key.
+    """
+
+    prefix = PREFIX + "/"
+    route = PREFIX + "/{word}"
+
+    def __init__(self, app: App) -> None:
+        self._callbacks = app.callbacks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One delivery; refusals are raised."""
+        if scope["method"] != "POST":
+            raise NotFound("There is nothing at this path.")
+        body = await read_body(scope, receive, BODY_BYTES_MAX)
+        word, token = (
+            scope["path"][len(self.prefix) :],
+            exchange_of(scope).headers.get(TOKEN_HEADER),
+        )
+        await self._callbacks.note(word, token, body)
+        length = (b"content-length", b"%d" % len(_ANSWER))
+        await send({"type": "http.response.start", "status": 200, "headers": [JSON, length]})
+        await send({"type": "http.response.body", "body": _ANSWER})

@@ -1,0 +1,286 @@
+"""The requests of one visit to an agent: one budget, one deadline, one name or none.
+
+Sources: decisions, section 5; facts (security, section 1: honest-agent rules).
+"""
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import urlsplit
+
+from assay.common.clock import Clock
+from assay.common.single_flight import SingleFlight
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.probing.call_tally import CallTally
+from assay.probing.deposited_access import Entry
+from assay.probing.ports import (
+    BudgetExhausted,
+    Visit,
+)
+
+USER_AGENT = "Assay/1 (tests AI agents; to opt out: robots.txt, User-agent: Assay, Disallow: /)"
+"""What every request of a visit says of itself. Source: facts, honest-agent rules."""
+
+STOCK_HEADERS = {
+    "Accept": "*/*",
+    "Accept-Encoding": "gzip, deflate",
+    "Connection": "keep-alive",
+    "User-Agent": "python-httpx/0.28.1",
+}
+"""What the HTTP client under the official A2A client sends with a GET: order and spelling."""
+
+COLD_START_S = 60.0
+"""Longest wait for the first answer of a service that starts when it is called. Source: the design
+of evidence, section 2."""
+
+TIMEOUTS_MAX = 2
+"""A site that kept us waiting so often is not asked again: a tar pit must not use up the time that
+shows what the agent's other services do."""
+
+
+SENT_CHARS, HEARD_CHARS = 4_096, 8_192
+"""Kept of a request and of its answer for who looks for words of one in another's answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What went out and what came back, headers included, as text."""
+
+    sent: str
+    heard: str
+
+
+def exchange(request: Outgoing, reply: Reply) -> Exchange:
+    """As much of both as is kept."""
+    sent = " ".join((request.url, *request.headers.values()))[:SENT_CHARS]
+    heard = "\n".join(value for _, value in reply.headers)[:HEARD_CHARS]
+    bodies = (request.body[:SENT_CHARS], reply.body[: HEARD_CHARS - len(heard)])
+    asked, said = (body.decode("utf-8", "replace") for body in bodies)
+    return Exchange(f"{sent}\n{asked}", f"{heard}\n{said}")
+
+
+class VisitHttp:
+    """The `SafeHttp` of one visit: counted, timed, and saying who we are.
+
+    A plain request (no headers but `accept` and `content-type`) is asked once and remembered, so
+    that two probes with the same question cost the agent one request: probes read documents, or
+    send bodies nobody can act on. `FRESH` asks again. What the client libraries send is never
+    plain: it carries their own headers. In a visit that is not announced `FRESH` asks again only
+    what failed: customers do not read the same page over and over.
+    """
+
+    FRESH = {"cache-control": "no-cache"}  # noqa: RUF012 - a constant nobody writes to
+    REPEAT = {"pragma": "no-cache"}  # noqa: RUF012 - the same
+    """Marks a question whose second answer is to be compared with its first: it is always sent."""
+
+    def __init__(
+        self,
+        http: SafeHttp,
+        clock: Clock,
+        requests_max: int,
+        deadline_s: float,
+        *,
+        pause_s: Callable[[], float] | None = None,
+        entry: Entry | None = None,
+    ) -> None:
+        """With `pause_s` the visit is not announced.
+
+        Then requests go out as stock clients send them, one after the other; `pause_s` draws how
+        long the next one waits. `entry` holds the credentials of the visit.
+        """
+        self._http = http
+        self.entry = entry or Entry()
+        self._announced = pause_s is None
+        self._pause_s = pause_s or (lambda: 0.0)
+        self._turn = asyncio.Lock()
+        self._clock = clock
+        self._requests_max = requests_max
+        self._ends_s = clock.monotonic_s() + deadline_s
+        self._remembered: dict[str, Reply | EgressError] = {}
+        self._flights: SingleFlight[Reply] = SingleFlight()
+        self._waited_for: Counter[str] = Counter()
+        self._refused: set[str] = set()
+        self._woken: set[str] = set()
+        self.sent = 0
+        self.replied = 0
+        self.calls = CallTally()
+        self.exchanges: list[Exchange] = []
+        """Of every request that was answered."""
+        self.over_budget = False
+        """Whether a host's egress budget cut this visit short."""
+
+    @property
+    def left(self) -> int:
+        """Requests that may still be sent."""
+        return max(0, self._requests_max - self.sent)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the visit ends."""
+        return max(0.0, self._ends_s - self._clock.monotonic_s())
+
+    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
+        """As `SafeHttp.send`; raises `BudgetExhausted` when requests or time are used up."""
+        if request.is_bare and not self.entry.knows(request):
+            request = replace(request, is_bare=False)  # the same question as any other
+        is_repeat = bool(request.headers.keys() & self.REPEAT.keys())
+        plain = {"accept", "content-type"}
+        plain |= set() if self._announced else {*self.FRESH, *self.REPEAT}
+        if not request.headers.keys() <= plain:
+            return await self._send(request, limits)
+        if not self._announced:  # the HTTP clients of customers name no type that they prefer
+            said = {n: v for n, v in request.headers.items() if n == "content-type"}
+            again, request = (
+                request.headers.keys() & self.FRESH.keys(),
+                replace(request, headers=said),
+            )
+            if is_repeat:
+                return await self._send(request, limits)
+            if again and isinstance(self._remembered.get(_question(request)), EgressError):
+                del self._remembered[_question(request)]
+        key = _question(request)
+        if key not in self._remembered:
+            return await self._flights.run(key, lambda: self._remember(key, request, limits))
+        known = self._remembered[key]
+        if isinstance(known, EgressError):
+            raise known
+        return known
+
+    async def _remember(self, key: str, request: Outgoing, limits: Limits) -> Reply:
+        try:
+            reply = await self._send(request, limits)
+        except EgressError as error:
+            self._remembered[key] = error
+            raise
+        self._remembered[key] = reply
+        return reply
+
+    async def _send(self, request: Outgoing, limits: Limits) -> Reply:
+        if (
+            self._announced or request.method == "DELETE"
+        ):  # a client that hangs up waits for nothing
+            return await self._send_now(request, limits)
+        async with self._turn:
+            if self.sent:
+                await asyncio.sleep(min(self._pause_s(), self.left_s))
+            return await self._send_now(request, limits)
+
+    async def _send_now(self, request: Outgoing, limits: Limits) -> Reply:
+        left_s = self.left_s
+        if left_s <= 0 or self.sent >= self._requests_max:
+            raise BudgetExhausted
+        try:
+            site = urlsplit(request.url).netloc
+        except ValueError:
+            raise EgressError(Failure.REFUSED_ADDRESS, "no address") from None
+        wakes = limits.total_s >= COLD_START_S and request.method == "GET"
+        self._require_patience(site, wakes=wakes)
+        reply = await self._entered(request, limits, site)
+        self.replied += 1
+        self.exchanges.append(exchange(request, reply))
+        self.calls.note(request.method, request.url, reply.status)
+        if wakes and self._waited_for.pop(site, 0):
+            self._forget_timeouts()
+        return reply
+
+    async def _entered(self, request: Outgoing, limits: Limits, site: str) -> Reply:
+        """The reply; where the service is closed without one, that to a deposited credential."""
+        signed = self._signed(request)
+        carries = self.entry.carries(signed)
+        reply = await self._dial(signed, limits, site, carries=carries)
+        if carries or not self.entry.opens(signed, reply):
+            return reply
+        if not self.left or not self.left_s:
+            raise BudgetExhausted
+        return await self._dial(signed, limits, site, carries=True)
+
+    async def _dial(self, asked: Outgoing, limits: Limits, site: str, *, carries: bool) -> Reply:
+        """One request on the wire, with its credential if it `carries` it; the reply is clean."""
+        left_s = self.left_s
+        request = self.entry.outgoing(asked, carries=carries)
+        self.sent += 1
+        try:
+            reply = await self._http.send(
+                request, replace(limits, total_s=min(limits.total_s, left_s))
+            )
+        except EgressError as raised:
+            error = self.entry.failed(raised)
+            self._require_fault(error, site, is_hasty=left_s < limits.total_s)
+            if error.failure is not Failure.REFUSED_ADDRESS:
+                self.calls.note(asked.method, asked.url, None)
+            raise error from None
+        if reply.over_budget:
+            self.over_budget = True
+            raise BudgetExhausted
+        return self.entry.read(asked, reply, carries=carries)
+
+    def _require_fault(self, error: EgressError, site: str, *, is_hasty: bool) -> None:
+        """Raises `BudgetExhausted` where it was our doing that nothing came back."""
+        if error.failure is Failure.BUDGET:
+            self.over_budget = True
+            self._refused.update(() if error.is_sent else (site,))
+            raise BudgetExhausted from error
+        # An answer that our own haste cut off says nothing about the agent.
+        if error.failure is Failure.TIMEOUT and is_hasty:
+            raise BudgetExhausted from error
+        self._waited_for[site] += error.failure is Failure.TIMEOUT
+
+    def _forget_timeouts(self) -> None:
+        """A service that was asleep is asked again what it could not answer."""
+        self._remembered = {
+            question: known
+            for question, known in self._remembered.items()
+            if not (isinstance(known, EgressError) and known.failure is Failure.TIMEOUT)
+        }
+
+    def _signed(self, request: Outgoing) -> Outgoing:
+        """The request as it goes out: under our name, or as a stock client sends it."""
+        headers = {n: v for n, v in request.headers.items() if n.lower() != "user-agent"}
+        if self._announced:
+            return replace(request, headers={**headers, "user-agent": USER_AGENT})
+        if len(headers) != len(request.headers):
+            return replace(request, is_verbatim=True)  # a client library's own
+        named = {n.title(): v for n, v in headers.items() if n != "cache-control"}
+        length = {"Content-Length": ""} if request.body else {}
+        return replace(request, headers={**STOCK_HEADERS, **length, **named}, is_verbatim=True)
+
+    def _require_patience(self, site: str, *, wakes: bool = False) -> None:
+        """Raises for a site that is not asked again in this visit.
+
+        `wakes`: the request waits for one that starts when it is called, once a visit.
+        """
+        if site in self._refused:
+            raise BudgetExhausted  # one wait for room is enough: not one for every question
+        if wakes and site not in self._woken:
+            self._woken.add(site)
+            return
+        if self._waited_for[site] >= TIMEOUTS_MAX:
+            raise EgressError(Failure.TIMEOUT, "the site kept this visit waiting before")
+
+
+def _question(request: Outgoing) -> str:
+    """One text for equal requests."""
+    headers = " ".join(f"{name}={value}" for name, value in sorted(request.headers.items()))
+    body = hashlib.sha256(request.body).hexdigest()
+    return f"{request.method} {request.url} {headers} {body} {request.is_bare}"
+
+
+def is_tight(visit: Visit) -> bool:
+    """Whether there is little room: several services share what requests and probes leave over.
+
+    Visits that are not announced ask far less else, and have room.
+    """
+    return visit.announced and len(visit.services) > 1
+
+
+ROOM: Final = 12
+"""Requests that what goes on for as long as nothing is found leaves to the other checks."""
+
+
+def require_room(visit: Visit) -> None:
+    """Raises `BudgetExhausted` when the other checks of the visit need what is left."""
+    if isinstance(visit.http, VisitHttp) and visit.announced and visit.http.left < ROOM:
+        raise BudgetExhausted

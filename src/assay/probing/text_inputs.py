@@ -1,0 +1,279 @@
+"""What takes a text of ours: read-only tools, and documented operations that only read.
+
+One argument is left to the caller; the others have values that their owner documents. Asked once a
+visit: what documents an operation was read by the proof of function, and costs nothing again.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from urllib.parse import quote, urlencode
+
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import EgressError, Outgoing, Reply
+from assay.probing.answers import parts_said
+from assay.probing.function.arguments import arguments_for
+from assay.probing.function.identify import Address, find_openapi
+from assay.probing.function.openapi import base_of, operations_of
+from assay.probing.function.request import Operation
+from assay.probing.function.words import leaves
+from assay.probing.instructions import seeded
+from assay.probing.malformed_requests import Provoked
+from assay.probing.ports import AgentCallFailed, McpTool, ServiceKind, Visit
+from assay.probing.probe_client import LIMITS, ask, decode, first, text_of
+
+TAKERS_MAX = 8
+"""Of one kind of service."""
+
+TEXT_BOUND = 2_000
+"""A text argument of fewer characters is not asked: no instruction with its note fits in it."""
+
+HEARD_MAX = 24
+"""Answers of takers that are kept for who reads them."""
+
+APART = "apart"
+"""The name of a second session with the same server."""
+
+_TEXT_S = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Taker:
+    """A tool or an operation, and how to hand it a value of ours."""
+
+    kind: ServiceKind
+    request: str
+    about: str
+    is_for_texts: bool
+    """Whether the argument is free text, as far as its schema says."""
+    is_for_questions: bool
+    """Whether the argument is a question or message, by its name."""
+    usual: str
+    """A value that its owner documents, or of the kind that is asked for."""
+    hand: Callable[[str], Awaitable["Heard"]]
+    hand_apart: Callable[[str], Awaitable["Heard"]]
+    """The same in another session: as somebody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came back, in the parts in which it was said; nothing where no answer came."""
+
+    parts: Sequence[str] = ()
+    is_result: bool = False
+    """Whether it is a result, and no error."""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join(self.parts)
+
+
+async def takers(visit: Visit) -> Sequence[Taker]:
+    """Those of the first MCP server and of the first HTTP service, in the visit's own order."""
+    return await visit.asked.get("takers", lambda: _takers(visit))
+
+
+async def _takers(visit: Visit) -> Sequence[Taker]:
+    chance = seeded(visit.nonce or visit.seed, "takers")
+    found: list[Taker] = []
+    for of_kind in (await _tools(visit, chance), await _operations(visit, chance)):
+        chance.shuffle(of_kind)
+        found += of_kind[:TAKERS_MAX]
+    heard = await heard_by_takers(visit)
+    return [_noting(taker, heard) for taker in found]
+
+
+async def heard_by_takers(visit: Visit) -> list[Provoked]:
+    """What takers answered so far, the first of each."""
+    return await visit.asked.get("heard by takers", _nothing)
+
+
+async def _nothing() -> list[Provoked]:
+    return []
+
+
+def _noting(taker: Taker, heard: list[Provoked]) -> Taker:
+    """The same, and what it says is kept."""
+
+    async def hand(value: str) -> Heard:
+        said = await taker.hand(value)
+        if said.text and len(heard) < HEARD_MAX:
+            heard.append(Provoked(taker.request, said.text, lambda: again(value)))
+        return said
+
+    async def again(value: str) -> str:
+        return (await taker.hand(value)).text
+
+    return replace(taker, hand=hand)
+
+
+async def _tools(visit: Visit, chance: Random) -> list[Taker]:
+    service = first(visit, "mcp")
+    if service is None:
+        return []
+    try:
+        async with visit.dialers.mcp(service.service.endpoint, visit.http) as server:
+            listed = sorted(await server.list_tools(), key=lambda tool: tool.name)
+    except AgentCallFailed:
+        return []
+    found = [(t, _argument(t.input_schema, t.description, chance)) for t in listed if t.read_only]
+    url = service.service.endpoint
+    chosen = ((tool, arguments) for tool, arguments in found if arguments is not None)
+    return [_tool(visit, url, tool, arguments, chance) for tool, arguments in chosen]
+
+
+def _tool(
+    visit: Visit, url: str, tool: McpTool, chosen: tuple[str, JsonObject], chance: Random
+) -> Taker:
+    name, others = chosen
+
+    async def call(address: str, value: str) -> Heard:
+        try:
+            async with visit.dialers.mcp(address, visit.http) as server:
+                result = await server.call_tool(tool.name, {**others, name: value})
+        except AgentCallFailed as error:
+            return Heard([error.detail] if error.kind == "error" else [])
+        return Heard(parts_said(result), result.get("isError") is not True)
+
+    return Taker(
+        "mcp",
+        "tools/call with a text",
+        tool.description,
+        _is_for_texts(tool.input_schema, name),
+        _is_for_questions(name),
+        _usual(tool.input_schema, name, tool.description, chance),
+        lambda value: call(url, value),
+        lambda value: call(f"{url}#{APART}", value),  # a line of its own; no server sees this part
+    )
+
+
+def _usual(schema: JsonObject, name: str, about: str, chance: Random) -> str:
+    given = arguments_for({**schema, "required": [name]}, {}, chance, about) or {}
+    return str(given.get(name, ""))
+
+
+async def _operations(visit: Visit, chance: Random) -> list[Taker]:
+    address = await documented_at(visit)
+    if address is None or address.document is None:
+        return []
+    document, base = address.document, base_of(address.document, address)
+    components = document.get("components")
+    defined = components.get("schemas") if is_object(components) else document.get("definitions")
+    found: list[Taker] = []
+    for operation in operations_of(document):
+        schema = {**operation.schema, "$defs": defined}
+        chosen = _argument(schema, operation.about, chance) if operation.method == "GET" else None
+        if chosen is not None:
+            found.append(_operation(visit, base, operation, chosen, chance))
+    return found
+
+
+async def documented(visit: Visit) -> JsonObject | None:
+    """What documents the operations of the first HTTP service."""
+    address = await documented_at(visit)
+    return None if address is None else address.document
+
+
+async def documented_at(visit: Visit) -> Address | None:
+    """The same, with where it was found; asked once a visit."""
+    return await visit.asked.get("documented", lambda: _documented(visit))
+
+
+async def _documented(visit: Visit) -> Address | None:
+    service = first(visit, "http")
+    if service is None:
+        return None
+    address = Address(service.service, "http", service.service.endpoint)
+    try:
+        return address if await find_openapi(visit, address) else None
+    except EgressError:
+        return None
+
+
+def _operation(
+    visit: Visit,
+    base: str,
+    operation: Operation,
+    chosen: tuple[str, JsonObject],
+    chance: Random,
+) -> Taker:
+    name, others = chosen
+
+    async def hand(value: str) -> Heard:
+        path, query = operation.path, dict[str, str]()
+        for key, given in {**others, name: value}.items():
+            if operation.places.get(key) == "path":
+                path = path.replace("{" + key + "}", quote(str(given), safe=""))
+            else:
+                query[key] = str(given).lower() if isinstance(given, bool) else str(given)
+        url = f"{base}/{path.lstrip('/')}" + (f"?{urlencode(query)}" if query else "")
+        limits = replace(LIMITS, total_s=_TEXT_S, events_s=None)
+        heard = await ask(visit, Outgoing("GET", url, {"accept": "application/json"}), limits)
+        if not isinstance(heard, Reply):
+            return Heard()
+        document = decode(heard.body)
+        parts = leaves(document) if document is not None else [text_of(heard)]
+        return Heard(parts or [text_of(heard)], heard.status == 200)  # noqa: PLR2004
+
+    text = _is_for_texts(operation.schema, name) and _is_called_text(operation.schema, name)
+    usual = _usual(operation.schema, name, operation.about, chance)
+    request = "GET of a documented operation with a text"
+    is_for_questions = _is_for_questions(name)
+    # The two hands are one: there is no session to share.
+    return Taker("http", request, operation.about, text, is_for_questions, usual, hand, hand)
+
+
+def _argument(schema: JsonObject, about: str, chance: Random) -> tuple[str, JsonObject] | None:
+    """The first required argument that is a string of any kind, and values for the others."""
+    properties, required = schema.get("properties"), schema.get("required")
+    if not is_object(properties) or not is_array(required):
+        return None
+    names = [str(name) for name in required]
+    name = next((n for n in names if _is_open(properties.get(n))), None)
+    if name is None:
+        return None
+    rest = [n for n in names if n != name]
+    if not rest:
+        return name, {}
+    others = arguments_for({**schema, "required": [*rest]}, {}, chance, about)
+    return None if others is None else (name, others)
+
+
+def _is_open(declared: JsonValue) -> bool:
+    return (
+        is_object(declared)
+        and declared.get("type") == "string"
+        and not declared.keys() & {"enum", "const", "pattern", "format"}
+    )
+
+
+def _is_called_text(schema: JsonObject, name: str) -> bool:
+    """Whether an operation's parameter is said to be a text: addresses hold short values, else."""
+    properties = schema.get("properties")
+    declared = properties.get(name) if is_object(properties) else None
+    described = str(declared.get("description", ""))[:500] if is_object(declared) else ""
+    return _TEXTS.search(f"{name} {described}".casefold()) is not None
+
+
+def _is_for_questions(name: str) -> bool:
+    return _QUESTIONS.search(name) is not None
+
+
+_QUESTIONS = re.compile(
+    r"(?:^|_|user)(?:questions?|messages?|prompt|utterance|ask|frage|mensaje|pregunta)(?:_|$)",
+    re.IGNORECASE,
+)
+
+_TEXTS = re.compile(
+    r"text|content|passage|document|messag|prompt|body|article|paragraph|sentence|\bnote|input"
+    r"|transcript|letter|mail"
+)
+
+
+def _is_for_texts(schema: JsonObject, name: str) -> bool:
+    properties = schema.get("properties")
+    declared = properties.get(name) if is_object(properties) else None
+    bound: JsonValue = declared.get("maxLength", TEXT_BOUND) if is_object(declared) else 0
+    return isinstance(bound, int) and bound >= TEXT_BOUND

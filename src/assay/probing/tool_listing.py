@@ -1,0 +1,54 @@
+"""An MCP session that all probes of a visit share: its tools are listed once for all of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.common.json import JsonObject
+from assay.probing.ports import McpConversation, McpTool
+from assay.probing.session_memo import AskedOnce
+
+CALLS_KEPT = 24
+"""Calls of a session whose results are kept for who reads what the server says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call of a tool and what came back."""
+
+    name: str
+    arguments: JsonObject
+    result: JsonObject
+
+
+class ListedOnce:
+    """A session whose tools are listed once, and once more on demand. An `McpConversation`."""
+
+    def __init__(self, line: McpConversation) -> None:
+        self._line = line
+        self._asked = AskedOnce()
+        self.protocol_version = line.protocol_version
+        self.server_name = line.server_name
+        self.instructions = line.instructions
+        self.called: list[Called] = []
+        """The first calls of all probes and of the proof of function."""
+
+    async def list_tools(self, *, again: bool = False) -> Sequence[McpTool]:
+        """As listed first; `again`: as listed second, for all that ask for it."""
+        return await self._asked.get(f"tools {again}", self._line.list_tools)
+
+    async def call_tool(
+        self, name: str, arguments: JsonObject, wait_s: float | None = None
+    ) -> JsonObject:
+        """As `McpConversation.call_tool`."""
+        result = await self._line.call_tool(name, arguments, wait_s)
+        if len(self.called) < CALLS_KEPT:
+            self.called.append(Called(name, arguments, result))
+        return result
+
+    async def read_first(self) -> JsonObject | None:
+        """As `McpConversation.read_first`, once."""
+        return await self._asked.get("first", self._line.read_first)
+
+    async def list_texts(self) -> Sequence[JsonObject]:
+        """As `McpConversation.list_texts`."""
+        return await self._line.list_texts()

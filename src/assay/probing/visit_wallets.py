@@ -1,0 +1,54 @@
+"""Wallets of single visits, made of one key, and what wallets hold of an asset."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+
+from assay.chains.evm.abi import BadAnswer, Reader
+from assay.chains.evm.eip191 import address_of_key
+from assay.chains.model import Network
+from assay.chains.rpc import Call, Returned, Rpc
+from assay.payments.model import PaymentNetwork, PaymentsUnavailable
+from assay.payments.ports import Authorization
+from assay.payments.x402.eip3009 import sign_authorization
+from assay.payments.x402.eip3009_contract import balance_of
+
+_ORDER = int("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141", 16)
+"""Of secp256k1. Source: SEC 2, 2.4.1."""
+
+
+class DerivedWallets:
+    """Implements `payments.paid_calls.VisitWallets`: whoever has the key and an id has a wallet."""
+
+    def __init__(self, private_key: str) -> None:
+        """Raises `ValueError` for what is no key of 64 hex digits."""
+        address_of_key(private_key)
+        self._secret = bytes.fromhex(private_key.removeprefix("0x"))
+
+    def address(self, call_id: str) -> str:
+        return address_of_key(self._key(call_id))
+
+    def sign(self, call_id: str, transfer: Authorization, network: PaymentNetwork) -> Authorization:
+        return sign_authorization(self._key(call_id), transfer, network)
+
+    def _key(self, call_id: str) -> str:
+        digest = hmac.digest(self._secret, f"assay.paid-call.v1/{call_id}".encode(), hashlib.sha512)
+        return f"{int.from_bytes(digest) % (_ORDER - 1) + 1:064x}"
+
+
+class AssetBalances:
+    """Implements `payments.paid_calls.Balances`."""
+
+    def __init__(self, rpc: Rpc, chains: Mapping[str, Network]) -> None:
+        self._rpc = rpc
+        self._chains = chains
+
+    async def balance(self, network: PaymentNetwork, wallet: str) -> int:
+        call = Call(network.asset.address, balance_of(wallet))
+        (found,) = await self._rpc.call_newest(self._chains[network.id], (call,))
+        try:
+            if isinstance(found, Returned):
+                return Reader(found.data).number(0)
+        except BadAnswer:
+            pass
+        raise PaymentsUnavailable("The chain does not say what a wallet holds.")

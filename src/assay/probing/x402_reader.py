@@ -1,0 +1,121 @@
+"""What a service asks to be paid, read from its 402: shared by the probes of payment.
+
+Source: x402 specification, versions 1 (body) and 2 (header `PAYMENT-REQUIRED`); facts, payments 1.
+"""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.egress.ports import Failure, Outgoing, Reply
+from assay.probing.ports import Visit
+from assay.probing.probe_client import ask, decode, first
+
+HEADER_CHARS_MAX = 65_536
+OFFERS_MAX = 32
+_PAYMENT_REQUIRED = 402
+_NOT_BY_GET = frozenset({400, 404, 405, 415, 422})
+_AMOUNT = re.compile(r"[0-9]{1,40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One way to pay: whom, how much, in what and where; as they were told."""
+
+    network: str
+    asset: str
+    amount: str
+    pay_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A 402 read: the offers of either version, and whether every one of them is well-formed."""
+
+    body: tuple[Offer, ...]
+    header: tuple[Offer, ...]
+    is_valid: bool
+
+    @property
+    def offers(self) -> frozenset[Offer]:
+        """Of both versions."""
+        return frozenset(self.body) | frozenset(self.header)
+
+
+async def asked(visit: Visit, headers: dict[str, str] | None = None) -> Asked | None:
+    """What the first HTTP service asks of an unpaid call; None where it is no x402 payment."""
+    service = first(visit, "http")
+    if service is None:
+        return None
+    heard = await ask(visit, Outgoing("GET", service.service.endpoint, headers or {}))
+    return read(heard)
+
+
+async def unpaid(visit: Visit, url: str, headers: dict[str, str] | None = None) -> Reply | Failure:
+    """The answer to a call without payment, where payment is known or declared to be asked for.
+
+    A GET; where only a POST is sold, that, with an empty object: before it is paid it does nothing.
+    """
+    heard = await ask(visit, Outgoing("GET", url, headers or {}))
+    if not isinstance(heard, Reply) or heard.status not in _NOT_BY_GET:
+        return heard
+    posted = {**(headers or {}), "content-type": "application/json"}
+    return await ask(visit, Outgoing("POST", url, posted, b"{}"))
+
+
+def read(heard: Reply | Failure) -> Asked | None:
+    """The offers of a 402, or None where there is none of x402's."""
+    if not isinstance(heard, Reply) or heard.status != _PAYMENT_REQUIRED:
+        return None
+    document = decode(heard.body)
+    spoken = is_object(document) and "x402Version" in document
+    header = heard.header("payment-required")
+    if not spoken and header is None:
+        return None
+    is_old = is_object(document) and document.get("x402Version") == 1
+    body = _offers(document, "maxAmountRequired" if is_old else "amount") if spoken else ()
+    said = _offers(_decoded(header), "amount") if header is not None else ()
+    valid = body is not None and said is not None and bool(body or said)
+    return Asked(body or (), said or (), is_valid=valid)
+
+
+def _decoded(header: str) -> JsonValue:
+    try:
+        return decode(base64.b64decode(header[:HEADER_CHARS_MAX], validate=True))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _offers(document: JsonValue, amount: str) -> tuple[Offer, ...] | None:
+    """The offers of one version; None when one of them cannot be read."""
+    accepts = document.get("accepts") if is_object(document) else None
+    if not is_array(accepts) or len(accepts) > OFFERS_MAX:
+        return None
+    offers = [_offer(row, amount) for row in accepts]
+    whole = tuple(offer for offer in offers if offer is not None)
+    return whole if len(whole) == len(offers) else None
+
+
+def _offer(row: JsonValue, amount: str) -> Offer | None:
+    if not is_object(row):
+        return None
+    fields = [row.get(name) for name in ("network", "asset", amount, "payTo", "scheme")]
+    texts = [field for field in fields if isinstance(field, str) and field]
+    if len(texts) != len(fields) or not _AMOUNT.fullmatch(texts[2]):
+        return None
+    return Offer(texts[0], texts[1].lower(), texts[2], texts[3].lower())
+
+
+def consistent(found: Asked) -> bool:
+    """Whether no asset is cheaper in one version than in the other, or paid to somebody else."""
+    by_asset: dict[str, set[tuple[str, str]]] = {}
+    for offer in found.offers:
+        by_asset.setdefault(offer.asset, set()).add((offer.amount, offer.pay_to))
+    return all(len(prices) == 1 for prices in by_asset.values())
+
+
+def as_json(found: Asked) -> JsonObject:
+    """What may be kept of it: classes only."""
+    return {"valid": found.is_valid, "consistent": consistent(found)}

@@ -1,0 +1,73 @@
+"""What is wrong with a registration file: where, what was found, what was expected. Pure."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from assay.common.json import JsonValue, is_array, is_object
+
+FOUND_CHARS_MAX = 80
+PROBLEMS_MAX = 32
+"""Problems kept of one file: its author finds the others once these are fixed."""
+
+Note = Callable[[str, str, str], None]
+"""Notes where it is, what was found and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileProblem:
+    """One thing wrong with a registration file; the words found are shortened and visible."""
+
+    where: str
+    """A path into the file, such as `services[0].endpoint`; `file` or `tokenURI` for all of it."""
+    found: str
+    expected: str
+
+    @property
+    def sentence(self) -> str:
+        """The three as one sentence."""
+        return f"{self.where}: found {self.found}; expected {self.expected}."
+
+
+class Problems:
+    """Collects the problems of one file, at most `PROBLEMS_MAX`, each once."""
+
+    def __init__(self) -> None:
+        self._noted: dict[FileProblem, None] = {}
+
+    def note(self, where: str, found: str, expected: str) -> None:
+        """Keeps the problem, if there is room."""
+        if len(self._noted) < PROBLEMS_MAX:
+            self._noted[FileProblem(shown(where), found, expected)] = None
+
+    @property
+    def noted(self) -> tuple[FileProblem, ...]:
+        """In the order in which they were found."""
+        return tuple(self._noted)
+
+
+def described(value: JsonValue) -> str:
+    """A JSON value in a few words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return quoted(value)
+    if is_object(value):
+        return f"an object of {len(value)}"
+    if is_array(value):
+        return f"a list of {len(value)}"
+    return f"the number {str(value)[:FOUND_CHARS_MAX]}"
+
+
+def quoted(text: str) -> str:
+    """A text of a stranger, shortened and in quotes, without characters that do not show."""
+    return json.dumps(shown(text), ensure_ascii=False)
+
+
+def shown(text: str) -> str:
+    """The same without the quotes."""
+    cut = text[: FOUND_CHARS_MAX + 1]
+    visible = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cut)
+    return visible[:FOUND_CHARS_MAX] + ("..." if len(cut) > FOUND_CHARS_MAX else "")

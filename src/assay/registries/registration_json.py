@@ -1,0 +1,200 @@
+"""The bytes behind a token URI -> one JSON value, read leniently and within bounds. Pure.
+
+Beyond RFC 8259 are read, each with a problem that says so: a byte order mark, UTF-16, gzip, base64,
+comments and trailing commas, a code fence, half characters, JSON within a text. Nothing of these
+can be read in two ways. Bare keys, single quotes and numbers that are none are refused: there is no
+one meaning of them.
+"""
+
+import base64
+import binascii
+import json
+import math
+import re
+import zlib
+from collections.abc import Sequence
+from typing import NoReturn
+
+from assay.common.json import (
+    JsonObject,
+    JsonValue,
+    has_values_beyond,
+    is_array,
+    is_nested_beyond,
+    is_object,
+)
+from assay.registries.file_problems import Note, quoted
+
+BYTES_MAX = 256 * 1024
+"""Largest file that is parsed: room for a picture within it, and little enough to keep many."""
+
+VALUES_MAX = 10_000
+DEPTH_MAX = 32
+
+_JSON = "JSON as RFC 8259 has it"
+_FENCE = "```"
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*+"?)|//[^\n]*|/\*(?:.*?\*/|.*+)', re.DOTALL)
+_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*+[\]}])', re.DOTALL)
+"""A string is taken whole first, so that what stands in it stays; nothing is looked at twice."""
+
+_BASE64 = re.compile(rb"[A-Za-z0-9+/_=\s-]{16,}")
+_HALF = re.compile("[\ud800-\udfff]")
+_HALF_ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+class NotRegistration(Exception):
+    """The document is no registration file at all; the message is a sentence fit for a caller."""
+
+
+def load(body: bytes, note: Note) -> JsonValue:
+    """The JSON value in `body`. Raises `NotRegistration`, and nothing else, whatever the bytes."""
+    text = _decoded(_unpacked(body, note), note)
+    try:
+        return _parsed(text, note)
+    except ValueError:
+        pass
+    return _repaired(text, note)
+
+
+def load_inner(text: str, note: Note) -> JsonValue:
+    """JSON that a text within the file holds, held to the same bounds; None where it is none."""
+    try:
+        return _parsed(text, note)
+    except (ValueError, NotRegistration):
+        return None
+
+
+def from_base64(text: bytes) -> bytes | None:
+    """The bytes that base64 in either alphabet stands for, padded or not; None where it is none."""
+    plain = b"".join(text.split()).translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=")
+    try:
+        return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
+    except binascii.Error:
+        return None
+
+
+def unzipped(body: bytes) -> bytes:
+    """What gzip packed; no more than a byte beyond `BYTES_MAX`. Raises `NotRegistration`."""
+    unpack = zlib.decompressobj(wbits=31)
+    try:
+        plain = unpack.decompress(body, BYTES_MAX + 1)
+    except zlib.error:
+        raise NotRegistration("The document at the token URI is not gzip that is whole.") from None
+    if not unpack.eof and len(plain) <= BYTES_MAX:
+        raise NotRegistration("The document at the token URI is not gzip that is whole.")
+    return plain
+
+
+def _unpacked(body: bytes, note: Note) -> bytes:
+    if len(body) <= BYTES_MAX and _BASE64.fullmatch(body):
+        inner = from_base64(body)
+        if inner is not None and inner[:1] in {b"{", b"[", b"\x1f"}:
+            note("file", "base64", "the JSON itself")
+            body = inner
+    if body[:2] == b"\x1f\x8b":
+        note("file", "gzip", "the JSON itself, or the header Content-Encoding: gzip")
+        body = unzipped(body)
+    if len(body) > BYTES_MAX:
+        raise NotRegistration(f"The document at the token URI is larger than {BYTES_MAX} bytes.")
+    return body
+
+
+def _decoded(body: bytes, note: Note) -> str:
+    if body[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        note("file", "UTF-16", "UTF-8")
+        return body.decode("utf-16", "replace")
+    if body[:3] == b"\xef\xbb\xbf":
+        note("file", "a byte order mark", "UTF-8 without one")
+        body = body[3:]
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        note("file", "bytes that are no UTF-8", "UTF-8")
+        return body.decode("utf-8", "replace")
+
+
+def _parsed(text: str, note: Note) -> JsonValue:
+    """Raises `ValueError` for what is not JSON, `NotRegistration` for what is too much of it."""
+    data = text.encode()
+    if has_values_beyond(data, 4 * VALUES_MAX):  # commas of its texts count there
+        raise NotRegistration("The document at the token URI holds too many values.")
+    if is_nested_beyond(data, DEPTH_MAX):
+        raise NotRegistration("The document at the token URI is nested too deeply.")
+
+    def no_key_twice(pairs: Sequence[tuple[str, JsonValue]]) -> JsonObject:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            seen: set[str] = set()
+            twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+            note("file", f"the member {quoted(twice)} twice", "it once; the last one counts")
+        return members
+
+    value: JsonValue = json.loads(text, parse_constant=_no_constant, object_pairs_hook=no_key_twice)
+    _check(value)
+    if _HALF_ESCAPED.search(text):
+        return _whole(value, note)
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    """NaN and Infinity are no JSON (RFC 8259, section 6)."""
+    raise ValueError(name)
+
+
+def _check(value: JsonValue) -> None:
+    """Refuses too many values, and numbers larger than a float."""
+    waiting: list[JsonValue] = [value]
+    seen = 0
+    while waiting:
+        one = waiting.pop()
+        seen += 1
+        if seen > VALUES_MAX:
+            raise NotRegistration("The document at the token URI holds too many values.")
+        if is_object(one):
+            waiting += [*one.keys(), *one.values()]
+        elif is_array(one):
+            waiting += one
+        elif isinstance(one, float) and not math.isfinite(one):
+            raise ValueError("a number larger than a float")
+
+
+def _whole(value: JsonValue, note: Note) -> JsonValue:
+    """The value without halves of characters, which have no UTF-8; as deep as `DEPTH_MAX`."""
+    if is_object(value):
+        return {str(_whole(key, note)): _whole(one, note) for key, one in value.items()}
+    if is_array(value):
+        return [_whole(one, note) for one in value]
+    if not isinstance(value, str) or not _HALF.search(value):
+        return value
+    note("file", "half a character (a surrogate by itself)", "whole characters")
+    return _HALF.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
+def _repaired(text: str, note: Note) -> JsonValue:
+    """What is JSON but for a code fence, comments and trailing commas."""
+    if not text.strip():
+        raise NotRegistration("The document at the token URI is empty.")
+    if text.lstrip()[:1] == "<":
+        raise NotRegistration("The document at the token URI is a web page or XML, not JSON.")
+    plain, is_fenced = _unfenced(text.strip())
+    bare = _COMMENT.sub(lambda found: found[1] or " ", plain)
+    clean = _COMMA.sub(lambda found: found[1] or "", bare)
+    steps = (
+        ("a code fence", is_fenced),
+        ("a comment", bare != plain),
+        ("a trailing comma", clean != bare),
+    )
+    extra = [what for what, is_there in steps if is_there]
+    try:
+        value = _parsed(clean, note)
+    except ValueError:
+        raise NotRegistration("The document at the token URI is not JSON.") from None
+    note("file", " and ".join(extra), _JSON)
+    return value
+
+
+def _unfenced(text: str) -> tuple[str, bool]:
+    """The lines between two code fences, and whether there were any."""
+    if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):
+        return text, False
+    return text[: -len(_FENCE)].partition("\n")[2], True

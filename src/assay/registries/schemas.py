@@ -1,0 +1,36 @@
+"""The `chain` object of answers (spec 2.1)."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from assay.chains.model import Network
+from assay.server.schemas_base import Answer
+
+
+class EvmChainResponse(Answer):
+    """An EVM chain."""
+
+    name: Annotated[str, Field(examples=["ethereum"])]
+    chain_id: Annotated[int, Field(examples=[1])]
+
+
+class SolanaChainResponse(Answer):
+    """A Solana cluster."""
+
+    network: Annotated[str, Field(examples=["solana"])]
+    cluster: Annotated[str, Field(examples=["mainnet-beta"])]
+
+
+ChainResponse = EvmChainResponse | SolanaChainResponse
+
+
+def chain(network: Network) -> ChainResponse:
+    """The chain object of a network."""
+    if network.family == "solana":
+        return SolanaChainResponse(network=network.slug, cluster=network.cluster)
+    return EvmChainResponse(name=network.slug, chain_id=network.chain_id)
+
+
+ADDRESS = r"^0x[a-fA-F0-9]{40}$"
+"""Source: spec 4.3."""

@@ -1,0 +1,35 @@
+"""Parameters that operations about agents share: which agent, and on which chain."""
+
+from typing import Annotated
+
+from fastapi import Depends, Header, Path, Query, Request
+
+from assay.chains.model import Network
+from assay.server.route import app_of
+
+AgentId = Annotated[
+    str,
+    Path(
+        alias="agentId",
+        max_length=100,
+        description="ERC-8004 token id in decimal; on Solana the asset's public key, or a"
+        " sequential id.",
+        examples=["22"],
+    ),
+]
+
+
+def network_of(
+    request: Request,
+    chain: Annotated[
+        str | None, Query(max_length=64, description="Slug of the chain; wins over `x-chain`.")
+    ] = None,
+    x_chain: Annotated[str | None, Header(max_length=64)] = None,
+) -> Network:
+    """The chain a request names, or the default one."""
+    networks = app_of(request).networks
+    named = chain if chain is not None else x_chain
+    return networks.default if named is None else networks.by_slug(named)
+
+
+OnNetwork = Annotated[Network, Depends(network_of)]

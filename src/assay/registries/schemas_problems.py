@@ -1,0 +1,38 @@
+"""What is wrong with a registration file, on the wire (beyond the specification)."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from assay.registries.model import OnchainAgent
+from assay.registries.registration import problems_of
+from assay.server.schemas_base import Answer
+
+
+class FileProblemResponse(Answer):
+    """One thing that is wrong with the agent's registration file."""
+
+    where: Annotated[
+        str,
+        Field(
+            description="A path into the file; `file` or `tokenURI` for all of it.",
+            examples=["services[0].endpoint"],
+        ),
+    ]
+    found: Annotated[str, Field(examples=["nothing"])]
+    expected: Annotated[str, Field(examples=["one URL"])]
+
+
+FileProblems = Annotated[
+    list[FileProblemResponse],
+    Field(description="What is wrong with the registration file; empty where nothing is."),
+]
+
+
+def file_problems(agent: OnchainAgent | None) -> list[FileProblemResponse]:
+    """The problems of an agent's file; a key agent has no file, and no problem with it."""
+    listed = () if agent is None else problems_of(agent)
+    return [
+        FileProblemResponse(where=one.where, found=one.found, expected=one.expected)
+        for one in listed
+    ]

@@ -1,0 +1,182 @@
+"""What is asked of an indexer of the 8004 registry, in both its forms, and how it answers. Pure.
+
+Source: facts, solana 1.6 and its recorded requests.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Context, Decimal
+
+from assay.chains.model import is_public_key
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.registries.model import Feedback
+
+AGENTS_MAX = 16
+PAGE = 250
+"""Rows asked for at once; an indexer may give fewer without being at the end."""
+
+_VALUE = re.compile(r"-?[0-9]{1,39}")
+_I128_MAX = 2**127
+_EXACT = Context(prec=60)
+"""Digits for any i128 with 18 decimals."""
+
+_DECIMALS_MAX, _SCORE_MAX = 18, 100
+_TEXT_CHARS_MAX = 256
+_INDEX_MAX = 2**63
+
+
+class Malformed(Exception):
+    """The indexer answered with something else than was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question: as GraphQL, and as a path of the REST form."""
+
+    name: str
+    graphql: str
+    variables: Mapping[str, JsonValue]
+    rest: str
+
+    def rows(self, answer: JsonValue, *, graphql: bool) -> Sequence[JsonValue]:
+        """The rows of an answer. Raises `Malformed`."""
+        if graphql:
+            if not is_object(answer) or answer.get("errors"):
+                raise Malformed("the answer is an error")
+            data = answer.get("data")
+            answer = data.get(self.name) if is_object(data) else None
+        if not is_array(answer):
+            raise Malformed("the answer is no list")
+        return answer
+
+
+def by_number(number: int) -> Query:
+    """The agent of a sequential id."""
+    return Query(
+        "agents",
+        "query($number: BigInt!) { agents(first: 1, where: { agentId: $number }) { id agentId } }",
+        {"number": str(number)},
+        f"/agents?agent_id=eq.{number}",
+    )
+
+
+def by_wallet(wallet: str) -> Query:
+    """Agents that name a wallet as theirs, newest first."""
+    return _agents("agentWallet", "agent_wallet", wallet, "desc")
+
+
+def by_owner(owner: str) -> Query:
+    """Agents of an owner, oldest first: anybody can send it more."""
+    return _agents("owner", "owner", owner, "asc")
+
+
+def _agents(field: str, column: str, value: str, order: str) -> Query:
+    return Query(
+        "agents",
+        f"query($value: String!) {{ agents(first: {AGENTS_MAX}, where: {{ {field}: $value }},"
+        f" orderBy: createdAt, orderDirection: {order}) {{ id }} }}",
+        {"value": value},
+        f"/agents?{column}=eq.{value}&order=created_at.{order}&limit={AGENTS_MAX}",
+    )
+
+
+def feedback_page(asset: str, skip: int) -> Query:
+    """Unrevoked entries of an agent, newest first."""
+    return Query(
+        "feedbacks",
+        f"query($where: FeedbackFilter) {{ feedbacks(first: {PAGE}, skip: {skip}, where: $where,"
+        " orderBy: createdAt, orderDirection: desc) { agent { id } clientAddress feedbackIndex"
+        " tag1 tag2 createdAt solana { valueRaw valueDecimals score } } }",
+        {"where": {"agent": asset, "isRevoked": False}},
+        f"/feedbacks?asset=eq.{asset}&order=feedback_id.desc&limit={PAGE}&offset={skip}"
+        "&is_revoked=eq.false",
+    )
+
+
+def asset_of_number(rows: Sequence[JsonValue], number: int) -> str | None:
+    """The asset of a sequential id, or None. Raises `Malformed`.
+
+    A row of another number is an indexer that did not understand the question: nothing on chain
+    could tell that its agent is not the one that was meant.
+    """
+    for row in rows[:1]:
+        told = row.get("agentId", row.get("agent_id")) if is_object(row) else None
+        if _whole(told, _INDEX_MAX) != number:
+            raise Malformed("an agent of another number")
+        return _asset(row)
+    return None
+
+
+def assets_of(rows: Sequence[JsonValue]) -> Sequence[str]:
+    """The assets of agents' rows, in their order. Raises `Malformed`."""
+    return [_asset(row) for row in rows]
+
+
+def _asset(row: JsonValue) -> str:
+    value = row.get("id", row.get("asset")) if is_object(row) else None
+    if not isinstance(value, str) or not is_public_key(value):
+        raise Malformed("an agent without its asset")
+    return value
+
+
+def entries_of(rows: Sequence[JsonValue], asset: str) -> Sequence[Feedback]:
+    """The entries of feedback rows, all of them about `asset`. Raises `Malformed`."""
+    return [_entry(row, asset) for row in rows]
+
+
+def _entry(row: JsonValue, asset: str) -> Feedback:
+    if not is_object(row):
+        raise Malformed("an entry that is no object")
+    about = row.get("agent")
+    if (about.get("id") if is_object(about) else row.get("asset")) != asset:
+        raise Malformed("an entry about another agent")
+    nested = row.get("solana")
+    own: JsonObject = nested if is_object(nested) else row
+    client = row.get("clientAddress", row.get("client_address"))
+    decimals = _whole(own.get("valueDecimals", own.get("value_decimals")), _DECIMALS_MAX)
+    index = _whole(row.get("feedbackIndex", row.get("feedback_index")), _INDEX_MAX)
+    raw = str(own.get("valueRaw", own.get("value")))
+    if not isinstance(client, str) or not is_public_key(client) or not _VALUE.fullmatch(raw):
+        raise Malformed("an entry without its client or value")
+    value = int(raw)
+    if decimals is None or index is None or not -_I128_MAX <= value < _I128_MAX:
+        raise Malformed("an entry whose numbers are out of range")
+    return Feedback(
+        client=client,
+        index=index,
+        value=Decimal(value).scaleb(-decimals, _EXACT),
+        decimals=decimals,
+        tag1=_text(row.get("tag1")),
+        tag2=_text(row.get("tag2")),
+        given_s=_time(row.get("createdAt", row.get("created_at"))),
+        score=_whole(own.get("score"), _SCORE_MAX),
+        is_scored=True,
+    )
+
+
+def _whole(value: JsonValue, largest: int) -> int | None:
+    """A number from 0 to `largest`, written as one or as text."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20:  # noqa: PLR2004 - digits of a u64
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest:
+        return value
+    return None
+
+
+def _text(value: JsonValue) -> str:
+    """A text that can be written again: without the half characters JSON can spell."""
+    text = value[:_TEXT_CHARS_MAX] if isinstance(value, str) else ""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _time(value: JsonValue) -> int | None:
+    """Unix seconds, from seconds as text (GraphQL) or an ISO time (REST)."""
+    seconds = _whole(value, _INDEX_MAX)
+    if seconds is not None or not isinstance(value, str):
+        return seconds
+    try:
+        return int(datetime.fromisoformat(value).timestamp())
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,283 @@
+"""An agent's facts: the index, and at most two ranges of blocks beyond what it has read."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from assay.chains.evm.abi import BadAnswer
+from assay.chains.model import ChainUnavailable, Network
+from assay.chains.rpc import Rpc
+from assay.common.cache import Cache
+from assay.common.clock import Clock
+from assay.registries.model import OnchainAgent
+from assay.reputation.events import (
+    DAY_S,
+    head_of,
+    read_feedback,
+    read_owners,
+    read_payments,
+)
+from assay.reputation.facts import AgentFacts, NotIndexed
+from assay.reputation.funding import RANGES, Funding
+from assay.reputation.indexer import RANGE
+from assay.reputation.payers import Money, joined, payers_of, with_tail
+from assay.reputation.ports import Cursor, EventStore, Stream
+from assay.reputation.rows import Batch, PaymentChain, ProvenPayment, TransferRow
+from assay.reputation.rules import FULL, MATURE_DAYS, usual_price
+from assay.reputation.vouchers import Vouchers
+
+FACTS_TTL_S = 30.0
+FACTS_KEPT = 200_000
+"""Payers and entries of all agents together: about 80 MiB."""
+
+PAYERS_READ = 500
+"""Payers whose funding is looked for, those that paid most."""
+
+FORMER_MOST = 3
+"""Earlier wallets of an agent whose proven payments are counted."""
+
+
+class IndexedFacts:
+    """Implements `facts.FactsSource` over the store and the chains' nodes."""
+
+    def __init__(
+        self,
+        rpc: Rpc,
+        store: EventStore,
+        chains: Mapping[str, PaymentChain],
+        clock: Clock,
+        sellers: frozenset[str] = frozenset(),
+        vouchers: Vouchers | None = None,
+    ) -> None:
+        """`sellers`, where there are any, are those that prove a customer's independence."""
+        self._rpc = rpc
+        self._vouchers = vouchers
+        self._sellers = sellers
+        self._store = store
+        self._funding = Funding(rpc, store)
+        self._chains = chains
+        self._clock = clock
+        self._cache: Cache[AgentFacts] = Cache(clock, FACTS_TTL_S, FACTS_KEPT, _weight)
+
+    async def facts(self, agent: OnchainAgent, clients: Sequence[str]) -> AgentFacts:
+        """See `facts.FactsSource.facts`. Remembered for a short time."""
+        del clients
+        key = f"{agent.network.slug}/{agent.agent_id}/{agent.wallet}/{agent.owner}"
+        return await self._cache.get(key, lambda: self._read(agent))
+
+    async def _read(self, agent: OnchainAgent) -> AgentFacts:
+        try:
+            return await self._whole(agent)
+        except NotIndexed as error:
+            raise NotIndexed(str(error), await self.known(agent)) from error
+
+    async def known(self, agent: OnchainAgent) -> AgentFacts | None:
+        """See `facts.FactsSource.known`. A part of the payments is not held for the whole."""
+        found = await self._assembled(agent, {}, live=False)
+        cursors = await self._cursors(agent)
+        paid = [cursor for stream, cursor in cursors.items() if stream.kind == "payments"]
+        return found if all(cursor.is_whole for cursor in paid) else None
+
+    async def _whole(self, agent: OnchainAgent) -> AgentFacts:
+        """Everything up to the newest block. Raises `NotIndexed`."""
+        before = await self._cursors(agent)
+        found = await self._assembled(agent, await self._tails(agent, before), live=True)
+        after = await self._cursors(agent)
+        if any(after[one].block < before[one].block for one in before):
+            raise NotIndexed("what was read before was forgotten meanwhile")
+        return found
+
+    async def owners(self, network: Network, agent_id: str) -> frozenset[str] | None:
+        """See `facts.FactsSource.owners`."""
+        stream = Stream("owners", network.slug)
+        cursors = await self._store.watch([stream], (network.start_block or 0) - 1)
+        if not cursors[stream].is_whole:
+            return None
+        return await self._store.owners(network.slug, agent_id)
+
+    async def spent(self, network: Network, wallet: str, side: frozenset[str]) -> int | None:
+        """See `facts.FactsSource.spent`."""
+        if network.family != "evm":
+            return None
+        total, others = 0, sorted(side - {wallet})
+        until = int(self._clock.now().timestamp()) // DAY_S - MATURE_DAYS
+        for chain in self.chains_of(network):
+            slug = chain.network.slug
+            funded = await self._store.fundings(slug, [wallet])
+            found = await self._store.elsewhere(
+                slug, [wallet], others, self._sellers, until_day=until
+            )
+            if wallet in funded:
+                total += found.get(wallet, 0)
+            elif found:  # who funded it is to be read first: it may have been one of the sellers
+                await self._store.watch([Stream("funding", slug, wallet)], -1)
+        return total
+
+    def chains_of(self, network: Network) -> Sequence[PaymentChain]:
+        """The networks whose money counts: test money for test registries, and no other."""
+        return [c for c in self._chains.values() if c.network.testnet == network.testnet]
+
+    def _streams(self, agent: OnchainAgent) -> Mapping[Stream, Network]:
+        own = agent.network
+        streams = {Stream("feedback", own.slug): own, Stream("owners", own.slug): own}
+        if agent.wallet is not None:
+            for one in self.chains_of(agent.network):
+                streams[Stream("payments", one.network.slug, agent.wallet)] = one.network
+        return streams
+
+    async def _cursors(self, agent: OnchainAgent) -> Mapping[Stream, Cursor]:
+        found: dict[Stream, Cursor] = {}
+        for stream, network in self._streams(agent).items():
+            found.update(await self._store.watch([stream], (network.start_block or 0) - 1))
+        return found
+
+    async def _tails(
+        self, agent: OnchainAgent, cursors: Mapping[Stream, Cursor]
+    ) -> Mapping[tuple[str, str], Batch]:
+        """What is beyond the index, by network and kind. Raises `NotIndexed`."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._tail(network, stream, cursors[stream], agent))
+                    for stream, network in self._streams(agent).items()
+                ]
+        except ExceptionGroup as faults:
+            raise faults.exceptions[0] from faults
+        return dict(task.result() for task in tasks)
+
+    async def _tail(
+        self, network: Network, stream: Stream, cursor: Cursor, agent: OnchainAgent
+    ) -> tuple[tuple[str, str], Batch]:
+        try:
+            head, _, _ = await head_of(self._rpc, network)
+            batches = await self._ranges(network, stream, cursor, head, agent)
+        except (ChainUnavailable, BadAnswer) as error:
+            raise NotIndexed(f"{network.slug} could not be read to its newest block") from error
+        return (network.slug, stream.kind), joined(batches)
+
+    async def _ranges(
+        self, network: Network, stream: Stream, cursor: Cursor, head: int, agent: OnchainAgent
+    ) -> list[Batch]:
+        if cursor.is_done or head <= cursor.block:
+            return []
+        if head - cursor.block > RANGES * RANGE:
+            raise NotIndexed(f"{network.slug} has {head - cursor.block} blocks still to be read")
+        middle = cursor.block + RANGE
+        parts = [(cursor.block + 1, min(head, middle))]
+        if head > middle:
+            parts.append((middle + 1, head))
+        return [await self._range(network, stream, first, last, agent) for first, last in parts]
+
+    async def _range(
+        self, network: Network, stream: Stream, first: int, last: int, agent: OnchainAgent
+    ) -> Batch:
+        if stream.kind == "feedback":
+            return await read_feedback(self._rpc, network, first, last, agent.agent_id)
+        if stream.kind == "owners":
+            return await read_owners(self._rpc, network, first, last, agent.agent_id)
+        chain = self._chains[network.slug]
+        return await read_payments(self._rpc, chain, first, last, [stream.subject])
+
+    async def _assembled(
+        self, agent: OnchainAgent, tails: Mapping[tuple[str, str], Batch], *, live: bool
+    ) -> AgentFacts:
+        slug, agent_id = agent.network.slug, agent.agent_id
+        feedback, owned = tails.get((slug, "feedback"), Batch()), tails.get((slug, "owners"))
+        entries = {(e.client, e.index): e for e in await self._store.feedback(slug, agent_id)}
+        owners = await self._store.owners(slug, agent_id)
+        owners |= {row.owner for row in owned.owners} if owned else frozenset()
+        day = int(self._clock.now().timestamp()) // DAY_S
+        if live:
+            await self._store.ask_files(slug, agent_id)
+        proofs = await self._store.proven(slug, agent_id)
+        moneys = [
+            await self._money(
+                c, agent, tails.get((c.network.slug, "payments"), Batch()), proofs, live=live
+            )
+            for c in self.chains_of(agent.network)
+            if agent.wallet is not None
+        ]
+        side = agent.controllers | owners | frozenset(one for m in moneys for one in m.former)
+        validations, staked = await self._vouched(agent) if live else ((), 0)
+        payers, prices = payers_of(moneys, agent, side, day)
+        return AgentFacts(
+            day=day,
+            payers=tuple(payers),
+            price=usual_price(prices),
+            events=with_tail(entries, feedback),
+            owners=owners,
+            proofs=tuple(proofs),
+            validations=validations,
+            staked=staked,
+        )
+
+    async def _vouched(self, agent: OnchainAgent) -> tuple[tuple[tuple[str, int], ...], int]:
+        """Validators' answers, and what is staked. Raises `NotIndexed`."""
+        if self._vouchers is None:
+            return (), 0
+        try:
+            return await self._vouchers.validations(agent), await self._vouchers.staked(agent)
+        except ChainUnavailable as error:
+            raise NotIndexed(f"vouchers on {agent.network.slug} could not be read") from error
+
+    async def _money(
+        self,
+        chain: PaymentChain,
+        agent: OnchainAgent,
+        tail: Batch,
+        proofs: Sequence[ProvenPayment],
+        *,
+        live: bool,
+    ) -> Money:
+        slug, wallet, side = chain.network.slug, agent.wallet or "", sorted(agent.controllers)
+        stored = await self._store.transfers(slug, [wallet])
+        mine = [proof.transfer for proof in proofs if proof.network == slug]
+        former, returned = await self._former(chain, wallet, mine)
+        proven = {(one.tx, one.log): one for one in mine if one.recipient in {wallet, *former}}
+        rows = proven | {(r.tx, r.log): r for r in (*returned, *stored, *tail.transfers)}
+        subject, declared = f"{agent.network.caip2}/{agent.agent_id}", _endpoints(agent)
+        others = frozenset(side) | former
+        sold = await self._store.resold(slug, subject, declared, others) if declared else ()
+        spent: dict[str, int] = {}
+        for key, row in rows.items():
+            if row.recipient == wallet or key in proven:
+                spent[row.sender] = spent.get(row.sender, 0) + row.amount
+        for one in sold:
+            spent[one.payer] = spent.get(one.payer, 0) + min(one.amount, FULL)
+        payers = sorted(spent, key=lambda a: (-spent[a], a))[:PAYERS_READ]
+        pending, sources = await self._funding.sources(chain, payers, live=live)
+        return Money(
+            transfers=[rows[key] for key in sorted(rows)],
+            ledger=await self._store.ledger(slug, [wallet]),
+            elsewhere=await self._store.elsewhere(
+                slug, payers, side, self._sellers, is_shared=bool(self._sellers)
+            ),
+            sources=sources,
+            pending=pending,
+            proven=frozenset(proven),
+            former=former,
+            resold=sold,
+        )
+
+    async def _former(
+        self, chain: PaymentChain, wallet: str, proven: Sequence[TransferRow]
+    ) -> tuple[frozenset[str], Sequence[TransferRow]]:
+        """Earlier wallets of the agent that proven payments went to, and what those sent back.
+
+        Only wallets whose payments are read whole: of others, what came back may be missing.
+        """
+        slug, first = chain.network.slug, (chain.network.start_block or 0) - 1
+        earlier = sorted({one.recipient for one in proven} - {wallet})[:FORMER_MOST]
+        streams = [Stream("payments", slug, one) for one in earlier]
+        cursors = await self._store.watch(streams, first)
+        whole = frozenset(stream.subject for stream, cursor in cursors.items() if cursor.is_whole)
+        rows = [row for one in sorted(whole) for row in await self._store.transfers(slug, [one])]
+        return whole, [row for row in rows if row.sender in whole]
+
+
+def _endpoints(agent: OnchainAgent) -> Sequence[str]:
+    file = agent.registration
+    return () if file is None else [one.endpoint for one in file.services]
+
+
+def _weight(facts: AgentFacts) -> int:
+    return 1 + len(facts.payers) + len(facts.events)

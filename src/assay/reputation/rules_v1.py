@@ -1,0 +1,293 @@
+"""Rules 1 of the 8004 signal, for evidence that was made under them. Pure, and never changed.
+
+Evaluations from before votes counted by money (evidence without `rules`) are checked and replayed
+with these: the same evidence gives the value, confidence and sentences it was graded with. Nothing
+new is collected for them. Decision 0028.
+
+Sources: facts, security 3; Kish 1965 (effective sample size); Kamvar et al. 2003 (EigenTrust: a
+voice weighs what its speaker is worth); Viswanath et al. 2010 (sybil defences find communities).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+
+DAY_S = 86_400
+HALF_LIFE_DAYS = 90
+"""Source: facts, security 3."""
+
+STANDING_MIN = 0.02
+"""What a reviewer counts of whom nothing is known but an address."""
+
+TRANSACTIONS_FROM, TRANSACTIONS_FULL = 5, 100
+"""Transactions an account must have sent for a third of the standing: none below, all of it at."""
+
+AGE_FULL_DAYS = 30
+"""Days since its first feedback to anybody for another third."""
+
+OTHERS_FULL = 3
+"""Other agents it rated for the last third."""
+
+NO_HISTORY = 0.25
+"""Below this standing reviewers cannot be told apart, so that all of them are one cluster."""
+
+BURST_GAP_S = 600
+BURST_MIN = 5
+BURST_STANDING = 0.6
+"""Reviewers of at most this standing whose feedback came in one go, each within ten minutes of the
+one before, at least five of them: one cluster."""
+
+RING_MIN = 3
+SAME_SET_MIN = 3
+SAME_SET_SHARE = 0.6
+SETS_COMPARED = 100
+"""Reviewers that rated three or more other agents, three fifths of all of them in common: one
+cluster. At most so many different sets are compared with each other."""
+
+RECIPROCAL = 0.1
+"""What is left of a reviewer whose own agents this agent's owner rated."""
+
+HALF_SURE_AT = 3.0
+"""Mass at which confidence is one half: three reviewers of full standing, this week."""
+
+RECENT_MASS = 6.0
+BETRAYAL_DROP = 15.0
+"""The newest reviewers that together have this mass speak for all, where most of them are this many
+points below the mean of those before: an agent that turns bad is not carried by its past."""
+
+_UNKNOWN_DECAY = 0.5
+_HALVES_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """One reviewer: the latest value given, and what is known of whoever gave it.
+
+    None is what could not be learnt. Times are unix seconds.
+    """
+
+    address: str
+    value: float
+    given_s: int | None
+    first_s: int | None
+    """First feedback to any agent."""
+    transactions: int | None
+    rated: frozenset[str] | None
+    """Other agents rated."""
+    relation: str | None
+    """`self` or `reciprocal`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """A voice and what it counts; `cluster` names the group it was found to be part of."""
+
+    voice: Voice
+    standing: float
+    weight: float
+    cluster: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What all feedback is worth. `mass` is the number of voices it counts like."""
+
+    value: float
+    confidence: float
+    mass: float
+    voices: tuple[Weighted, ...]
+    clusters: Mapping[str, int]
+    """Size by name."""
+    own: int
+    reciprocal: int
+    betrayed: bool
+    unknown: int
+    """Reviewers of whom nothing could be learnt."""
+
+
+def judge(voices: Sequence[Voice], as_of_s: int, since_s: int | None) -> Judgement | None:
+    """The judgement at a time; None without any voice that counts.
+
+    `since_s` is from when on the times of feedback are known: one without a time is older.
+    """
+    heard = sorted((v for v in voices if v.relation != "self"), key=lambda v: v.address)
+    if not heard:
+        return None
+    standings = {v.address: standing(v, as_of_s) for v in heard}
+    cluster_of = _clusters(heard, standings)
+    sizes: dict[str, int] = {}
+    for name in cluster_of.values():
+        sizes[name] = sizes.get(name, 0) + 1
+    weighted = tuple(
+        _weigh(voice, standings, cluster_of.get(voice.address), sizes, as_of_s, since_s)
+        for voice in heard
+    )
+    total = sum(w.weight for w in weighted)
+    mass = min(total, total * total / sum(w.weight * w.weight for w in weighted))
+    value, betrayed = _value(weighted, total)
+    return Judgement(
+        value=round(value, 2),
+        confidence=round(mass / (mass + HALF_SURE_AT), 4),
+        mass=round(mass, 4),
+        voices=weighted,
+        clusters=sizes,
+        own=len(voices) - len(heard),
+        reciprocal=sum(v.relation == "reciprocal" for v in heard),
+        betrayed=betrayed,
+        unknown=sum(v.transactions is None and v.first_s is None for v in heard),
+    )
+
+
+def standing(voice: Voice, as_of_s: int) -> float:
+    """What a reviewer has at stake, `STANDING_MIN` to 1: a third each for history, age, range."""
+    sent = voice.transactions or 0
+    history = (sent - TRANSACTIONS_FROM) / (TRANSACTIONS_FULL - TRANSACTIONS_FROM)
+    age_s = as_of_s - voice.first_s if voice.first_s is not None else 0
+    others = len(voice.rated or ())
+    parts = (history, age_s / (AGE_FULL_DAYS * DAY_S), others / OTHERS_FULL)
+    share = (1.0 - STANDING_MIN) / len(parts)
+    return STANDING_MIN + sum(share * min(1.0, max(0.0, part)) for part in parts)
+
+
+def decay(age_s: float) -> float:
+    """One half every `HALF_LIFE_DAYS`, straight lines between the halves."""
+    halves, rest = divmod(min(max(0.0, age_s) / (HALF_LIFE_DAYS * DAY_S), _HALVES_MAX), 1.0)
+    return 0.5 ** int(halves) * (1.0 - rest / 2)
+
+
+@lru_cache(maxsize=4096)
+def voices_of_cluster(size: int) -> float:
+    """What a cluster counts like: 1 + 1/2 + ... + 1/n, about 0.58 + ln n."""
+    return sum(1.0 / k for k in range(size, 0, -1))
+
+
+def _weigh(
+    voice: Voice,
+    standings: Mapping[str, float],
+    cluster: str | None,
+    sizes: Mapping[str, int],
+    as_of_s: int,
+    since_s: int | None,
+) -> Weighted:
+    rank = standings[voice.address]
+    weight = rank * _recency(voice, as_of_s, since_s)
+    if voice.relation == "reciprocal":
+        weight *= RECIPROCAL
+    if cluster is not None:
+        weight *= voices_of_cluster(sizes[cluster]) / sizes[cluster]
+    return Weighted(voice, rank, weight, cluster)
+
+
+def _recency(voice: Voice, as_of_s: int, since_s: int | None) -> float:
+    given_s = voice.given_s if voice.given_s is not None else since_s
+    return _UNKNOWN_DECAY if given_s is None else decay(as_of_s - given_s)
+
+
+def _clusters(voices: Sequence[Voice], standings: Mapping[str, float]) -> dict[str, str]:
+    """The cluster of each reviewer that is in one; the first that fits, largest suspicion first."""
+    found: dict[str, str] = {}
+    for voice in voices:
+        if standings[voice.address] < NO_HISTORY:
+            found[voice.address] = "no history"
+    rest = [v for v in voices if v.address not in found]
+    for number, ring in enumerate(_rings(rest), 1):
+        found.update(dict.fromkeys(ring, f"ring {number}"))
+    rest = [v for v in rest if v.address not in found and standings[v.address] <= BURST_STANDING]
+    for number, burst in enumerate(_bursts(rest), 1):
+        found.update(dict.fromkeys(burst, f"burst {number}"))
+    return found
+
+
+def _rings(voices: Sequence[Voice]) -> list[list[str]]:
+    """Groups that rated the same other agents."""
+    by_set: dict[frozenset[str], list[str]] = {}
+    for voice in voices:
+        if voice.rated is not None and len(voice.rated) >= SAME_SET_MIN:
+            by_set.setdefault(voice.rated, []).append(voice.address)
+    # The sets most reviewers share first: those are what a ring looks like.
+    sets = sorted(by_set, key=lambda s: (-len(by_set[s]), sorted(s)))
+    rings: list[tuple[frozenset[str], list[str]]] = []
+    for one in sets:
+        near = (ring for ring in rings[:SETS_COMPARED] if _alike(ring[0], one))
+        ring = next(near, None)
+        if ring is None:
+            rings.append((one, list(by_set[one])))
+        else:
+            ring[1].extend(by_set[one])
+    return [sorted(members) for _, members in rings if len(members) >= RING_MIN]
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= SAME_SET_SHARE * len(one | other)
+
+
+def _bursts(voices: Sequence[Voice]) -> list[list[str]]:
+    timed = sorted((v.given_s, v.address) for v in voices if v.given_s is not None)
+    bursts: list[list[str]] = []
+    last_s: int | None = None
+    for given_s, address in timed:
+        if last_s is None or given_s - last_s > BURST_GAP_S:
+            bursts.append([])
+        bursts[-1].append(address)
+        last_s = given_s
+    return [burst for burst in bursts if len(burst) >= BURST_MIN]
+
+
+def _value(weighted: Sequence[Weighted], total: float) -> tuple[float, bool]:
+    """The weighted mean, or that of the newest voices where they tell of a betrayal."""
+    newest = sorted(
+        (w for w in weighted if w.voice.given_s is not None),
+        key=lambda w: (-(w.voice.given_s or 0), w.voice.address),
+    )
+    points = sum(w.weight * w.voice.value for w in weighted)
+    recent: list[Weighted] = []
+    mass = 0.0
+    while mass < RECENT_MASS and len(recent) < len(newest):
+        recent.append(newest[len(recent)])
+        mass += recent[-1].weight
+    if mass < RECENT_MASS or total - mass < RECENT_MASS:
+        return points / total, False
+    newer = sum(w.weight * w.voice.value for w in recent)
+    before = (points - newer) / (total - mass)
+    if before - _median(recent, mass) < BETRAYAL_DROP:
+        return points / total, False
+    return newer / mass, True
+
+
+def _median(weighted: Sequence[Weighted], mass: float) -> float:
+    """Half of the mass is at or below it: a few loud voices do not move it."""
+    below = 0.0
+    ranked = sorted(weighted, key=lambda w: (w.voice.value, w.voice.address))
+    for w in ranked:
+        below += w.weight
+        if below >= mass / 2:
+            return w.voice.value
+    return ranked[-1].voice.value
+
+
+def voices_of(seen: JsonObject) -> tuple[Voice, ...]:
+    """The voices of a signal's evidence (see `signals/registry_8004.py`)."""
+    reviewers = seen["reviewers"]
+    rows = reviewers.items() if is_object(reviewers) else ()
+    return tuple(voice_of(address, row) for address, row in rows if is_object(row))
+
+
+def voice_of(address: str, row: JsonObject) -> Voice:
+    """One reviewer of the evidence."""
+    rated = row.get("rated")
+    relation = row.get("relation")
+    return Voice(
+        address=address,
+        value=float(str(row["value"])),
+        given_s=_whole(row.get("given")),
+        first_s=_whole(row.get("first")),
+        transactions=_whole(row.get("transactions")),
+        rated=frozenset(str(one) for one in rated) if is_array(rated) else None,
+        relation=relation if isinstance(relation, str) else None,
+    )
+
+
+def _whole(value: JsonValue) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,299 @@
+"""Events of chains in SQL. Implements `reputation.ports.EventStore`."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Row, Table, and_, delete, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.common.clock import Clock
+from assay.db.engine import Database, to_us
+from assay.db.schema.everything import (
+    chain_feedback,
+    chain_fundings,
+    chain_notes,
+    chain_owners,
+    chain_transfers,
+    index_streams,
+)
+from assay.reputation.events import DAY_S
+from assay.reputation.facts import FeedbackEvent
+from assay.reputation.ports import NEUTRAL_FROM, Cursor, Kind, LedgerPayment, Stream
+from assay.reputation.rows import Batch, ProvenPayment, TransferRow
+from assay.reputation.store_event_rows import (
+    BY_BLOCK,
+    ROWS_LOCK,
+    cursor_of,
+    parts,
+    rows_of,
+    stream_of,
+    stream_row,
+    these,
+    touch,
+)
+from assay.reputation.store_files import ask_files, proven
+from assay.reputation.store_ledger import paid_to, resold
+from assay.reputation.store_old_streams import EXCHANGE
+from assay.reputation.store_sellers import READ_MAX, spent_elsewhere
+
+ROWS_MAX = 100_000
+"""Rows of one stream; then it is full: an address with more is no seller, or a flood."""
+
+_S = index_streams.c
+
+
+class _Overtaken(Exception):
+    """Another process has read the range."""
+
+
+class SqlEventStore:
+    """Implements `reputation.ports.EventStore`."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._insert = sqlite_insert if database.kind == "sqlite" else postgresql_insert
+
+    async def networks(self) -> Sequence[str]:
+        statement = select(_S.network).distinct().order_by(_S.network)
+        async with self._database.read() as connection:
+            return list((await connection.execute(statement)).scalars())
+
+    async def watch(self, streams: Sequence[Stream], block: int) -> Mapping[Stream, Cursor]:
+        rows, today = await self._rows(streams), self._today()
+        await touch(self._database, [s for s, row in rows.items() if row.asked_day < today], today)
+        new = [one for one in dict.fromkeys(streams) if one not in rows]
+        if new:
+            begun = [stream_row(one, block, today) for one in new]
+            async with self._database.write() as connection:
+                await self._add(connection, index_streams, begun)
+            rows |= await self._rows(new)
+        # One that was forgotten at this very moment begins anew the next time.
+        return dict.fromkeys(new, Cursor(block)) | {s: cursor_of(row) for s, row in rows.items()}
+
+    async def due(
+        self, kind: Kind, network: str, below: int, at_most: int
+    ) -> Sequence[tuple[Stream, Cursor]]:
+        mine = (_S.kind == kind, _S.network == network, _S.is_done.is_(False), _S.block < below)
+        lowest = select(func.min(_S.block)).where(*mine).scalar_subquery()
+        statement = (
+            select(index_streams)
+            .where(*mine, _S.block == lowest)
+            .order_by(_S.block_hash, _S.subject)
+            .limit(at_most)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).all()
+        same = [row for row in rows if row.block_hash == rows[0].block_hash]
+        return [(stream_of(row), cursor_of(row)) for row in same]
+
+    async def advance(
+        self, streams: Sequence[Stream], was: Cursor, now: Cursor, batch: Batch
+    ) -> bool:
+        mine = and_(these(streams), _S.block == was.block, _S.block_hash == was.block_hash)
+        network = streams[0].network
+        try:
+            async with self._database.write() as connection:
+                await self._database.lock(connection, ROWS_LOCK)
+                values: dict[str, Any] = {"block": now.block, "block_hash": now.block_hash}
+                values |= {"is_whole": True} if now.is_whole else {}
+                moved = await connection.execute(update(index_streams).where(mine).values(values))
+                _require(moved.rowcount == len(streams))
+                for table, rows in rows_of(network, batch):
+                    await self._add(connection, table, rows)
+                await self._finish(connection, streams, batch)
+        except _Overtaken:
+            return False
+        return True
+
+    async def rewind(self, network: str, block: int) -> None:
+        async with self._database.write() as connection:
+            await self._database.lock(connection, ROWS_LOCK)
+            for table in BY_BLOCK:
+                gone = (table.c.network == network, table.c.block > block)
+                await connection.execute(delete(table).where(*gone))
+            later = update(index_streams).where(_S.network == network, _S.block > block)
+            await connection.execute(later.values(block=block, block_hash="", is_done=False))
+            # An account whose funding was forgotten is to be read again, wherever it stands.
+            funded = select(chain_fundings.c.account).where(chain_fundings.c.network == network)
+            lost = update(index_streams).where(
+                _S.network == network, _S.kind == "funding", _S.subject.not_in(funded)
+            )
+            await connection.execute(lost.values(is_done=False))
+
+    async def feedback(self, network: str, agent_id: str) -> Sequence[FeedbackEvent]:
+        columns, notes = chain_feedback.c, await self._notes(network, agent_id)
+        statement = (
+            select(chain_feedback)
+            .where(columns.network == network, columns.agent_id == agent_id)
+            .order_by(columns.block.desc(), columns.client, columns.number)
+            .limit(READ_MAX)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).all()
+        return [
+            FeedbackEvent(
+                client=row.client,
+                index=row.number,
+                rating=None if row.file == "bad" else row.rating,
+                day=row.day,
+                uri=row.uri,
+                digest=row.digest,
+                is_revoked=(row.client, row.number, True) in notes,
+                responses=notes.get((row.client, row.number, False), 0),
+                file=row.file,
+            )
+            for row in rows
+        ]
+
+    async def owners(self, network: str, agent_id: str) -> frozenset[str]:
+        columns = chain_owners.c
+        statement = (
+            select(columns.owner)
+            .where(columns.network == network, columns.agent_id == agent_id)
+            .distinct()
+            .limit(READ_MAX)
+        )
+        async with self._database.read() as connection:
+            return frozenset((await connection.execute(statement)).scalars())
+
+    async def transfers(self, network: str, addresses: Sequence[str]) -> Sequence[TransferRow]:
+        columns = chain_transfers.c
+        statement = (
+            select(chain_transfers)
+            .where(
+                columns.network == network,
+                or_(columns.recipient.in_(addresses), columns.sender.in_(addresses)),
+            )
+            .order_by(columns.block.desc(), columns.tx, columns.log)
+            .limit(READ_MAX)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).all()
+        return [
+            TransferRow(
+                *(row.tx, row.log, row.sender, row.recipient),
+                *(row.amount, row.block, row.day, row.is_charge),
+            )
+            for row in rows
+        ]
+
+    async def fundings(self, network: str, accounts: Sequence[str]) -> Mapping[str, str]:
+        columns = chain_fundings.c
+        found: dict[str, str] = {}
+        for part in parts(accounts):
+            statement = select(columns.account, columns.funder).where(
+                columns.network == network, columns.account.in_(part)
+            )
+            async with self._database.read() as connection:
+                rows = (await connection.execute(statement)).all()
+            found.update((row.account, row.funder) for row in rows)
+        return found
+
+    async def funded(self, network: str, funders: Sequence[str]) -> Mapping[str, int]:
+        columns = chain_fundings.c
+        found: dict[str, int] = {}
+        for part in parts(funders):
+            statement = (
+                select(columns.funder, func.count())
+                .where(columns.network == network, columns.funder.in_(part))
+                .group_by(columns.funder)
+            )
+            async with self._database.read() as connection:
+                found.update((f, int(n)) for f, n in (await connection.execute(statement)).all())
+            of_kind = (_S.kind == EXCHANGE, _S.network == network, _S.subject.in_(part))
+            known = select(_S.subject).where(*of_kind)
+            async with self._database.read() as connection:
+                for one in (await connection.execute(known)).scalars():
+                    found[one] = max(found.get(one, 0), NEUTRAL_FROM)
+        return found
+
+    async def elsewhere(
+        self,
+        network: str,
+        payers: Sequence[str],
+        side: Sequence[str],
+        listed: Collection[str] = (),
+        *,
+        is_shared: bool = False,
+        until_day: int | None = None,
+    ) -> Mapping[str, int]:
+        return await spent_elsewhere(
+            *(self._database, network, payers, side, listed, self._today()),
+            is_shared=is_shared,
+            until_day=until_day,
+        )
+
+    async def ask_files(self, network: str, agent_id: str) -> None:
+        await ask_files(self._database, network, agent_id)
+
+    async def proven(self, network: str, agent_id: str) -> Sequence[ProvenPayment]:
+        return await proven(self._database, network, agent_id)
+
+    async def ledger(self, network: str, payees: Sequence[str]) -> Sequence[LedgerPayment]:
+        return await paid_to(self._database, network, payees)
+
+    async def resold(
+        self, network: str, subject_key: str, endpoints: Sequence[str], side: Collection[str]
+    ) -> Sequence[LedgerPayment]:
+        about = (self._database, network, subject_key, endpoints, side)
+        return await resold(*about, to_us(self._clock.now()))
+
+    async def _rows(self, streams: Sequence[Stream]) -> dict[Stream, Row[Any]]:
+        found: dict[Stream, Row[Any]] = {}
+        for part in parts(streams):
+            async with self._database.read() as connection:
+                rows = (await connection.execute(select(index_streams).where(these(part)))).all()
+            found.update((stream_of(row), row) for row in rows)
+        return found
+
+    def _today(self) -> int:
+        return int(self._clock.now().timestamp()) // DAY_S
+
+    async def _notes(self, network: str, agent_id: str) -> Mapping[tuple[str, int, bool], int]:
+        columns = chain_notes.c
+        what = (columns.client, columns.number, columns.is_revocation)
+        statement = (
+            select(*what, func.count())
+            .where(columns.network == network, columns.agent_id == agent_id)
+            .group_by(*what)
+            .limit(READ_MAX)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).all()
+        return {(client, number, bool(gone)): int(count) for client, number, gone, count in rows}
+
+    async def _finish(
+        self, connection: AsyncConnection, streams: Sequence[Stream], batch: Batch
+    ) -> None:
+        """What has nothing more to tell is done."""
+        kind, network = streams[0].kind, streams[0].network
+        if kind == "funding" and batch.fundings:
+            found = (_S.kind == kind, _S.network == network, _S.subject.in_(list(batch.fundings)))
+            await connection.execute(update(index_streams).where(*found).values(is_done=True))
+        if kind != "payments" or not batch.transfers:
+            return
+        counts: dict[str, int] = {}
+        for row in batch.transfers:
+            for one in {row.sender, row.recipient}:
+                counts[one] = counts.get(one, 0) + 1
+        for stream in streams:
+            if stream.subject in counts:
+                more = _S.rows + counts[stream.subject]
+                one = update(index_streams).where(these([stream]))
+                whole = or_(_S.is_whole, more > ROWS_MAX)
+                values = {"rows": more, "is_done": more > ROWS_MAX, "is_whole": whole}
+                await connection.execute(one.values(values))
+
+    async def _add(
+        self, connection: AsyncConnection, table: Table, rows: Sequence[dict[str, Any]]
+    ) -> None:
+        if rows:
+            await connection.execute(self._insert(table).on_conflict_do_nothing(), list(rows))
+
+
+def _require(mine: bool) -> None:  # noqa: FBT001 - the one thing it is asked
+    if not mine:
+        raise _Overtaken

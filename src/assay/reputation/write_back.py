@@ -1,0 +1,175 @@
+"""Scores written back to the registry on Solana, beside the answer (spec 4.2 rule 4).
+
+Fire and forget: a write never delays or fails what it follows from, is never tried again, and may
+be lost. One write per evaluation that really ran: the registry's own engine holds many writes by
+one wallet against the agent (decisions, section 6).
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from assay.chains.model import ChainUnavailable, Network, is_address
+from assay.chains.networks import Networks
+from assay.common.costs import Bearer, current_bearer
+from assay.common.errors import ServiceError
+from assay.registries.ports import ChainWriter, WriteRefused
+from assay.registries.subjects import Subjects
+
+WAITING_MAX = 256
+"""Scores that wait for the one writer; what comes when it is full is dropped."""
+
+LAMPORTS_MIN = 1_000_000
+"""Below this a wallet may not pay for a write and keep its rent. Source: facts, solana 4."""
+
+WRITE_S = 10.0
+FAMILY = "solana"
+
+
+class Outcome(StrEnum):
+    """What became of a score."""
+
+    SUBMITTED = "submitted"  # a node took it: no proof that it was executed
+    REFUSED = "refused"  # by a node or the program, which said why
+    SKIPPED = "skipped"  # the agent is our own wallet's
+    FAILED = "failed"  # no node could be asked in time
+    DROPPED = "dropped"  # too many were waiting, or the service ended
+    UNPAID = "unpaid"  # the budget of the day is used up, or the wallet cannot pay
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One score's end, for the log. `told` is the signature, or the reason."""
+
+    outcome: Outcome
+    agent_id: str
+    score: int
+    told: str
+
+
+class WriteFees(Protocol):
+    """Who pays for writes."""
+
+    async def take(self, network: Network, bearer: Bearer) -> str | None:
+        """Count one write, for whoever caused it; why it may not be made, if it may not.
+
+        Raises `Unavailable` where that cannot be counted.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Score:
+    chain: str
+    agent_id: str
+    score: int
+    bearer: Bearer
+
+
+class WriteBack:
+    """Hands scores to one writer, in order."""
+
+    def __init__(
+        self,
+        subjects: Subjects,
+        networks: Networks,
+        writer: ChainWriter,
+        note: Callable[[Written], None],
+        fees: WriteFees | None = None,
+    ) -> None:
+        """Without `fees` nothing bounds what is written."""
+        self._subjects = subjects
+        self._networks = networks
+        self._writer = writer
+        self._note = note
+        self._fees = fees
+        self._waiting: asyncio.Queue[_Score] = asyncio.Queue(WAITING_MAX)
+        self._counts: Counter[Outcome] = Counter()
+
+    @property
+    def address(self) -> str:
+        """The wallet that writes."""
+        return self._writer.address
+
+    @property
+    def fee(self) -> int:
+        """The most that one write costs, in the coin's smallest unit."""
+        return self._writer.fee
+
+    async def balance(self, network: Network) -> int:
+        """What the wallet holds, in the coin's smallest unit. Raises `ChainUnavailable`."""
+        return await self._writer.balance(network)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many scores ended how, since the process began."""
+        return {outcome.value: self._counts[outcome] for outcome in Outcome}
+
+    def offer(self, chain: str, agent_id: str, score: float) -> None:
+        """Queue a score of 0 to 100, where the agent is one of a chain that takes them."""
+        if is_address(agent_id) or self._networks.by_slug(chain).family != FAMILY:
+            return
+        waiting = _Score(chain, agent_id, _rounded(score), current_bearer())
+        try:
+            self._waiting.put_nowait(waiting)
+        except asyncio.QueueFull:
+            self._end(waiting, Outcome.DROPPED, f"{WAITING_MAX} scores are waiting")
+
+    async def run(self) -> None:
+        """Write what is offered, one after the other, for ever."""
+        while True:
+            score = await self._waiting.get()
+            try:
+                await self._write(score)
+            except asyncio.CancelledError:
+                self._end(score, Outcome.DROPPED, "the service ended; it may have been sent")
+                raise
+            finally:
+                self._waiting.task_done()
+
+    async def close(self, grace_s: float) -> None:
+        """Wait a little for what is waiting; the rest is dropped, and said to be."""
+        try:
+            async with asyncio.timeout(grace_s):
+                await self._waiting.join()
+        except TimeoutError:
+            while not self._waiting.empty():
+                self._end(self._waiting.get_nowait(), Outcome.DROPPED, "the service ended")
+
+    async def _write(self, score: _Score) -> None:
+        try:
+            async with asyncio.timeout(WRITE_S):
+                outcome, told = await self._given(score)
+        except WriteRefused as refusal:
+            outcome, told = Outcome.REFUSED, str(refusal)
+        except ChainUnavailable as error:
+            outcome, told = Outcome.FAILED, error.detail or error.message
+        except TimeoutError:
+            outcome, told = Outcome.FAILED, f"not done in {WRITE_S:g} s"
+        except ServiceError as error:  # the agent is gone
+            outcome, told = Outcome.REFUSED, error.message
+        except Exception as error:  # noqa: BLE001 - one bad score must not end the worker
+            outcome, told = Outcome.FAILED, type(error).__name__
+        self._end(score, outcome, told)
+
+    async def _given(self, score: _Score) -> tuple[Outcome, str]:
+        network = self._networks.by_slug(score.chain)
+        agent = await self._subjects.reader(network).fetch_agent(network, score.agent_id)
+        if agent.owner == self._writer.address:
+            return Outcome.SKIPPED, "the writing wallet owns this agent"
+        unpaid = None if self._fees is None else await self._fees.take(network, score.bearer)
+        if unpaid is not None:
+            return Outcome.UNPAID, unpaid
+        return Outcome.SUBMITTED, await self._writer.give_score(network, agent, score.score)
+
+    def _end(self, score: _Score, outcome: Outcome, told: str) -> None:
+        self._counts[outcome] += 1
+        self._note(Written(outcome, score.agent_id, score.score, told))
+
+
+def _rounded(score: float) -> int:
+    """To the nearest whole point, halves up."""
+    return min(100, max(0, int(score + 0.5)))

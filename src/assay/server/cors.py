@@ -1,0 +1,74 @@
+"""Calls of the API from other origins' pages, where the setting `ASSAY_CORS_ORIGINS` names them.
+
+A browser's own credentials (cookies) are never allowed: an API key, a dashboard token or a session
+is sent in a header. Source: the Fetch standard, section 3.3 (CORS protocol).
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from assay.common.origins import ANY
+from assay.server.request_context import Exchange, Scope, Send
+
+MAX_AGE_S: Final = 600
+"""How long a browser may remember a preflight."""
+
+METHODS: Final = b"GET, HEAD, POST, PUT, PATCH, DELETE"
+
+_REQUEST_FIELDS: Final = (
+    b"authorization, content-type, if-match, x-agent-address, x-agent-challenge, x-agent-id,"
+    b" x-agent-session, x-agent-signature, x-chain, x-request-id"
+)
+_EXPOSED: Final = (
+    b"allow, content-disposition, etag, retry-after, ratelimit-limit, ratelimit-remaining,"
+    b" ratelimit-reset, www-authenticate, x-agent-session, x-request-id"
+)
+
+_VARY: Final = (b"vary", b"Origin")
+
+
+class Cors:
+    """What is said to pages of other origins."""
+
+    def __init__(self, origins: Sequence[str]) -> None:
+        """`origins` are in the spelling browsers send, or `*`; without any, nothing is said."""
+        self._origins = frozenset(origins)
+
+    def headers(self, exchange: Exchange) -> list[tuple[bytes, bytes]]:
+        """The headers of every answer to this request, refusals included."""
+        if not self._origins:
+            return []
+        allowed = self._allowed(exchange)
+        if allowed is None:
+            return [_VARY]
+        return [*allowed, (b"access-control-expose-headers", _EXPOSED)]
+
+    def is_preflight(self, scope: Scope, exchange: Exchange) -> bool:
+        """Whether a browser asks, before it calls, for a page that may."""
+        return (
+            scope["method"] == "OPTIONS"
+            and "access-control-request-method" in exchange.headers
+            and bool(self._origins)
+            and self._allowed(exchange) is not None
+        )
+
+    @staticmethod
+    async def answer(send: Send) -> None:
+        """The answer to a preflight; `headers` are added to it as to any other."""
+        headers = [
+            (b"access-control-allow-methods", METHODS),
+            (b"access-control-allow-headers", _REQUEST_FIELDS),
+            (b"access-control-max-age", b"%d" % MAX_AGE_S),
+        ]
+        await send({"type": "http.response.start", "status": 204, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    def _allowed(self, exchange: Exchange) -> list[tuple[bytes, bytes]] | None:
+        origin = exchange.headers.get("origin")
+        if origin is None:
+            return None
+        if ANY in self._origins:
+            return [(b"access-control-allow-origin", b"*")]
+        if origin not in self._origins:
+            return None
+        return [(b"access-control-allow-origin", origin.encode("latin-1")), _VARY]

@@ -1,0 +1,131 @@
+"""The one table from error codes to HTTP statuses, and the one envelope (decisions, section 2)."""
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from assay.common.errors import ServiceError, TooMany
+from assay.common.json import JsonValue
+
+STATUS: Mapping[str, int] = MappingProxyType(
+    {
+        "invalid_request": 400,
+        "proof_invalid": 400,
+        "request_loop": 400,
+        "upgrade_not_supported": 400,
+        "token_invalid": 400,
+        "payment_required": 402,
+        "unauthorized": 401,
+        "identity_required": 401,
+        "challenge_required": 401,
+        "signature_invalid": 401,
+        "identity_mismatch": 401,
+        "totp_required": 401,
+        "totp_invalid": 401,
+        "forbidden": 403,
+        "plan_required": 403,
+        "account_suspended": 403,
+        "insufficient_scope": 403,
+        "invite_invalid": 403,
+        "mail_disabled": 403,
+        "password_wrong": 403,
+        "sign_up_closed": 403,
+        "totp_enrolment_required": 403,
+        "trust_denied": 403,
+        "not_found": 404,
+        "agent_not_found": 404,
+        "snapshot_not_found": 404,
+        "course_step_not_found": 404,
+        "key_not_found": 404,
+        "operator_not_found": 404,
+        "session_not_found": 404,
+        "endpoint_not_found": 404,
+        "wrapper_not_found": 404,
+        "call_not_found": 404,
+        "delivery_not_found": 404,
+        "note_not_found": 404,
+        "webhook_not_found": 404,
+        "not_enrolled": 404,
+        "credential_not_found": 404,
+        "method_not_allowed": 405,
+        "request_timeout": 408,
+        "conflict": 409,
+        "email_taken": 409,
+        "key_limit_reached": 409,
+        "last_admin": 409,
+        "totp_conflict": 409,
+        "endpoint_overlaps": 409,
+        "human_taken": 409,
+        "course_step_left": 409,
+        "webhook_limit_reached": 409,
+        "enrolment_limit_reached": 409,
+        "credential_limit_reached": 409,
+        "control_unproven": 409,
+        "precondition_failed": 412,
+        "payload_too_large": 413,
+        "request_head_too_large": 431,
+        "rate_limited": 429,
+        "too_many_connections": 429,
+        "quota_exceeded": 429,
+        "rate_limit_exceeded": 429,
+        "egress_budget": 429,
+        "wrapper_upstream_unread": 429,
+        "wrapper_upstream_busy": 429,
+        "MONTHLY_REQUEST_LIMIT_EXCEEDED": 429,
+        "internal_error": 500,
+        "wrapper_request_failed": 502,
+        "proxy_request_failed": 502,
+        "temporarily_unavailable": 503,
+        "chain_unavailable": 503,
+        "evidence_unavailable": 503,
+        "personhood_unavailable": 503,
+        "payments_unavailable": 503,
+        "settlement_pending": 503,
+    }
+)
+"""Source: spec, sections 7.1 to 7.3; decisions, section 2."""
+
+
+class TooManyConnections(TooMany):
+    """The caller's address or network holds as many connections as it may."""
+
+    code = "too_many_connections"
+
+
+def fault() -> ServiceError:
+    """What a caller is told of a fault of ours: nothing but where to look for it."""
+    return ServiceError("Something went wrong on our side; the request id names it in our logs.")
+
+
+def status_of(error: ServiceError) -> int:
+    """The HTTP status of a refusal."""
+    return STATUS[error.code]
+
+
+def envelope(error: ServiceError, request_id: str) -> bytes:
+    """The body of a refusal: slug, code, sentence, extras, request id."""
+    body: dict[str, JsonValue] = {
+        "error": error.code.lower(),
+        "code": error.code,
+        "message": error.message,
+        **error.extras,
+        "requestId": request_id,
+    }
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def error_headers(error: ServiceError) -> list[tuple[bytes, bytes]]:
+    """The headers only a refusal has: `Retry-After`, and how to authenticate.
+
+    That is said on a 401, and on the 403 of a key that lacks a scope (RFC 6750, section 3.1).
+    """
+    headers: list[tuple[bytes, bytes]] = []
+    if error.retry_after_s is not None:
+        headers.append((b"retry-after", str(max(1, error.retry_after_s)).encode()))
+    if error.code == "unauthorized":
+        headers.append((b"www-authenticate", b'Bearer realm="assay"'))
+    scope = error.extras.get("scope") if error.code == "insufficient_scope" else None
+    if isinstance(scope, str):
+        told = f'Bearer realm="assay", error="insufficient_scope", scope="{scope}"'
+        headers.append((b"www-authenticate", told.encode()))
+    return headers

@@ -1,0 +1,164 @@
+"""How often one caller may ask: a bucket that leaks evenly, per caller, in memory.
+
+GCRA (ITU-T I.371): one number a caller, no window edges to burst over. Where processes share their
+limits (decision 0012), a window of 60 seconds that slides as well, over all of them together.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from math import ceil
+
+from typing_extensions import override
+
+from assay.common.addresses import caller_of, parsed_address
+from assay.common.clock import Clock
+from assay.common.errors import TooMany
+from assay.common.quota_lease import Leases
+
+__all__ = [
+    "RateLimit",
+    "SharedRateLimit",
+    "Verdict",
+    "caller_of",
+    "parsed_address",
+    "rate_limit",
+    "refuse",
+]
+
+CALLERS_MAX = 100_000
+"""Callers remembered; the one unseen for longest is forgotten first, which only ever forgives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a limit says of one request."""
+
+    allowed: bool
+    limit: int
+    remaining: int
+    reset_s: int
+    """Seconds until the whole limit is there again; when refused, until one request is.
+
+    Of a shared limit, until the oldest request leaves the window: then there is one more.
+    """
+
+
+class RateLimit:
+    """At most `per_minute` requests a minute and caller, a minute's worth of them at once."""
+
+    def __init__(self, per_minute: int, clock: Clock) -> None:
+        self.per_minute = per_minute
+        self._clock = clock
+        self._cost_s = 60.0 / per_minute
+        self._full_at_s: OrderedDict[str, float] = OrderedDict()
+
+    def take(self, caller: str) -> Verdict | None:
+        """Count one request of the caller, unless it is refused; None: only `admit` can tell."""
+        now = self._clock.monotonic_s()
+        full_at = max(now, self._full_at_s.get(caller, now)) + self._cost_s
+        over_s = full_at - now - 60.0
+        if over_s > 1e-9:  # noqa: PLR2004 - what adding up floats may cost
+            return self._refused(over_s)
+        self.count(caller, full_at)
+        remaining = int((60.0 - (full_at - now)) / self._cost_s + 1e-9)
+        return Verdict(
+            allowed=True, limit=self.per_minute, remaining=remaining, reset_s=ceil(full_at - now)
+        )
+
+    def room(self, caller: str) -> float | None:
+        """What `count` takes when a request is allowed now, else None; nothing is counted."""
+        now = self._clock.monotonic_s()
+        known = self._full_at_s.get(caller, now)
+        full_at = (max(now, known)) + self._cost_s
+        return full_at if full_at - now <= 60.0 + 1e-9 else None
+
+    def count(self, caller: str, full_at: float) -> None:
+        """Count the request that `room` has allowed, before another is asked about."""
+        self._full_at_s[caller] = full_at
+        self._full_at_s.move_to_end(caller)
+        if len(self._full_at_s) > CALLERS_MAX:
+            self._full_at_s.popitem(last=False)
+
+    def give_back(self, caller: str) -> None:
+        """Take back one request that was counted, and turned out to be another's."""
+        full_at = self._full_at_s.get(caller)
+        if full_at is not None:
+            self._full_at_s[caller] = full_at - self._cost_s
+
+    async def admit(self, caller: str) -> Verdict:
+        """What `take` says, and where it cannot tell, what the shared count does."""
+        return self.take(caller) or self._refused(1.0)
+
+    async def require(self, caller: str) -> None:
+        """Count one request; raises `TooMany` when it is refused."""
+        refuse(self.take(caller) or await self.admit(caller))
+
+    def _refused(self, reset_s: float) -> Verdict:
+        return Verdict(allowed=False, limit=self.per_minute, remaining=0, reset_s=ceil(reset_s))
+
+
+class SharedRateLimit(RateLimit):
+    """The same limit, kept together with other processes; without them, as each can by itself.
+
+    What is admitted here is counted here too, so that one process never admits more than it would
+    alone, whatever the shared count forgets.
+    """
+
+    def __init__(self, name: str, per_minute: int, clock: Clock, leases: Leases) -> None:
+        super().__init__(per_minute, clock)
+        self._prefix = f"traffic {name} "
+        self._leases = leases
+
+    @override
+    def take(self, caller: str) -> Verdict | None:
+        if self._leases.is_alone:
+            return super().take(caller)
+        return super().take(caller) if self._leases.has(self._prefix + caller) else None
+
+    @override
+    def room(self, caller: str) -> float | None:
+        """None as well where nothing is in hand."""
+        if not self._leases.is_alone and not self._leases.has(self._prefix + caller):
+            return None
+        return super().room(caller)
+
+    @override
+    def count(self, caller: str, full_at: float) -> None:
+        super().count(caller, full_at)
+        if not self._leases.is_alone:
+            self._leases.use(self._prefix + caller)
+
+    @override
+    def give_back(self, caller: str) -> None:
+        super().give_back(caller)
+        if not self._leases.is_alone:
+            self._leases.unspend(self._prefix + caller)
+
+    @override
+    async def admit(self, caller: str) -> Verdict:
+        key = self._prefix + caller
+        room = await self._leases.take(key, self.per_minute)
+        if room is None:
+            return await super().admit(caller)
+        left, reset_s = room
+        if left < 0:
+            return self._refused(reset_s)
+        full_at = super().room(caller)
+        if full_at is None:  # the shared count has forgotten what this process admitted
+            self._leases.unspend(key)
+            return self._refused(reset_s)
+        super().count(caller, full_at)
+        return Verdict(allowed=True, limit=self.per_minute, remaining=left, reset_s=reset_s)
+
+
+def rate_limit(name: str, per_minute: int, clock: Clock, leases: Leases | None) -> RateLimit:
+    """A limit of this process, or of all that share their limits; then by its name."""
+    if leases is None:
+        return RateLimit(per_minute, clock)
+    return SharedRateLimit(name, per_minute, clock, leases)
+
+
+def refuse(verdict: Verdict) -> None:
+    """Raises `TooMany` unless the verdict allows."""
+    if not verdict.allowed:
+        raise TooMany("Too many requests: slow down.", retry_after_s=max(1, verdict.reset_s))

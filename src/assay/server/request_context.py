@@ -1,0 +1,160 @@
+"""One request being answered: what the edge knows of it, and raw answers."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import formatdate
+from functools import lru_cache
+from typing import Any, Final, Protocol, TypeAlias
+
+from assay.accounts.cost_bearers import operator_bearer
+from assay.accounts.model import Operator
+from assay.common.costs import Bearer, address_bearer
+from assay.common.errors import ServiceError
+from assay.common.ids import new_id
+from assay.common.memory_budget import Share
+from assay.http1.callers import Caller
+from assay.server.errors import envelope, error_headers, status_of
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers: TypeAlias = Mapping[str, str]
+
+KEY = "assay.exchange"
+"""Where the exchange stands in the scope."""
+
+JSON = (b"content-type", b"application/json")
+
+LENGTH_DIGITS_MAX: Final = 19
+"""Of a `Content-Length`, as the parser takes it."""
+
+SMALL_BYTES: Final = 4 * 1024
+"""A body no larger is not counted: the number of connections bounds such."""
+
+
+def date_header(moment: datetime) -> tuple[bytes, bytes]:
+    """`Date`, which an origin server with a clock must send (RFC 9110, section 6.6.1)."""
+    return (b"date", _http_date(int(moment.timestamp())))
+
+
+@lru_cache(maxsize=4)
+def _http_date(second: int) -> bytes:
+    return formatdate(second, usegmt=True).encode()
+
+
+class SharesBodies(Protocol):
+    """Rooms for bodies."""
+
+    def share(self, exchange: "Exchange") -> Share:
+        """What the request's caller holds of its room: nothing yet."""
+        ...
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What is known of a request. `headers` has lower-case names, the first of each name."""
+
+    request_id: str
+    client_address: str
+    headers: Headers
+    route: str = ""
+    """The route's template, for the log: paths themselves may hold anything."""
+    operator: Operator | None = None
+    """Whose API key or dashboard token it carries, once that is known."""
+    key_digest: bytes | None = None
+    """Of the API key in `Authorization`, once it has been looked at."""
+    counted_for: str | None = None
+    """The operator it is counted for, or the owner of its dashboard token; None: its address."""
+    session_id: str | None = None
+    """The session of its dashboard token, once that is known."""
+    bodies: "SharesBodies | None" = None
+    """Where room for its body is had."""
+    body_share: Share | None = None
+    """What is held for its body until it is answered."""
+    answer_share: Share | None = None
+    """What is held for a large answer until it is out."""
+    wrapper_caller: Caller | None = None
+    """Whom a wrapper call is counted for, as far as is known now."""
+    answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
+
+    @property
+    def brings_much(self) -> bool:
+        """Whether the request may bring a body that is counted."""
+        declared = self.headers.get("content-length", "0").strip(" \t")
+        is_number = declared.isdecimal() and len(declared) <= LENGTH_DIGITS_MAX
+        is_small = is_number and int(declared) <= SMALL_BYTES
+        return not is_small or "transfer-encoding" in self.headers
+
+    def bearer(self) -> Bearer:
+        """Who bears what the request costs, as far as is known now.
+
+        Quotas are for strangers: they do not hold for Pro accounts and admins.
+        """
+        operator = self.operator
+        if operator is None:
+            return address_bearer(self.client_address)
+        return operator_bearer(operator.id, operator.plan, operator.role)
+
+
+def headers_of(scope: Scope) -> Headers:
+    """The request's headers; of a name sent twice the first counts."""
+    return {
+        name.decode("latin-1"): value.decode("latin-1")
+        for name, value in reversed(scope["headers"])
+    }
+
+
+def exchange_of(scope: Mapping[str, Any]) -> Exchange:
+    """The exchange the edge put into the scope."""
+    return scope[KEY]
+
+
+class Warns(Protocol):
+    """A log, as far as it is needed here."""
+
+    def warning(self, event: str, **fields: object) -> object:
+        """Write a warning."""
+        ...
+
+
+def note_detail(log: Warns, exchange: Exchange, error: ServiceError) -> None:
+    """Write down what a refusal does not tell its caller."""
+    if error.detail is not None:
+        log.warning("refused", request_id=exchange.request_id, code=error.code, detail=error.detail)
+
+
+async def answer(
+    send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = (JSON,)
+) -> None:
+    """A whole response."""
+    sized = [*headers, (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": sized})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(send: Send, error: ServiceError, request_id: str) -> None:
+    """The response of a refusal."""
+    headers = [JSON, *error_headers(error)]
+    await answer(send, status_of(error), envelope(error, request_id), headers)
+
+
+WRAP_PREFIX = "/wrap/"
+"""Answers below it are upstreams', not ours: nothing of the edge's is added to them."""
+
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def request_id_of(headers: Mapping[str, str]) -> str:
+    """The caller's own when it is well formed."""
+    return given_request_id(headers) or new_id()
+
+
+def given_request_id(headers: Mapping[str, str]) -> str | None:
+    """The caller's own, or None."""
+    given = headers.get("x-request-id")
+    return given if given is not None and _REQUEST_ID.fullmatch(given) else None

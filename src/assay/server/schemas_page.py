@@ -1,0 +1,117 @@
+"""Lists in pages: `{items, total, limit, offset, nextCursor}`, where the interface names no array.
+
+A cursor says where the next page begins. It is opaque to callers, short, and read strictly. It
+holds nothing but what its caller has seen, so that it needs no signature. One that names a row
+which is not there, or not there any more, is 404 on every list: the reader begins anew.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Generic, TypeVar
+
+from fastapi import Query
+from pydantic import Field
+
+from assay.common.errors import InvalidRequest, Problem
+from assay.server.schemas_base import Answer
+
+T = TypeVar("T")
+
+OFFSET_MAX: Final = 100_000
+"""How far a list is gone through by its offset."""
+
+Cursor = Annotated[
+    str | None,
+    Query(
+        max_length=100,
+        pattern=r"^[A-Za-z0-9_-]+$",
+        description="`nextCursor` of the page before; counts before `offset` and `before`.",
+    ),
+]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Offset = Annotated[
+    int, Query(ge=0, le=OFFSET_MAX, description="Beyond this, page by `cursor` instead.")
+]
+
+_AT = re.compile(r"at:(0|[1-9][0-9]{0,5})")
+_AFTER = re.compile(r"after:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+
+
+class Paged(Answer):
+    """What every page says of its list."""
+
+    total: Annotated[int, Field(description="Of all pages together.")]
+    limit: int
+    offset: int
+    next_cursor: Annotated[
+        str | None, Field(description="Asks for the next page as `cursor`; null on the last one.")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """One page of a list, and what `Paged` says of it."""
+
+    items: Sequence[T]
+    total: int
+    limit: int
+    offset: int
+    next_cursor: str | None
+
+
+def part_of(whole: Sequence[T], limit: int, offset: int, cursor: str | None) -> Part[T]:
+    """One page of a list so short that it is read whole. Raises `InvalidRequest`."""
+    start = offset_of(cursor, offset)
+    shown = whole[start : start + limit]
+    return Part(shown, len(whole), limit, start, cursor_at(start, len(shown), len(whole)))
+
+
+def cursor_at(offset: int, shown: int, total: int) -> str | None:
+    """The cursor of what comes after so many, in a list that is gone through by offset."""
+    place = offset + shown
+    return _encoded(f"at:{place}") if shown and place < min(total, OFFSET_MAX + 1) else None
+
+
+def cursor_after(last_id: str | None) -> str | None:
+    """The cursor of what comes after a row, in a list that is gone through by its ids."""
+    return None if last_id is None else _encoded(f"after:{last_id}")
+
+
+def offset_of(cursor: str | None, offset: int) -> int:
+    """Where the page begins. Raises `InvalidRequest` for a cursor of another list."""
+    if cursor is None:
+        return offset
+    found = _AT.fullmatch(_decoded(cursor))
+    if found is None or int(found[1]) > OFFSET_MAX:
+        raise _unknown()
+    return int(found[1])
+
+
+def before_of(cursor: str | None, before: str | None) -> str | None:
+    """The id of the row that the page begins after. Raises `InvalidRequest`."""
+    if cursor is None:
+        return before
+    found = _AFTER.fullmatch(_decoded(cursor))
+    if found is None:
+        raise _unknown()
+    return found[1]
+
+
+def _encoded(place: str) -> str:
+    return base64.urlsafe_b64encode(place.encode()).rstrip(b"=").decode()
+
+
+def _decoded(cursor: str) -> str:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        return base64.b64decode(padded, b"-_", validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        raise _unknown() from None
+
+
+def _unknown() -> InvalidRequest:
+    problem = Problem(("query", "cursor"), "is not a cursor of this list")
+    return InvalidRequest("The request is not valid; `details` says where.", details=[problem])

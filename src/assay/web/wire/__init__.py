@@ -1,1 +1,0 @@
-"""Request and response shapes, camelCase, one file per resource (spec 2)."""

@@ -1,0 +1,195 @@
+"""Delivering what is pending: at most one attempt each, whatever happens (decisions, 11)."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from assay.common.clock import Clock
+from assay.common.egress_budget import UseClass, egress_use
+from assay.common.tasks import finish
+from assay.evaluation.model import EvaluationCompleted
+from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.webhooks.delivery_slots import SLOW_S, DeliverySlots
+from assay.webhooks.model import (
+    DELIVERY_S,
+    OVER_BUDGET,
+    WAIT_S,
+    Delivery,
+    DeliveryState,
+    Registration,
+)
+from assay.webhooks.payload import signature
+from assay.webhooks.ports import Secrets, WebhookStore
+from assay.webhooks.receiver_proof import ReceiverProofs
+from assay.webhooks.service import place
+
+ABANDONED_AFTER: Final = timedelta(seconds=60)
+"""An attempt takes ten seconds; one that nobody has ended by then, nobody will."""
+
+KEPT: Final = timedelta(days=30)
+"""How long the delivery log goes back."""
+
+IDLE_S: Final = 1.0
+"""How often other processes' evaluations are looked for."""
+
+WAIT_MIN_S: Final = 1.0
+WAIT_MAX_S: Final = 20.0
+"""How soon a delivery that waits for its receiver's budget is tried again."""
+
+CARE_S: Final = 30.0
+"""How often abandoned and old deliveries are looked for."""
+
+LIMITS: Final = Limits(
+    connect_s=5.0, total_s=DELIVERY_S, body_bytes_max=64 * 1024, header_bytes_max=32 * 1024
+)
+
+_SUCCESS, _REDIRECT = range(200, 300), range(300, 400)
+
+Spawn = Callable[[str, Coroutine[Any, Any, object]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    state: DeliveryState
+    status: int | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    until: datetime
+
+
+class Deliverer:
+    """Hears of evaluations, and delivers whatever is pending. A listener that never waits."""
+
+    def __init__(
+        self,
+        store: WebhookStore,
+        secrets: Secrets,
+        http: SafeHttp,
+        clock: Clock,
+        spawn: Spawn,
+        proofs: ReceiverProofs,
+    ) -> None:
+        self._proofs = proofs
+        self._store = store
+        self._secrets = secrets
+        self._http = http
+        self._clock = clock
+        self._spawn = spawn
+        self._news = asyncio.Event()
+        self._slots = DeliverySlots()
+        self._care_at_s = 0.0
+
+    def evaluated(self, news: EvaluationCompleted) -> None:
+        """There may be something to deliver; the rows are there already."""
+        del news
+        self._news.set()
+
+    async def run(self) -> None:
+        """One round: begin what can be begun now, then wait for news, or a moment."""
+        self._news.clear()
+        await self._care()
+        while (at_most := self._slots.batch()) > 0:
+            full, left = self._slots.full(), self._slots.left
+            # A write that is cut off on the way keeps the database to itself: it is finished.
+            begun = await finish(self._store.begin(self._clock.now(), at_most, full, left))
+            for delivery in begun:
+                self._slots.begin(delivery.operator_id)
+                self._spawn("webhook delivery", self._deliver(delivery))
+            if not begun:
+                break
+        try:
+            async with asyncio.timeout(IDLE_S):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    async def _care(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self._care_at_s:
+            return
+        self._care_at_s = now_s + CARE_S
+        now = self._clock.now()
+        await self._store.give_up(now - timedelta(seconds=WAIT_S), now)
+        await self._store.abandon(now - ABANDONED_AFTER, now)
+        await self._store.purge(now - KEPT)
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        begun_s, is_slow = self._clock.monotonic_s(), None
+        try:
+            ended = await self._attempt(delivery)
+            if isinstance(ended, _Waits):
+                await finish(self._store.put_back(delivery, ended.until))
+                return
+            is_slow = self._clock.monotonic_s() - begun_s >= SLOW_S
+            now = self._clock.now()
+            await finish(self._store.end(delivery.id, ended.state, ended.status, ended.reason, now))
+            is_slow = is_slow and not await self._is_proven(delivery)
+        finally:
+            self._slots.end(delivery.operator_id, is_slow=is_slow)
+            self._news.set()  # there is room again
+
+    async def _is_proven(self, delivery: Delivery) -> bool:
+        use = await self._proofs.use_of(delivery.operator_id, delivery.url)
+        return use.use_class is UseClass.OWN
+
+    async def _attempt(self, delivery: Delivery) -> "_Ended | _Waits":
+        found = await self._store.find(delivery.operator_id, delivery.webhook_id)
+        if found is None:
+            return _failed("the registration is gone")
+        try:
+            headers = self._headers(delivery, found)
+        except ValueError:
+            return _failed("the secret cannot be opened any more")
+        outgoing = Outgoing("POST", delivery.url, headers, delivery.payload.encode())
+        try:
+            reply = await self._send(delivery, outgoing)
+        except EgressError as error:
+            if error.failure is not Failure.BUDGET:
+                return _failed(error.failure.value)
+            return _failed(OVER_BUDGET) if error.is_sent else self._wait(delivery, error.retry_s)
+        if reply.status in _SUCCESS:
+            return _Ended(DeliveryState.SENT, reply.status, None)
+        what = "redirects are not followed" if reply.status in _REDIRECT else "the receiver refused"
+        return _Ended(DeliveryState.FAILED, reply.status, what)
+
+    async def _send(self, delivery: Delivery, outgoing: Outgoing) -> Reply:
+        """Within the budget of the receiver's domain, or its own where it proved itself.
+
+        The proof is asked for when there is need of it: the budget has been used up before.
+        """
+        use = await self._proofs.use_of(delivery.operator_id, delivery.url)
+        if use.use_class is not UseClass.OWN and delivery.has_waited:
+            await self._proofs.ask(delivery.operator_id, delivery.url)
+            use = await self._proofs.use_of(delivery.operator_id, delivery.url)
+        with egress_use(use):
+            return await self._http.send(outgoing, LIMITS)
+
+    def _wait(self, delivery: Delivery, retry_s: float) -> "_Ended | _Waits":
+        """Nothing was sent: it stays pending, unless it has waited for as long as it may."""
+        now = self._clock.now()
+        if (now - delivery.created_at).total_seconds() >= WAIT_S:
+            return _failed(OVER_BUDGET)
+        return _Waits(now + timedelta(seconds=min(max(retry_s, WAIT_MIN_S), WAIT_MAX_S)))
+
+    def _headers(self, delivery: Delivery, to: Registration) -> dict[str, str]:
+        """Unsigned unless the registration has a secret; raises `ValueError` when it is lost."""
+        headers = {"content-type": "application/json"}
+        if to.sealed_secret is None:
+            return headers
+        key = self._secrets.open(to.sealed_secret, place(to.id))
+        now_s = int(self._clock.now().timestamp())
+        signed = signature(key, delivery.id, now_s, delivery.payload.encode())
+        return headers | {
+            "webhook-id": delivery.id,
+            "webhook-timestamp": str(now_s),
+            "webhook-signature": signed,
+        }
+
+
+def _failed(reason: str) -> _Ended:
+    return _Ended(DeliveryState.FAILED, None, reason)

@@ -1,0 +1,216 @@
+"""What is to be delivered, written in the transaction of the evaluation it tells of.
+
+A crash loses neither: an evaluation is stored with its deliveries, or with the row from which the
+rest of them is made, some accounts at a time.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import ColumnElement, Row, Select, delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.accounts.cost_bearers import operator_bearer
+from assay.accounts.model import Plan, Role
+from assay.common.costs import Cost, CostLedger
+from assay.common.ids import new_id
+from assay.db.engine import Database, to_us
+from assay.db.schema.everything import (
+    operators,
+    webhook_agents,
+    webhook_deliveries,
+    webhook_events,
+    webhooks,
+)
+from assay.evaluation.model import Change, Evaluation, Snapshot
+from assay.webhooks.address import domain_of_url, same_address
+from assay.webhooks.model import AGENT_DRIFT, EVENT, GRADE_CHANGED, DeliveryState
+from assay.webhooks.payload import change_payload, payload
+from assay.webhooks.service import EVERY_AGENT
+
+NO_CHANGE = Change()
+
+AT_ONCE: Final = 250
+"""Deliveries made before others get their turn: about ten milliseconds."""
+
+_ANY = select(webhook_events.c.seq).limit(1)
+
+
+class Outbox:
+    """Adds a pending delivery for every registration that wants to hear of the agent.
+
+    Equal addresses of one account get it once. Each is a row and bytes of the registration's owner:
+    beyond its quota none is added, and whatever caused the evaluation is none the worse for it.
+    """
+
+    def __init__(self, threshold: float, costs: CostLedger | None = None) -> None:
+        self._threshold = threshold
+        self._costs = costs
+        self.undelivered = 0
+        """Deliveries that were not added, for their owners had used up a quota of the day."""
+
+    async def put(
+        self,
+        connection: AsyncConnection,
+        evaluation: Evaluation,
+        snapshot: Snapshot,
+        change: Change = NO_CHANGE,
+    ) -> None:
+        """Within the caller's transaction; `snapshot` is as it is stored.
+
+        Makes the deliveries of one batch of accounts and, where there are more accounts, a row from
+        which `go_on` makes theirs.
+        """
+        body = payload(evaluation, snapshot, self._threshold)
+        events = _events(evaluation, change)
+        news = _News(
+            evaluation.agent_id,
+            {EVENT: body} | {e: change_payload(e, body, change) for e in events[1:]},
+            to_us(evaluation.evaluated_at),
+        )
+        after = await self._tell_next(connection, news, "")
+        if after is not None:
+            await connection.execute(
+                insert(webhook_events).values(**news.row(), after_operator=after)
+            )
+
+    async def go_on(self, database: Database) -> bool:
+        """Make the deliveries of one more batch of accounts; whether any evaluation was left."""
+        if not await database.look(lambda desk: desk.rows(_ANY, {})):  # mostly
+            return False
+        oldest = select(webhook_events).order_by(webhook_events.c.seq).limit(1)
+        async with database.write() as connection:
+            found = await connection.execute(oldest.with_for_update(skip_locked=True))
+            row = found.mappings().one_or_none()
+            if row is None:
+                return False
+            mine = webhook_events.c.seq == row["seq"]
+            news = _News(row["agent_id"], json.loads(row["bodies"]), row["created_us"])
+            after = await self._tell_next(connection, news, row["after_operator"])
+            left = update(webhook_events).where(mine).values(after_operator=after)
+            await connection.execute(delete(webhook_events).where(mine) if after is None else left)
+        return True
+
+    async def _tell_next(
+        self, connection: AsyncConnection, news: "_News", after: str
+    ) -> str | None:
+        """Tell the next accounts; the last of them, None where there are no others."""
+        wanted = news.wanted()
+        batch, is_last = await _batch(connection, wanted, after)
+        if not batch:
+            return None
+        told = await _told(connection, (*wanted, webhooks.c.operator_id.in_(batch)))
+        for at in range(0, len(told), AT_ONCE):
+            await asyncio.sleep(0)
+            made = [
+                {
+                    "id": new_id(),
+                    "webhook_id": row.id,
+                    "operator_id": row.operator_id,
+                    "url": row.url,
+                    "domain": domain_of_url(row.url),
+                    "agent_id": news.agent_id,
+                    "payload": news.bodies[row.event],
+                    "state": DeliveryState.PENDING.value,
+                    "created_us": news.created_us,
+                }
+                for row in told[at : at + AT_ONCE]
+                if self._charge(row, len(news.bodies[row.event]))
+            ]
+            if made:
+                await connection.execute(insert(webhook_deliveries), made)
+        return None if is_last else batch[-1]
+
+    def _charge(self, row: Row[*tuple[Any, ...]], size_bytes: int) -> bool:
+        """Whether the owner bears one more row of that size; then it is counted."""
+        if self._costs is None:
+            return True
+        bearer = operator_bearer(row.operator_id, Plan(row.plan), Role(row.role))
+        if not all(self._costs.has_left(cost, bearer) for cost in (Cost.ROWS, Cost.DISK_BYTES)):
+            self.undelivered += 1
+            return False
+        self._costs.charge(Cost.ROWS, 1, bearer)
+        self._costs.charge(Cost.DISK_BYTES, size_bytes, bearer)
+        return True
+
+
+_Wanted: TypeAlias = tuple[ColumnElement[bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """An evaluation, as it is told: the payload of each event by the event's name."""
+
+    agent_id: str
+    bodies: dict[str, str]
+    created_us: int
+
+    def row(self) -> dict[str, object]:
+        return {
+            "agent_id": self.agent_id,
+            "bodies": json.dumps(self.bodies),
+            "created_us": self.created_us,
+        }
+
+    def wanted(self) -> _Wanted:
+        """Whether a registration is told."""
+        return (
+            webhook_agents.c.agent_id.in_([self.agent_id, EVERY_AGENT]),
+            operators.c.suspended_us.is_(None),
+            webhooks.c.event.in_(list(self.bodies)),
+            webhooks.c.created_us <= self.created_us,
+        )
+
+
+async def _batch(
+    connection: AsyncConnection, wanted: _Wanted, after: str
+) -> tuple[list[str], bool]:
+    """The next accounts that want to hear of it, and whether they are the last.
+
+    So many as have `AT_ONCE` registrations together, one at least: an account's are told together.
+    """
+    statement = _joined(select(webhooks.c.operator_id, func.count()))
+    statement = statement.where(*wanted, webhooks.c.operator_id > after)
+    statement = statement.group_by(webhooks.c.operator_id).order_by(webhooks.c.operator_id)
+    batch: list[str] = []
+    left = AT_ONCE
+    for operator_id, count in (await connection.execute(statement.limit(AT_ONCE + 1))).all():
+        if batch and count > left:
+            return batch, False
+        batch.append(operator_id)
+        left -= count
+    return batch, True
+
+
+async def _told(connection: AsyncConnection, wanted: _Wanted) -> Sequence[Row[*tuple[Any, ...]]]:
+    """The registrations of some accounts that are told; of equal addresses of one the newest.
+
+    It is what the account asked for last.
+    """
+    columns = (webhooks.c.id, webhooks.c.operator_id, webhooks.c.url, webhooks.c.event)
+    statement = _joined(select(*columns, operators.c.plan, operators.c.role)).distinct()
+    statement = statement.where(*wanted).order_by(webhooks.c.id)
+    newest: dict[tuple[str, str, str], Row[*tuple[Any, ...]]] = {}
+    for number, row in enumerate((await connection.execute(statement)).all(), 1):
+        newest[row.operator_id, same_address(row.url), row.event] = row
+        if number % AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return list(newest.values())
+
+
+def _joined(columns: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
+    joined = columns.join(webhook_agents, webhook_agents.c.webhook_id == webhooks.c.id)
+    return joined.join(operators, operators.c.id == webhooks.c.operator_id)
+
+
+def _events(evaluation: Evaluation, change: Change) -> list[str]:
+    """What an evaluation is news of; the one of the specification first."""
+    events = [EVENT]
+    if change.tier_before not in {None, evaluation.grade.tier}:
+        events.append(GRADE_CHANGED)
+    if change.drift:
+        events.append(AGENT_DRIFT)
+    return events

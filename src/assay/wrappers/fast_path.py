@@ -1,0 +1,244 @@
+"""The wrappers' fast lane: a request and its answer at the server's own protocol.
+
+What needs no waiting (a free wrapper, an agent that passed a moment ago, a kept connection to the
+upstream, no body) is sent on while the request's head is still in hand, and its answer written back
+as it arrives, without a task. Everything else takes the ordinary lane,
+`wrappers/routes_calls.py`, with the same stages and the same answers. Source: facts,
+performance (both sides at protocol level).
+"""
+
+import asyncio
+from typing import Protocol
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from assay.app import App
+from assay.common.errors import ServiceError
+from assay.common.write_coalescer import Outbox
+from assay.http1.callers import Caller
+from assay.http1.model import AnswerHead, Exchange, UpstreamFailed
+from assay.server.errors import envelope, error_headers, status_of
+from assay.server.request_context import date_header
+from assay.wrappers.parsed_request_cache import ANSWERS_REMEMBERED, Rendered, Repeat
+from assay.wrappers.stages.forward import SANDBOX
+
+JOINED_BYTES_MAX = 16 * 1024
+"""Up to here a piece is copied behind its head, and waits for the end of the turn."""
+
+_NO_CONTENT = 204
+_NO_BODY = frozenset({_NO_CONTENT, 304})
+
+
+class CallerConnection(Protocol):
+    """The connection a request came on."""
+
+    transport: asyncio.Transport
+    outbox: Outbox
+
+    def take_ordinary(self, cycle: "FastCycle") -> bool:
+        """Let the ordinary lane answer, where the upstream has not seen the request."""
+        ...
+
+    def on_response_complete(self) -> None:
+        """The next request may be answered."""
+        ...
+
+
+class FastCycle:
+    """One request of the fast lane, in the place of the server's own cycle; the answer's sink.
+
+    Implements `wrapper.ports.Trip` and `ReplySink`.
+    """
+
+    __slots__ = (
+        "_app", "_exchange", "_is_chunked", "_is_out", "_limits", "_out", "_protocol", "begun_s",
+        "body", "bytes_out", "caller", "client_address", "disconnected", "is_repeated",
+        "is_waiting", "keep_alive", "more_body", "outcome", "repeat", "request_id",
+        "response_complete", "status",
+    )  # fmt: skip
+
+    body: bytearray
+    more_body: bool
+
+    def __init__(
+        self,
+        app: App,
+        protocol: CallerConnection,
+        repeat: Repeat,
+        client: tuple[str, Caller],
+        request_id: str,
+        is_repeated: bool,  # noqa: FBT001
+    ) -> None:
+        self._app = app
+        self._protocol = protocol
+        self._exchange: Exchange | None = None
+        self._limits = b""
+        self._out: list[bytes | memoryview] = []
+        self._is_chunked = self._is_out = self.is_waiting = False
+        self.repeat = repeat
+        self.is_repeated = is_repeated
+        self.client_address, self.caller = client
+        self.request_id = request_id
+        self.begun_s = app.clock.monotonic_s()
+        self.keep_alive = repeat.keep_alive
+        self.outcome = "forwarded"
+        self.disconnected = self.response_complete = False
+        self.status = self.bytes_out = 0
+
+    def begin(self) -> bool:
+        """Whether the request is on its way."""
+        begun = self._app.direct.begin(self.repeat.carried, self, self)
+        if begun is None:
+            return False
+        self._exchange, self._limits = begun
+        return True
+
+    @property
+    def message_event(self) -> "FastCycle":
+        """The server sets this when something changed; all that matters here is a caller gone."""
+        return self
+
+    def set(self) -> None:
+        """The caller may be gone."""
+        if self.disconnected and not self.response_complete and self._exchange is not None:
+            self._exchange.abort()
+            self.outcome = "cancelled"
+            self._end()
+
+    # -- wrapper.ports.ReplySink ----------------------------------------------------------------
+
+    def on_head(self, head: AnswerHead) -> None:
+        """Write the head of the answer."""
+        known = self.repeat.answers.get(head)
+        if known is None:
+            try:
+                known = self._render(head)
+            except UpstreamFailed as error:
+                if self._exchange is not None:
+                    self._exchange.abort()
+                self.on_failure(error, untouched=False)
+                return
+        self.status = head.status
+        self._is_chunked = known.is_chunked
+        own = b"%bx-request-id: %b\r\n" % (self._limits, self.request_id.encode())
+        if not known.is_dated:
+            own += b"%b: %b\r\n" % date_header(self._app.clock.now())
+        if not self.keep_alive:
+            own += b"connection: close\r\n"
+        self._out = [b"%b%b\r\n" % (known.lines, own)]
+
+    def on_piece(self, piece: bytes | memoryview) -> None:
+        """Write a piece of the body."""
+        self.bytes_out += len(piece)
+        self._out.append(b"%x\r\n%b\r\n" % (len(piece), piece) if self._is_chunked else piece)
+
+    def flush(self) -> None:
+        """Send what has been written: much of it at once, little with all that this turn sends."""
+        out = self._out
+        if not out:
+            return
+        if len(out[-1]) > JOINED_BYTES_MAX:  # it is in the processor's cache now
+            self.send()
+            if self._protocol.transport.get_write_buffer_size() and self._exchange is not None:
+                self._exchange.keep_piece()
+            return
+        self._out = [b"".join(out)]
+        if not self.is_waiting:
+            self.is_waiting = True
+            self._protocol.outbox.add(self)
+
+    def send(self) -> None:
+        """Send it now, what waits of earlier pieces included."""
+        out, self._out = self._out, []
+        self.is_waiting = False
+        transport = self._protocol.transport
+        if not out or transport.is_closing():
+            return
+        self._is_out = True
+        if len(out) == 1:
+            transport.write(out[0])
+        else:
+            transport.writelines(out)
+
+    def on_end(self) -> None:
+        """The answer is whole."""
+        if self._is_chunked:
+            self._out.append(b"0\r\n\r\n")
+        self.flush()
+        self._complete()
+
+    def on_failure(self, error: UpstreamFailed, *, untouched: bool) -> None:
+        """A 502, or a cut where an answer has begun; a request nobody saw is sent again."""
+        if untouched and self._protocol.take_ordinary(self):
+            return
+        self.outcome = error.code
+        if self._is_out:
+            self.keep_alive = False
+        else:
+            self._refuse(error)
+        self._complete()
+
+    def pause(self) -> None:
+        """The caller reads slowly."""
+        if self._exchange is not None:
+            self._exchange.pause()
+
+    def resume(self) -> None:
+        """The caller reads again."""
+        if self._exchange is not None:
+            self._exchange.resume()
+
+    def _render(self, head: AnswerHead) -> Rendered:
+        """What all answers with this head to this request have in common. Raises as `Direct`."""
+        repeat, status = self.repeat, head.status
+        passed = list(self._app.direct.answer_headers(repeat.carried, head))
+        if status == _NO_CONTENT:  # which has no length either (RFC 9110, section 8.6)
+            passed = [header for header in passed if header[0] != b"content-length"]
+        names = {name for name, _ in passed}
+        is_bare = repeat.is_head or status in _NO_BODY
+        is_chunked = not is_bare and b"content-length" not in names
+        if is_chunked:
+            passed.append((b"transfer-encoding", b"chunked"))
+        lines = [STATUS_LINE.get(status) or _status_line(status)]
+        lines += [b"%b: %b\r\n" % header for header in passed]
+        rendered = Rendered(b"".join(lines), b"date" in names, is_chunked)
+        if len(repeat.answers) >= ANSWERS_REMEMBERED:
+            repeat.answers.clear()
+        repeat.answers[head] = rendered
+        return rendered
+
+    def _refuse(self, error: ServiceError) -> None:
+        body = envelope(error, self.request_id)
+        self.status = status_of(error)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"cache-control", b"no-store"),
+            *SANDBOX,
+            (b"x-request-id", self.request_id.encode()),
+            date_header(self._app.clock.now()),
+            *error_headers(error),
+            *self.repeat.carried.cors,
+        ]
+        lines = [STATUS_LINE[self.status], *(b"%b: %b\r\n" % header for header in headers)]
+        self._out = [*lines, b"\r\n", b"" if self.repeat.is_head else body]
+        self.bytes_out = len(body)
+        self.flush()
+
+    def _complete(self) -> None:
+        if self.response_complete:
+            return
+        self._end()
+        if not self.keep_alive:
+            self.send()
+            self._protocol.transport.close()
+        self._protocol.on_response_complete()
+
+    def _end(self) -> None:
+        self.response_complete = True
+        self._exchange = None  # which knows this one: a circle is left to the collector, and pauses
+        self._app.direct.record(self.repeat.carried, self)
+
+
+def _status_line(status: int) -> bytes:
+    return b"HTTP/1.1 %d \r\n" % status

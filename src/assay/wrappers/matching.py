@@ -1,0 +1,299 @@
+"""Operator + path + method -> the config that answers. Pure (decisions, section 9).
+
+Exact beats `{param}` beats prefix `/*`, segment by segment from the left; a method's own config
+beats one for any method. Segments are compared percent-decoded; the path goes on as it came. Where
+nothing matches, `%2F` is read as a slash once, and the path goes on so.
+
+A path that matches one config and is another spelling of a stricter one's path is the stricter
+one's: an upstream that takes both for the same would otherwise serve the dear thing for nothing.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Generic, NamedTuple, TypeVar
+from urllib.parse import unquote
+
+from assay.wrappers.caller_terms import Terms
+from assay.wrappers.model import ANY_METHOD
+from assay.wrappers.path_spelling import Unfoldable, folded, readings
+from assay.wrappers.pattern_index import PatternIndex, numbers
+
+PATH_CHARS_MAX = 2048
+SEGMENTS_MAX = 64
+FOUND_MAX = 1000
+"""Paths of one operator whose match is remembered."""
+
+STEPS_AT_ONCE: Final = 20
+"""Configs made ready, or added, before others get their turn: some five milliseconds."""
+
+_LITERAL = re.compile(r"[A-Za-z0-9._~!$&'()+,;=:@-]+")
+_ONE_READING = re.compile(r"[A-Za-z0-9_~!&'()+,=@-]+(?:\.[A-Za-z0-9_~!&'()+,=@-]+)*+")
+"""A segment that all servers read as it is, but for letter case."""
+
+_PARAMETER = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]{0,63}\}")
+METHOD_CHARS_MAX = 24
+_METHOD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,24}")
+_NEVER_FORWARDED = frozenset({"CONNECT", "TRACE"})
+"""TRACE shows an upstream's secret to every caller; CONNECT is a tunnel."""
+
+_REMEMBERED_CHARS_MAX = 256
+"""A longer path is matched each time."""
+
+_SLASH = re.compile(r"%2[fF]")
+_HIDDEN = re.compile(r"[\x00-\x1f\x7f]")
+
+T = TypeVar("T")
+
+FREE_TERMS = Terms()
+"""Of a wrapper that asks for nothing."""
+
+
+class BadPath(ValueError):
+    """A path that is not one; the message is a sentence."""
+
+
+def check_pattern(path: str) -> None:
+    """Raises `BadPath` unless a config may have this path."""
+    if not path.startswith("/") or len(path) > PATH_CHARS_MAX:
+        raise BadPath(f"must begin with a slash and have at most {PATH_CHARS_MAX} characters")
+    segments = path[1:].split("/")
+    if len(segments) > SEGMENTS_MAX:
+        raise BadPath(f"has more than {SEGMENTS_MAX} segments")
+    for place, segment in enumerate(segments):
+        last = place == len(segments) - 1
+        if segment in {".", ".."}:
+            raise BadPath("has a dot segment")
+        if segment in {"", "*"} and last:
+            continue
+        if not _LITERAL.fullmatch(segment) and not _PARAMETER.fullmatch(segment):
+            raise BadPath("has a segment that is neither plain text nor a {parameter}")
+
+
+def check_method(method: str) -> None:
+    """Raises `BadPath` unless a config may have this method."""
+    if not is_forwarded(method) or method != method.upper():
+        raise BadPath(
+            f"must be an HTTP method of at most {METHOD_CHARS_MAX} characters in capitals,"
+            " or * for any; not CONNECT or TRACE"
+        )
+
+
+def is_forwarded(method: str) -> bool:
+    """Whether a request of this method may reach an upstream. Source: RFC 9110, section 9.1.
+
+    Methods are case-sensitive, but some frameworks take `trace` for `TRACE`.
+    """
+    return _METHOD.fullmatch(method) is not None and method.upper() not in _NEVER_FORWARDED
+
+
+def route_key(method: str, path: str) -> str:
+    """What two configs that answer the same requests have in common."""
+    return method + " " + _PARAMETER.sub("{}", path)
+
+
+def segments_of(path: str) -> tuple[str, ...]:
+    """The decoded segments of a request's path, which begins with a slash.
+
+    Raises `BadPath` for one that another reader could take for a different path.
+    """
+    if len(path) > PATH_CHARS_MAX:
+        raise BadPath(f"has more than {PATH_CHARS_MAX} characters")
+    if "%" not in path:
+        segments = tuple(path[1:].split("/"))
+        if "/." in path or ";." in path or "\\" in path or _HIDDEN.search(path):
+            _refuse_ambiguous(path)
+        return segments
+    _refuse_ambiguous(unquote(path))
+    return tuple(unquote(segment) for segment in path[1:].split("/"))
+
+
+class Row(NamedTuple, Generic[T]):
+    """A config as it is matched."""
+
+    method: str
+    path: str
+    value: T
+    terms: Terms = FREE_TERMS
+
+
+class Match(NamedTuple, Generic[T]):
+    """What answers a request, and the path that goes on."""
+
+    value: T
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[T]):
+    """A config, made ready to be compared."""
+
+    row: Row[T]
+    segments: tuple[str, ...]
+    rank: tuple[int, ...]
+    core: tuple[str, ...]
+    """The segments, folded."""
+    core_rank: tuple[int, ...]
+
+
+def _entry(row: Row[T]) -> _Entry[T]:
+    segments = tuple(row.path[1:].split("/"))
+    core = folded_pattern(segments)
+    return _Entry(row, segments, rank_of(segments), core, rank_of(core))
+
+
+class Table(Generic[T]):
+    """An operator's routes."""
+
+    def __init__(self, rows: Iterable[Row[T]]) -> None:
+        """`rows` are configs of which no two have the same route key."""
+        self._exact: dict[tuple[str, str], _Entry[T]] = {}
+        self._fitting = PatternIndex()
+        self._said, self._meant = PatternIndex(), PatternIndex(is_folded=True)
+        self._found: dict[tuple[str, str], Match[T]] = {}
+        for _ in self._steps(rows):
+            pass
+
+    @classmethod
+    async def by_turns(cls, rows: Iterable[Row[T]]) -> "Table[T]":
+        """The same, where many rows hold up nobody; they are asked for as they are needed."""
+        table = cls(())
+        for number, _ in enumerate(table._steps(rows), 1):
+            if number % STEPS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return table
+
+    def _steps(self, rows: Iterable[Row[T]]) -> Iterator[None]:
+        """Make it, with a pause after each config that is made ready or added."""
+        entries: list[_Entry[T]] = []
+        for row in rows:
+            entries.append(_entry(row))
+            yield
+        self._exact = {(e.row.method, e.row.path): e for e in entries if not any(e.rank)}
+        self._patterns = [entry for entry in entries if any(entry.rank)]
+        self._patterns.sort(key=lambda e: (e.rank, e.row.method == ANY_METHOD))
+        self._demanding = [e for e in entries if e.row.terms.ask_more_than(FREE_TERMS)]
+        self._demanding.sort(key=lambda e: e.core_rank)
+        for entry in self._patterns:
+            self._fitting.add(entry.segments)
+            yield
+        for entry in self._demanding:
+            self._said.add(entry.segments)
+            self._meant.add(entry.core)
+            yield
+
+    def match(self, method: str, path: str) -> Match[T] | None:
+        """The best match; HEAD is answered by GET's. Raises `BadPath`."""
+        known = self._found.get((method, path))
+        if known is not None:
+            return known
+        found = self._match(method, path) if is_forwarded(method) else None
+        if found is not None and len(path) <= _REMEMBERED_CHARS_MAX:
+            if len(self._found) >= FOUND_MAX:
+                self._found.clear()
+            self._found[method, path] = found
+        return found
+
+    def _match(self, method: str, path: str) -> Match[T] | None:
+        segments = segments_of(path)
+        entry = self._raw(method, path, segments)
+        if entry is None and "%2" in path:
+            path = _SLASH.sub("/", path)
+            segments = segments_of(path)
+            entry = self._raw(method, path, segments)
+        if entry is None:
+            return None
+        return Match(self._strictest(entry, method, path, segments).row.value, path)
+
+    def _raw(self, method: str, path: str, segments: tuple[str, ...]) -> _Entry[T] | None:
+        # A segment with a slash of its own is one segment: joined, it would pass for two.
+        split = "%" in path and any("/" in segment for segment in segments)
+        plain = path if "%" not in path or split else "/" + "/".join(segments)
+        methods = methods_for(method)
+        for wanted in methods:
+            if (wanted, plain) in self._exact:
+                return self._exact[wanted, plain]
+        return self._by_pattern(methods, segments)
+
+    def _by_pattern(self, methods: Sequence[str], segments: tuple[str, ...]) -> _Entry[T] | None:
+        best: tuple[int, _Entry[T]] | None = None
+        shape: tuple[int, ...] = ()
+        for number in numbers(self._fitting.fitting(segments)):
+            entry = self._patterns[number]
+            method = entry.row.method
+            if method not in methods:
+                continue
+            if best is None or (entry.rank == shape and methods.index(method) < best[0]):
+                best, shape = (methods.index(method), entry), entry.rank
+            elif entry.rank != shape:
+                break
+        return None if best is None else best[1]
+
+    def _strictest(
+        self, found: _Entry[T], method: str, path: str, segments: tuple[str, ...]
+    ) -> _Entry[T]:
+        """The one found, or the stricter one whose path this is in another spelling.
+
+        One that matches the path as it is spelled too was passed over by the order of matching,
+        and one that is less exact than the one found would have been: neither is walked round.
+        """
+        terms = found.row.terms
+        if not any(e.row.terms.ask_more_than(terms) for e in self._demanding):
+            return found
+        try:
+            cores = readings(path)
+        except Unfoldable:
+            raise BadPath(
+                "is percent-encoded again and again, or can be read in too many ways"
+            ) from None
+        sent, meant = methods_for(method), methods_for(method.upper())
+        is_meant, is_said = 0, self._said.fitting(segments)
+        for core in cores:
+            is_meant |= self._meant.fitting(core)
+        best = found
+        for number in numbers(is_meant):
+            entry = self._demanding[number]
+            if entry.core_rank > best.core_rank:
+                break
+            if (
+                entry.row.method in meant
+                and not (entry.row.method in sent and is_said >> number & 1)
+                and entry.row.terms.ask_more_than(terms)
+                and (best is found or entry.row.terms.ask_more_than(best.row.terms))
+            ):
+                best = entry
+        return best
+
+
+def methods_for(method: str) -> tuple[str, ...]:
+    """The methods of configs that answer this one, best first."""
+    return ("HEAD", "GET", ANY_METHOD) if method == "HEAD" else (method, ANY_METHOD)
+
+
+@lru_cache(maxsize=5000)
+def folded_pattern(segments: tuple[str, ...]) -> tuple[str, ...]:
+    """A pattern as paths are folded; parameters and a prefix's end stay."""
+    parts: list[str] = []
+    for segment in segments:
+        if segment == "*" or segment.startswith("{"):
+            parts.append(segment)
+        elif _ONE_READING.fullmatch(segment):  # folding it costs a hundred times as much
+            parts.append(segment.lower())
+        else:
+            parts.extend(folded("/" + segment))
+    return tuple(parts)
+
+
+def rank_of(pattern: tuple[str, ...]) -> tuple[int, ...]:
+    """Smaller is better: literal 0, parameter 1, prefix 2, the end of a shorter pattern last."""
+    return tuple(2 if part == "*" else 1 if part.startswith("{") else 0 for part in pattern)
+
+
+def _refuse_ambiguous(decoded: str) -> None:
+    """What an upstream might read as a step upwards, or not at all."""
+    if _HIDDEN.search(decoded):
+        raise BadPath("has control characters")
+    if any(segment in {".", ".."} for segment in re.split(r"[/\\;]", decoded)):
+        raise BadPath("has dot segments")

@@ -1,0 +1,293 @@
+"""Wrapper configs, and a request on its way through the pipeline (spec 2.14, 4.6, 4.7).
+
+The stages are types: what was not matched cannot be trusted, what was not admitted cannot be paid
+for, what was not paid for cannot be forwarded. A free wrapper yields `Free`, an open one
+`NotRequired`: absence is never permission. Stages are made once a request and never changed; they
+are not frozen because that would double what making them costs.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal, NamedTuple, TypeAlias
+
+from assay.common.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
+from assay.common.http_heads import Headers
+from assay.gate.denial import denial, denial_message
+from assay.gate.model import ColdStart, Decision, GateInput
+from assay.http1.callers import Caller
+from assay.identity.model import AgentHeaders
+from assay.net.egress.url import Target
+from assay.payments.model import Entry, Held, Protocol, Quote
+from assay.wrappers.caller_terms import Terms
+from assay.wrappers.payment_limits import NO_PAYMENT_LIMITS, PaymentLimits
+
+IdentityProof = Literal["required", "asserted"]
+SettleWhen = Literal["after", "before"]
+
+MAX_BODY_BYTES = 10 * 1024 * 1024
+"""Default body cap. Source: decisions, section 9."""
+
+TIMEOUT_MS = 30_000
+"""Default time an upstream has for the head of its answer, and for each further piece."""
+
+ANY_METHOD = "*"
+"""A config for whatever method has none of its own."""
+
+
+class WrapperNotFound(NotFound):
+    """No active wrapper matches operator, path and method (spec 7.3)."""
+
+    code = "wrapper_not_found"
+
+
+class EndpointNotFound(NotFound):
+    """The operator has no wrapper of this id."""
+
+    code = "endpoint_not_found"
+
+
+class EndpointOverlaps(Conflict):
+    """Another active wrapper of the operator answers this path and method."""
+
+    code = "endpoint_overlaps"
+
+
+class TrustDenied(Forbidden):
+    """The agent did not pass (spec 7.3); the extras say what would change it."""
+
+    code = "trust_denied"
+    known: "Known | None" = None
+    """Who it was, for the call log."""
+
+    @classmethod
+    def of(cls, decision: Decision) -> "TrustDenied":
+        """The refusal that a denial is, with all that the one builder of denials gives it."""
+        refusal = cls(denial_message(decision, "the wrapper"))
+        refusal.extras = {**denial(decision)}
+        return refusal
+
+
+class RateLimitExceeded(TooMany):
+    """More requests than the wrapper lets one agent make (spec 7.3)."""
+
+    code = "rate_limit_exceeded"
+
+
+class WrapperTooLarge(TooLarge):
+    """The body exceeds the wrapper's limit (spec 7.3)."""
+
+    code = "payload_too_large"
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamAuth:
+    """A header added to every upstream request; the secret only ever sealed."""
+
+    header: str
+    sealed_secret: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WrapperConfig:
+    """An operator's API as agents reach it. `price` is in micro-dollars."""
+
+    id: str
+    operator_id: str
+    path: str
+    method: str
+    price: int
+    description: str
+    rate_limit: int | None
+    target_url: str
+    """Empty: registered with a price and no more, by the earlier form of spec 4.6."""
+    protocol: Protocol
+    network: str
+    payout_address: str | None
+    trust_enabled: bool
+    min_score: float
+    identity_proof: IdentityProof
+    settle: SettleWhen
+    max_body_bytes: int
+    timeout_ms: int
+    auth: UpstreamAuth | None
+    active: bool
+    created_at: datetime
+    pass_response_headers: tuple[str, ...] = ()
+    """Lower-case names of the upstream's header fields that pass though by default they do not."""
+    cors_origins: tuple[str, ...] = ()
+    """Whose pages may call it from a browser; `*` for any. Empty: CORS is the upstream's."""
+    fee_rate: Decimal = Decimal(0)
+    """Its account's, 0 to 1, when it was read."""
+    revision: int = 1
+    """Counts its changes."""
+    cold_start: ColdStart | None = None
+    """What is done with an unproven agent; None: the threshold decides."""
+
+    @property
+    def terms(self) -> Terms:
+        """What it asks of a caller."""
+        min_score = self.min_score if self.trust_enabled else None
+        needs_proof = self.identity_proof == "required"
+        return Terms(self.price, min_score, needs_proof, self.cold_start)
+
+
+@dataclass(slots=True)
+class Incoming:
+    """A request below `/wrap/{operatorId}`, as it came.
+
+    `path` begins with a slash and is still percent-encoded; header names are lower case.
+    """
+
+    method: str
+    path: str
+    query: str | None
+    """What follows the question mark; None without one."""
+    headers: Headers
+    agent: AgentHeaders
+    agent_id: str | None
+    chain: str | None
+    client_address: str
+    request_id: str
+    content_length: int | None
+    """What is declared; None for a body of unknown length, 0 without a body."""
+    caller: Caller
+    """Whom it is counted for before it has paid: an agent with a session, else its address."""
+    body: "Callable[[int], AsyncIterator[bytes]]"
+    """The body in pieces, once; at most that many bytes, else it raises `WrapperTooLarge`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A config made ready for requests."""
+
+    config: WrapperConfig
+    target: Target
+    gate_request: GateInput
+    upstream_header: tuple[bytes, bytes] | None
+    """The opened auth header. Never logged, never in an answer."""
+
+
+class RouteMatch(NamedTuple):
+    """The route of a request, and the path that is forwarded."""
+
+    route: Route
+    path: str
+
+
+@dataclass(slots=True)
+class Matched:
+    """A request and the wrapper that answers it. `incoming.path` is the path that is forwarded."""
+
+    incoming: Incoming
+    route: Route
+
+    @property
+    def config(self) -> WrapperConfig:
+        """The wrapper."""
+        return self.route.config
+
+
+@dataclass(slots=True)
+class NotRequired:
+    """The wrapper asks for no trust; `key` is whom the rate limit counts."""
+
+    key: str
+
+
+@dataclass(slots=True)
+class Known:
+    """An agent that passed."""
+
+    agent_id: str
+    address: str
+    proven: bool
+    tier: str
+    score: float
+    session: str | None = None
+    """A session that began with this request."""
+    chain: str | None = None
+    """Slug of the chain it is registered on; None for a key agent."""
+    route: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Whom the rate limit counts: the agent, where nobody can merely say to be it."""
+        if not self.proven:
+            return ""
+        return self.agent_id if self.chain is None else f"{self.chain}/{self.agent_id}"
+
+
+Trust: TypeAlias = NotRequired | Known
+
+
+@dataclass(slots=True)
+class Trusted:
+    """A request whose agent passed, or need not."""
+
+    matched: Matched
+    trust: Trust
+
+
+@dataclass(slots=True)
+class Admitted:
+    """A request within its limit; `limits` are the headers that say how much is left."""
+
+    trusted: Trusted
+    limits: Headers
+
+    @property
+    def matched(self) -> Matched:
+        """The request."""
+        return self.trusted.matched
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Nothing is to be paid."""
+
+
+@dataclass(slots=True)
+class Paid:
+    """A request whose payment is claimed and verified, or that is free."""
+
+    admitted: Admitted
+    payment: "Free | Held"
+    body: bytes | None = None
+    """The body, where it had to be read for the payment's sake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back. `close` is called in any case; `delivered` when the last byte is out."""
+
+    status: int
+    headers: Headers
+    body: "bytes | AsyncIterator[bytes]"
+    close: "Callable[[], None] | None" = None
+    delivered: "Callable[[], Awaitable[None]] | None" = None
+
+
+@dataclass(slots=True)
+class Journey:
+    """What the call log will say of a request; the stages fill it in."""
+
+    incoming: Incoming
+    operator_id: str
+    begun_s: float
+    config: WrapperConfig | None = None
+    quote: Quote | None = None
+    trust: Trust | None = None
+    payer: str | None = None
+    entry: Entry | None = None
+    is_sale: bool = False
+    """Whether the answer is what a settled payment bought, handed out for the first time."""
+    outcome: str = "forwarded"
+    answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
+    """Headers for whatever the answer turns out to be: a session that began, say."""
+    let_go: "Callable[[], None] | None" = None
+    """Gives back the memory that is held for it; called at the end."""
+    refusal: "ServiceError | None" = None
+    """Its address is over its limit: only a payment that holds is served, else this is raised."""
+    payments: PaymentLimits = NO_PAYMENT_LIMITS

@@ -1,0 +1,159 @@
+"""Serving a call whose payment is claimed: forward, settle, answer.
+
+Charged is what was served: a whole answer of the 2xx, or a redirect that leads away from this
+service, to what was bought. Nothing is charged for anything else (decision 0020).
+"""
+
+import asyncio
+
+from assay.common.addresses import caller_of
+from assay.common.http_heads import Headers
+from assay.common.memory_budget import Share
+from assay.http1.model import UpstreamFailed, UpstreamReply
+from assay.payments.claims import CUT_SHORT
+from assay.payments.model import Held, Stored
+from assay.payments.service import LATE_S, Till
+from assay.wrappers.buffer_budget import HeldBodies
+from assay.wrappers.model import Answer, Journey, Paid
+from assay.wrappers.stages.forward import ForwardStep
+
+_REDIRECTED_FROM = 300
+_NOT_MODIFIED = 304
+_REFUSED_FROM = 400
+_FAILED_FROM = 500
+_CACHING = (b"cache-control", b"expires", b"surrogate-control", b"cdn-cache-control", b"age")
+
+_PAID = (
+    "The payment has settled: send the same request with the same payment again; it is not charged"
+    " twice."
+)
+_NOT_TAKEN = (
+    "This service has not taken the payment, and checks on the chain whether anybody else has: "
+)
+_AGAIN = "send the same request with the same payment again."
+_ANOTHER = "it ends too soon to be sent again, so ask for another 402 and pay that."
+
+
+class _CutShort(UpstreamFailed):
+    """The payment's own end left the upstream less than its time."""
+
+
+class PaidCalls:
+    """Serves what is paid for, and hands out what was bought."""
+
+    def __init__(
+        self, forward: ForwardStep, till: Till, response_bytes_max: int, held: HeldBodies
+    ) -> None:
+        self._forward = forward
+        self._till = till
+        self._response_bytes_max = response_bytes_max
+        self._held = held
+
+    async def serve(self, journey: Journey, paid: Paid, held: Held, share: Share) -> Answer:
+        """Forward, settle, answer; whatever fails before settling releases the payment."""
+        journey.entry = held.entry
+        try:
+            await journey.payments.verified(held.entry.payer)
+            stored = await self._forward_whole(paid, held, share)
+        except BaseException as error:
+            is_cut = isinstance(error, _CutShort)
+            reason = CUT_SHORT if is_cut else getattr(error, "code", type(error).__name__)
+            await self._till.release(held, reason)
+            if held.entry.has_paid:
+                journey.answer_headers.extend(self._till.receipt(held.entry, is_refusal=True))
+            if isinstance(error, UpstreamFailed):
+                raise self._with_payment(error, held, paid) from error
+            raise
+        if not self._is_served(stored):  # and so not charged
+            await self._till.release(held, f"upstream {stored.status}")
+            paid_for = held.entry.has_paid
+            receipts = self._till.receipt(held.entry, is_refusal=True) if paid_for else ()
+            return Answer(stored.status, (*stored.headers, *receipts), stored.body)
+        if held.entry.has_paid:
+            journey.entry = await self._till.keep(held.entry, stored)
+        else:
+            journey.entry = await self._till.settle(held, stored)
+        journey.is_sale = True
+        return self.bought(journey, stored)
+
+    def bought(self, journey: Journey, stored: Stored) -> Answer:
+        """What was paid for, with its receipt, for nobody's shared cache."""
+        entry = journey.entry
+        if entry is None:
+            raise TypeError("nothing was bought")
+        no_store = any(n == b"cache-control" and b"no-store" in v for n, v in stored.headers)
+        headers = [header for header in stored.headers if header[0] not in _CACHING]
+        headers.append((b"cache-control", b"private, no-store" if no_store else b"private"))
+        headers.extend(self._till.receipt(entry))
+
+        async def finish() -> None:
+            await self._till.delivered(entry)
+
+        return Answer(stored.status, headers, stored.body, delivered=finish)
+
+    def answer_headers(self, paid: Paid, found: Headers) -> Headers:
+        """The upstream's headers as they go back, with those of the limit."""
+        config = paid.admitted.matched.config
+        return [*self._forward.answer_headers(config, found), *paid.admitted.limits]
+
+    def _is_served(self, stored: Stored) -> bool:
+        """Whether an answer is what was bought, rather than a word about where or whether it is."""
+        if stored.status < _REDIRECTED_FROM:
+            return True
+        if stored.status >= _REFUSED_FROM or stored.status == _NOT_MODIFIED:
+            return False
+        return self._forward.leads_away(stored.headers)
+
+    async def _forward_whole(self, paid: Paid, held: Held, share: Share) -> Stored:
+        """The upstream's whole answer, held back until it is paid for."""
+        config = paid.admitted.matched.config
+        work_s = held.quote.work_s + LATE_S  # a short payment leaves less than `timeoutMs`
+        try:
+            async with asyncio.timeout(work_s):
+                reply = await self._forward.send(paid)
+                try:
+                    body = await self._whole(reply, share)
+                finally:
+                    reply.close()
+        except TimeoutError:
+            message = f"The upstream's answer was not whole after {round(work_s, 1):g} seconds."
+            is_cut = held.quote.work_s < config.timeout_ms / 1000
+            raise (_CutShort if is_cut else UpstreamFailed)(message) from None
+        self._held.learn(config.id, len(body))
+        headers = self.answer_headers(paid, reply.headers)
+        caller = caller_of(paid.admitted.matched.incoming.client_address)
+        return Stored(reply.status, tuple(headers), body, caller)
+
+    def _with_payment(self, error: UpstreamFailed, held: Held, paid: Paid) -> UpstreamFailed:
+        """The failure, with what is known of the payment: who verified it may have submitted it."""
+        work_s = paid.admitted.matched.config.timeout_ms / 1000
+        told = _PAID
+        if not held.entry.has_paid:
+            told = _NOT_TAKEN + (_AGAIN if self._till.is_good(held, work_s) else _ANOTHER)
+        return UpstreamFailed(
+            f"{error.message} {told}",
+            detail=error.detail,
+            retry_after_s=error.retry_after_s,
+            **error.extras,
+        )
+
+    async def _whole(self, reply: UpstreamReply, share: Share) -> bytes:
+        """The body of an answer that is one."""
+        if reply.status >= _FAILED_FROM:
+            raise UpstreamFailed("The upstream failed.", upstreamStatus=reply.status)
+        body = bytearray()
+        async for piece in reply.body():
+            body += piece
+            if len(body) > self._response_bytes_max:
+                message = "The upstream's answer is larger than a paid answer may be."
+                raise UpstreamFailed(message, maxBytes=self._response_bytes_max)
+            share.squeeze(len(body))
+        share.keep(len(body))
+        return bytes(body)
+
+
+def target_of(journey: Journey) -> str:
+    """Path and query as they were sent: what was bought is known by them."""
+    incoming = journey.incoming
+    path = f"/wrap/{journey.operator_id}{incoming.path}"
+    return f"{path}?{incoming.query}" if incoming.query else path

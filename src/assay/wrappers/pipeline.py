@@ -1,0 +1,274 @@
+"""The order of a wrapper call (decisions, section 9).
+
+    [bought before: handed out] -> match -> body cap -> [402 when nothing is attached]
+        -> trust -> limit -> [payment] -> forward
+
+Nobody is charged for a refusal: money is held before the upstream is called, and taken after it
+has answered (or before, where the wrapper says so, and then kept for another try). A payment that
+was spent is looked for first: what it bought does not hang on what its wrapper has become.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from assay.common.addresses import caller_of
+from assay.common.dataclass_copy import changed
+from assay.payments.model import Held, PaymentRefused, PaymentRequired, Quote, Replay
+from assay.payments.requests import PaidRequest, Presented
+from assay.payments.retries import Spent
+from assay.payments.service import Till
+from assay.wrappers.buffer_budget import HeldBodies, Shares
+from assay.wrappers.cors import answer_preflight, cors_headers
+from assay.wrappers.model import (
+    Admitted,
+    Answer,
+    Incoming,
+    Journey,
+    Matched,
+    Paid,
+    TrustDenied,
+    WrapperNotFound,
+)
+from assay.wrappers.paid_call import PaidCalls, target_of
+from assay.wrappers.request_body import read_body, require_size
+from assay.wrappers.route_table import Routes
+from assay.wrappers.stages.forward import ForwardStep
+from assay.wrappers.stages.limit import LimitStep
+from assay.wrappers.stages.pay import PayStep
+from assay.wrappers.stages.record import RecordStep
+from assay.wrappers.stages.trust import TrustStep
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The stages, each of which only its own place in the order can call."""
+
+    routes: Routes
+    trust: TrustStep
+    limit: LimitStep
+    pay: PayStep
+    forward: ForwardStep
+    record: RecordStep
+
+
+class Pipeline:
+    """Answers requests below `/wrap/{operatorId}`."""
+
+    def __init__(self, steps: Steps, till: Till, response_bytes_max: int, held: HeldBodies) -> None:
+        self._steps = steps
+        self._till = till
+        self._held = held
+        self._calls = PaidCalls(steps.forward, till, response_bytes_max, held)
+
+    async def answer(self, journey: Journey) -> Answer:
+        """The answer, or a refusal, raised (spec 7.3)."""
+        find = self._steps.routes.find
+        preflight = await answer_preflight(journey.operator_id, journey.incoming, find)
+        if preflight is not None:
+            return preflight
+        target = target_of(journey)
+        presented = await self._till.presented(journey.incoming.headers)
+        for one in presented:
+            spent = await self._till.retries.spent(one.network, one.digest, one.token)
+            if spent is not None:
+                self._steps.forward.rounds.require(journey.incoming.headers)
+                return await self._serve_again(journey, spent, target)
+        return await self._serve(journey, presented, target)
+
+    def record(self, journey: Journey, status: int, response_bytes: int) -> None:
+        """Write down how it ended; nothing of it is held any more."""
+        if journey.let_go is not None:
+            journey.let_go()
+        self._steps.record.record(journey, status, response_bytes)
+
+    async def _serve(self, journey: Journey, presented: Sequence[Presented], target: str) -> Answer:
+        """A call that buys now, or is free, or is told what it costs."""
+        matched = await self._match(journey)
+        asked = journey.quote = self._steps.pay.quote(matched)
+        if asked is None:
+            return await self._serve_free(journey, matched)
+        if matched.incoming.method == "HEAD" and matched.config.method != "HEAD":
+            # What is sold is the GET: its price is told, and nothing is forwarded.
+            return await self._ask(journey, matched, replace(asked, method="GET"))
+        matched, quote = await self._agreed(matched, asked, presented)
+        if not self._steps.pay.is_attached(quote, matched.incoming):
+            return await self._ask(journey, matched, quote)
+        try:
+            return await self._serve_paid(journey, matched, quote, presented, target)
+        except PaymentRequired as refusal:
+            if quote is asked or not isinstance(refusal.__cause__, PaymentRefused):
+                raise
+            raise await self._till.refused(asked, refusal.__cause__) from refusal
+
+    async def _match(self, journey: Journey) -> Matched:
+        incoming = journey.incoming
+        found = await self._steps.routes.find(journey.operator_id, incoming.method, incoming.path)
+        route, path = found
+        journey.config = route.config
+        journey.answer_headers.extend(cors_headers(route.config, incoming))
+        self._steps.forward.rounds.require(incoming.headers)
+        if path != incoming.path:
+            incoming = journey.incoming = replace(incoming, path=path)
+        require_size(incoming.content_length, route.config.max_body_bytes)
+        return Matched(incoming, route)
+
+    async def _trust(self, journey: Journey, matched: Matched, payer: str | None) -> Admitted:
+        try:
+            trusted = await self._steps.trust.check(matched, payer)
+        except TrustDenied as refusal:
+            journey.trust = refusal.known
+            raise
+        journey.trust = trusted.trust
+        session = getattr(trusted.trust, "session", None)
+        if session is not None:
+            journey.answer_headers.append((b"x-agent-session", session.encode()))
+        return Admitted(trusted, ())
+
+    async def _admit(self, journey: Journey, matched: Matched, payer: str | None) -> Admitted:
+        admitted = await self._trust(journey, matched, payer)
+        return await self._steps.limit.admit(admitted.trusted, payer)
+
+    async def _serve_free(
+        self, journey: Journey, matched: Matched, body: bytes | None = None
+    ) -> Answer:
+        """Forward it; `body` is the request's, where it has been read."""
+        if journey.refusal is not None:
+            raise journey.refusal
+        require_size(None if body is None else len(body), matched.config.max_body_bytes)
+        admitted = await self._admit(journey, matched, None)
+        paid = replace(self._steps.pay.free(admitted), body=body)
+        reply = await self._steps.forward.send(paid)
+        headers = self._calls.answer_headers(paid, reply.headers)
+        whole = reply.whole
+        return Answer(reply.status, headers, reply.body() if whole is None else whole, reply.close)
+
+    async def _ask(self, journey: Journey, matched: Matched, quote: Quote) -> Answer:
+        """Raises the 402 that says how to pay, or what the caller is refused for before that."""
+        if journey.refusal is not None:
+            raise journey.refusal
+        if self._steps.trust.is_presented(matched):
+            await self._trust(journey, matched, None)
+        if self._steps.pay.binds_body(quote):  # the demand is to hold for no other body
+            body = await read_body(matched.incoming, matched.config, self._shares(journey).request)
+            quote = changed(quote, body=body)
+        raise await self._till.demand(quote)
+
+    async def _agreed(
+        self, matched: Matched, asked: Quote, presented: Sequence[Presented]
+    ) -> tuple[Matched, Quote]:
+        """The terms that are paid: those of now, or earlier ones whose quotes still hold."""
+        pay = self._steps.pay
+        if not any(pay.is_payable(asked, one) for one in presented):
+            for one in presented:
+                earlier = await pay.on_earlier_terms(matched, one)
+                if earlier is not None:
+                    return earlier
+        return matched, asked
+
+    async def _serve_paid(
+        self,
+        journey: Journey,
+        matched: Matched,
+        quote: Quote,
+        presented: Sequence[Presented],
+        target: str,
+    ) -> Answer:
+        incoming, pay, shares = matched.incoming, self._steps.pay, self._shares(journey)
+        request = await self._request(incoming, shares, quote.url, target)
+        own = [one for one in presented if one.protocol == quote.network.protocol]
+        request = changed(request, presented=own[0] if own else None)
+        payment = None
+        if not pay.binds_body(quote):  # no body is held for what pays for nothing
+            payment = await pay.read(quote, request, journey.payments)
+        body = await read_body(incoming, matched.config, shares.request)
+        request = changed(request, body=body)
+        if payment is None:
+            payment = await pay.read(changed(quote, body=body), request, journey.payments)
+        journey.payer = payment.payer
+        admitted = await self._admit(journey, matched, payment.payer)
+        await shares.answer.take(self._held.expected(matched.config.id))
+        paid = await pay.hold(admitted, payment, request)
+        if isinstance(paid, Replay):
+            return self._replayed(journey, paid)
+        if not isinstance(paid.payment, Held):
+            raise TypeError("a paid request without a payment")
+        return await self._calls.serve(journey, paid, paid.payment, shares.answer)
+
+    async def _serve_again(self, journey: Journey, spent: Spent, target: str) -> Answer:
+        """What a payment has bought, from where it was claimed: the wrapper may be another by now.
+
+        One that has bought something else is refused on the terms of now; where it costs nothing
+        any more, it is as if it were not attached.
+        """
+        incoming, entry, body = journey.incoming, spent.entry, None
+        config, found = await self._steps.routes.as_claimed(entry, incoming.method, incoming.path)
+        if entry.operator_id == journey.operator_id:  # else it is no call of that wrapper
+            journey.config = config
+            journey.answer_headers.extend(cors_headers(config, incoming))
+        quote = self._steps.pay.quote_of(entry, config, incoming)
+        shares = self._shares(journey)
+        await journey.payments.signed(entry.payer)
+        try:
+            body = await read_body(incoming, config, shares.request)
+            request = await self._request(incoming, shares, quote.url, target)
+            request = replace(request, body=body)
+            replay = await self._till.retries.bought(spent, request)
+            if replay is not None:
+                return self._replayed(journey, replay)
+            journey.payer = entry.payer
+            if found is None:
+                return await self._unserved(journey, spent, quote, request)
+            matched = Matched(replace(incoming, path=found.path), found.route)
+            admitted = await self._admit(journey, matched, entry.payer)
+            await shares.answer.take(self._held.expected(config.id))
+            held = await self._till.retries.resume(spent, quote, request)
+            if isinstance(held, Replay):
+                return self._replayed(journey, held)
+            paid = Paid(admitted, held, body)
+            return await self._calls.serve(journey, paid, held, shares.answer)
+        except PaymentRefused as refusal:
+            journey.config = None
+            journey.answer_headers.clear()
+            matched = await self._match(journey)
+            asked = self._steps.pay.quote(matched)
+            if asked is None:
+                return await self._serve_free(journey, matched, body)
+            raise await self._till.refused(asked, refusal) from refusal
+
+    async def _unserved(
+        self, journey: Journey, spent: Spent, quote: Quote, request: PaidRequest
+    ) -> Answer:
+        """What was settled but cannot be served any more: told with the receipt, for a refund."""
+        held = await self._till.retries.resume(spent, quote, request)
+        if isinstance(held, Replay):
+            return self._replayed(journey, held)
+        await self._till.release(held, "wrapper_not_found")
+        journey.entry = held.entry
+        journey.answer_headers.extend(self._till.receipt(held.entry, is_refusal=True))
+        raise WrapperNotFound("This call was paid for, and its wrapper cannot be called any more.")
+
+    def _replayed(self, journey: Journey, replay: Replay) -> Answer:
+        journey.payer = replay.entry.payer
+        journey.entry, journey.outcome = replay.entry, "replayed"
+        return self._calls.bought(journey, replay.stored)
+
+    async def _request(
+        self, incoming: Incoming, shares: Shares, url: str, target: str
+    ) -> PaidRequest:
+        """The request as payments know it, but for its body."""
+        return PaidRequest(
+            method=incoming.method,
+            url=f"{url}?{incoming.query}" if incoming.query else url,
+            headers=incoming.headers,
+            body=b"",
+            caller=caller_of(incoming.client_address),
+            speaker=await self._steps.trust.speaker(incoming),
+            make_room=shares.replay.take,
+            target=target,
+        )
+
+    def _shares(self, journey: Journey) -> Shares:
+        """Memory for what the call holds back, given back at its end."""
+        shares = self._held.shares(caller_of(journey.incoming.client_address))
+        journey.let_go = shares.close
+        return shares

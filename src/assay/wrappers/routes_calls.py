@@ -1,0 +1,193 @@
+"""The wrappers' lane: `/wrap/{operatorId}/{path}`, any method (spec 4.7; decisions, section 9).
+
+It stands before the edge's own bookkeeping, for an answer here is the upstream's, not ours.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+
+from assay.accounts.auth import agent_headers
+from assay.app import App
+from assay.common.errors import ServiceError, TooMany
+from assay.common.http_heads import Headers
+from assay.http1.callers import Caller, agent_at, anonymous_at
+from assay.http1.unread_answers import UnreadAnswers, UpstreamUnread
+from assay.server.errors import fault
+from assay.server.rate_limits import caller_of, rate_limit
+from assay.server.request_context import WRAP_PREFIX, Exchange, Receive, Scope, Send, note_detail
+from assay.wrappers.address_limits import PayerLimits
+from assay.wrappers.cors import preflighted_method
+from assay.wrappers.inbound_body import WrapperBody
+from assay.wrappers.model import Incoming, Journey, WrapperNotFound
+from assay.wrappers.response_writer import Outgoing
+
+EMPTY_QUERY = "assay.empty_query"
+"""The server's extension for a target with a question mark and nothing after it."""
+
+
+class WrapLane:
+    """Answers every request below `/wrap/`."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        per_minute = app.settings.wrapper_per_minute
+        self.limit = rate_limit("wrappers", per_minute, app.clock, app.leases)
+        self.unread = UnreadAnswers(app.clock, app.settings.wrapper_unread_mib * 1024 * 1024)
+        self._agents = rate_limit("wrapper agents", per_minute, app.clock, app.leases)
+        self._payments = PayerLimits(app, self.unread)
+        # Agents are made for nothing: those of one address have as much together as one operator.
+        keyed = app.settings.keyed_per_minute
+        self._presented = rate_limit("wrapper presented", keyed, app.clock, app.leases)
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, exchange: Exchange
+    ) -> None:
+        """One request, answered whatever happens."""
+        app = self._app
+        operator_id, _, rest = _raw_path(scope)[len(WRAP_PREFIX) :].partition("/")
+        body = WrapperBody(receive, exchange, app.clock)
+        caller = exchange.wrapper_caller = self._caller(exchange)
+        journey = Journey(
+            incoming=_incoming(scope, exchange, caller, "/" + rest, body),
+            operator_id=operator_id,
+            begun_s=app.clock.monotonic_s(),
+            payments=self._payments.within(exchange),
+        )
+        outgoing = Outgoing(send, exchange, journey, app.clock)
+        try:
+            await self._admit(exchange, caller, journey)
+            self._require_host(exchange)
+            await self._watched(journey, body, outgoing)
+        except ServiceError as error:
+            journey.outcome = error.code
+            note_detail(app.log, exchange, error)
+            await outgoing.refuse(error)
+        except asyncio.CancelledError:
+            journey.outcome = "cancelled"
+            if not body.is_gone:
+                raise
+        except Exception as error:
+            journey.outcome = "internal_error"
+            app.log.exception("unhandled", request_id=exchange.request_id, exc_info=error)
+            await outgoing.refuse(fault())
+        finally:
+            journey.refusal = None  # its traceback knows the journey: a circle for the collector
+            app.wrappers.record(journey, outgoing.status, outgoing.bytes_out)
+
+    def _require_host(self, exchange: Exchange) -> None:
+        """Raises `WrapperNotFound` where wrappers have an origin of their own, and this is none."""
+        origin = self._app.wrapper_origin
+        if not origin.serves_wrappers(exchange.headers.get("host", "")):
+            raise WrapperNotFound(f"Wrappers are served at {origin.address}.")
+
+    def _caller(self, exchange: Exchange) -> Caller:
+        """The agent whose session it shows, else its address."""
+        session, address = exchange.headers.get("x-agent-session"), exchange.client_address
+        agent = None if session is None else self._app.sessions.owner_of(session)
+        return anonymous_at(address) if agent is None else agent_at(agent, address)
+
+    async def _admit(self, exchange: Exchange, caller: Caller, journey: Journey) -> None:
+        """Count the call for its address; where strangers have used that up, for who it shows.
+
+        That is its agent, or its payer as far as the payment is proven. What was left unread is
+        held against the agent, the payer or the address that left it. Raises `TooMany`.
+        """
+        try:
+            self.unread.require(caller)
+            await self.limit.require(caller_of(exchange.client_address))
+        except TooMany as refusal:
+            cors = self._app.direct.known_cors(journey.operator_id, journey.incoming)
+            if cors and preflighted_method(journey.incoming) is not None:
+                journey.refusal = refusal  # a browser may ask, to be able to read the refusal
+                return
+            try:
+                if caller.agents and not isinstance(refusal, UpstreamUnread):
+                    await self._presented.require(caller_of(exchange.client_address))
+                    await self._agents.require(caller.own)
+                    return
+                if not self._app.till.is_any_attached(journey.incoming.headers):
+                    raise
+                journey.payments = await self._payments.beyond(exchange)
+            except TooMany:
+                journey.answer_headers.extend(cors)
+                raise
+            journey.refusal = refusal
+
+    async def _watched(self, journey: Journey, body: WrapperBody, outgoing: Outgoing) -> None:
+        """Answer; a caller that goes away meanwhile takes its upstream call with it."""
+        body.watch_later(asyncio.current_task())
+        try:
+            answer = await self._app.wrappers.answer(journey)
+            try:
+                await outgoing.answer(answer)
+            finally:
+                if answer.close is not None:
+                    answer.close()
+        finally:
+            body.unwatch()
+        if answer.delivered is not None:  # a caller that is gone by now has its answer
+            await answer.delivered()
+
+
+def incoming_of(  # noqa: PLR0913 - a request's parts
+    *,
+    method: str,
+    path: str,
+    query: str | None,
+    raw: Headers,
+    headers: Mapping[str, str],
+    client: str,
+    request_id: str,
+    content_length: int | None,
+    caller: Caller,
+    body: Callable[[int], AsyncIterator[bytes]] | None = None,
+) -> Incoming:
+    """A request as the stages take it."""
+    return Incoming(
+        method=method,
+        path=path,
+        query=query,
+        headers=raw,
+        agent=agent_headers(headers),
+        agent_id=headers.get("x-agent-id"),
+        chain=headers.get("x-chain"),
+        client_address=client,
+        request_id=request_id,
+        content_length=content_length,
+        caller=caller,
+        body=body or _no_body,
+    )
+
+
+async def _no_body(_bytes_max: int) -> AsyncIterator[bytes]:
+    return
+    yield b""  # what makes it a generator
+
+
+def _incoming(
+    scope: Scope, exchange: Exchange, caller: Caller, path: str, body: WrapperBody
+) -> Incoming:
+    return incoming_of(
+        method=scope["method"],
+        path=path,
+        query=_query(scope),
+        raw=scope["headers"],
+        headers=exchange.headers,
+        client=exchange.client_address,
+        request_id=exchange.request_id,
+        content_length=body.length,
+        caller=caller,
+        body=body.pieces,
+    )
+
+
+def _raw_path(scope: Scope) -> str:
+    """As it was sent: the upstream gets the very same."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw.decode("latin-1")
+
+
+def _query(scope: Scope) -> str | None:
+    """As it was sent. ASGI has the same for no query and an empty one; our server tells."""
+    query: str = scope["query_string"].decode("latin-1")
+    return query if query or EMPTY_QUERY in scope.get("extensions", {}) else None

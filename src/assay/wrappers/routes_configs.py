@@ -1,0 +1,148 @@
+"""Wrapper configs: the operator's own endpoints (spec 2.14, 4.6)."""
+
+import asyncio
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Path, Request, Response
+
+from assay.accounts.auth import Credential
+from assay.accounts.model import Operator
+from assay.server.route import actor_of, app_of, read, route
+from assay.server.schemas_page import Cursor, Limit, Offset, cursor_at, offset_of
+from assay.wrappers import schemas as wire
+from assay.wrappers import schemas_history as history
+
+router = APIRouter(tags=["Wrappers"])
+
+AT_ONCE: Final = 250
+"""Wrappers written before others get their turn; an account can have 5,000."""
+
+EndpointId = Annotated[str, Path(alias="endpointId", max_length=64)]
+
+
+@route(
+    router,
+    "GET",
+    "/operator/endpoints",
+    operation="list_endpoints",
+    credential=Credential.OP_KEY_OR_JWT,
+    answers=list[wire.WarnedEndpointResponse],
+)
+async def list_endpoints(request: Request) -> Response:
+    """The account's wrappers, newest first, deactivated ones included.
+
+    `warnings` are about price, network and payee of active ones; pairs are warned of when made.
+    """
+    endpoints, who = app_of(request).endpoints, _operator(request).id
+    parts: list[str] = []
+    async with endpoints.lists.slot(who, is_known=True):
+        configs = await endpoints.list(who)
+        for at in range(0, len(configs), AT_ONCE):
+            await asyncio.sleep(0)
+            some = configs[at : at + AT_ONCE]
+            told = await endpoints.sale_warnings(some)
+            shapes = (
+                wire.warned(config, warnings) for config, warnings in zip(some, told, strict=True)
+            )
+            parts += [shape.model_dump_json(by_alias=True) for shape in shapes]
+    return Response(f"[{','.join(parts)}]", media_type="application/json")
+
+
+@route(
+    router,
+    "POST",
+    "/operator/endpoints",
+    operation="create_endpoint",
+    credential=Credential.OP_KEY_OR_JWT,
+    body=wire.EndpointRequest,
+    answers=wire.WarnedEndpointResponse,
+    also=(409,),
+)
+async def create_endpoint(request: Request, response: Response) -> wire.WarnedEndpointResponse:
+    """A new wrapper, at once. Callers use `/wrap/{operatorId}` and its path."""
+    text = await request.body()
+    asked = read(wire.EndpointRequest, text).new(text)
+    endpoints = app_of(request).endpoints
+    config = await endpoints.create(_operator(request).id, asked, actor_of(request))
+    response.headers["etag"] = wire.tag(config)
+    return wire.warned(config, await endpoints.warnings(config))
+
+
+@route(
+    router,
+    "PATCH",
+    "/operator/endpoints/{endpointId}",
+    operation="change_endpoint",
+    credential=Credential.OP_KEY_OR_JWT,
+    body=wire.EndpointPatch,
+    answers=wire.WarnedEndpointResponse,
+    also=(409, 412),
+)
+async def change_endpoint(
+    request: Request,
+    response: Response,
+    endpoint_id: EndpointId,
+    if_match: Annotated[
+        str | None,
+        Header(max_length=100, description="The `ETag` it must still have, if it matters."),
+    ] = None,
+) -> wire.WarnedEndpointResponse:
+    """Change a wrapper, at once: what is left out stays as it is. What was bought stays bought.
+
+    A payment that was asked for on the terms of before is taken for as long as it had been good.
+    """
+    text = await request.body()
+    change = read(wire.EndpointPatch, text).change(text)
+    endpoints, operator_id = app_of(request).endpoints, _operator(request).id
+    revision = wire.revision_of(if_match)
+    config = await endpoints.change(operator_id, endpoint_id, change, actor_of(request), revision)
+    response.headers["etag"] = wire.tag(config)
+    return wire.warned(config, await endpoints.warnings(config))
+
+
+@route(
+    router,
+    "GET",
+    "/operator/endpoints/{endpointId}/history",
+    operation="endpoint_history",
+    credential=Credential.OP_KEY_OR_JWT,
+    answers=history.HistoryResponse,
+)
+async def endpoint_history(
+    request: Request,
+    endpoint_id: EndpointId,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    cursor: Cursor = None,
+) -> history.HistoryResponse:
+    """What a wrapper has been, newest first: who changed what, and what was asked for when."""
+    start = offset_of(cursor, offset)
+    endpoints, operator_id = app_of(request).endpoints, _operator(request).id
+    found, total = await endpoints.history(operator_id, endpoint_id, limit, start)
+    return history.HistoryResponse(
+        items=[history.revision(one) for one in found],
+        total=total,
+        limit=limit,
+        offset=start,
+        next_cursor=cursor_at(start, len(found), total),
+    )
+
+
+@route(
+    router,
+    "DELETE",
+    "/operator/endpoints/{endpointId}",
+    operation="deactivate_endpoint",
+    credential=Credential.OP_KEY_OR_JWT,
+    answers=wire.Deactivated,
+)
+async def deactivate_endpoint(request: Request, endpoint_id: EndpointId) -> wire.Deactivated:
+    """Deactivate a wrapper, at once."""
+    endpoints = app_of(request).endpoints
+    await endpoints.deactivate(_operator(request).id, endpoint_id, actor_of(request))
+    return wire.Deactivated(ok=True, id=endpoint_id, active=False)
+
+
+def _operator(request: Request) -> Operator:
+    """Who the declared credential found."""
+    return request.state.principal

@@ -1,0 +1,248 @@
+"""Wrapper configs (spec 2.14, 4.6)."""
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from assay.common.clock import iso
+from assay.common.errors import InvalidRequest, Problem
+from assay.common.json import exact_number
+from assay.common.money import usd
+from assay.gate.model import ColdStart
+from assay.payments.networks import NETWORK_NAMES
+from assay.server.schemas_base import Answer, Body, Timestamp
+from assay.wrappers.changes import EndpointChange
+from assay.wrappers.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
+from assay.wrappers.service import NewEndpoint
+
+Text = Annotated[str, Field(max_length=10_000)]
+"""The use case says what may stand in it; this only bounds what is looked at."""
+
+_EARLIER_FORM = frozenset(
+    {"path", "method", "price_per_call", "description", "rate_limit", "target_url"}
+)
+"""Source: spec 4.6, its last paragraph."""
+
+
+class EndpointRequest(Body):
+    """A new wrapper; the earlier, shorter form is one that leaves the rest out."""
+
+    path: Annotated[Text, Field(examples=["/quote"])]
+    method: Annotated[Text, Field(examples=["GET"])] = "GET"
+    price_per_call: Annotated[Decimal, Field(strict=False, ge=0, max_digits=30, examples=[0.01])]
+    description: Text | None = None
+    rate_limit: int | None = None
+    target_url: Annotated[Text | None, Field(examples=["https://api.example.com/v1"])] = None
+    payment_protocol: Literal["x402", "mpp"] = "x402"
+    payment_network: Annotated[
+        Text | None,
+        Field(
+            description="Where it is paid; names such as `base-sepolia` are stored as CAIP-2 ids.",
+            examples=["eip155:84532"],
+            json_schema_extra={"enum": [*NETWORK_NAMES, None]},
+        ),
+    ] = None
+    payout_address: Text | None = None
+    trust_enabled: bool = False
+    upstream_auth_type: Literal["none", "header"] = "none"
+    upstream_auth_header: Text | None = None
+    upstream_auth_secret: Annotated[Text | None, Field(json_schema_extra={"writeOnly": True})] = (
+        None
+    )
+    min_score: Annotated[float, Field(ge=0, le=100)] = 65.0
+    cold_start: Annotated[
+        ColdStart | None,
+        Field(
+            description="What to do with an agent on rung 0 against which nothing is known; without"
+            " it the threshold decides."
+        ),
+    ] = None
+    identity_proof: Literal["required", "asserted"] = "required"
+    settle: Literal["after", "before"] = "after"
+    max_body_bytes: int = MAX_BODY_BYTES
+    timeout_ms: int = TIMEOUT_MS
+    pass_response_headers: Annotated[
+        tuple[Annotated[str, Field(max_length=128)], ...],
+        Field(
+            max_length=1000,
+            description="Names of upstream header fields that pass though by default they do not.",
+            examples=[["x-frame-options"]],
+        ),
+    ] = ()
+    cors_origins: Annotated[
+        tuple[Annotated[str, Field(max_length=300)], ...],
+        Field(
+            max_length=1000,
+            description="Origins whose pages may call the wrapper from a browser; `*`: any.",
+            examples=[["https://app.example.com"]],
+        ),
+    ] = ()
+
+    def new(self, text: bytes) -> NewEndpoint:
+        """What is asked for, as the use case takes it; `text` is what it was read from."""
+        exact = exact_number(text, "pricePerCall")
+        return NewEndpoint(
+            path=self.path,
+            price=self.price_per_call if exact is None else exact,
+            target_url=self.target_url,
+            method=self.method.upper(),
+            description=self.description or "",
+            rate_limit=self.rate_limit,
+            protocol=self.payment_protocol,
+            network=self.payment_network,
+            payout_address=self.payout_address,
+            trust_enabled=self.trust_enabled,
+            min_score=self.min_score,
+            cold_start=self.cold_start,
+            identity_proof=self.identity_proof,
+            settle=self.settle,
+            max_body_bytes=self.max_body_bytes,
+            timeout_ms=self.timeout_ms,
+            auth_type=self.upstream_auth_type,
+            auth_header=self.upstream_auth_header,
+            auth_secret=self.upstream_auth_secret,
+            pass_response_headers=self.pass_response_headers,
+            cors_origins=self.cors_origins,
+            is_earlier_form=self.model_fields_set <= _EARLIER_FORM,
+        )
+
+
+def _without_defaults(schema: dict[str, Any]) -> None:
+    """What is left out of a change stays as it is: no member has a default."""
+    for member in schema["properties"].values():
+        member.pop("default", None)
+
+
+class EndpointPatch(EndpointRequest):
+    """A change of a wrapper: what is left out stays as it is.
+
+    The secret stays too, but for another `upstreamAuthType`, and goes to no other host: with a
+    `targetUrl` at another one it has to be given again.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
+
+    path: Text = ""
+    price_per_call: Annotated[Decimal, Field(strict=False, ge=0, max_digits=30)] = Decimal(0)
+    active: Annotated[
+        bool, Field(description="False stops it, as DELETE does; true lets it answer again.")
+    ] = True
+
+    def change(self, text: bytes) -> EndpointChange:
+        """What is to be another, as the use case takes it; `text` is what it was read from."""
+        asked, given = self.new(text), self.model_fields_set
+        values = {
+            _RENAMED.get(name, name): getattr(asked, _RENAMED.get(name, name))
+            for name in given - {"active"}
+        }
+        return EndpointChange(values, self.active if "active" in given else None)
+
+
+_RENAMED = {
+    "price_per_call": "price",
+    "payment_protocol": "protocol",
+    "payment_network": "network",
+    "upstream_auth_type": "auth_type",
+    "upstream_auth_header": "auth_header",
+    "upstream_auth_secret": "auth_secret",
+}
+"""Fields of the wire that have another name in `NewEndpoint`."""
+
+_TAG = re.compile(r'"([1-9][0-9]{0,8})"')
+
+
+def revision_of(if_match: str | None) -> int | None:
+    """The revision that an `If-Match` names; None for `*` and without one."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    found = _TAG.fullmatch(if_match.strip())
+    if found is None:
+        problem = Problem(("header", "if-match"), "must be the ETag of a wrapper, or *")
+        raise InvalidRequest("The request is not valid; `details` says where.", details=[problem])
+    return int(found[1])
+
+
+def tag(config: WrapperConfig) -> str:
+    """The `ETag` of a wrapper: its revision."""
+    return f'"{config.revision}"'
+
+
+class EndpointResponse(Answer):
+    """A wrapper; its upstream secret is never shown."""
+
+    id: str
+    path: str
+    method: str
+    price_per_call: str
+    description: str
+    rate_limit: int | None
+    target_url: str
+    payment_protocol: str
+    payment_network: str
+    payout_address: str | None
+    trust_enabled: bool
+    min_score: float
+    cold_start: str | None
+    identity_proof: str
+    settle: str
+    max_body_bytes: int
+    timeout_ms: int
+    upstream_auth_type: str
+    upstream_auth_header: str | None
+    pass_response_headers: list[str]
+    cors_origins: list[str]
+    active: bool
+    created_at: Timestamp
+    revision: Annotated[int, Field(description="Counts its changes, from 1.")]
+
+
+class WarnedEndpointResponse(EndpointResponse):
+    """A wrapper, and what its operator may not expect of it."""
+
+    warnings: list[str]
+
+
+class Deactivated(Answer):
+    """The wrapper answers no more."""
+
+    ok: bool
+    id: str
+    active: bool
+
+
+def endpoint(config: WrapperConfig) -> EndpointResponse:
+    """A wrapper on the wire."""
+    return EndpointResponse(
+        id=config.id,
+        path=config.path,
+        method=config.method,
+        price_per_call=usd(config.price),
+        description=config.description,
+        rate_limit=config.rate_limit,
+        target_url=config.target_url,
+        payment_protocol=config.protocol,
+        payment_network=config.network,
+        payout_address=config.payout_address,
+        trust_enabled=config.trust_enabled,
+        min_score=config.min_score,
+        cold_start=config.cold_start,
+        identity_proof=config.identity_proof,
+        settle=config.settle,
+        max_body_bytes=config.max_body_bytes,
+        timeout_ms=config.timeout_ms,
+        upstream_auth_type="none" if config.auth is None else "header",
+        upstream_auth_header=None if config.auth is None else config.auth.header,
+        pass_response_headers=list(config.pass_response_headers),
+        cors_origins=list(config.cors_origins),
+        active=config.active,
+        created_at=iso(config.created_at),
+        revision=config.revision,
+    )
+
+
+def warned(config: WrapperConfig, warnings: Sequence[str]) -> WarnedEndpointResponse:
+    """A wrapper with its warnings, on the wire."""
+    return WarnedEndpointResponse(**endpoint(config).model_dump(), warnings=list(warnings))

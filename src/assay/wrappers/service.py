@@ -1,0 +1,298 @@
+"""Creating, listing and deactivating wrappers (spec 4.6)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from assay.audit.service import TERMINAL, Actor, note
+from assay.common.clock import Clock
+from assay.common.errors import InvalidRequest, Problem
+from assay.common.fair_queue import LISTS, FairQueue
+from assay.common.ids import new_id
+from assay.common.money import DECIMALS
+from assay.payments.warnings import Sale, SaleWarnings
+from assay.wrappers.changes import EndpointChange, PreconditionFailed, asked_of, secret_problems
+from assay.wrappers.endpoint_rules import (
+    ConfigRules,
+    Found,
+    NewEndpoint,
+    origin_as_sent,
+    problems_of,
+)
+from assay.wrappers.history import Revision, changes_between
+from assay.wrappers.matching import route_key
+from assay.wrappers.model import (
+    EndpointNotFound,
+    EndpointOverlaps,
+    UpstreamAuth,
+    WrapperConfig,
+)
+from assay.wrappers.overlap import warnings_beside
+from assay.wrappers.ports import Secrets, WrapperStore
+from assay.wrappers.storage_cost import WrapperCosts
+
+_TRIES_MAX = 20
+"""How often a change is made anew because another one came between."""
+
+ENDPOINTS_MAX = 1000
+"""Active wrappers of one operator."""
+
+KEPT_MAX = 5000
+"""All wrappers of one operator: calls and payments name stopped ones."""
+
+
+class Endpoints:
+    """An operator's wrappers."""
+
+    def __init__(
+        self,
+        store: WrapperStore,
+        secrets: Secrets,
+        rules: ConfigRules,
+        clock: Clock,
+        sale_warnings: SaleWarnings | None = None,
+        costs: WrapperCosts | None = None,
+    ) -> None:
+        self._store = store
+        self._secrets = secrets
+        self._rules = rules
+        self._clock = clock
+        self._sale_warnings = sale_warnings or SaleWarnings()
+        self._costs = costs or WrapperCosts()
+        self.lists = FairQueue(*LISTS, "lists of wrappers")
+        """Whoever makes a whole list has its turn there."""
+        self._comparing = FairQueue(LISTS[0], 10**6, 10**6, "changes of wrappers")
+        """A stored wrapper is compared with all others in a slot of it; it is never full."""
+        self.changes = 0
+        """Counts what this process changed, for whoever remembers routes."""
+
+    async def create(
+        self, operator_id: str, asked: NewEndpoint, actor: Actor = TERMINAL
+    ) -> WrapperConfig:
+        """A new wrapper.
+
+        Raises `InvalidRequest` naming every problem, `EndpointOverlaps`, and `QuotaExceeded`.
+        """
+        self._costs.require()
+        _require_none(problems_of(asked, self._rules.of(operator_id)))
+        await self._require_place(operator_id)
+        if await self._store.count(operator_id) >= KEPT_MAX:
+            raise _too_many(f"an account keeps {KEPT_MAX:,} wrappers: change one that is stopped")
+        config = self._config(operator_id, new_id(), asked)
+        told = note(
+            *(self._clock, actor, "endpoint.created", operator_id, config.id),
+            upstream_header=config.auth.header if config.auth else None,
+        )
+        if not await self._store.add(config, route_key(config.method, config.path), told):
+            raise _overlaps()
+        self._costs.count(config)
+        self.changes += 1
+        return config
+
+    async def change(
+        self,
+        operator_id: str,
+        config_id: str,
+        change: EndpointChange,
+        actor: Actor = TERMINAL,
+        if_revision: int | None = None,
+    ) -> WrapperConfig:
+        """Change a wrapper, at once: as it is then. What changes nothing leaves no revision.
+
+        Raises `EndpointNotFound`, `PreconditionFailed` where it is not the revision it should be,
+        `InvalidRequest` naming every problem of the whole, `EndpointOverlaps`, `QuotaExceeded`.
+        """
+        if change.active is not False:  # a wrapper can be stopped at any time
+            self._costs.require()
+        for _ in range(_TRIES_MAX):
+            known = await self._find(operator_id, config_id)
+            if if_revision is not None and if_revision != known.revision:
+                raise PreconditionFailed(f"The wrapper is at revision {known.revision} by now.")
+            config = await self._changed(known, change)
+            changes = changes_between(known, config)
+            if not changes:
+                return known
+            fields = ", ".join(one.field for one in changes)
+            told = note(
+                *(self._clock, actor, "endpoint.changed", operator_id, config_id), fields=fields
+            )
+            result = await self._store.change(config, changes, told)
+            if result == "overlaps":
+                raise _overlaps()
+            if result == "changed":
+                self._costs.count(config, changes)
+                self.changes += 1
+                return config
+        raise PreconditionFailed("Others are changing this wrapper at the same time: try again.")
+
+    async def history(
+        self, operator_id: str, config_id: str, at_most: int, offset: int
+    ) -> tuple[Sequence[Revision], int]:
+        """What a wrapper has been, newest first; and how many revisions there are.
+
+        Raises `EndpointNotFound`.
+        """
+        await self._find(operator_id, config_id)
+        return await self._store.history(operator_id, config_id, at_most, offset)
+
+    async def owner_for_admin(self, config_id: str) -> str:
+        """The id of the operator whose wrapper it is. Raises `EndpointNotFound`."""
+        owner = await self._store.owner_for_admin(config_id)
+        if owner is None:
+            raise EndpointNotFound("There is no wrapper of this id.")
+        return owner
+
+    async def warnings(self, config: WrapperConfig) -> Sequence[str]:
+        """What the operator may not expect of this wrapper, alone or beside their other ones.
+
+        Those of `sale_warnings`, and one sentence for each pair of which the freer one's path takes
+        spellings of the stricter one's: such requests are the stricter one's.
+        """
+        async with self._comparing.slot(config.operator_id, is_known=True):
+            stored, beside = await self._compared(config)
+        [about] = await self.sale_warnings([stored])
+        return [*about, *beside]
+
+    async def _compared(self, config: WrapperConfig) -> tuple[WrapperConfig, Sequence[str]]:
+        """The wrapper with its account's rate, and the warnings about it beside the others."""
+        active = await self._store.active(config.operator_id)
+        stored = next((c for c in active if c.id == config.id), config)
+        return stored, await warnings_beside(config, [c for c in active if c.id != config.id])
+
+    async def sale_warnings(self, configs: Sequence[WrapperConfig]) -> Sequence[Sequence[str]]:
+        """What the operator should know of each active wrapper's price, network and payee."""
+        sales = [self._sale(config) for config in configs]
+        told = iter(await self._sale_warnings.of_each([one for one in sales if one]))
+        return [next(told) if one else [] for one in sales]
+
+    def _sale(self, config: WrapperConfig) -> Sale | None:
+        """What a wrapper sells; None where that is nothing."""
+        if not (config.active and config.price and config.target_url and config.payout_address):
+            return None
+        network = self._rules.networks[config.network]
+        payee, rate = config.payout_address, config.fee_rate
+        work_s, is_first = config.timeout_ms / 1000, config.settle == "before"
+        return Sale(config.operator_id, network, config.price, payee, rate, work_s, is_first)
+
+    async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
+        """The operator's wrappers, newest first."""
+        return await self._store.list(operator_id)
+
+    async def deactivate(self, operator_id: str, config_id: str, actor: Actor = TERMINAL) -> None:
+        """Stop a wrapper, at once. Raises `EndpointNotFound`."""
+        told = note(self._clock, actor, "endpoint.deactivated", operator_id, config_id)
+        if not await self._store.deactivate(operator_id, config_id, told):
+            raise _not_found()
+        self.changes += 1
+
+    def forget(self) -> None:
+        """Ask the store again: something else that wrappers depend on has changed."""
+        self.changes += 1
+
+    async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
+        """Seal secrets anew that an older key of the ring sealed; how many there were."""
+        sealed = await self._store.sealed(operator_id)
+        old = [(owner, secret) for owner, secret in sealed if not self._secrets.is_current(secret)]
+        for config_id, secret in old:
+            opened = self._secrets.open(secret, _place(config_id))
+            anew = self._secrets.seal(opened, _place(config_id))
+            told = note(self._clock, actor, "endpoint.resealed", operator_id, config_id)
+            await self._store.reseal(operator_id, config_id, secret, anew, told)
+        self.changes += 1
+        return len(old)
+
+    def upstream_secret(self, config: WrapperConfig) -> bytes | None:
+        """The opened secret; raises `ValueError` when no key of the ring fits."""
+        if config.auth is None:
+            return None
+        return self._secrets.open(config.auth.sealed_secret, _place(config.id))
+
+    async def _find(self, operator_id: str, config_id: str) -> WrapperConfig:
+        found = await self._store.find(operator_id, config_id)
+        if found is None:
+            raise _not_found()
+        return found
+
+    async def _require_place(self, operator_id: str) -> None:
+        if await self._store.count(operator_id, is_active=True) >= ENDPOINTS_MAX:
+            raise _too_many(f"an account has at most {ENDPOINTS_MAX:,} active wrappers")
+
+    async def _changed(self, known: WrapperConfig, change: EndpointChange) -> WrapperConfig:
+        """The wrapper's next revision. Raises `InvalidRequest`."""
+        try:
+            secret = self.upstream_secret(known)
+        except ValueError:  # no key of the ring opens it: it has to be given anew
+            secret = None
+        asked = asked_of(known, change, None if secret is None else secret.decode("ascii"))
+        rules = self._rules.of(known.operator_id)
+        problems = [
+            *problems_of(asked, rules),
+            *secret_problems(known, asked, change, rules.egress),
+        ]
+        _require_none(problems)
+        made = self._config(known.operator_id, known.id, asked)
+        is_active = known.active if change.active is None else change.active
+        if is_active and not known.active:
+            await self._require_place(known.operator_id)
+        auth = made.auth
+        if auth is not None and known.auth is not None and change.keeps_secret:
+            auth = UpstreamAuth(auth.header, known.auth.sealed_secret)
+        made = replace(made, auth=auth, active=is_active, created_at=known.created_at)
+        return replace(made, revision=known.revision + 1)
+
+    def _config(self, operator_id: str, config_id: str, asked: NewEndpoint) -> WrapperConfig:
+        auth = None
+        if asked.auth_type == "header" and asked.auth_header and asked.auth_secret:
+            sealed = self._secrets.seal(asked.auth_secret.encode("ascii"), _place(config_id))
+            auth = UpstreamAuth(asked.auth_header.lower(), sealed)
+        # One that was given stays while the wrapper is free: else it would be another's later.
+        payout = asked.payout_address or (self._rules.payout_address if asked.price else None)
+        return WrapperConfig(
+            id=config_id,
+            operator_id=operator_id,
+            path=asked.path,
+            method=asked.method,
+            price=int(asked.price.scaleb(DECIMALS)),
+            description=asked.description,
+            rate_limit=asked.rate_limit,
+            target_url=(asked.target_url or "").rstrip("/"),
+            protocol=asked.protocol,
+            network=asked.network_id,
+            payout_address=payout.lower() if payout else None,
+            trust_enabled=asked.trust_enabled,
+            min_score=asked.min_score,
+            cold_start=asked.cold_start,
+            identity_proof=asked.identity_proof,
+            settle=asked.settle,
+            max_body_bytes=asked.max_body_bytes,
+            timeout_ms=asked.timeout_ms,
+            auth=auth,
+            active=True,
+            created_at=self._clock.now(),
+            pass_response_headers=tuple(
+                dict.fromkeys(name.lower() for name in asked.pass_response_headers)
+            ),
+            cors_origins=tuple(dict.fromkeys(map(origin_as_sent, asked.cors_origins))),
+        )
+
+
+def _require_none(problems: Sequence[Found]) -> None:
+    """Raises `InvalidRequest` naming every problem, where there is one."""
+    if problems:
+        details = [Problem(("body", name), text) for name, text in problems]
+        raise InvalidRequest("The wrapper cannot be made like this.", details=details)
+
+
+def _too_many(reason: str) -> InvalidRequest:
+    return InvalidRequest("There are too many wrappers.", details=[Problem(("body",), reason)])
+
+
+def _overlaps() -> EndpointOverlaps:
+    return EndpointOverlaps("Another active wrapper answers this path and method.")
+
+
+def _not_found() -> EndpointNotFound:
+    return EndpointNotFound("You have no wrapper of this id.")
+
+
+def _place(config_id: str) -> bytes:
+    return b"wrapper/" + config_id.encode()

@@ -1,0 +1,170 @@
+"""The wrapper's rate limit: a window of 60 seconds that slides, per wrapper and agent."""
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+
+from typing_extensions import override
+
+from assay.common.addresses import caller_of
+from assay.common.clock import Clock
+from assay.common.quota_lease import Leases, Room
+from assay.wrappers.model import Admitted, RateLimitExceeded, Trusted, WrapperConfig
+
+WINDOW_S = 60
+CALLERS_MAX = 200_000
+"""Callers remembered; the one unseen for longest is forgotten first."""
+
+
+@dataclass(slots=True)
+class _Window:
+    """Calls of each second, oldest first. A second counts until all of it is 60 seconds old."""
+
+    seconds: deque[list[int]] = field(default_factory=deque[list[int]])
+    total: int = 0
+
+    def forget_before(self, oldest: int) -> None:
+        """Drop seconds that have left the window."""
+        while self.seconds and self.seconds[0][0] < oldest:
+            self.total -= self.seconds.popleft()[1]
+
+
+class LimitStep:
+    """Admits a request, or says when the next one will be."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
+
+    async def admit(self, trusted: Trusted, payer: str | None) -> Admitted:
+        """Count the request against its agent, else its payer, else its address.
+
+        Raises `RateLimitExceeded` with `retry_after_s` and the limit headers' values.
+        """
+        limit = trusted.matched.config.rate_limit
+        if limit is None:
+            return Admitted(trusted, ())
+        client = caller_by(trusted.matched.incoming.client_address)
+        who = trusted.trust.key or payer or client
+        left, reset_s = await self._counted(trusted.matched.config, who)
+        if left < 0:
+            raise RateLimitExceeded(
+                f"At most {limit} requests a minute are taken from one agent here.",
+                retry_after_s=max(1, reset_s),
+                limit=limit,
+                remaining=0,
+                resetSeconds=reset_s,
+            )
+        return Admitted(trusted, limit_headers(limit, left, reset_s))
+
+    def count(self, config: WrapperConfig, who: str) -> tuple[int, int]:
+        """Count a request of a wrapper that has a limit: how many are left, and until when.
+
+        Below zero: it is over the limit, and was not counted. Seconds until the oldest leaves.
+        """
+        limit = config.rate_limit or 0
+        second = int(self._clock.monotonic_s())
+        window = self._window((config.id, who))
+        seconds = window.seconds
+        if seconds and seconds[0][0] < second - WINDOW_S:
+            window.forget_before(second - WINDOW_S)
+        left = limit - window.total - 1
+        if left >= 0:
+            if seconds and seconds[-1][0] == second:
+                seconds[-1][1] += 1
+            else:
+                seconds.append([second, 1])
+            window.total += 1
+        return left, seconds[0][0] + WINDOW_S + 1 - second
+
+    async def _counted(self, config: WrapperConfig, who: str) -> tuple[int, int]:
+        return self.count(config, who)
+
+    def _window(self, key: tuple[str, str]) -> _Window:
+        window = self._windows.get(key)
+        if window is None:
+            window = self._windows[key] = _Window()
+            if len(self._windows) > CALLERS_MAX:
+                self._windows.popitem(last=False)
+        else:
+            self._windows.move_to_end(key)
+        return window
+
+
+class SharedLimitStep(LimitStep):
+    """The same limit, kept together with other processes (decision 0012).
+
+    What this process admits is counted here as well: when the shared count is lost, each process
+    goes on with what it knows, and never admits more than the limit by itself.
+    """
+
+    def __init__(self, clock: Clock, leases: Leases) -> None:
+        super().__init__(clock)
+        self._leases = leases
+
+    @override
+    def count(self, config: WrapperConfig, who: str) -> tuple[int, int]:
+        """Count a request from what is in hand.
+
+        Below zero: it is over the limit or nothing is in hand; `admit` finds out which.
+        """
+        leases = self._leases
+        if leases.is_alone:
+            return super().count(config, who)
+        room = leases.spend(_key(config, who))
+        if room is None:
+            return -1, 0
+        return self._counted_here_too(config, who, room)
+
+    @override
+    async def _counted(self, config: WrapperConfig, who: str) -> tuple[int, int]:
+        room = await self._leases.take(_key(config, who), config.rate_limit or 0)
+        if room is None:
+            return super().count(config, who)
+        if room[0] < 0:
+            return -1, max(room[1], self._full_for_s(config, who))
+        return self._counted_here_too(config, who, room)
+
+    def _counted_here_too(self, config: WrapperConfig, who: str, room: Room) -> tuple[int, int]:
+        left, reset_s = super().count(config, who)
+        if left < 0:  # the shared count has forgotten what this process admitted
+            self._leases.unspend(_key(config, who))
+            return left, reset_s
+        return min(left, room[0]), room[1]
+
+    def _full_for_s(self, config: WrapperConfig, who: str) -> int:
+        """Seconds until this process itself may admit another; 0 when it may now."""
+        window = self._windows.get((config.id, who))
+        if window is None:
+            return 0
+        second = int(self._clock.monotonic_s())
+        window.forget_before(second - WINDOW_S)
+        if window.total < (config.rate_limit or 0):
+            return 0
+        return window.seconds[0][0] + WINDOW_S + 1 - second
+
+
+def _key(config: WrapperConfig, who: str) -> str:
+    return f"wrapper {config.id} {who}"
+
+
+def caller_by(address: str) -> str:
+    """Whom a network address stands for; only one of IPv6 has to be looked at for that."""
+    return caller_of(address) if ":" in address else address
+
+
+def limit_lines(limit: int, remaining: int, reset_s: int) -> bytes:
+    """The same as whole lines."""
+    return b"ratelimit-limit: %d\r\nratelimit-remaining: %d\r\nratelimit-reset: %d\r\n" % (
+        limit,
+        remaining,
+        reset_s,
+    )
+
+
+def limit_headers(limit: int, remaining: int, reset_s: int) -> tuple[tuple[bytes, bytes], ...]:
+    """Source: draft-ietf-httpapi-ratelimit-headers-07, the three headers clients read."""
+    return (
+        (b"ratelimit-limit", b"%d" % limit),
+        (b"ratelimit-remaining", b"%d" % remaining),
+        (b"ratelimit-reset", b"%d" % reset_s),
+    )

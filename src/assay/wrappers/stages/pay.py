@@ -1,0 +1,184 @@
+"""The wrapper's price: what a call costs, and holding the payment for it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from assay.common.clock import Clock
+from assay.http1.model import UpstreamFailed
+from assay.payments.fees import PlatformWallets
+from assay.payments.model import (
+    Entry,
+    Payment,
+    PaymentNetwork,
+    PaymentRequired,
+    Quote,
+    Replay,
+)
+from assay.payments.requests import PaidRequest, Presented
+from assay.payments.service import Till
+from assay.wrappers.history import Revision
+from assay.wrappers.model import Admitted, Free, Incoming, Known, Matched, Paid, WrapperConfig
+from assay.wrappers.payment_limits import PaymentLimits
+from assay.wrappers.ports import WrapperStore
+from assay.wrappers.route_table import REMEMBERED_S
+
+QUOTE_S_MAX: Final = 3600.0
+"""The longest life of a quote: an MPP challenge's, by its setting."""
+
+
+class PayStep:
+    """Quotes, and holds payments until the upstream has answered."""
+
+    def __init__(
+        self,
+        till: Till,
+        networks: Mapping[str, PaymentNetwork],
+        address: str,
+        platform: PlatformWallets,
+        store: WrapperStore,
+        clock: Clock,
+    ) -> None:
+        self._till = till
+        self._networks = networks
+        self._address = address
+        self._platform = platform
+        self._store = store
+        self._clock = clock
+
+    def quote(self, matched: Matched) -> Quote | None:
+        """What the call costs; None when it is free.
+
+        Raises `UpstreamFailed` for a config that nobody could be paid for.
+        """
+        config = matched.config
+        if config.price == 0:
+            return None
+        pay_to = config.payout_address or self._platform.payout
+        if pay_to is None:
+            raise UpstreamFailed("This wrapper has no receiving wallet.", detail=config.id)
+        terms = (config.network, config.price, pay_to.lower())
+        return self._quote(config, matched.incoming, *terms)
+
+    def quote_of(self, entry: Entry, config: WrapperConfig, incoming: Incoming) -> Quote:
+        """What a call cost whose payment has been claimed."""
+        return self._quote(config, incoming, entry.network, entry.amount, entry.pay_to)
+
+    async def on_earlier_terms(
+        self, matched: Matched, presented: Presented
+    ) -> tuple[Matched, Quote] | None:
+        """The request, on terms its wrapper had a while ago, where that is what its payer signed.
+
+        Terms are price, network, payee, when it settles and how long the upstream may take; all
+        else is as it is now. They hold as long as a quote of theirs may be paid: none that was
+        never in force, and none for longer.
+        """
+        config, now = matched.config, self._clock.now()
+        for revision in await self._store.quoted(
+            config.operator_id,
+            config.id,
+            presented.network,
+            presented.amount,
+            now - timedelta(seconds=QUOTE_S_MAX + REMEMBERED_S),
+        ):
+            terms = _on_terms(config, revision)
+            if (terms.payout_address or self._platform.payout or "").lower() != presented.pay_to:
+                continue
+            there = Matched(matched.incoming, replace(matched.route, config=terms))
+            quote = self.quote(there)
+            if quote is None or not self._till.is_payable(quote, presented):
+                continue
+            # Another process may have asked for them until it heard of the change.
+            life = timedelta(seconds=self._till.quote_life_s(quote) + REMEMBERED_S)
+            if revision.until is None or now <= revision.until + life:
+                return there, quote
+        return None
+
+    def is_payable(self, quote: Quote, presented: Presented) -> bool:
+        """Whether a payment says that it pays the quote, and is good for long enough."""
+        return self._till.is_payable(quote, presented)
+
+    def is_any_attached(self, incoming: Incoming) -> bool:
+        """Whether a payment of any protocol is attached, good or bad."""
+        return self._till.is_any_attached(incoming.headers)
+
+    def is_attached(self, quote: Quote, incoming: Incoming) -> bool:
+        """Whether a payment is attached, good or bad."""
+        return self._till.is_attached(quote, incoming.headers)
+
+    def binds_body(self, quote: Quote) -> bool:
+        """Whether the call's body is part of what is asked to be paid for."""
+        return self._till.binds_body(quote)
+
+    async def read(self, quote: Quote, request: PaidRequest, limits: PaymentLimits) -> Payment:
+        """The attached payment, its payer established. Raises as `Till.read` and `limits`."""
+        try:
+            payment = await self._till.read(quote, request)
+        except PaymentRequired:
+            await limits.refused()
+            raise
+        await limits.signed(payment.payer)
+        return payment
+
+    async def hold(
+        self, admitted: Admitted, payment: Payment, request: PaidRequest
+    ) -> Paid | Replay:
+        """The request with its payment claimed and verified, or what it bought before."""
+        trust = admitted.trusted.trust
+        agent_id = trust.agent_id if isinstance(trust, Known) else ""
+        held = await self._till.hold(payment, request, agent_id)
+        if isinstance(held, Replay):
+            return held
+        if held.quote.settles_first and not held.entry.has_paid:
+            held = replace(held, entry=await self._till.settle(held, None), bearer="")
+        return Paid(admitted, held, request.body)
+
+    @staticmethod
+    def free(admitted: Admitted) -> Paid:
+        """The request of a wrapper that costs nothing."""
+        return Paid(admitted, Free())
+
+    def _quote(
+        self,
+        config: WrapperConfig,
+        incoming: Incoming,
+        network_id: str,
+        amount: int,
+        pay_to: str,
+    ) -> Quote:
+        path = f"/wrap/{config.operator_id}{incoming.path}"
+        network, rate = self._networks[network_id], config.fee_rate
+        direct_fee = self._platform.direct_fee(network, amount, pay_to, rate)
+        is_collected = direct_fee is not None or pay_to in self._platform.payees
+        return Quote(
+            wrapper_id=config.id,
+            operator_id=config.operator_id,
+            url=self._address + path,
+            method=incoming.method,
+            path=path,
+            query=incoming.query or "",
+            description=config.description,
+            network=network,
+            amount=amount,
+            pay_to=pay_to,
+            work_s=config.timeout_ms / 1000,
+            settles_first=config.settle == "before",
+            fee_rate=rate if is_collected else None,
+            direct_fee=direct_fee,
+            revision=config.revision,
+        )
+
+
+def _on_terms(config: WrapperConfig, revision: Revision) -> WrapperConfig:
+    """The wrapper as it is, on the terms of payment of a revision."""
+    terms = revision.config
+    return replace(
+        config,
+        price=terms.price,
+        protocol=terms.protocol,
+        network=terms.network,
+        payout_address=terms.payout_address,
+        settle=terms.settle,
+        timeout_ms=terms.timeout_ms,
+    )

@@ -1,0 +1,84 @@
+"""Every call of a wrapper becomes one row of the call log."""
+
+from collections.abc import Callable
+
+from assay.analytics.model import Call, CallKind
+from assay.common.clock import Clock
+from assay.wrappers.model import Incoming, Journey, Known, Matched, Trust, WrapperConfig
+from assay.wrappers.ports import Trip
+
+PATH_CHARS_MAX = 300
+
+
+class RecordStep:
+    """Writes down how a journey ended; waits for nothing."""
+
+    def __init__(self, add: Callable[[Call], None], clock: Clock) -> None:
+        self._add = add
+        self._clock = clock
+
+    def record(self, journey: Journey, status: int, response_bytes: int) -> None:
+        """One row; a request that no wrapper answered belongs to nobody and leaves none."""
+        config = journey.config
+        if config is None:
+            return
+        incoming, entry = journey.incoming, journey.entry
+        paid = entry is not None and entry.has_paid and journey.outcome != "replayed"
+        self._add(
+            Call(
+                kind=_kind(config, incoming, journey.trust, journey.payer),
+                at=self._clock.now(),
+                request_id=incoming.request_id,
+                client=incoming.client_address,
+                status=status,
+                outcome=journey.outcome,
+                latency_us=self._since_us(journey.begun_s),
+                response_bytes=response_bytes,
+                request_bytes=incoming.content_length or 0,
+                cost=entry.amount if entry is not None and paid else 0,
+                payment_id=entry.id if entry else None,
+                is_sale=journey.is_sale,
+            )
+        )
+
+    @staticmethod
+    def kind_of_free(matched: Matched, trust: Trust) -> CallKind:
+        """What free requests without a body have in common."""
+        return _kind(matched.config, matched.incoming, trust, None)
+
+    def record_free(self, kind: CallKind, trip: Trip) -> None:
+        """One row of such a request. By position, for it is on the way of every one."""
+        latency_us = self._since_us(trip.begun_s)
+        self._add(
+            Call(
+                kind,
+                self._clock.now(),
+                trip.request_id,
+                trip.client_address,
+                trip.status,
+                trip.outcome,
+                latency_us,
+                trip.bytes_out,
+            )
+        )
+
+    def _since_us(self, begun_s: float) -> int:
+        return int((self._clock.monotonic_s() - begun_s) * 1e6)
+
+
+def _kind(
+    config: WrapperConfig, incoming: Incoming, trust: Trust | None, payer: str | None
+) -> CallKind:
+    kind = CallKind(
+        config.operator_id,
+        config.id,
+        incoming.method,
+        incoming.path[:PATH_CHARS_MAX],
+        payer=payer,
+    )
+    if isinstance(trust, Known):
+        kind.agent_id, kind.agent_address = trust.agent_id, trust.address
+        kind.identity_proven = trust.proven
+        kind.tier, kind.score = trust.tier, trust.score
+        kind.chain, kind.route = trust.chain, trust.route
+    return kind

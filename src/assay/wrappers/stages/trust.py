@@ -1,0 +1,267 @@
+"""Who calls a wrapper, and whether it is good enough (decisions, sections 6 and 9)."""
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from assay.chains.model import Network, is_address
+from assay.chains.networks import Networks
+from assay.common.errors import InvalidRequest, Problem, ServiceError
+from assay.evaluation.enrolment import Enrolments, Holder
+from assay.gate.model import Decision, GateInput
+from assay.gate.service import Asker, Gate
+from assay.identity.controllers import controls, require_control
+from assay.identity.model import (
+    AgentHeaders,
+    AgentPrincipal,
+    ContractProof,
+    IdentityRequired,
+    canonical_address,
+)
+from assay.identity.service import AgentIdentity, agent_address
+from assay.registries.subject import Subject, subject_key
+from assay.registries.subjects import canonical_agent_id
+from assay.wrappers.model import (
+    IdentityProof,
+    Incoming,
+    Known,
+    Matched,
+    NotRequired,
+    TrustDenied,
+    Trusted,
+)
+
+COLD_PER_MINUTE = 10
+"""Requests a minute and wrapper that an unproven agent may make where it is throttled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a request says of its caller, and the decision on which it was let through."""
+
+    headers: AgentHeaders
+    is_proven: bool
+    subject_key: str
+    asked: GateInput
+    decision: Decision
+
+
+class TrustStep:
+    """Finds out who calls, holds it against the agent it names, and asks the gate's memory."""
+
+    def __init__(
+        self,
+        identity: AgentIdentity,
+        gate: Gate,
+        networks: Networks,
+        proof: IdentityProof,
+        enrolments: Enrolments | None = None,
+    ) -> None:
+        """Agents that pass a paid wrapper are put into the schedule of `enrolments`."""
+        self._enrolments = enrolments
+        self._identity = identity
+        self._gate = gate
+        self._networks = networks
+        self._proof = proof
+
+    def is_presented(self, matched: Matched) -> bool:
+        """Whether the caller says who it is, so that it can be told before it pays."""
+        agent = matched.incoming.agent
+        return matched.config.trust_enabled and (
+            agent.session is not None or agent.signature is not None or self._is_asserted(matched)
+        )
+
+    async def speaker(self, incoming: Incoming) -> str | None:
+        """The address whose session the request carries; None where it carries none that holds."""
+        return await self._identity.session_of(incoming.agent)
+
+    def check_cached(self, matched: Matched) -> tuple[Trusted, Claim | None] | None:
+        """The request of an agent that passed a moment ago, or None. No I/O, no refusals.
+
+        With it what `still_holds` asks about; there is no claim where no trust is asked for.
+        """
+        config, incoming = matched.config, matched.incoming
+        if not config.trust_enabled:
+            return Trusted(matched, NotRequired("")), None
+        headers = incoming.agent
+        principal = self._identity.prove_cached(headers)
+        if principal is not None:
+            address = principal.address
+        elif (
+            headers.address is not None
+            and headers.session is None
+            and headers.signature is None
+            and "asserted" in {config.identity_proof, self._proof}
+            and (asserted := canonical_address(headers.address)) is not None
+        ):
+            address = asserted
+        else:
+            return None
+        try:
+            network = self._network(incoming)
+            agent_id = _agent_id(network, incoming, address)
+        except ServiceError:
+            return None
+        if agent_id is None:
+            return None
+        asked = matched.route.gate_request
+        decision = self._gate.assess_cached(network, agent_id, asked)
+        contract = None if principal is None else principal.contract
+        if (
+            decision is None
+            or not decision.allow
+            or decision.is_throttled
+            or not controls(address, decision.subject, contract)
+        ):
+            return None
+        proven = principal is not None
+        known = _known(decision, address, proven=proven)
+        claim = Claim(headers, proven, subject_key(network, agent_id), asked, decision)
+        return Trusted(matched, known), claim
+
+    def still_holds(self, claim: Claim | None) -> bool:
+        """Whether the same headers would be let through now, on the very same decision.
+
+        Asked for every request: a session that was revoked or has expired, an evaluation that is
+        old or was replaced, and there is no yes here. No I/O.
+        """
+        if claim is None:
+            return True
+        if claim.is_proven and self._identity.prove_cached(claim.headers) is None:
+            return False
+        return self._gate.recall(claim.subject_key, claim.asked) is claim.decision
+
+    async def check(self, matched: Matched, payer: str | None = None) -> Trusted:
+        """The request of an agent that passed.
+
+        `payer` is an address that has signed a payment for this call: proof, where no session is.
+        Raises the refusals of `AgentIdentity.prove`, `IdentityMismatch`, `TrustDenied`, and those
+        of `Gate.assess`.
+        """
+        if not matched.config.trust_enabled:
+            return Trusted(matched, NotRequired(payer or ""))
+        incoming = matched.incoming
+        network = self._network(incoming)
+        address, proven, session, contract = await self._address(matched, payer)
+        agent_id = _agent_id(network, incoming, address)
+        if agent_id is None:
+            raise IdentityRequired("Send x-agent-id or x-agent-address, and prove it.")
+        request = matched.route.gate_request
+        decision = self._gate.assess_cached(network, agent_id, request)
+        if decision is None:
+            # Before anything is sent to the agent, which may be anybody's; a bare header that only
+            # the wrapper's owner believes shows nothing to the service.
+            def shows_control(subject: Subject) -> bool:
+                _, is_proven = self._held(subject, address, payer, contract, proven=proven)
+                return is_proven or (self._proof == "asserted" and address is not None)
+
+            asker = Asker(matched.config.operator_id, shows_control)
+            decision = await self._gate.assess(network, agent_id, request, asker)
+            await self._have_visited(matched, decision)
+        address, proven = self._held(decision.subject, address, payer, contract, proven=proven)
+        known = _known(decision, address, proven=proven, session=session)
+        if not decision.allow:
+            raise _denied(decision, known)
+        return Trusted(_slowed(matched, decision), known)
+
+    async def _have_visited(self, matched: Matched, decision: Decision) -> None:
+        """Ask for visits of an agent that a paid wrapper let in after an evaluation."""
+        config, subject = matched.config, decision.subject
+        is_new = decision.allow and decision.sandbox_ran and subject.agent is not None
+        if self._enrolments is None or not is_new or not config.price:
+            return
+        with suppress(ServiceError):  # it has a thousand already, or the store is down: no matter
+            await self._enrolments.enrol(Holder("seller", config.operator_id), subject)
+
+    async def _address(
+        self, matched: Matched, payer: str | None
+    ) -> tuple[str | None, bool, str | None, ContractProof | None]:
+        """The caller's address, whether it is proven, a session that began, and its contract."""
+        incoming = matched.incoming
+        headers = incoming.agent
+        principal: AgentPrincipal | None = self._identity.prove_cached(headers)
+        if principal is not None:
+            return principal.address, True, None, principal.contract
+        presented = headers.session is not None or headers.signature is not None
+        if self._is_asserted(matched) and not presented:
+            return (agent_address(headers) if headers.address else None), False, None, None
+        if payer is not None and not presented:
+            return payer, True, None, None
+        if headers.address is None and incoming.agent_id is None:
+            raise IdentityRequired("Send x-agent-address, and x-agent-id for a registered agent.")
+        principal = await self._identity.prove(headers)
+        begun = principal.new_session
+        return principal.address, True, begun.token if begun else None, principal.contract
+
+    def _is_asserted(self, matched: Matched) -> bool:
+        """Whether the caller names an agent, and is believed without more."""
+        incoming = matched.incoming
+        is_named = incoming.agent.address is not None or incoming.agent_id is not None
+        return is_named and "asserted" in {matched.config.identity_proof, self._proof}
+
+    @staticmethod
+    def _held(
+        subject: Subject,
+        address: str | None,
+        payer: str | None,
+        contract: ContractProof | None,
+        *,
+        proven: bool,
+    ) -> tuple[str, bool]:
+        """Who is believed to speak for the agent. Raises `IdentityMismatch`."""
+        is_known = proven and address is not None and controls(address, subject, contract)
+        if payer is not None and not is_known and controls(payer, subject):
+            return payer, True
+        if address is None:  # only an id was asserted: nobody has spoken for it
+            return subject.wallet, False
+        require_control(address, subject, contract)
+        return address, proven
+
+    def _network(self, incoming: Incoming) -> Network:
+        """By `x-chain` alone: the query belongs to the upstream."""
+        if incoming.chain is None:
+            return self._networks.default
+        return self._networks.by_slug(incoming.chain[:64])
+
+
+def _slowed(matched: Matched, decision: Decision) -> Matched:
+    """With the limit of unproven agents, where the wrapper's own is not lower."""
+    if not decision.is_throttled:
+        return matched
+    limit = min(matched.config.rate_limit or COLD_PER_MINUTE, COLD_PER_MINUTE)
+    config = replace(matched.config, rate_limit=limit)
+    return Matched(matched.incoming, replace(matched.route, config=config))
+
+
+def _agent_id(network: Network, incoming: Incoming, address: str | None) -> str | None:
+    """The agent that is named, else the key agent of the address; on Solana that is nobody."""
+    if incoming.agent_id:
+        try:
+            return canonical_agent_id(network, incoming.agent_id)
+        except InvalidRequest as error:
+            problem = Problem(("header", "x-agent-id"), error.message)
+            raise InvalidRequest(
+                "The header x-agent-id is not an agent id.", details=[problem]
+            ) from None
+    return address if address is not None and is_address(address) else None
+
+
+def _known(decision: Decision, address: str, *, proven: bool, session: str | None = None) -> Known:
+    """Who calls, with what is thought of it; by its own id, whatever it was named by."""
+    agent_id = decision.subject.agent_id
+    return Known(
+        agent_id=agent_id,
+        address=address,
+        proven=proven,
+        tier=decision.grade.tier,
+        score=decision.score.value,
+        session=session,
+        chain=None if is_address(agent_id) else decision.subject.network.slug,
+        route=decision.grade.route,
+    )
+
+
+def _denied(decision: Decision, known: Known) -> TrustDenied:
+    """The refusal, with who it was."""
+    refusal = TrustDenied.of(decision)
+    refusal.known = known
+    return refusal

@@ -1,0 +1,257 @@
+"""Wrapper configs in SQL, and their revisions."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, or_, select, union, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from assay.audit.service import Note
+from assay.audit.store import write_note
+from assay.db.engine import Database, to_us
+from assay.db.schema.everything import operators, wrapper_revisions, wrappers
+from assay.wrappers.history import FieldChange, Revision
+from assay.wrappers.matching import route_key
+from assay.wrappers.model import WrapperConfig
+from assay.wrappers.ports import QUOTES_MAX, ChangeResult
+from assay.wrappers.store_rows import config_of, revision_of, values_of
+
+AT_ONCE: Final = 250
+"""Rows read before others get their turn."""
+
+# With the account's rate of today, at which honoured quotes of earlier revisions are paid too.
+_WITH_RATE = select(wrappers, operators.c.fee_rate).join(
+    operators, operators.c.id == wrappers.c.operator_id
+)
+_REVISIONS = select(wrapper_revisions, operators.c.fee_rate, operators.c.suspended_us).join(
+    operators, operators.c.id == wrapper_revisions.c.operator_id
+)
+
+
+class SqlWrapperStore:
+    """Implements `wrapper.ports.WrapperStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, config: WrapperConfig, route_key: str, note: Note | None = None) -> bool:
+        try:
+            async with self._database.write() as connection:
+                values = {**values_of(config), "id": config.id, "route_key": route_key}
+                await connection.execute(insert(wrappers).values(values))
+                await _write_revision(connection, config, (), note)
+        except IntegrityError:
+            if route_key in await self._keys(config.operator_id):
+                return False
+            raise
+        return True
+
+    async def find(self, operator_id: str, config_id: str) -> WrapperConfig | None:
+        statement = _WITH_RATE.where(_is_his(operator_id, config_id))
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        return None if row is None else config_of(row)
+
+    async def owner_for_admin(self, config_id: str) -> str | None:
+        statement = select(wrappers.c.operator_id).where(wrappers.c.id == config_id)
+        async with self._database.read() as connection:
+            return (await connection.execute(statement)).scalar_one_or_none()
+
+    async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
+        statement = _WITH_RATE.where(wrappers.c.operator_id == operator_id).order_by(
+            wrappers.c.created_us.desc(), wrappers.c.id.desc()
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return await _configs(rows)
+
+    async def count(self, operator_id: str, *, is_active: bool | None = None) -> int:
+        mine = wrappers.c.operator_id == operator_id
+        statement = select(func.count()).select_from(wrappers).where(mine)
+        if is_active is not None:
+            statement = statement.where(wrappers.c.active.is_(is_active))
+        async with self._database.read() as connection:
+            return (await connection.execute(statement)).scalar_one()
+
+    async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
+        statement = _WITH_RATE.where(
+            wrappers.c.operator_id == operator_id,
+            wrappers.c.active.is_(True),
+            operators.c.suspended_us.is_(None),
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return await _configs(rows)
+
+    async def deactivate(self, operator_id: str, config_id: str, note: Note | None = None) -> bool:
+        statement = (
+            update(wrappers)
+            .where(_is_his(operator_id, config_id), wrappers.c.active.is_(True))
+            .values(active=False, route_key=None, revision=wrappers.c.revision + 1)
+            .returning(wrappers.c.id)
+        )
+        there = _WITH_RATE.where(_is_his(operator_id, config_id))
+        async with self._database.write() as connection:
+            is_changed = (await connection.execute(statement)).one_or_none() is not None
+            row = (await connection.execute(there)).mappings().one_or_none()
+            if row is None:
+                return False
+            if is_changed:
+                change = FieldChange("active", before=True, after=False)
+                await _write_revision(connection, config_of(row), [change], note)
+            else:
+                await write_note(connection, note)
+        return True
+
+    async def change(
+        self, config: WrapperConfig, changes: Sequence[FieldChange], note: Note
+    ) -> ChangeResult:
+        key = route_key(config.method, config.path) if config.active else None
+        statement = (
+            update(wrappers)
+            .where(
+                _is_his(config.operator_id, config.id),
+                wrappers.c.revision == config.revision - 1,
+            )
+            .values({**values_of(config), "route_key": key})
+            .returning(wrappers.c.id)
+        )
+        try:
+            async with self._database.write() as connection:
+                if (await connection.execute(statement)).one_or_none() is None:
+                    return "stale"
+                await _write_revision(connection, config, changes, note)
+        except IntegrityError:
+            if key in await self._keys(config.operator_id):
+                return "overlaps"
+            raise
+        return "changed"
+
+    async def history(
+        self, operator_id: str, config_id: str, at_most: int, offset: int
+    ) -> tuple[Sequence[Revision], int]:
+        mine = _revisions_of(operator_id, config_id)
+        counted = select(func.count()).select_from(wrapper_revisions).where(*mine)
+        page = _REVISIONS.where(*mine).limit(at_most).offset(offset)
+        async with self._database.read() as connection:
+            total = (await connection.execute(counted)).scalar_one()
+            ordered = page.order_by(wrapper_revisions.c.revision.desc())
+            rows = (await connection.execute(ordered)).mappings().all()
+        return [revision_of(row) for row in rows], total
+
+    async def revision(self, operator_id: str, config_id: str, number: int) -> WrapperConfig | None:
+        statement = _REVISIONS.where(
+            *_revisions_of(operator_id, config_id), wrapper_revisions.c.revision == number
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        if row is None:
+            return None
+        found = revision_of(row).config
+        is_secret_forgotten = row["upstream_auth_header"] is not None and found.auth is None
+        if is_secret_forgotten or row["suspended_us"] is not None:
+            return replace(found, target_url="")
+        return found
+
+    async def quoted(
+        self, operator_id: str, config_id: str, network: str, price: int, since: datetime
+    ) -> Sequence[Revision]:
+        revisions = wrapper_revisions.c
+        statement = (
+            _REVISIONS.where(
+                *_revisions_of(operator_id, config_id),
+                revisions.payment_network == network,
+                revisions.price == price,
+                revisions.active.is_(True),
+                revisions.target_url != "",
+                or_(revisions.until_us.is_(None), revisions.until_us > to_us(since)),
+            )
+            .order_by(revisions.revision.desc())
+            .limit(QUOTES_MAX)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [revision_of(row) for row in rows]
+
+    async def sealed(self, operator_id: str) -> Sequence[tuple[str, bytes]]:
+        secret, old = wrappers.c.upstream_auth_secret, wrapper_revisions.c.upstream_auth_secret
+        statement = union(
+            select(wrappers.c.id, secret).where(
+                wrappers.c.operator_id == operator_id, secret.is_not(None)
+            ),
+            select(wrapper_revisions.c.wrapper_id, old).where(
+                wrapper_revisions.c.operator_id == operator_id, old.is_not(None)
+            ),
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).all()
+        return [(row[0], bytes(row[1])) for row in rows]
+
+    async def reseal(
+        self, operator_id: str, config_id: str, old: bytes, new: bytes, note: Note | None = None
+    ) -> None:
+        async with self._database.write() as connection:
+            changed = 0
+            for table, column in ((wrappers, "id"), (wrapper_revisions, "wrapper_id")):
+                statement = update(table).where(
+                    table.c.operator_id == operator_id,
+                    table.c[column] == config_id,
+                    table.c.upstream_auth_secret == old,
+                )
+                done = await connection.execute(statement.values(upstream_auth_secret=new))
+                changed += done.rowcount
+            if changed:
+                await write_note(connection, note)
+
+    async def _keys(self, operator_id: str) -> Sequence[str | None]:
+        statement = select(wrappers.c.route_key).where(wrappers.c.operator_id == operator_id)
+        async with self._database.read() as connection:
+            return (await connection.execute(statement)).scalars().all()
+
+
+async def _configs(rows: Sequence[RowMapping]) -> Sequence[WrapperConfig]:
+    """What the rows hold, by turns."""
+    found: list[WrapperConfig] = []
+    for at in range(0, len(rows), AT_ONCE):
+        await asyncio.sleep(0)
+        found += [config_of(row) for row in rows[at : at + AT_ONCE]]
+    return found
+
+
+def _is_his(operator_id: str, config_id: str) -> ColumnElement[bool]:
+    return and_(wrappers.c.operator_id == operator_id, wrappers.c.id == config_id)
+
+
+def _revisions_of(operator_id: str, config_id: str) -> tuple[ColumnElement[bool], ...]:
+    revisions = wrapper_revisions.c
+    return revisions.operator_id == operator_id, revisions.wrapper_id == config_id
+
+
+async def _write_revision(
+    connection: AsyncConnection,
+    config: WrapperConfig,
+    changes: Sequence[FieldChange],
+    note: Note | None,
+) -> None:
+    """The revision and the end of the one before, with its line of the audit trail."""
+    at_us = to_us(config.created_at if note is None else note.at)
+    before = update(wrapper_revisions).where(
+        *_revisions_of(config.operator_id, config.id), wrapper_revisions.c.until_us.is_(None)
+    )
+    await connection.execute(before.values(until_us=at_us))
+    values = {
+        **values_of(config),
+        "wrapper_id": config.id,
+        "at_us": at_us,
+        "actor_kind": "" if note is None else note.actor.kind,
+        "actor_id": None if note is None else note.actor.operator_id,
+        "action": "endpoint.created" if note is None else note.action,
+        "changes": json.dumps(changes),
+    }
+    await connection.execute(insert(wrapper_revisions).values(values))
+    await write_note(connection, note)
